@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,9 +40,13 @@ class InvalidType(TypeInferenceError):
         return InvalidType, (self.expect, self.actual, self.args[0])
 
 
-def user_place() -> str | None:
-    """Return file and line of the innermost call from outside of hagane."""
-    for frame in reversed(traceback.extract_stack()):
+def user_place(stack: Sequence[traceback.FrameSummary] | None = None) -> str | None:
+    """Return file and line of the innermost call from outside of hagane.
+
+    Args:
+        stack: The calls, outermost first; those under way if None.
+    """
+    for frame in reversed(traceback.extract_stack() if stack is None else stack):
         if not frame.filename.startswith((_SOURCE, "<")):
             return f"{frame.filename}:{frame.lineno}: {frame.line}"
     return None

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hagane.nn.autograd.configuration import using_config
+from hagane.nn.autograd.configuration import config, using_config
 from hagane.nn.autograd.devices import cpu, get_device
 from hagane.nn.autograd.node import VariableNode
 from hagane.nn.autograd.operand import Operand
+from hagane.nn.autograd.writing import described, written
 
 if TYPE_CHECKING:
     from hagane.ops.builder import Interpreter
@@ -32,6 +33,8 @@ class Variable(Operand):
 
     __array_priority__ = 200
     _loss_scale: float | None = None
+    # Whether a gradient went through it that was not kept; noted in debug mode.
+    grad_dropped = False
 
     def __init__(self, data: Any = None, **options: Any):
         name = options.pop("name", None)
@@ -91,10 +94,10 @@ class Variable(Operand):
         return _rebuild, (self._array, self.name, self._grad, self._requires_grad)
 
     def __repr__(self) -> str:
-        return _written(self, repr)
+        return written(self, repr)
 
     def __str__(self) -> str:
-        return _written(self, str)
+        return written(self, str)
 
     @property
     def device(self) -> Any:
@@ -125,23 +128,7 @@ class Variable(Operand):
 
     def debug_print(self) -> str:
         """Return the type, the place, and mean and deviation of the array and its gradient."""
-        array, grad = self._array, self.grad
-        if grad is None:
-            shown: Any = None
-        elif np.all(grad == 0):
-            shown = 0
-        else:
-            shown = _statistics(grad)
-        lines = [
-            self.summary(),
-            f"- device: {None if array is None else 'CPU'}",
-            f"- backend: {None if array is None else type(array)}",
-            f"- shape: {getattr(array, 'shape', None)}",
-            f"- dtype: {getattr(array, 'dtype', None)}",
-            f"- statistics: {None if array is None else _statistics(array)}",
-            f"- grad: {shown}",
-        ]
-        return "\n".join(lines)
+        return described(self)
 
     def __pos__(self) -> Variable:
         return self
@@ -206,13 +193,27 @@ class Variable(Operand):
         """The gradient's array, None where there is none.
 
         Raises:
-            RuntimeError: A parameter without an array was neither given one nor cleared.
+            RuntimeError: A parameter without an array was neither given one nor cleared; in debug
+            mode also a gradient that nobody asked for.
         """
         if not self._grad_valid:
             raise RuntimeError(
                 "cannot retrieve Variable.grad: either set it or call cleargrad() before"
             )
+        if self._grad is None and config.debug:
+            self._check_asked()
         return self._grad if self._grad_var is None else self._grad_var.array
+
+    def _check_asked(self) -> None:
+        if not self._requires_grad:
+            raise RuntimeError(
+                f"the variable {self.label} has no gradient: it was made with requires_grad=False"
+            )
+        if self.grad_dropped:
+            raise RuntimeError(
+                f"the gradient of the intermediate variable {self.label} was not kept: "
+                "use backward(retain_grad=True), or hagane.grad"
+            )
 
     @grad.setter
     def grad(self, gradient: Any) -> None:
@@ -221,6 +222,7 @@ class Variable(Operand):
         self._grad = gradient
         self._grad_var = None
         self._grad_valid = True
+        self.grad_dropped = False
 
     @property
     def grad_var(self) -> Variable | None:
@@ -386,6 +388,11 @@ class Variable(Operand):
             self.grad = np.ones_like(self._array)
             if loss_scale is not None:
                 self.grad *= loss_scale
+        if self._node.released and self._node.creator_node is None:
+            raise RuntimeError(
+                f"backward: what {self.label} was computed by was released by unchain_backward; "
+                "compute the variable anew"
+            )
         gradient = self.grad_var
         if gradient is None and self._node.creator_node is not None:
             raise RuntimeError(
@@ -449,23 +456,6 @@ def check_gradient(function: Any, x: Any, gradient: Any) -> None:
 def _type_of(x: Variable) -> Any:
     array = x.array
     return (None, None) if array is None else (array.dtype, array.shape)
-
-
-def _statistics(array: Any) -> str:
-    return f"mean={float(np.mean(array)):.8f}, std={float(np.std(array)):.8f}"
-
-
-def _written(variable: Variable, write: Any) -> str:
-    array = variable.array
-    label = f"variable {variable.name}" if variable.name else "variable"
-    separator = ", " if write is repr else " "
-    if array is None:
-        text = "None"
-    elif write is repr and array.size == 0 and array.shape != (0,):
-        text = f"[], shape={array.shape}"
-    else:
-        text = np.array2string(array, separator=separator, prefix=f"{label}(")
-    return f"{label}({text})"
 
 
 def _rebuild(array: Any, name: str | None, grad: Any, requires_grad: bool) -> Variable:

@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hagane.nn.autograd.configuration import config
+from hagane.nn.autograd.debugging import check_used
 from hagane.nn.autograd.parameter import Parameter
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.model.link import Link
@@ -424,6 +426,8 @@ class GradientMethod(Optimizer):
                 self.target.zerograds()
             loss.backward(loss_scale=self._loss_scale)
             del loss
+            if config.debug:
+                check_used(self._without_gradient())
         self.reallocate_cleared_grads()
         self.check_nan_in_grads()
         self.call_hooks("pre")
@@ -434,6 +438,14 @@ class GradientMethod(Optimizer):
         self.reallocate_cleared_grads()
         self.call_hooks("post")
         self.update_loss_scale()
+
+    def _without_gradient(self) -> list[str]:
+        """Return the parameters that are updated and have no gradient."""
+        return [
+            f"{path}: {param.label}"
+            for path, param in self.target.namedparams()
+            if param._grad is None and (param.update_rule is None or param.update_rule.enabled)
+        ]
 
     def use_cleargrads(self, use: bool = True) -> None:
         """Choose between dropping gradients and filling them with zeros."""
