@@ -38,8 +38,7 @@ def variable(*content: float) -> Any:
 def test_the_first_function_that_makes_a_nan_is_named_with_its_place() -> None:
     x = variable(-1, 2)
     with pytest.raises(RuntimeError) as caught:
-        y = F.relu(F.log(x))  # the line
-        F.exp(y)
+        F.exp(F.relu(F.log(x)))  # the line
     assert str(caught.value) == (
         "NaN is detected on forward computation of log: no input held NaN\n"
         f"At: {line_of('the line')}"
@@ -195,11 +194,9 @@ def test_a_gradient_through_a_released_function_says_so(ask: str) -> None:
     y = F.exp(x)
     loss = F.sum(y)
     y.creator_node.inputs = None
+    ways = {"backward": loss.backward, "grad": lambda: chainer.grad([loss], [x])}
     with pytest.raises(RuntimeError) as caught:
-        if ask == "backward":
-            loss.backward()
-        else:
-            chainer.grad([loss], [x])
+        ways[ask]()
     assert str(caught.value) == (
         "backward: the inputs of exp were released by unchain; compute the variable anew"
     )

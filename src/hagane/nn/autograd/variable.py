@@ -204,6 +204,15 @@ class Variable(Operand):
             self._check_asked()
         return self._grad if self._grad_var is None else self._grad_var.array
 
+    @grad.setter
+    def grad(self, gradient: Any) -> None:
+        if gradient is not None:
+            check_gradient(None, self, gradient)
+        self._grad = gradient
+        self._grad_var = None
+        self._grad_valid = True
+        self.grad_dropped = False
+
     def _check_asked(self) -> None:
         if not self._requires_grad:
             raise RuntimeError(
@@ -214,15 +223,6 @@ class Variable(Operand):
                 f"the gradient of the intermediate variable {self.label} was not kept: "
                 "use backward(retain_grad=True), or hagane.grad"
             )
-
-    @grad.setter
-    def grad(self, gradient: Any) -> None:
-        if gradient is not None:
-            check_gradient(None, self, gradient)
-        self._grad = gradient
-        self._grad_var = None
-        self._grad_valid = True
-        self.grad_dropped = False
 
     @property
     def grad_var(self) -> Variable | None:
