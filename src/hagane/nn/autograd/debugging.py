@@ -51,8 +51,7 @@ def check_numbers(label: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> 
 def _sum(array: Any) -> int | None:
     if not isinstance(array, np.ndarray) or array.dtype == object:
         return None
-    flat = np.ascontiguousarray(array).reshape(-1)
-    return zlib.crc32(flat.view(np.uint8)) if flat.size else 0
+    return zlib.crc32(np.ascontiguousarray(array).tobytes())
 
 
 def _retained(function: Any) -> Iterator[tuple[str, Any]]:
