@@ -115,7 +115,7 @@ def test_a_cache_is_inputs_and_outputs_of_any_length() -> None:
     assert str(model.graph.outputs[1].shape) == "[batch,past + 1,3]"
     for rows, past in ((2, 4), (3, 1), (1, 7)):
         cache, x = grown(rows, past), torch.randn(rows, 3)
-        feeds = {f"cache.layers.{i}.keys": l.keys.numpy() for i, l in enumerate(cache.layers)}
+        feeds = {f"cache.layers.{i}.keys": one.keys.numpy() for i, one in enumerate(cache.layers)}
         feeds |= {f"cache.layers.{i}.seen": np.array(past) for i in range(2)}
         found = run_elsewhere(model, {**feeds, "x": x.numpy()})
         expected = step(cache, x)

@@ -255,6 +255,7 @@ def test_a_sequence_that_is_longer_than_all_is_named() -> None:
         made.run(None, feed)
 
 
+@every_level
 @pytest.mark.parametrize("rank", [1, 3])
 def test_fractions_of_a_size_are_no_whole_numbers(rank: int, level: str) -> None:
     constants = {
