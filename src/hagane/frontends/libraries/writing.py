@@ -11,7 +11,14 @@ import onnx_ir as ir
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.memory import WRITTEN, base_of, has_others, memory_of, own
+from hagane.frontends.python.values.memory import (
+    PART,
+    WRITTEN,
+    base_of,
+    has_others,
+    memory_of,
+    own,
+)
 from hagane.frontends.python.values.values import Tensor, Value
 
 
@@ -157,7 +164,8 @@ def _is_own(x: Tensor) -> bool:
 def _is_argument(x: Tensor) -> bool:
     """Whether a tensor is an input of the graph that the caller holds."""
     graph = x.value.graph if x.value.is_graph_input() else None
-    return graph is not None and graph.name == "captured" and "hagane.state" not in x.value.meta
+    held = x.value.meta.keys() & {"hagane.state", PART}  # whose new content is an output
+    return graph is not None and graph.name == "captured" and not held
 
 
 def _tensors(content: Any) -> Iterator[Tensor]:

@@ -94,10 +94,10 @@ class Lift(Core):
                 if isinstance(found, defaultdict):
                     kind = f"defaultdict:{self.heap.new(self.lift(found.default_factory))}"
                 return self.new_dict(
-                    {self._key(key): self.lift(item) for key, item in found.items()}, kind
+                    {self.lift_key(key): self.lift(item) for key, item in found.items()}, kind
                 )
             case types.MappingProxyType():
-                return self.new_dict({self._key(k): self.lift(v) for k, v in found.items()})
+                return self.new_dict({self.lift_key(k): self.lift(v) for k, v in found.items()})
             case set():
                 return self.new_set([self.lift(item) for item in found])
             case np.ndarray() | np.generic():
@@ -130,7 +130,7 @@ class Lift(Core):
                 return self._class(found)
         return self._object(found)
 
-    def _key(self, found: Any) -> Value:
+    def lift_key(self, found: Any) -> Value:
         """Return the key of a dictionary as a value of the program."""
         value = self.lift(found)
         return value if is_key(value) else found
@@ -355,7 +355,11 @@ def _file_of(found: type) -> str:
     file = getattr(sys.modules.get(found.__module__), "__file__", None) or ""
     if file.endswith(".py") and found.__module__ != "__main__":
         return file
-    codes = [item.__code__ for item in vars(found).values() if isinstance(item, types.FunctionType)]
+    codes = [
+        item.__code__
+        for item in vars(found).values()
+        if isinstance(item, types.FunctionType) and not _is_generated(item)
+    ]
     return codes[0].co_filename if codes else file
 
 

@@ -21,7 +21,8 @@ _VIEWS = frozenset(
 )  # fmt: skip
 _COPY = "hagane.copy"  # marks values whose memory is their own
 _SHARED = "hagane.memory"  # the other values that a value may have the memory of
-_STALE = "hagane.stale"  # marks a value whose content may be written since
+PART = "hagane.part"  # marks tensors in objects that the caller gave
+_STALE = "hagane.stale"  # marks what may be a value whose content is written since
 
 # Memory that was written: a value of it, how many values there were then, and the place.
 Written = frozenset[tuple[ir.Value, int, str]]
@@ -102,6 +103,6 @@ def written_since(value: ir.Value, born: int, written: Written) -> str | None:
 
 
 __all__ = [
-    "WRITTEN", "Lazy", "Written", "base_of", "has_others", "mark_stale", "memory_of", "own",
+    "PART", "WRITTEN", "Lazy", "Written", "base_of", "has_others", "mark_stale", "memory_of", "own",
     "share", "written_since",
 ]  # fmt: skip
