@@ -290,7 +290,7 @@ def _floordiv(left: Dim, right: Dim) -> Dim:
 
 
 def _reduced(left: Dim, right: Expr) -> tuple[Dim, Dim]:
-    """Cancel what numerator and divisor have in common: ``6*b*n // (4*b)`` is ``3*n // 2``."""
+    """Cancel common factors of numerator and divisor: ``6*b*n // (4*b)`` is ``3*n // 2``."""
     terms = [*_terms(left).items(), *right.terms.items()]
     if any(Fraction(coefficient).denominator != 1 for _, coefficient in terms):
         return left, right

@@ -66,7 +66,7 @@ def _evaluate_atom(atom: Atom, sizes: Mapping[str, Dim]) -> Dim:
 def number_of(value: Dim, sizes: Mapping[str, int]) -> int:
     """Return the number that ``value`` is where all its names have sizes.
 
-    What ``evaluate`` would return, without making an expression on the way.
+    The result of ``evaluate``, without making an expression on the way.
 
     Raises:
         KeyError: A name has no size.
