@@ -54,6 +54,8 @@ def explore(search: Search) -> None:
         progress += search.burst(whole * 0.05, _VECTORS)
         if 1 not in plan.proved:
             plan.prove(1, whole * 0.08)
+        if search.found.rounds == 2:
+            progress += accelerate(search, plan.circuit, whole * 0.08)
         search.tell()
         if not progress:
             if not stages:
