@@ -22,7 +22,6 @@ from hagane.tools.rtl import (
     to_json,
 )
 from hagane.tools.rtl.circuit.design import Design
-from hagane.tools.rtl.circuit.elaborate import Sources
 from hagane.tools.rtl.circuit.model import CycleModel
 from hagane.tools.rtl.replay.icarus import find_icarus
 from hagane.tools.rtl.replay.verilator import find_verilator
@@ -235,18 +234,18 @@ def test_a_difference_to_the_simulator_is_reported_with_a_reduced_example(
         "  assign t = (s ^ b) + 1;\n"
         "endmodule\n",
     )
-    right = module.load
+    right = module.build_model
 
-    def wrong(sources: Sources) -> tuple[Design, CycleModel]:
+    def wrong(design: Design) -> CycleModel:
         # A planted fault of ours: bit 7 of 't' forgets bit 7 of 's'.
-        design, model = right(sources)
+        model: CycleModel = right(design)
         bits = dict(model.signals)
         low = bv.extract(bits["s"], 6, 0)
         guess = bv.add(bv.bit_xor(bv.zero_extend(low, 8), bits["b"]), bv.value(1, 8))
         model.signals["t"] = model.outputs["t"] = guess
-        return design, model
+        return model
 
-    monkeypatch.setattr(module, "load", wrong)
+    monkeypatch.setattr(module, "build_model", wrong)
     result = cover(read_sources([path], "m"), Budget(300.0, 8))
     assert result.differences
     reduced = result.defects[0]
