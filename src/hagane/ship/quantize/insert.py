@@ -69,6 +69,15 @@ def activation_parameters(low: float, high: float, scheme: Scheme) -> tuple[Arra
     return np.float32(scale), np.uint8(zero)  # type: ignore[return-value]
 
 
+def rounded_activation(array: Array, limits: tuple[float, float], scheme: Scheme) -> Array:
+    """Return an activation rounded to bytes of a range, and back."""
+    scale, zero = activation_parameters(*limits, scheme)
+    bounds = np.iinfo(zero.dtype)
+    levels = np.clip(np.round(array / scale) + np.float32(zero), bounds.min, bounds.max)
+    found: Array = ((levels - np.float32(zero)) * scale).astype(np.float32)
+    return found
+
+
 def weight_parameters(weight: Array, axis: int, scheme: Scheme) -> tuple[Array, Array]:
     """Return scales of weights, ``(channels,)`` or one, and the weights as signed bytes."""
     axes = tuple(i for i in range(weight.ndim) if i != axis)

@@ -17,7 +17,7 @@ import numpy as np
 from hagane.ops.definition import Array
 from hagane.ship.quantize.calibrate import Feed, values_of
 from hagane.ship.quantize.graph import RECURRENT, Layer, Source
-from hagane.ship.quantize.insert import Scheme, activation_parameters, weight_parameters
+from hagane.ship.quantize.insert import Scheme, rounded_activation, weight_parameters
 from hagane.ship.quantize.windows import Windows
 
 # Of each feed, so many windows of a layer are looked at.
@@ -93,7 +93,7 @@ def fit_rounding(
             for each in some:
                 array = values[each.layer.input]
                 if scheme.rounds_activations:
-                    array = _rounded(array, ranges[each.layer.input], scheme)
+                    array = rounded_activation(array, ranges[each.layer.input], scheme)
                 each.note(array, random)
         for each in some:
             _fit(source, each, scheme, centred=each.layer.name in centred)
@@ -116,14 +116,6 @@ def _passes(source: Source, layers: Sequence[Layer]) -> Iterator[list[_Sums]]:
         some.append(_Sums(layer, windows, products, np.zeros(shape, np.float32)))
     if some:
         yield some
-
-
-def _rounded(array: Array, limits: tuple[float, float], scheme: Scheme) -> Array:
-    scale, zero = activation_parameters(*limits, scheme)
-    bounds = np.iinfo(zero.dtype)
-    levels = np.clip(np.round(array / scale) + np.float32(zero), bounds.min, bounds.max)
-    found: Array = ((levels - np.float32(zero)) * scale).astype(np.float32)
-    return found
 
 
 def _fit(source: Source, sums: _Sums, scheme: Scheme, *, centred: bool) -> None:
