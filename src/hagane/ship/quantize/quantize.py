@@ -26,8 +26,8 @@ from hagane.ship.quantize.smooth import smooth
 from hagane.ship.quantize.thresholds import COUNTED, range_of
 
 METHODS = ("minmax", "entropy", "percentile", "mse", "results")
-# Feeds that errors of layers, and their effect on outputs, are measured with, at most.
-_MEASURED, _FELT = 8, 2
+# Feeds that biases, errors of layers, and their effect on outputs are measured with, at most.
+_CORRECTED, _MEASURED, _FELT = 32, 8, 2
 
 Run = Callable[[Feed], list[Any]]
 Metric = Callable[[Run], float]
@@ -118,16 +118,16 @@ def quantize(
         ranges = {n: range_of(found, method, options.percentile) for n, found in seen.items()}
         if options.method == "results":
             ranges |= fit_ranges(source, ranges, scheme, feeds)
-    measured = feeds[:_MEASURED]
+    measured = _spread(feeds, _MEASURED)
     if options.fit_rounding:
         centred = correctable(source) if options.correct_bias else frozenset()
         fit_rounding(source, ranges, scheme, feeds, centred)
     if options.correct_bias:
-        correct_biases(source, ranges, scheme, measured)
+        correct_biases(source, ranges, scheme, _spread(feeds, _CORRECTED))
     errors = _errors(source, ranges, scheme, measured) if measured else {}
     felt: dict[str, float] = {}
     if measured and (options.effects or options.keep_accuracy is not None):
-        felt = effects(source, ranges, scheme, measured[:_FELT])
+        felt = effects(source, ranges, scheme, _spread(measured, _FELT))
     kept: frozenset[str] = frozenset()
     values = None
     if metric is not None and before is not None:
@@ -197,6 +197,11 @@ def _check_options(options: QuantizeOptions, data: object) -> None:
     ]
     if data is None and wanting:
         raise InvalidArgument(f"{wanting[-1]} needs --data FILE.py:make, which gives feeds")
+
+
+def _spread(feeds: Sequence[Feed], most: int) -> Sequence[Feed]:
+    """Return some of all feeds, from the first to the last: neighbours are often alike."""
+    return [feeds[i * len(feeds) // most] for i in range(most)] if len(feeds) > most else feeds
 
 
 def _precision(layer: Layer, scheme: Scheme) -> str:
