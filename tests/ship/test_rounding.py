@@ -147,17 +147,22 @@ def test_results_of_models_are_closer_for_it(tmp_path: Path) -> None:
             scheme=Scheme(weights_only=True), fit_rounding=fit, correct_bias=correct
         )
         quantize(tmp_path / "m.onnx", lambda: feeds[:20], tmp_path / "q.onnx", options)
-        found = [
-            onnxruntime.InferenceSession(tmp_path / "q.onnx").run(None, feed)[0]
-            for feed in feeds[20:]
-        ]
+        # (ONNX Runtime rounds the inputs of such products too: it is no oracle here.)
+        session = hagane.InferenceSession(tmp_path / "q.onnx")
+        found = [session.run(None, feed)[0] for feed in feeds[20:]]
         errors[fit, correct] = sum(
             float(np.sum((a - b) ** 2)) for a, b in zip(expected, found, strict=True)
         )
-    assert errors[True, False] < 0.7 * errors[False, False]
-    assert errors[True, True] < 0.7 * errors[False, True]
-    session = hagane.InferenceSession(tmp_path / "q.onnx")
-    np.testing.assert_allclose(session.run(None, feeds[-1])[0], found[-1], rtol=1e-4, atol=1e-3)
+    assert errors[True, False] < 0.15 * errors[False, False]
+    assert errors[True, True] < 0.15 * errors[False, True]
+    made = {
+        item.name: numpy_helper.to_array(item)
+        for item in onnx.load(tmp_path / "q.onnx").graph.initializer
+    }
+    rounded = made["w_1_bytes"].astype(np.float32) * made["w_1_scale"]
+    assert np.abs(rounded - weight).max() > 0.5 * made["w_1_scale"].min()
+    exact = feeds[-1]["x"] @ rounded + made["layer_corrected"]
+    np.testing.assert_allclose(found[-1], exact, rtol=1e-4, atol=1e-4)
 
 
 def test_four_bits_are_refused(tmp_path: Path) -> None:
