@@ -53,6 +53,7 @@ class Result:
     outputs: list[list[dict[str, int]]] = field(default_factory=list)
     assertions: list[Standing] = field(default_factory=list)
     growth: list[tuple[int, int]] = field(default_factory=list)
+    random_growth: list[tuple[int, int]] = field(default_factory=list)
     replayed: Run | None = None
     signals_compared: int = 0
     unmatched: list[str] = field(default_factory=list)
