@@ -195,6 +195,7 @@ def _finish(stage: _Stage, search: Search, clock: Callable[[], float]) -> Result
         model, simulator, tests, runs, sources.top, wrapped=bool(result.ports)
     )
     result.growth = [(0, 0), *found.history]
+    result.random_growth = search.random_growth(1.0)
     result.seconds = clock() - stage.started
     return result
 

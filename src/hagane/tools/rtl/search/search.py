@@ -253,6 +253,19 @@ class Search:
                 self.tell()
         return fresh
 
+    def random_growth(self, seconds: float) -> list[tuple[int, int]]:
+        """Return how many goals random rows from reset alone meet, over the number of rows."""
+        stop, met, done, growth = time.monotonic() + seconds, 0, 0, [(0, 0)]
+        while done < max(1_000, self.found.random_vectors) and time.monotonic() < stop:
+            cycles, _, met = self.engine.burst(
+                self.corpus.root.state[None, :], self.random.getrandbits(64),
+                self.engine.pace(_BURST) // 50, _LENGTH, met,
+            )  # fmt: skip
+            done += cycles
+            goals = sum(len(self.engine.goals_at[bit]) for bit in _positions(met))
+            growth.append((done, goals))
+        return growth
+
     # Circuits without state
 
     def _combinational_phase(self) -> None:
