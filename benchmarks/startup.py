@@ -2,9 +2,9 @@
 
     python benchmarks/startup.py [NAME ...] [--rounds 5] [--threads 2] [--cold]
 
-For each model of ``models.py`` (PyTorch writes them) both engines start in turns, each time in a new
-process, with the kernels of hagane in its cache. Figures are medians; ratios are ONNX Runtime over
-hagane, so above 1 hagane needs less. ``--cold`` adds hagane's start with an empty cache.
+For each model of ``models.py`` (PyTorch writes them) both engines start in turns, each time in a
+new process, with the kernels of hagane in its cache. Figures are medians; ratios are ONNX Runtime
+over hagane, so above 1 hagane needs less. ``--cold`` adds hagane's start with an empty cache.
 """
 
 from __future__ import annotations
@@ -96,10 +96,9 @@ def main() -> None:
             print(f"  {figure:18}{ours:>14.1f}{theirs:>14.1f}{theirs / ours:>10.2f}", flush=True)
         if arguments.cold:
             with tempfile.TemporaryDirectory() as empty:
-                cold = start("hagane", path, shapes, arguments.threads, HAGANE_CACHE=empty)
-            print(
-                f"  cold: load {cold['load ms'] / 1e3:.2f} s, first run {cold['first run ms']:.0f} ms"
-            )
+                cold = start("hagane", path, shapes, arguments.threads, XDG_CACHE_HOME=empty)
+            load, first = cold["load ms"] / 1e3, cold["first run ms"]
+            print(f"  cold: load {load:.2f} s, first run {first:.0f} ms")
 
 
 if __name__ == "__main__":
