@@ -17,7 +17,15 @@ import hagane
 from hagane.native.run.engine import load_engine
 from hagane.runtime import beside
 from hagane.runtime.chosen import can_repeat
-from hagane.runtime.repeats import LEASE, LONG_LEASE, MOST_PROGRAMS, RUNS, Past, Repeats
+from hagane.runtime.repeats import (
+    LEASE,
+    LONG_LEASE,
+    MOST_PROGRAMS,
+    MOST_SLOWER,
+    RUNS,
+    Past,
+    Repeats,
+)
 from tests.native.agreement import same
 from tests.native.models import draw
 from tests.runtime.test_specialize import pictures, reference
@@ -203,6 +211,18 @@ def test_a_program_that_is_not_faster_is_let_go() -> None:
         repeats.wait()
     assert asked == [((1,),), ((2,),)], "none is made a second time"
     assert repeats.find(((1,),), Past(LEASE, own=500)) == "program 1", "judged once"
+
+
+def test_after_some_that_are_not_faster_no_others_are_made() -> None:
+    repeats, asked = counted()
+    for size in range(MOST_SLOWER + 2):
+        shape = ((size,),)
+        repeats.find(shape, Past(RUNS, general=100))
+        repeats.wait()
+        repeats.find(shape, Past(LEASE, own=100))
+    assert len(asked) == MOST_SLOWER
+    assert not repeats.active
+    assert repeats.lease(((99,),)) == LONG_LEASE
 
 
 def test_programs_are_bounded_and_the_least_lately_used_go() -> None:

@@ -30,6 +30,8 @@ LONG_LEASE = 64
 MOST_COUNTED = 1024
 # How many shapes have programs of their own, and the bytes that these take together, at most.
 MOST_PROGRAMS, MOST_BYTES = 8, 256 << 20
+# After so many programs in a row that were no faster, no others are made.
+MOST_SLOWER = 3
 # How far a program for one shape is put behind all else.
 _NICE = 10
 
@@ -78,7 +80,8 @@ class Repeats(Generic[T]):
     """Counts the runs of shapes, and has programs made for those that come again and again.
 
     They are made one at a time, in a thread that runs do not wait for. A program that is not
-    faster than the one for all shapes, as the first runs of it show, is let go.
+    faster than the one for all shapes, as the first runs of it show, is let go; after some in a
+    row no others are made.
 
     Attributes:
         make: Returns a program for a shape and the bytes that it takes; None if there is none.
@@ -93,6 +96,7 @@ class Repeats(Generic[T]):
     _met: OrderedDict[Shapes, _Met] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
     _building: threading.Thread | None = None
+    _slower: int = 0  # programs in a row that were
 
     def __contains__(self, shapes: Shapes) -> bool:
         return shapes in self._own
@@ -117,6 +121,7 @@ class Repeats(Generic[T]):
             if own is not None and self._is_slower(own, shapes, past):
                 del self._own[shapes]
                 self._met[shapes].refused = True
+                self.active = self._slower < MOST_SLOWER
                 return None
             if own is not None:
                 self._own.move_to_end(shapes)
@@ -150,7 +155,9 @@ class Repeats(Generic[T]):
         if own.judged or not past.own or met is None or not met.least:
             return False
         own.judged = True
-        return past.own >= met.least
+        slower = past.own >= met.least
+        self._slower = self._slower + 1 if slower else 0
+        return slower
 
     def _forget(self) -> None:
         if len(self._met) > MOST_COUNTED:

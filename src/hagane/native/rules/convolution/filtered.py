@@ -68,7 +68,7 @@ def filtered_axis(low: Lowering, node: ir.Node, window: Window) -> Axis | None:
     if window.out_channels * 2 > lanes:
         pixels = window.out_channels * out_height * out_width
         read = window.channels * height * width
-        small = 4 * window.likely_images * max(pixels, read) <= _SMALL
+        small = 4 * max(pixels, read) <= _SMALL
         if not small or not _lies_in_planes(low, node.inputs[0]) or window.channels * 2 > lanes:
             return None
     across = -(-out_width // lanes)
