@@ -158,7 +158,7 @@ class ProfileReport:
 
 
 class _Recorder:
-    """Notes what the kernels of one run took."""
+    """Notes the times of one run's kernels."""
 
     stop = None
 

@@ -1,6 +1,6 @@
 """Shapes that come again and again: programs of their own, made beside the runs.
 
-What a session from the cache needs of this loads nothing else.
+The part of this that a session from the cache needs loads nothing else.
 """
 
 from __future__ import annotations

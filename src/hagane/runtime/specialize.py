@@ -76,7 +76,7 @@ class Programs:
         self.refused: dict[ir.Node, str] = {}
         # Whether backends compute parts; without a compiler they do not.
         self.native = bool(settings.backends)
-        # Passes take initializers for constants, those that may be overridden too.
+        # Passes take initializers for constants, overridable ones too.
         initializers = self._model.graph.initializers.values()
         overridable = any(value.is_graph_input() for value in initializers)
         self._as_given = self._model.clone() if overridable else self._model
@@ -327,7 +327,7 @@ def whole_part(
         return None
     (step,) = program.steps
     slots = [program.inputs[i] for i in fed]
-    # (Whatever else it computes needs memory that a frame has none of.)
+    # (Other values need memory that a frame has none of.)
     if not set(step.inputs) <= set(slots) or set(program.outputs) != set(step.outputs):
         return None
     if len(set(program.outputs)) != len(program.outputs):

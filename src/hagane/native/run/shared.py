@@ -87,7 +87,7 @@ def _mark(source: Source) -> str | None:
         return None
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     if source.name and flat.size > _WHOLE:
-        # (One name stands for one content, but for what passes made of it, which differs everywhere.)
+        # (One name stands for one content, but for results of passes, which differ everywhere.)
         flat = flat[:: flat.size // _SAMPLE | 1]
     digest = hashlib.blake2b(flat.tobytes(), digest_size=16).hexdigest()
     return f"{source.name!r} {array.nbytes} {array.dtype.name} {digest}"
