@@ -1,8 +1,9 @@
-"""Programs for single shapes, made in a process of their own, which gets what time is left over.
+"""Programs for single shapes, made in a process of their own, in the idle time of the machine.
 
 A process has an interpreter of its own: runs of the session wait neither for its lock nor for a
-core. It reads the model again, compiles the kernels and writes what the session does not have yet
-into a folder, from which it is mapped (`native/run/kept.py`). ``making.py`` is what runs there.
+core. It reads the model again, compiles the kernels and writes them, with the weights that the
+session lacks, into a folder, from which they are mapped (`native/run/kept.py`). ``making.py`` is
+its program.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from hagane.runtime.chosen import can_repeat, threads_of
 from hagane.runtime.kept import key_of
 from hagane.runtime.options import SessionOptions
 
-# For so many seconds the process takes nothing but what is left over. Whoever has run for as long
-# without a pause gains more by its result than the time that it then takes at a low priority.
+# For so many seconds the process takes idle time alone. A session that has run for as long without a
+# pause gains more by the result than it then loses to a process of low priority.
 _PATIENCE, _NICE, _IDLE = 30.0, 15, True
 # The status of a process that found that the model is not one native part at these sizes.
 NOTHING = 3
@@ -38,19 +39,19 @@ _PROGRAM = "import sys; sys.path[:] = {!r}; from hagane.runtime.making import ma
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the process is told.
+    """The instructions of the process.
 
     Attributes:
         path: The model's file.
         options: The session's, by name.
-        settings: What their methods set: dimensions by name, by denotation, and entries.
+        settings: Dimensions by name, by denotation, and entries.
         shapes: Sizes of inputs by name.
         fed: The inputs of each run.
         marks: Those of the packed weights that the session has.
         folder: Where to write.
         parent: The process that asks.
         nice: How far the process is put behind others.
-        idle: Whether it takes no time but what is left over on an idle core.
+        idle: Whether it takes the time of idle cores alone.
     """
 
     path: str
@@ -142,10 +143,10 @@ class Beside:
 
 
 def _run(order: Order, limit: float | None = None) -> tuple[int, str] | None:
-    """Return how the process ended, and the last that it said; None if it took too long.
+    """Return the status of the process and the end of its messages; None if it took too long.
 
     Args:
-        order: What it is told.
+        order: Its instructions.
         limit: Seconds, if there is one.
     """
     with subprocess.Popen(
@@ -169,11 +170,11 @@ def _run(order: Order, limit: float | None = None) -> tuple[int, str] | None:
 def beside_of(
     path: str, source: object, options: SessionOptions, key: str | None, fed: tuple[str, ...]
 ) -> Beside | None:
-    """Return what makes programs of a session's model in other processes, if that can be.
+    """Return the way to compile a session's model in other processes, if there is one.
 
     Args:
         path: The model's file, if it has one.
-        source: What the session was made from.
+        source: The source of the session.
         options: The session's.
         key: Of the session in the cache.
         fed: The inputs of each run.

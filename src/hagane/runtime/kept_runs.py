@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def repeats_of(
     kept: Kept, find: Callable[[], Beside | None], logger: logging.Logger
 ) -> Repeats[Made] | None:
-    """Return what has programs made for shapes that come again and again; None if there are none.
+    """Return the programs for shapes that come again and again, to be made; None if there are none.
 
     Args:
         kept: The session in the cache.

@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def _step_back(order: Order) -> None:
-    """Take little time, or none, that anything else on the machine would use."""
+    """Leave most of the machine's time to others, or all but that of idle cores."""
     with suppress(OSError, AttributeError):
         os.nice(order.nice)
         if order.idle:
