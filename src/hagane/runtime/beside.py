@@ -29,8 +29,8 @@ from hagane.runtime.chosen import can_repeat, threads_of
 from hagane.runtime.kept import key_of
 from hagane.runtime.options import SessionOptions
 
-# For so many seconds the process takes idle time alone. A session that has run for as long without a
-# pause gains more by the result than it then loses to a process of low priority.
+# For so many seconds the process takes idle time alone. A session that has run for as long without
+# a pause gains more by the result than it then loses to a process of low priority.
 _PATIENCE, _NICE, _IDLE = 30.0, 15, True
 # The status of a process that found that the model is not one native part at these sizes.
 NOTHING = 3
