@@ -55,15 +55,22 @@ def commands() -> list[str]:
 RUN = [each for each in commands() if not any(each.startswith(start) for start in LEFT_OUT)]
 
 NET = """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import torch
-from torch import nn
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 class Net(nn.Module):
     def __init__(self, out: int):
         super().__init__()
         self.layer = nn.Linear(3, out)
 
-    def forward(self, x: "float32[batch, 3]"):
+    def forward(self, x: Float[Tensor, "batch 3"]):
         return torch.relu(self.layer(x))
 """
 TRAIN = """
@@ -114,7 +121,15 @@ CALC = r"""
 [ \t\n]+  ;
 %%
 """
-FIFO = ROOT / "tests" / "tools" / "rtl" / "designs" / "fifo.sv"
+FIFO = """
+module fifo (input logic clk, input logic rst, input logic push,
+             input logic pop, output logic [2:0] n);
+  always_ff @(posedge clk)
+    if (rst) n <= 0;
+    else if (push && !pop && n < 4) n <= n + 1;
+    else if (pop && !push && n > 0) n <= n - 1;
+endmodule
+"""
 CLUSTER = ROOT / "examples" / "cluster" / "policies.yaml"
 
 
@@ -146,14 +161,13 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "src").mkdir()
     texts = {
         "model.py": NET, "src/net.py": NET, "train_mnist.py": TRAIN, "predict.py": PREDICT,
-        "d.py": DATA, "dataset.py": DATASET, "calc.l": CALC,
+        "d.py": DATA, "dataset.py": DATASET, "calc.l": CALC, "fifo.sv": FIFO,
     }  # fmt: skip
     for name, text in texts.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     (block,) = re.findall(r"\$ cat even\.pml\n(.*?)\n\$", README, re.DOTALL)
     (tmp_path / "even.pml").write_text(block + "\n", encoding="utf-8")
     shutil.copy(ROOT / "examples" / "prob" / "dice.pml", tmp_path)
-    shutil.copy(FIFO, tmp_path)
     shutil.copy(CLUSTER, tmp_path / "cluster.yaml")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     made = tmp_path / "bin" / "hagane"
