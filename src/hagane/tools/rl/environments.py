@@ -42,7 +42,13 @@ class World:
         if seed is None:
             result = self.env.reset()
         elif self._seeded:
-            result = self.env.reset(seed=seed)
+            try:
+                result = self.env.reset(seed=seed)
+            except TypeError as error:
+                if "'seed'" not in str(error):
+                    raise
+                self._seeded = False  # a wrapper takes any argument and the environment does not
+                return self.reset(seed)
         else:
             if callable(getattr(self.env, "seed", None)):
                 self.env.seed(seed)

@@ -51,6 +51,7 @@ class Watched:
             )
         self.agent = agent
         self.name = name or type(agent).__name__
+        self._acting = False
 
     @property
     def kind(self) -> str:
@@ -67,6 +68,7 @@ class Watched:
 
     def act(self, observation: Any) -> Any:
         """Return the action for one observation."""
+        self._acting = True
         return self.agent.act(observation)
 
     def explain(self, observation: Any) -> dict[str, Any]:
@@ -77,11 +79,16 @@ class Watched:
         return checked(explain(observation), self.name)
 
     def end_episode(self) -> None:
-        """Tell it that an episode has ended."""
+        """Tell it that an episode has ended, or that the first one begins.
+
+        ``stop_episode`` is called only after actions, as ChainerRL does.
+        """
+        ended, self._acting = self._acting, False
         for name in ("reset", "stop_episode"):
             call = getattr(self.agent, name, None)
             if callable(call):
-                call()
+                if ended or name == "reset":
+                    call()
                 return
 
     def state(self) -> State:
