@@ -257,7 +257,7 @@ def test_damaged_and_foreign_files_are_refused(kept: Path, tmp_path: Path) -> No
         load_compiled(rewritten(kept, path, lambda members: members.pop("sources/0") and None))
     with pytest.raises(InvalidModel, match="expected a hagane compiled part, got 'a song'"):
         load_compiled(with_tables(kept, path, kind="a song"))
-    with pytest.raises(InvalidModel, match="expected version 2, got 99; compile the part again"):
+    with pytest.raises(InvalidModel, match="expected version 3, got 99; compile the part again"):
         load_compiled(with_tables(kept, path, version=99))
     with pytest.raises(UnsupportedModel, match=r"without avx9000: compile the part for it"):
         load_compiled(with_tables(kept, path, needs=["avx9000"]))

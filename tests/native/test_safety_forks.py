@@ -71,7 +71,7 @@ def test_children_run_a_session_that_other_threads_run_at_the_fork(
 def test_a_child_compiles_a_shape_while_a_thread_of_its_parent_does() -> None:
     made = session(images())
     held, release = threading.Event(), threading.Event()
-    lock = made._programs._lock
+    lock = made._programs.repeats._lock
 
     def hold() -> None:
         with lock:  # as a thread does that compiles

@@ -13,7 +13,7 @@ from onnx import helper
 import hagane
 from hagane.errors import InvalidArgument
 from hagane.native.run.engine import load_engine
-from hagane.runtime import repeats, specialize
+from hagane.runtime import repeats
 from tests.native.agreement import no_compilation, same
 from tests.native.models import draw, model
 
@@ -65,10 +65,10 @@ def test_a_shape_that_comes_again_and_again_has_a_program_of_its_own() -> None:
     with no_compilation():
         for _ in range(repeats.RUNS - 1):
             same("y", session.run(None, often)[0], want, length=2000)
-    assert not programs._own
+    assert not list(programs.repeats)
     session.run(None, often)
     programs.wait()
-    assert list(programs._own) == [((2, 3, 17, 23),)]
+    assert list(programs.repeats) == [((2, 3, 17, 23),)]
     with no_compilation():
         for _ in range(3):
             same("y", session.run(None, often)[0], want, length=2000)
@@ -85,7 +85,7 @@ def test_no_shape_has_a_program_of_its_own_where_that_is_switched_off() -> None:
             session.run(None, feed)
         session.prepare({"x": (1, 3, 12, 12)})
     session._programs.wait()
-    assert not session._programs._own
+    assert not list(session._programs.repeats)
 
 
 def test_a_program_for_one_shape_reads_the_weights_of_the_others() -> None:
@@ -96,8 +96,8 @@ def test_a_program_for_one_shape_reads_the_weights_of_the_others() -> None:
     session.prepare({"x": (1, 3, 12, 12)})
     gc.collect()
     grown = engine.allocated() - before
-    (own,) = session._programs._own.values()
-    weights = sum(part.memory({}).weights for part in own.program.parts())
+    (own,) = session._programs.repeats.values()
+    weights = sum(part.memory({}).weights for part in own.parts())
     options = hagane.SessionOptions()
     for name, size in (("n", 1), ("h", 12), ("w", 12)):
         options.add_free_dimension_override_by_name(name, size)
@@ -110,16 +110,16 @@ def test_a_program_for_one_shape_reads_the_weights_of_the_others() -> None:
 def test_programs_that_were_not_used_for_longest_go_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(specialize, "_MOST_PROGRAMS", 2)
+    monkeypatch.setattr(repeats, "MOST_PROGRAMS", 2)
     session = made()
     for side in (5, 6):
         session.prepare({"x": (1, 3, side, side)})
     session.run(None, {"x": draw((1, 3, 5, 5))})
     session.prepare({"x": (1, 3, 7, 7)})
-    assert [shape[-1] for (shape,) in session._programs._own] == [5, 7]
-    monkeypatch.setattr(specialize, "_MOST_BYTES", 1)
+    assert [shape[-1] for (shape,) in session._programs.repeats] == [5, 7]
+    monkeypatch.setattr(repeats, "MOST_BYTES", 1)
     session.prepare({"x": (1, 3, 8, 8)})
-    assert [shape[-1] for (shape,) in session._programs._own] == [8]
+    assert [shape[-1] for (shape,) in session._programs.repeats] == [8]
 
 
 def test_a_plan_of_memory_covers_a_range() -> None:

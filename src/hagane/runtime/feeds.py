@@ -167,6 +167,25 @@ def check_sizes(inputs: Sequence[NodeArg], shapes: Mapping[str, tuple[int, ...]]
         )
 
 
+def any_feed(inputs: Sequence[NodeArg], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
+    """Return random content for every input, the same each time.
+
+    Raises:
+        InvalidArgument: A size that the model leaves open is not given; the text names all.
+    """
+    asked = [
+        f"'{item.name}': ({', '.join('?' if dim is None else str(dim) for dim in item.shape)})"
+        for item in inputs
+        if item.name not in shapes and any(not isinstance(dim, int) for dim in item.shape)
+    ]
+    if asked:
+        raise InvalidArgument(
+            "the model leaves sizes open, and its time depends on them: give an input_feed, or a "
+            f"number for each, shapes={{{', '.join(asked)}}}"
+        )
+    return random_feed(inputs, shapes, np.random.default_rng(0))
+
+
 def feed_shapes(
     inputs: Sequence[NodeArg], shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, tuple[int, ...]]:

@@ -15,7 +15,6 @@ import json
 import mmap
 import os
 import platform
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ import hagane
 from hagane.machine import CodeCache, NoCompiler, multiplies_bfloat16
 from hagane.native.run.kept import may_be_kept, read_about, read_loaded, write_loaded
 from hagane.native.run.loaded import Loaded
-from hagane.runtime.chosen import is_native, level_of, threads_of
+from hagane.runtime.chosen import can_repeat, level_of, threads_of
 from hagane.runtime.described import ModelMetadata, NodeArg
 from hagane.runtime.options import SessionOptions
 
@@ -112,13 +111,8 @@ def key_of(path: str, options: SessionOptions) -> str | None:
     entries = options.entries
     if "off" in (os.environ.get("HAGANE_SESSION_CACHE", ""), entries.get("hagane.cache", "")):
         return None
-    if options.backends or options.enable_profiling or options.optimized_model_filepath:
+    if options.enable_profiling or options.optimized_model_filepath or not can_repeat(options):
         return None
-    if options.tune != "off" or not is_native(options):
-        return None
-    registry = sys.modules.get("hagane.ops.registry")  # much else would load with it
-    if registry is not None and registry.operators().own:
-        return None  # the key tells nothing of their functions
     cache = CodeCache(_CACHE)
     if cache.limit == 0:
         return None

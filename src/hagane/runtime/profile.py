@@ -86,10 +86,9 @@ class KernelTime:
     Attributes:
         name: The nodes that it computes.
         engine: The backend: ``native``, ``reference`` or one of the caller's.
-        seconds: The median over the runs.
-        flops: Its floating-point operations, 0 where they are not counted.
-        share: Operations a second over the machine's peak; below 1 but for algorithms that do
-            with fewer operations than were counted, and for narrow numbers.
+        seconds: The mean over the faster half of the runs.
+        flops: The multiplications and additions that it does, 0 where they are not counted.
+        share: Operations a second over ``ProfileReport.peak``.
     """
 
     name: str
@@ -105,8 +104,9 @@ class ProfileReport:
 
     Attributes:
         kernels: In the order in which they run.
-        seconds: The median of a whole run, calls included.
-        peak: Operations a second of float32 that the session's threads do at most, measured.
+        seconds: The mean of a whole run over the faster half of the runs, calls included.
+        peak: Operations a second that the session's threads do at most: of float32 in registers,
+            measured before and after, or of the kernel that did more.
         runs: How many runs were measured.
     """
 
@@ -114,6 +114,11 @@ class ProfileReport:
     seconds: float
     peak: float
     runs: int
+
+    @property
+    def rest(self) -> float:
+        """Seconds of a run outside the kernels: the call, and what lies between them."""
+        return max(0.0, self.seconds - sum(kernel.seconds for kernel in self.kernels))
 
     def trace(self) -> list[dict[str, Any]]:
         """Return the kernels as events of the Chrome trace format, one after the other."""
@@ -135,9 +140,9 @@ class ProfileReport:
 
     def __str__(self) -> str:
         """Return a table, longest first."""
-        total = sum(kernel.seconds for kernel in self.kernels) or 1.0
+        total = sum((kernel.seconds for kernel in self.kernels), self.rest) or 1.0
         lines = [
-            f"{self.seconds * 1e3:.3f} ms a run, median of {self.runs}; "
+            f"{self.seconds * 1e3:.3f} ms a run, mean of the faster half of {self.runs}; "
             f"peak {self.peak / 1e9:.0f} GFLOP/s",
             f"{'ms':>9} {'time':>6} {'GFLOP/s':>8} {'of peak':>7}  kernel",
         ]
@@ -148,7 +153,8 @@ class ProfileReport:
                 f"{kernel.seconds * 1e3:9.3f} {kernel.seconds / total:6.1%} {rate:8.1f} "
                 f"{kernel.share:7.0%}  {kernel.name}{engine}"
             )
-        return "\n".join(lines)
+        rest = f"{self.rest * 1e3:9.3f} {self.rest / total:6.1%} {'':8} {'':7}  between kernels"
+        return "\n".join([*lines, rest])
 
 
 class _Recorder:
@@ -188,14 +194,15 @@ def _label(part: Part) -> tuple[str, str]:
     return operators, str(part.nodes[0].name or "") if part.nodes else ""
 
 
-def measure(run: Callable[[Observer], Any], peak: float, runs: int) -> ProfileReport:
-    """Return the times of the kernels of a model.
+def measure(run: Callable[[Observer], Any], peak: Callable[[], float], runs: int) -> ProfileReport:
+    """Return the times of the kernels of a model: means over the faster half of the runs.
 
     Args:
-        run: Runs the model once, and calls its argument after each step.
-        peak: The machine's operations a second.
+        run: Runs the model once, and calls what it is given after each step.
+        peak: Measures the machine's operations a second; is called before and after.
         runs: How many runs to measure, after one that is not.
     """
+    most = peak()
     run(_Recorder())
     recorders: list[_Recorder] = []
     wholes: list[float] = []
@@ -204,12 +211,19 @@ def measure(run: Callable[[Observer], Any], peak: float, runs: int) -> ProfileRe
         started = time.perf_counter()
         run(recorders[-1])
         wholes.append(time.perf_counter() - started)
+    order = sorted(range(runs), key=lambda i: wholes[i])[: (runs + 1) // 2]
     # Loops may take another number of turns in each run.
-    longest = max(recorders, key=lambda recorder: len(recorder.labels))
-    kernels = []
+    longest = max((recorders[i] for i in order), key=lambda recorder: len(recorder.labels))
+    rows = []
     for index, (name, engine, work) in enumerate(longest.labels):
-        found = [each.seconds[index] for each in recorders if index < len(each.seconds)]
-        seconds = statistics.median(found)
-        share = work / seconds / peak if seconds > 0 else 0.0
-        kernels.append(KernelTime(name, engine, seconds, work, share))
-    return ProfileReport(tuple(kernels), statistics.median(wholes), peak, runs)
+        each = [recorders[i].seconds[index : index + 1] for i in order]
+        rows.append((name, engine, sum(map(sum, each)) / len(order), work))
+    # A machine that was busy as the peak was measured does more than that, and so do matrix tiles.
+    rates = [work / seconds for _, _, seconds, work in rows if seconds > 0]
+    most = max(most, peak(), *rates)
+    kernels = tuple(
+        KernelTime(name, engine, seconds, work, work / seconds / most if seconds > 0 else 0.0)
+        for name, engine, seconds, work in rows
+    )
+    whole = statistics.fmean(wholes[i] for i in order)
+    return ProfileReport(kernels, whole, most, runs)

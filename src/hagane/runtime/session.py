@@ -7,13 +7,12 @@ import logging
 import os
 import threading
 import time
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hagane.errors import InvalidArgument, InvalidModel, KernelError, OutOfMemory
 from hagane.machine import Lock, NoCompiler
-from hagane.native.run.caller import Caller, make_entry, make_frame
+from hagane.native.run.caller import Caller, make_entry
 from hagane.runtime.binding import IOBinding
 from hagane.runtime.chosen import level_of, threads_of
 from hagane.runtime.described import ModelMetadata, NodeArg
@@ -21,7 +20,7 @@ from hagane.runtime.kept import Fed, Kept, keep, key_of
 from hagane.runtime.kept import find as find_kept
 from hagane.runtime.options import RunOptions, SessionOptions
 from hagane.runtime.port import CPU, Memory, Observer, Part, Timed, Value
-from hagane.runtime.repeats import LEASE, Met
+from hagane.runtime.repeats import Past
 from hagane.runtime.value import OrtValue
 
 # Modules that read, build and profile models are imported where they are used: a session from the
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
     from hagane.graph import ModelSource
     from hagane.ops.definition import Array, RuntimeValue
+    from hagane.runtime.beside import Beside
     from hagane.runtime.feeds import Input
     from hagane.runtime.profile import Profile, ProfileReport
     from hagane.runtime.specialize import Programs, Sizes
@@ -87,9 +87,9 @@ class InferenceSession:
         self._lock = Lock()
         self._profile: Profile | None = None
         key = key_of(self._model_path, self._options) if self._model_path else None
+        self._key = key
         kept = None if key is None else find_kept(key)
         if kept is not None:
-            self._kept_key = key
             self._take(kept)
             return
         self._open()
@@ -126,7 +126,11 @@ class InferenceSession:
         self._output_names = [arg.name for arg in self._output_args]
         self._largest = largest_value(model.graph, read_model.types)
         self._opened = programs = Programs(
-            read_model, settings, self._logger, specialize=self._options.specialize
+            read_model,
+            settings,
+            self._logger,
+            specialize=self._options.specialize,
+            beside=self._finds_beside(),
         )
         self._input_names = [str(value.name) for value in model.graph.inputs]
         self._defaults = {
@@ -143,7 +147,7 @@ class InferenceSession:
         """The model as it is built; of a session from the cache, when it is first needed."""
         with self._lock:
             if self._opened is None:
-                if key_of(self._model_path, self._options) != self._kept_key:
+                if key_of(self._model_path, self._options) != self._key:
                     raise InvalidModel(
                         f"'{self._model_path}' was changed after the session was made, and is "
                         "needed again: make a new session"
@@ -162,26 +166,22 @@ class InferenceSession:
         self._output_names = [arg.name for arg in self._output_args]
         self._largest = kept.largest
 
-        met = Met(weakref.WeakMethod(self._prepare_beside)) if kept.specializes else None
-        lease = 0 if met is None else LEASE
+        from hagane.runtime.kept_runs import fit_of, repeats_of
 
-        def fit(
-            arrays: Sequence[Array], owner: object, full: bool, runs: int
-        ) -> tuple[Any, ...] | None:
-            if not all(item.takes(each) for item, each in zip(kept.inputs, arrays, strict=True)):
-                return None
-            if met is not None:
-                met.count(tuple(array.shape for array in arrays), runs + 1)
-            return make_frame(kept.loaded, arrays, kept.own, kept.order, owner, full, lease)
-
+        self._repeats = repeats_of(kept, self._finds_beside(), self._logger)
+        fit = fit_of(kept, self._repeats)
         self._call = make_entry(self._fed, self._output_names, fit, OrtValue, CPU)
 
-    def _prepare_beside(self, shapes: tuple[tuple[int, ...], ...]) -> None:
-        """Read the model, which the cache spared so far, and give a shape a program of its own."""
-        try:
-            self.prepare(dict(zip(self._fed, shapes, strict=True)))
-        except Exception:  # the kept program serves; nobody waits for this one
-            self._logger.warning("no program of its own for shapes %s", shapes, exc_info=True)
+    def _finds_beside(self) -> Callable[[], Beside | None]:
+        """Return a function that finds a way to compile in other processes, if there is one."""
+        given = self._model_path, self._source, self._options, self._key, tuple(self._fed)
+
+        def find() -> Beside | None:
+            from hagane.runtime.beside import beside_of
+
+            return beside_of(*given)
+
+        return find
 
     def _keep(self, key: str) -> None:
         """Put the session into the cache, if it is one native part."""
@@ -315,11 +315,11 @@ class InferenceSession:
         # It must not lead back to the session: the collector does not see references of C
         # functions.
         def fit(
-            arrays: Sequence[Array], owner: object, full: bool, runs: int
+            arrays: Sequence[Array], owner: object, full: bool, *past: int
         ) -> tuple[Any, ...] | None:
             values = bind(inputs, {}, dict(zip(names, arrays, strict=True)))
             given = _arguments(every, values, defaults)
-            return programs.frame(every, given, fed, owner, full, runs)
+            return programs.frame(every, given, fed, owner, full, Past(*past))
 
         return make_entry(names, self._output_names, fit, OrtValue, CPU)
 
@@ -372,33 +372,39 @@ class InferenceSession:
         if self._call is not None:
             self._call = self._entry()  # which asks anew for the program of each shape
 
-    def profile(self, input_feed: Mapping[str, Any] | None = None, runs: int = 20) -> ProfileReport:
+    def profile(
+        self,
+        input_feed: Mapping[str, Any] | None = None,
+        runs: int = 20,
+        *,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+    ) -> ProfileReport:
         """Return the time of each kernel, its operations a second and its share of the peak.
 
         Args:
-            input_feed: As for ``run``; random inputs, open sizes as one, if None.
-            runs: How many runs to measure.
+            input_feed: As for ``run``; random inputs if None.
+            runs: How many runs to measure; the faster half counts.
+            shapes: Those of the random inputs whose sizes the model leaves open.
 
         Raises:
-            InvalidArgument: ``runs`` is not positive.
+            InvalidArgument: ``runs`` is not positive, or a size is left open.
         """
-        import numpy as np
-
         from hagane.runtime.execute import execute
-        from hagane.runtime.feeds import bind, random_feed
+        from hagane.runtime.feeds import any_feed, bind
         from hagane.runtime.profile import measure
 
         if runs < 1:
             raise InvalidArgument(f"profile: expected one run or more, got {runs}")
         programs = self._programs
         if input_feed is None:
-            input_feed = random_feed(self.get_inputs(), {}, np.random.default_rng(0))
+            given = {name: tuple(shape) for name, shape in (shapes or {}).items()}
+            input_feed = any_feed(self.get_inputs(), given)
         values = bind(self._inputs, self._overridable, input_feed)
         arguments = self._arguments(values)
         program = programs.for_shapes(self._input_names, arguments)
         return measure(
             lambda observe: execute(program, arguments, observe=observe),
-            self._peak_flops(),
+            self._peak_flops,
             runs,
         )
 

@@ -2,19 +2,19 @@
 
 The program for all shapes is compiled when the session is made, and takes any of them. A program
 for one shape has numbers in the place of its sizes and may be some per cent faster, or more where
-the forms of kernels depend on sizes. It is built beside the runs, which go on meanwhile.
+the forms of kernels depend on sizes. It is built beside the runs, which go on meanwhile: in another
+process (``beside.py``), or in a thread where that cannot be.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
-import threading
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakMethod
 
 import numpy as np
 import onnx_ir as ir
@@ -22,24 +22,23 @@ import onnx_ir as ir
 from hagane.errors import InvalidArgument
 from hagane.graph.types import TensorType
 from hagane.graph.walk import all_nodes
-from hagane.machine import Lock
+from hagane.native.run.loaded import Loaded
 from hagane.ops import infer_types
 from hagane.ops.definition import RuntimeValue
+from hagane.runtime.backends.native import NativePart
 from hagane.runtime.pipeline import Built, ReadModel, build
 from hagane.runtime.port import Memory, Part
 from hagane.runtime.program import Planner, Program
-from hagane.runtime.repeats import LEASE, MOST_COUNTED, RUNS, Shapes, step_back
+from hagane.runtime.repeats import Past, Repeats, Shapes, step_back
 from hagane.runtime.settings import Settings
 from hagane.symbolic import Expr
+
+if TYPE_CHECKING:
+    from hagane.runtime.beside import Beside
 
 # A size, or the least and the largest of a range.
 Sizes = int | tuple[int, int]
 
-# For how many runs the short way of a program for one shape is not asked for again, so that those
-# in use are known.
-_LONG_LEASE = 64
-# How many shapes have programs of their own, and the bytes that these take together, at most.
-_MOST_PROGRAMS, _MOST_BYTES = 8, 256 << 20
 # Sizes that a plan of memory is made for, of ranges.
 _MOST_PLANS = 256
 # Operators whose kernels are faster, or of another form, where sizes are numbers.
@@ -51,14 +50,6 @@ _BY_SIZE = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Own:
-    """A program for one shape, and the bytes that it takes."""
-
-    program: Program
-    bytes: int
-
-
 class Programs:
     """Builds a model for all shapes, and again for shapes that come again and again.
 
@@ -67,6 +58,7 @@ class Programs:
         settings: Those of the pipeline.
         logger: Where a notice goes if there is no compiler.
         specialize: Whether shapes get programs of their own.
+        beside: Finds a way to make these in other processes; returns None if there is none.
     """
 
     def __init__(
@@ -76,13 +68,11 @@ class Programs:
         logger: logging.Logger,
         *,
         specialize: bool = True,
+        beside: Callable[[], Beside | None] = lambda: None,
     ):
         self._model, self._types = read.model, read.types
         self._settings, self._logger = settings, logger
-        self._lock = Lock()
-        self._own: OrderedDict[Shapes, _Own] = OrderedDict()
-        self._met: OrderedDict[Shapes, int] = OrderedDict()
-        self._building: threading.Thread | None = None
+        self._beside = beside
         self.refused: dict[ir.Node, str] = {}
         # Whether backends compute parts; without a compiler they do not.
         self.native = bool(settings.backends)
@@ -92,6 +82,9 @@ class Programs:
         self._as_given = self._model.clone() if overridable else self._model
         self.general: Program = self._build_general()
         self._specializes = specialize and self.native and self._has_open_sizes()
+        self.repeats: Repeats[Program] = Repeats(
+            _weakly(WeakMethod(self._build_beside)), logger, self._specializes
+        )
 
     def _build_general(self) -> Program:
         settings = self._settings if self.native else Settings(optimize=False)
@@ -120,7 +113,7 @@ class Programs:
         fed: Sequence[int],
         owner: object,
         full: bool,
-        runs: int,
+        past: Past,
     ) -> tuple[Any, ...] | None:
         """Return the short way for arguments of some shapes, if the model is one part that has one.
 
@@ -130,17 +123,18 @@ class Programs:
             fed: Which of them are given in each run.
             owner: Of a short way whose memory may be taken, or None.
             full: Whether it must be.
-            runs: How often arguments of these shapes have run by themselves since the last time.
+            past: The runs of these shapes by themselves since the last time.
         """
-        program = self.for_shapes(names, arguments, runs + 1)
-        found = _whole(program, fed)
+        program = self.for_shapes(names, arguments, replace(past, runs=past.runs + 1))
+        found = whole_part(program, fed)
         arrays = [value for i in fed if isinstance(value := arguments[i], np.ndarray)]
         if found is None or len(arrays) != len(fed):
             return None
         part, own, order = found
         lease = 0
         if self._specializes:
-            lease = LEASE if program is self.general else _LONG_LEASE
+            shapes = (each.shape for each in arguments if isinstance(each, np.ndarray))
+            lease = self.repeats.lease(tuple(shapes))
         return part.frame(arrays, own, order, owner, full, lease, general=program is self.general)
 
     @property
@@ -156,7 +150,7 @@ class Programs:
         Args:
             fed: Which of the graph's inputs are given in each run.
         """
-        return _whole(self.general, fed) if self.native else None
+        return whole_part(self.general, fed) if self.native else None
 
     def may_have_frames(self) -> bool:
         """Whether there may be a short way for some shapes."""
@@ -207,14 +201,14 @@ class Programs:
         return Planner((), self._types).program(self._as_given.graph)
 
     def for_shapes(
-        self, names: Sequence[str], arguments: Sequence[RuntimeValue], runs: int = 1
+        self, names: Sequence[str], arguments: Sequence[RuntimeValue], past: Past | None = None
     ) -> Program:
         """Return the program for arguments of these shapes.
 
         Args:
             names: The graph's inputs.
             arguments: A value for each.
-            runs: How many runs of this shape it stands for, those since the last time included.
+            past: The runs of this shape since the last time, the coming one included.
         """
         if not self._specializes:
             return self.general
@@ -222,22 +216,7 @@ class Programs:
         if len(arrays) != len(arguments):
             return self.general
         key = tuple(array.shape for array in arrays)
-        with self._lock:
-            own = self._own.get(key)
-            if own is not None:
-                self._own.move_to_end(key)
-                return own.program
-            count = self._met[key] = self._met.pop(key, 0) + runs
-            if len(self._met) > MOST_COUNTED:
-                self._met.popitem(last=False)
-            # (Another one is being built: the next run of this shape asks again.)
-            if count >= RUNS and self._building is None:
-                self._building = threading.Thread(
-                    target=self._build_beside, args=(names, key), name="hagane-specialize"
-                )
-                self._building.daemon = True
-                self._building.start()
-        return self.general
+        return self.repeats.find(key, past or Past(runs=1)) or self.general
 
     def prepare(self, names: Sequence[str], shapes: Mapping[str, Sequence[int]]) -> None:
         """Give inputs of some shapes a program of their own; returns when it is there.
@@ -252,46 +231,59 @@ class Programs:
         ranks = [len(self._shape(value) or ()) for value in self._model.graph.inputs]
         if [len(shape) for shape in key] != ranks:
             raise InvalidArgument(f"prepare: expected one number for each size, got {dict(shapes)}")
-        if self._specializes and key not in self._own:
-            self._keep(key, self._build_own(names, key))
+        if self._specializes and key not in self.repeats:
+            made = self._build_own(key)
+            if made is not None:
+                self.repeats.keep(key, *made)
 
     def wait(self) -> None:
         """Wait until no program is being built beside the runs."""
-        thread = self._building
-        if thread is not None:
-            thread.join()
+        self.repeats.wait()
 
-    def _build_beside(self, names: Sequence[str], key: Shapes) -> None:
-        step_back()
-        try:
-            self._keep(key, self._build_own(names, key))
-        except Exception as error:  # the general program serves; nobody waits for this one
-            self._specializes = False
-            if "interpreter shutdown" not in str(error):  # (Python ends: no compiler starts then.)
-                self._logger.warning("no program of its own for shapes %s", key, exc_info=True)
-        finally:
-            self._building = None
+    def _build_beside(self, key: Shapes) -> tuple[Program, int] | None:
+        beside, whole = self._beside(), whole_part(self.general, self._fed())
+        if beside is None or whole is None or not isinstance(whole[0], NativePart):
+            step_back()
+            return self._build_own(key)
+        names = [str(value.name) for value in self._model.graph.inputs]
+        made = beside.make(dict(zip(names, key, strict=True)), whole[0].segment.store)
+        if made is None:
+            return None
+        return self._program_of(made.loaded, made.own, made.order), made.bytes
 
-    def _build_own(self, names: Sequence[str], key: Shapes) -> Program | None:
+    def _fed(self) -> list[int]:
+        """Return which inputs are given in each run."""
+        initializers = self._model.graph.initializers
+        inputs = enumerate(self._model.graph.inputs)
+        return [i for i, value in inputs if value.name not in initializers]
+
+    def _program_of(self, loaded: Loaded, own: Sequence[int], order: Sequence[int]) -> Program:
+        """Return the program that is one part, which other processes compiled."""
+        (step,) = self.general.steps
+        fed = [self.general.inputs[i] for i in self._fed()]
+        outputs = [-1] * len(loaded.outputs)
+        for slot, which in zip(self.general.outputs, order, strict=True):
+            outputs[which] = slot
+        return replace(
+            self.general,
+            steps=(
+                replace(
+                    step,
+                    part=NativePart.of(step.part.nodes, loaded),
+                    inputs=tuple(fed[i] for i in own),
+                    outputs=tuple(outputs),
+                ),
+            ),
+        )
+
+    def _build_own(self, key: Shapes) -> tuple[Program, int] | None:
+        names = [str(value.name) for value in self._model.graph.inputs]
         model = self._model.clone()
         types = infer_types(model, shapes=dict(zip(names, key, strict=True)), lenient=True)
         built: Built = build(model, types, self._settings)
-        return None if built.obstacle is not None else built.program
-
-    def _keep(self, key: Shapes, program: Program | None) -> None:
-        """Keep the program of a shape, and let go of the least recently used ones."""
-        if program is None:
-            return
-        plans = [part.memory({}) for part in program.parts()]
-        own = _Own(program, sum(plan.peak for plan in plans))
-        with self._lock:
-            self._own[key] = own
-            self._met.pop(key, None)
-            while len(self._own) > 1 and (
-                len(self._own) > _MOST_PROGRAMS
-                or sum(each.bytes for each in self._own.values()) > _MOST_BYTES
-            ):
-                self._own.popitem(last=False)
+        if built.obstacle is not None:
+            return None
+        return built.program, sum(part.memory({}).peak for part in built.program.parts())
 
 
 def _is_size(size: object) -> bool:
@@ -320,9 +312,17 @@ def _spread(ranges: Mapping[str, Sizes]) -> Iterator[dict[str, int]]:
         yield dict(zip(ranges, chosen, strict=True))
 
 
-def _whole(
+def whole_part(
     program: Program, fed: Sequence[int]
 ) -> tuple[Part, tuple[int, ...], tuple[int, ...]] | None:
+    """Return the part that is a whole program, if it is one.
+
+    Also which of the inputs that are given it reads, and which of its outputs are the program's.
+
+    Args:
+        program: Of a model.
+        fed: Which of its inputs are given in each run.
+    """
     if len(program.steps) != 1:
         return None
     (step,) = program.steps
@@ -334,3 +334,16 @@ def _whole(
         return None
     own = tuple(slots.index(slot) for slot in step.inputs)
     return step.part, own, tuple(step.outputs.index(slot) for slot in program.outputs)
+
+
+_Make: TypeAlias = Callable[[Shapes], tuple[Program, int] | None]
+
+
+def _weakly(method: WeakMethod[_Make]) -> _Make:
+    """Return a method as a function that does not keep its object."""
+
+    def call(shapes: Shapes) -> tuple[Program, int] | None:
+        found = method()
+        return None if found is None else found(shapes)
+
+    return call

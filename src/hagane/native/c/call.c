@@ -52,19 +52,20 @@ typedef struct {
   uint64_t used; /* when it was last */
   uint64_t key; /* of its shapes */
   int64_t lease, runs; /* after so many runs it is asked for again, if not 0; how many there were */
+  int64_t least; /* nanoseconds of the shortest of them, of a frame that is asked for again; 0 before */
   port *ports;   /* inputs, then outputs */
 } frame;
 
 typedef struct {
   uint64_t key;
-  int64_t runs;
+  int64_t runs, least;
 } count;
 
 typedef struct {
   Py_ssize_t n_inputs, n_outputs;
   PyObject *names; /* of inputs, then outputs; a tuple */
-  PyObject *fit;   /* from arrays, the owner of a frame that may be taken, whether it must be, and the runs of these
-                    * shapes, to a frame or None */
+  PyObject *fit;   /* from arrays, the owner of a frame that may be taken, whether it must be, the runs of these
+                    * shapes, and the least time of one, in general and by their own program, to a frame or None */
   PyTypeObject *holder; /* of what holds an array in its attribute `held` on `device` */
   PyObject *held, *device, *cpu;
   uint64_t calls;
@@ -152,6 +153,12 @@ static frame *find_frame(entry *self, PyArrayObject *const *arrays) {
   return NULL;
 }
 
+static int64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 static int is_expired(const frame *at) { return at->lease != 0 && at->runs >= at->lease; }
 
 /* ---- counts of runs ---- */
@@ -166,16 +173,17 @@ static uint64_t key_of(const entry *self, PyArrayObject *const *arrays) {
   return key | 1;
 }
 
-/* How often shapes without a frame have run. */
-static int64_t runs_of(const entry *self, uint64_t key) {
+/* How often shapes without a frame have run, and the least time of that. */
+static count runs_of(const entry *self, uint64_t key) {
   const count *at = &self->counts[key / 2 % COUNTED];
-  return at->key == key ? at->runs : 0;
+  return at->key == key ? *at : (count){key, 0, 0};
 }
 
 /* Note how often the shapes of a frame have run, which gets others now. */
 static void note_runs(entry *self, const frame *at) {
   if (at->owner == NULL || at->key == 0) return;
-  self->counts[at->key / 2 % COUNTED] = (count){at->key, at->general ? at->runs : ITS_OWN};
+  self->counts[at->key / 2 % COUNTED] =
+      (count){at->key, at->general ? at->runs : ITS_OWN, at->general ? at->least : 0};
 }
 
 /* ---- frames ---- */
@@ -306,8 +314,8 @@ static int could_fit(const entry *self, const frame *at, PyArrayObject *const *a
 static frame *refit_frame(entry *self, PyArrayObject *const *arrays) {
   frame *at = oldest_frame(self, 1);
   if (at == NULL || !could_fit(self, at, arrays)) return NULL;
-  uint64_t key = key_of(self, arrays);
-  int64_t runs = runs_of(self, key);
+  count before = runs_of(self, key_of(self, arrays));
+  int64_t runs = before.runs;
   if (at->lease != 0 && runs >= at->lease) return NULL;
   int free_one = 0;
   for (int i = 0; i < FRAMES; i++) free_one |= self->frames[i].owner == NULL;
@@ -329,7 +337,7 @@ static frame *refit_frame(entry *self, PyArrayObject *const *arrays) {
     return NULL;
   }
   take_shapes(self, at, arrays);
-  at->runs = runs;
+  at->runs = runs, at->least = before.least;
   return at;
 }
 
@@ -343,8 +351,10 @@ static frame *make_frame(entry *self, PyArrayObject *const *arrays, frame *expir
   frame *oldest = expired != NULL ? expired : oldest_frame(self, much);
   if (oldest == NULL) oldest = oldest_frame(self, 0);
   if (oldest == NULL && free_one == NULL) return NULL;
-  int64_t runs = expired != NULL ? expired->runs : runs_of(self, key_of(self, arrays));
-  if (runs == ITS_OWN) runs = 0;
+  count before = runs_of(self, key_of(self, arrays));
+  if (expired != NULL) before.runs = expired->runs, before.least = expired->least;
+  if (before.runs == ITS_OWN) before.runs = 0;
+  int general = expired == NULL || expired->general;
   PyObject *list = PyList_New(self->n_inputs);
   if (list == NULL) return NULL;
   for (Py_ssize_t i = 0; i < self->n_inputs; i++)
@@ -353,9 +363,10 @@ static frame *make_frame(entry *self, PyArrayObject *const *arrays, frame *expir
   if (oldest != NULL) oldest->busy = 1;
   if (free_one != NULL) free_one->busy = 1;
   PyObject *owner = oldest == NULL ? Py_None : oldest->owner;
-  PyObject *found = PyObject_CallFunction(self->fit, "OOOL", list, owner,
+  PyObject *found = PyObject_CallFunction(self->fit, "OOOLLL", list, owner,
                                           (free_one == NULL && expired == NULL) || much ? Py_True : Py_False,
-                                          (long long)runs);
+                                          (long long)before.runs, (long long)(general ? before.least : 0),
+                                          (long long)(general ? 0 : before.least));
   Py_DECREF(list);
   if (found != NULL && found != Py_None) {
     frame made;
@@ -553,8 +564,13 @@ static PyObject *call(PyObject *capsule, PyObject *const *arguments, Py_ssize_t 
   for (int64_t i = 0; i < context->n_outputs; i++)
     *context->outputs[i].slot = ends[context->outputs[i].index] + context->outputs[i].offset;
   ran = 1;
+  int64_t began = at->lease == 0 ? 0 : now_ns();
   int64_t failed = at->endless || context->whole > SHORT_NS ? run_aside(at->run, context->program)
                                                             : at->run(context->program, NULL, NULL);
+  if (at->lease != 0) {
+    int64_t took = now_ns() - began;
+    if (at->least == 0 || took < at->least) at->least = took;
+  }
   if (PyErr_Occurred()) goto end;
   if (failed >= 0) {
     PyObject *raised = PyObject_CallFunction(at->failed, "L", (long long)failed);

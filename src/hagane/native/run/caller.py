@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 # Fields of a program for the C extension: see `read_frame` in call.c.
 Frame = tuple[Any, ...]
-# From arrays, the owner of a frame that may be taken, whether it must be, and how often arrays of these
-# shapes have run since the last time, to a frame.
-Fit: TypeAlias = "Callable[[Sequence[Array], object, bool, int], Frame | None]"
+# From arrays, the owner of a frame that may be taken, whether it must be, how often arrays of these
+# shapes have run since the last time, and the least nanoseconds of that, by the program for all shapes
+# and by their own, to a frame.
+Fit: TypeAlias = "Callable[[Sequence[Array], object, bool, int, int, int], Frame | None]"
 # From a feed, names of outputs or None, and arrays to write into or None, to outputs or None.
 Caller = Callable[..., "list[Any] | None"]
 

@@ -35,17 +35,23 @@ _CHOICES: Mapping[str, type[enum.Enum]] = {each.__name__: each for each in (Kind
 
 
 class Writer:
-    """Turns values into values of JSON; buffers are numbered as they are met."""
+    """Turns values into values of JSON; buffers and formulas are numbered as they are met.
+
+    A part has many times more formulas of sizes than different ones.
+    """
 
     def __init__(self) -> None:
         self.buffers: dict[Buffer, int] = {}
+        self._formulas: dict[Expr, int] = {}
+        self._terms: list[Any] = []
 
-    def table(self) -> list[Any]:
-        """Return the buffers that were met, in order."""
-        return [
+    def table(self) -> dict[str, list[Any]]:
+        """Return the formulas and the buffers that were met, in order."""
+        buffers = [
             [each.name, self.write(each.bytes), each.kind.name, self.write(each.border)]
             for each in self.buffers
         ]
+        return {"formulas": self._terms, "buffers": buffers}
 
     def write(self, item: Any) -> Any:
         """Return a value as JSON has it.
@@ -60,7 +66,12 @@ class Writer:
         if isinstance(item, tuple | list):
             return [self.write(each) for each in item]
         if isinstance(item, Expr):
-            return {"sum": [self._term(product, number) for product, number in item.terms.items()]}
+            if item not in self._formulas:
+                # (Those within it come first.)
+                terms = [self._term(product, number) for product, number in item.terms.items()]
+                self._formulas[item] = len(self._terms)
+                self._terms.append(terms)
+            return {"formula": self._formulas[item]}
         if isinstance(item, Buffer):
             return {"buffer": self.buffers.setdefault(item, len(self.buffers))}
         if isinstance(item, Packing):
@@ -101,12 +112,15 @@ class Reader:
     """Turns values of JSON into values.
 
     Args:
-        buffers: The table that ``Writer.table`` made.
+        table: That of ``Writer.table``.
     """
 
-    def __init__(self, buffers: list[Any]):
+    def __init__(self, table: Mapping[str, list[Any]]):
+        self._formulas: list[Expr] = []
+        for terms in table["formulas"]:
+            self._formulas.append(Expr({self._product(term): _number(term) for term in terms}))
         self._buffers: list[Buffer] = []
-        for name, size, kind, border in buffers:
+        for name, size, kind, border in table["buffers"]:
             made = Buffer(name, self.read(size), Kind[kind], border=self.read(border))
             self._buffers.append(made)
 
@@ -122,8 +136,8 @@ class Reader:
         if isinstance(item, list):
             return tuple(self.read(each) for each in item)
         match item:
-            case {"sum": terms}:
-                return Expr({self._product(term): _number(term) for term in terms})
+            case {"formula": number}:
+                return self._formulas[number]
             case {"buffer": number}:
                 return self._buffers[number]
             case {"recipe": name, "arguments": arguments}:

@@ -210,6 +210,12 @@ def function_names(kernels: Sequence[Kernel]) -> dict[str, str]:
     return found
 
 
+def _jobs() -> int:
+    """Return how many compilers may run at a time: ``HAGANE_JOBS``, or as many as cores."""
+    stated = os.environ.get("HAGANE_JOBS", "")
+    return max(1, int(stated)) if stated.isdecimal() else usable_cores()
+
+
 def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = None) -> Library:
     """Return the library of some kernels, compiled in parallel unless it is in the cache."""
     codes = {kernel_name(kernel.code): kernel.code for kernel in kernels if kernel.code}
@@ -220,7 +226,7 @@ def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = 
     called = (f"{name} {function}" for name, function in sorted(functions.items()))
     key = "\0".join((*called, header, *flags, *compiler.command, compiler.version))
     cache_ = CodeCache("native")
-    jobs = usable_cores() if jobs is None else jobs
+    jobs = _jobs() if jobs is None else jobs
     cached = True
 
     def make(folder: Path) -> Path:

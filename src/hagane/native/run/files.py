@@ -27,7 +27,7 @@ from hagane.native.run.compiled import Compiled, Source, Weight
 
 _KIND = "hagane compiled part"
 # Changes whenever the tables of this file or those of the engine mean something else.
-_VERSION = 2
+_VERSION = 3
 _CHECKSUMS = "checksums.json"
 
 

@@ -14,27 +14,36 @@ from typing import Any
 from hagane.machine import cpu_features
 from hagane.machine.cache import is_whole
 from hagane.native.kernels.packing import Packing, zeros
+from hagane.native.kernels.tensor import Buffer
 from hagane.native.run.codec import Reader, Writer
 from hagane.native.run.compiled import Compiled, Weight
 from hagane.native.run.engine import Mapped
 from hagane.native.run.loaded import Loaded
+from hagane.native.run.shared import Packed, WeightStore
 
 # Changes whenever the tables, or those of the engine, mean something else.
-VERSION = 2
+VERSION = 4
 _TABLES, _CODE, _WEIGHTS = "tables.json", "kernels.so", "weights"
 
 
-def may_be_kept(loaded: Loaded) -> bool:
-    """Whether a part can be used by other processes: none of it belongs to this one."""
+def may_be_kept(loaded: Loaded, *, in_part: bool = False) -> bool:
+    """Whether a part can be used by other processes: none of it belongs to this one.
+
+    Args:
+        loaded: The part.
+        in_part: Whether some of its weights may lie with another program.
+    """
     from hagane.native.rules.packings import OF_ONE_PROCESS
 
     packings = (weight.packing for weight in loaded.plain.weights)
-    # (Some weights may lie with another program of the session.)
-    return loaded.is_whole and not any(packing.function in OF_ONE_PROCESS for packing in packings)
+    whole = in_part or loaded.is_whole
+    return whole and not any(packing.function in OF_ONE_PROCESS for packing in packings)
 
 
 def write_loaded(loaded: Loaded, folder: Path, about: Any) -> None:
     """Write a part into an empty folder.
+
+    Of weights that lie with another program, their marks are written.
 
     Args:
         loaded: A part that may be kept.
@@ -48,7 +57,13 @@ def write_loaded(loaded: Loaded, folder: Path, about: Any) -> None:
         "inputs": writer.write(plain.inputs),
         "outputs": writer.write(plain.outputs),
         "equal": writer.write(plain.equal),
-        "weights": [[writer.write(weight.buffer), weight.offset] for weight in plain.weights],
+        "weights": [
+            [writer.write(weight.buffer), weight.offset, loaded.marks.get(weight.buffer)]
+            for weight in plain.weights
+        ],
+        "elsewhere": [
+            [writer.write(buffer), loaded.marks[buffer]] for buffer in loaded.buffers_elsewhere()
+        ],
         "weight_bytes": plain.weight_bytes,
         "needs": sorted(plain.needs),
         "engine": str(loaded.engine.path),
@@ -65,16 +80,30 @@ def read_about(folder: Path) -> Any:
     return tables["about"], tables
 
 
-def read_loaded(folder: Path, tables: Any) -> Loaded | None:
-    """Return the part of a folder, or None if the engine that it needs is not there any more."""
+def read_loaded(folder: Path, tables: Any, store: WeightStore | None = None) -> Loaded | None:
+    """Return the part of a folder, or None if something that it needs is not there any more.
+
+    Args:
+        folder: Where it was written.
+        tables: Of ``read_about``.
+        store: Where weights of other programs are found, and its own are left.
+    """
     part = tables["part"]
     engine = Path(part["engine"])
     if tables["version"] != VERSION or not frozenset(part["needs"]) <= cpu_features():
         return None
     if not is_whole(engine.parent):
         return None
+    store = WeightStore() if store is None else store
     reader = Reader(tables["buffers"])
     packed = Packing(zeros, ())
+    weights = [(reader.read(buffer), int(at), mark) for buffer, at, mark in part["weights"]]
+    elsewhere: dict[Buffer, Packed] = {}
+    for buffer, mark in part["elsewhere"]:
+        found = store.get(mark)
+        if found is None:
+            return None
+        elsewhere[reader.read(buffer)] = found
     compiled = Compiled(
         frozenset(part["needs"]),
         int(part["threads"]),
@@ -82,10 +111,16 @@ def read_loaded(folder: Path, tables: Any) -> Loaded | None:
         reader.read(part["inputs"]),
         reader.read(part["outputs"]),
         reader.read(part["equal"]),
-        tuple(Weight(reader.read(buffer), int(at), packed) for buffer, at in part["weights"]),
+        tuple(Weight(buffer, at, packed) for buffer, at, _ in weights),
         int(part["weight_bytes"]),
         (),
         folder / _CODE,
         engine,
     )
-    return Loaded(compiled, weights=Mapped(folder / _WEIGHTS))
+    return Loaded(
+        compiled,
+        weights=Mapped(folder / _WEIGHTS),
+        store=store,
+        elsewhere=elsewhere,
+        marks={buffer: mark for buffer, _, mark in weights if mark is not None},
+    )

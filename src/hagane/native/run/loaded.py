@@ -50,6 +50,8 @@ class Loaded:
         keep_sources: Keep the arrays that weights are packed from, for ``replace``.
         weights: The weights, if they are packed already.
         store: Where other programs of the session find weights, and left theirs.
+        elsewhere: Weights of other programs that this one reads, if ``weights`` are its own.
+        marks: Those of the weights that are packed already, by which others find them.
     """
 
     def __init__(
@@ -62,6 +64,8 @@ class Loaded:
         keep_sources: bool = False,
         weights: Mapped | None = None,
         store: WeightStore | None = None,
+        elsewhere: Mapping[Buffer, Packed] | None = None,
+        marks: Mapping[Buffer, str] | None = None,
     ):
         self.kernels = compiled.kernels
         self.inputs, self.outputs = compiled.inputs, compiled.outputs
@@ -79,7 +83,10 @@ class Loaded:
             for each in self.controls
         )
         kept = None if keep_sources or weights is not None else store
+        self.store = WeightStore() if store is None else store
+        self.marks: dict[Buffer, str] = dict(marks or {})
         own, size = self._share(compiled, kept)
+        self._packed.update(elsewhere or {})
         self._weights = weights or Memory(self.engine, size)
         self._addresses_of_weights = {
             buffer: packed.address for buffer, packed in self._packed.items()
@@ -89,10 +96,10 @@ class Loaded:
         self._owners = [weight.buffer.owner for weight in compiled.weights]
         if weights is None:
             self._pack(own, [source.array for source in compiled.sources], settle)
-            self._offer(store)
+        self._offer(own)
         # Code and packed weights as they are, for other processes (`kept.py`).
         self.plain = replace(compiled, weights=tuple(own), weight_bytes=size, sources=())
-        self.is_whole = not self._packed.keys() - {weight.buffer for weight in own}
+        self.is_whole = not self.buffers_elsewhere()
         self._compiled = compiled if keep_sources else None
         rows = part_rows(self.kernels, self.inputs, self.outputs, compiled.equal)
         functions = [address or 0 for address in self._addresses]
@@ -102,6 +109,11 @@ class Loaded:
         self._free: list[Context] = []
         self._lock = Lock()
 
+    def buffers_elsewhere(self) -> list[Buffer]:
+        """Return the weights that lie with other programs."""
+        own = {weight.buffer for weight in self.plain.weights}
+        return [buffer for buffer in self._packed if buffer not in own]
+
     def packed(self) -> memoryview:
         """Return the bytes of all packed weights."""
         size = self._weights.size
@@ -110,7 +122,6 @@ class Loaded:
     def _share(self, compiled: Compiled, store: WeightStore | None) -> tuple[list[Weight], int]:
         """Note the weights that others packed; return the rest, where they lie, and their bytes."""
         self._packed: dict[Buffer, Packed] = {}
-        self._offered: list[tuple[object, Weight]] = []
         if store is None:
             return list(compiled.weights), compiled.weight_bytes
         own: list[Weight] = []
@@ -119,24 +130,24 @@ class Loaded:
             compiled.weights, keys_of(compiled.weights, compiled.sources), strict=True
         ):
             found = store.get(key)
+            if key is not None:
+                self.marks[weight.buffer] = key
             size = -(-(int(weight.buffer.bytes) + 64) // 64) * 64
             if found is not None:
                 self._packed[weight.buffer] = found
                 shared += size
                 continue
             own.append(replace(weight, offset=top))
-            self._offered.append((key, own[-1]))
             top += size
         return own, compiled.weight_bytes - shared
 
-    def _offer(self, store: WeightStore | None) -> None:
-        """Offer the weights that were packed here to others."""
-        for key, weight in self._offered:
-            packed = Packed(self._weights, self._weights.address + weight.offset)
-            self._packed[weight.buffer] = packed
-            if store is not None:
-                store.put(key, packed)
-        self._offered = []
+    def _offer(self, own: Sequence[Weight]) -> None:
+        """Offer the weights that lie here to others."""
+        for weight in own:
+            if weight.buffer in self.marks:
+                packed = Packed(self._weights, self._weights.address + weight.offset)
+                self._packed[weight.buffer] = packed
+                self.store.put(self.marks[weight.buffer], packed)
 
     def replace(self, arrays: Mapping[str, Array]) -> None:
         """Pack weights anew from other arrays; nothing is compiled. No run may go on meanwhile.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -24,58 +25,69 @@ _WHOLE, _SAMPLE = 1 << 16, 4096
 class Packed:
     """A packed weight in memory, which is kept as long as this is."""
 
-    memory: Memory | Mapped
+    memory: Memory | Mapped | None
     address: int
 
 
 @dataclass(eq=False)
 class WeightStore:
-    """Packed weights by recipe and content; each is kept as long as a program reads it."""
+    """Packed weights by marks of recipe and content; each is kept as long as a program reads it."""
 
-    _found: WeakValueDictionary[object, Packed] = field(default_factory=WeakValueDictionary)
+    _found: WeakValueDictionary[str, Packed] = field(default_factory=WeakValueDictionary)
     _lock: Lock = field(default_factory=Lock)
 
-    def get(self, key: object) -> Packed | None:
+    def get(self, key: str | None) -> Packed | None:
         """Return a weight that was packed before."""
         with self._lock:
             return None if key is None else self._found.get(key)
 
-    def put(self, key: object, packed: Packed) -> None:
+    def put(self, key: str | None, packed: Packed) -> None:
         """Offer a packed weight to others."""
         if key is not None:
             with self._lock:
                 self._found.setdefault(key, packed)
 
+    def marks(self) -> list[str]:
+        """Return the marks of all weights that are here."""
+        with self._lock:
+            return list(self._found)
 
-def keys_of(weights: Sequence[Weight], sources: Sequence[Source]) -> list[object]:
-    """Return a mark of the content of weights; None for weights that belong to their program."""
+
+def keys_of(weights: Sequence[Weight], sources: Sequence[Source]) -> list[str | None]:
+    """Return a mark of the content of weights; None for weights that belong to their program.
+
+    Marks mean the same in every process that reads the same model.
+    """
     marks = [_mark(source) for source in sources]
 
-    def key(weight: Weight) -> object:
+    def key(weight: Weight) -> str | None:
         if weight.buffer.owner is not None:
             return None
+        places: list[str | None] = []
 
         def place(view: View) -> Any:
+            places.append(marks[view.source])
             return (marks[view.source], view.dtype, view.shape, view.strides, view.offset)
 
         packing = weight.packing
-        found = (packing.function.__name__, mapped(packing.arguments, place), weight.buffer.bytes)
-        try:
-            hash(found)
-        except TypeError:
+        recipe = mapped(packing.arguments, place)
+        text = repr((packing.function.__name__, recipe, weight.buffer.bytes))
+        # (Objects that have no text of their own show where they lie.)
+        if None in places or " at 0x" in text:
             return None
-        return found
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     return [key(weight) for weight in weights]
 
 
-def _mark(source: Source) -> tuple[object, ...]:
-    """Return a mark that tells a source apart from the others of a session."""
+def _mark(source: Source) -> str | None:
+    """Return a mark that tells a source apart from the others of a model; None if there is none."""
     array = source.array
     if array.dtype == object:
-        return (object(),)
+        return None
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     if source.name and flat.size > _WHOLE:
         # (One name stands for one content, but for results of passes, which differ everywhere.)
         flat = flat[:: flat.size // _SAMPLE | 1]
-    return (source.name, array.nbytes, array.dtype.name, hash(flat.tobytes()))
+    digest = hashlib.blake2b(flat.tobytes(), digest_size=16).hexdigest()
+    return f"{source.name!r} {array.nbytes} {array.dtype.name} {digest}"

@@ -60,6 +60,15 @@ class NativePart(Part):
         self._draft: Draft | None = draft
         self._segment: Loaded | None = None
 
+    @classmethod
+    def of(cls, nodes: tuple[ir.Node, ...], loaded: Loaded) -> NativePart:
+        """Return nodes whose kernels are loaded already."""
+        made = cls.__new__(cls)
+        made.nodes, made.varies = nodes, False
+        made.inputs = made.outputs = ()
+        made._store, made._draft, made._segment = loaded.store, None, loaded
+        return made
+
     @property
     def segment(self) -> Loaded:
         """The compiled kernels."""

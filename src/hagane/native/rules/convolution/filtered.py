@@ -68,7 +68,7 @@ def filtered_axis(low: Lowering, node: ir.Node, window: Window) -> Axis | None:
     if window.out_channels * 2 > lanes:
         pixels = window.out_channels * out_height * out_width
         read = window.channels * height * width
-        small = 4 * window.likely_images * max(pixels, read) <= _SMALL
+        small = 4 * max(pixels, read) <= _SMALL
         if not small or not _lies_in_planes(low, node.inputs[0]) or window.channels * 2 > lanes:
             return None
     across = -(-out_width // lanes)
@@ -180,7 +180,7 @@ def lower_filtered(
 
     across = -(-width // lanes)
     length = -(-(across * lanes + (kw - 1) * dw) // lanes) * lanes
-    flops = 2.0 * height * width * weight.size  # of an image
+    flops = 2.0 * height * width * weight.size  # of an image, by the direct form
     whole = found.size if pool is None else math.lcm(found.size, pool.rows)
     tall = -(-height // whole)
     each = max(1, min(tall, round(_TASK_NS * _FLOPS_PER_NS * tall / flops)))
@@ -236,7 +236,8 @@ def lower_filtered(
         body,
         window.images * tasks * parts,
         work=work_of(window.images, flops / 2 / _FLOPS_PER_NS),
-        flops=work_of(window.images, flops),
+        # Those of the transformed filter: `side` for `size` rows of all its taps.
+        flops=work_of(window.images, flops * found.side / (found.size * found.taps)),
         followers=epilogue.nodes,
         name=window.name("conv_filtered"),
     )

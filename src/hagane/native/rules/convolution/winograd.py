@@ -183,7 +183,7 @@ def lower_winograd(
         high, wide = pool.height * pool.rows, pool.width * pool.columns
         shape = replace(shape, out_height=high, out_width=wide)
     rows, columns = shape.tiles(size)
-    points, taps = shape.points(size), shape.kernel[0] * shape.kernel[1]
+    points = shape.points(size)
     together = shape.images if shape.is_open or isinstance(shape.images, int) else 1
     pixels = together * rows * columns
     in_blocks, out_blocks = -(-shape.channels // lanes), -(-shape.out_channels // lanes)
@@ -258,13 +258,13 @@ def lower_winograd(
             tile, tuple(groups), 1, 1, pixels, at_pixel, 0, at_pixel, None, width, order="groups"
         )
         tasks, work = emit_open(body, opened, level, names)
-    flops = 2.0 * taps * shape.channels * shape.out_channels
+    flops = 2.0 * points * shape.channels * shape.out_channels  # of a tile
     low.recorder.emit(
         label_of(node, *epilogue.nodes),
         body,
         tasks,
         work=work,
-        flops=work_of(shape.images * shape.out_height * shape.out_width, flops),
+        flops=work_of(shape.images * rows * columns, flops),
         followers=(node,),
         name=shape.name("products"),
     )

@@ -1,0 +1,62 @@
+"""Short ways of a session from the cache, which has not read its model."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from hagane.native.run.caller import Fit, Frame, make_frame
+from hagane.runtime.beside import Beside, Made
+from hagane.runtime.kept import Kept
+from hagane.runtime.repeats import Past, Repeats, Shapes
+
+if TYPE_CHECKING:
+    from hagane.ops.definition import Array
+
+
+def repeats_of(
+    kept: Kept, find: Callable[[], Beside | None], logger: logging.Logger
+) -> Repeats[Made] | None:
+    """Return the programs for shapes that come again and again, to be made; None if there are none.
+
+    Args:
+        kept: The session in the cache.
+        find: Finds a way to make them; returns None if there is none.
+        logger: Where it is said that it failed.
+    """
+    beside = find() if kept.specializes else None
+    if beside is None:
+        return None
+    names, store, make_one = [item.name for item in kept.inputs], kept.loaded.store, beside.make
+
+    def make(shapes: Shapes) -> tuple[Made, int] | None:
+        made = make_one(dict(zip(names, shapes, strict=True)), store)
+        return None if made is None else (made, made.bytes)
+
+    return Repeats(make, logger)
+
+
+def fit_of(kept: Kept, repeats: Repeats[Made] | None) -> Fit:
+    """Return the function from arrays to a short way.
+
+    Args:
+        kept: The session in the cache.
+        repeats: Programs for single shapes, if there are any.
+    """
+
+    def fit(arrays: Sequence[Array], owner: object, full: bool, *past: int) -> Frame | None:
+        if not all(item.takes(each) for item, each in zip(kept.inputs, arrays, strict=True)):
+            return None
+        if repeats is None:
+            return make_frame(kept.loaded, arrays, kept.own, kept.order, owner, full)
+        shapes = tuple(array.shape for array in arrays)
+        runs, general, own = past
+        found = repeats.find(shapes, Past(runs + 1, general, own))
+        lease = repeats.lease(shapes)
+        if found is None:
+            return make_frame(kept.loaded, arrays, kept.own, kept.order, owner, full, lease)
+        loaded, which, order = found.loaded, found.own, found.order
+        return make_frame(loaded, arrays, which, order, owner, full, lease, general=False)
+
+    return fit
