@@ -19,8 +19,9 @@ from hagane.ops.vjp import call_composed
 from hagane.passes import WRITTEN_IN_OTHERS
 from hagane.passes.edit import attributes_of, name_of, nodes_before, remove_unread, replace_value
 
-# What engines may have a kernel for that computes with weights as they are packed.
-_LATE = frozenset({("com.microsoft", "MatMulNBits")})
+# What engines may have a kernel for: one that computes with weights as they are packed, or with
+# windows as they lie.
+_LATE = frozenset({("com.microsoft", "MatMulNBits"), ("hagane", "ConvWeightGradient")})
 
 
 def expand_composed(graph: ir.Graph, types: GraphTypes) -> list[str]:
