@@ -1,11 +1,11 @@
 """One step of training beside PyTorch, eager and compiled, on the models of ``training_models.py``.
 
 ``python benchmarks/training.py [--models NAME …] [--threads 2 1] [--rounds 5] [--vs eager inductor]
-[--clock cpu]``
-prints a Markdown table: the median time of a step, the ratios to it, the time until the first step is
-done (capture and compilation included), and the peak of the memory that steps take beyond what was
-there before the first. Each engine runs in a process of its own, rounds alternate; loss, module,
-optimizer and batch are the same in all. Losses of the first steps are compared. fp32.
+[--clock cpu]`` prints a Markdown table: the median time of a step, the ratios to it, the time until
+the first step is done (capture and compilation included), and the peak of the memory that steps
+take beyond what was there before the first. Each engine runs in a process of its own, rounds
+alternate; loss, module, optimizer and batch are the same in all. Losses of the first steps are
+compared. fp32.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ def peak() -> int:
 def stepper(engine: str, name: str, threads: int) -> Any:
     """Return a function that does one step and returns its loss."""
     import torch
-
     from training_models import CASES
 
     case = CASES[name]

@@ -82,9 +82,7 @@ def resnet(blocks: tuple[int, ...], narrow: bool, classes: int, small: bool) -> 
             block = Block(before, 64 << stage, 2 if stage and not number else 1, narrow)
             before = block.width
             parts.append(block)
-    return nn.Sequential(
-        *parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, classes)
-    )
+    return nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, classes))
 
 
 class Level(nn.Module):

@@ -113,7 +113,7 @@ def _schema() -> Schema:
 
     floats = frozenset(f"tensor({name})" for name in ("float16", "bfloat16", "float", "double"))
     x, g, w = (Parameter(name, "T", floats, False, False, True) for name in ("X", "GY", "GW"))
-    kinds = {name: ir.AttributeType.INTS for name in ("kernel_shape", "strides", "dilations", "pads")}
+    kinds = dict.fromkeys(("kernel_shape", "strides", "dilations", "pads"), ir.AttributeType.INTS)
     return Schema(
         inputs=(x, g),
         outputs=(w,),

@@ -315,7 +315,9 @@ class _Tiles(_Form):
         most = 3 if level.registers == 32 else 2
         blocks = -(-maps // lanes)
         columns = -(-blocks // most)  # of tiles, which have near as many blocks
-        widths = sorted({blocks * (i + 1) // columns - blocks * i // columns for i in range(columns)})
+        widths = sorted(
+            {blocks * (i + 1) // columns - blocks * i // columns for i in range(columns)}
+        )
         # Channels of a task: more where few taps use what was read of the gradient.
         each = tile * -(-_PRODUCTS // (tile * most * s.taps))
         each = min(max(each, lanes if blocked else 0), -(-channels // tile) * tile)
@@ -453,4 +455,3 @@ class _Depthwise(_Form):
         )
         self.emit_kernel(body, blocks, splits, s.taps * lanes * 4, "depthwise_weight_gradient")
         self.add_up(found, parts, splits)
-
