@@ -42,8 +42,8 @@ def _reference(
     rank = window.rank
     order = (0, *range(2, 2 + rank), 1, *range(2 + rank, 2 + 2 * rank))
     rows = windows.transpose(order).reshape(batch * places, group, channels // group * taps)
-    columns = np.moveaxis(g.reshape(batch, group, maps // group, places), 0, 2)
-    columns = columns.reshape(group, maps // group, batch * places)
+    parts = np.moveaxis(g.reshape(batch, group, maps // group, places), 0, 2)
+    columns = parts.reshape(group, maps // group, batch * places)
     found = np.matmul(columns, rows.transpose(1, 0, 2))
     return found.reshape(maps, channels // group, *window.kernel)
 
