@@ -1,8 +1,8 @@
-"""A run with snapshots that ends itself by SIGKILL at a given moment: ``killed_run.py OUT MOMENT``.
+"""A run with snapshots that ends itself by SIGKILL at a moment: ``killed_run.py OUT MOMENT``.
 
-A moment is a number of events of Python's profiler (calls and returns, those of C functions included)
-since training began; -1 for none. A run that comes to its end writes ``end.npz`` with all parameters,
-states of the optimizer and the log, and ``events`` with the number of its events.
+A moment is a number of events of Python's profiler (calls and returns, those of C functions too)
+since training began; -1 for none. A run that comes to its end writes ``end.npz`` with all
+parameters, states of the optimizer and the log, and ``events`` with the number of its events.
 """
 
 from __future__ import annotations
