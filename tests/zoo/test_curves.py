@@ -107,9 +107,7 @@ def curves(case: Case, steps: int) -> tuple[list[float], list[float], list[float
             optimizer = hagane.optimizers.MomentumSGD(case.learning, 0.9).setup(model)
             if module is None:
                 module = case.twin().double()
-                module.take(model) if hasattr(module, "take") else twins.copy_parameters(
-                    model, module
-                )
+                twins.copy_parameters(model, module)
             step = hagane.compile(error, optimizer) if compiled else None
             losses = []
             for x, t in data:

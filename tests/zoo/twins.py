@@ -15,6 +15,9 @@ _NAMES = {"W": "weight", "b": "bias", "gamma": "weight", "beta": "bias"}
 
 def copy_parameters(link: Any, module: nn.Module) -> None:
     """Give a module the parameters of a link; all of both have to be there."""
+    if isinstance(module, LSTMLanguageModel):
+        module.take(link)
+        return
     wanted = dict(module.named_parameters())
     for path, parameter in link.namedparams():
         *parts, name = path.strip("/").split("/")

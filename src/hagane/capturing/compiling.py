@@ -372,9 +372,7 @@ def compile(
         return make(model, optimizer, memory_budget=memory_budget, accumulate=accumulate)
     if memory_budget is not None or accumulate != 1:
         name = "accumulate" if memory_budget is None else "memory_budget"
-        raise InvalidArgument(
-            f"hagane.compile: {name} is for a step of training, with an optimizer"
-        )
+        raise InvalidArgument(f"hagane.compile: {name} is for a step of training; give optimizer=")
     return Compiled(model, fullgraph=fullgraph, explain=explain, dynamic=dynamic)
 
 

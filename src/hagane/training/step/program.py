@@ -143,7 +143,7 @@ def step_program(
 def _summed(
     nodes: Nodes, name: str, parameter: ir.Value, gradient: ir.Value, share: Share
 ) -> ir.Value:
-    """Return a gradient with those of the calls before, which a call that is not the last returns."""
+    """Return a gradient with those of the calls before; calls that are not the last return it."""
     found = nodes.types.types[parameter]
     assert isinstance(found, TensorType)
     shape = tuple(int(str(dim)) for dim in found.shape or ())
