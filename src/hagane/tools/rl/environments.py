@@ -131,7 +131,7 @@ class World:
         }
 
     def close(self) -> None:
-        """Close it, whatever it says to that."""
+        """Close it, errors aside."""
         close = getattr(self.env, "close", None)
         if callable(close):
             try:
@@ -272,7 +272,7 @@ class AtariFrames(Stacked):
         return np.stack(self.frames), total, terminated, truncated, info
 
     def seen(self, observation: Any) -> npt.NDArray[Any]:
-        """Return a grey screen as 84 × 84 pixels, each the mean of those that it covers."""
+        """Return a grey screen as 84 × 84 pixels, each the mean of the pixels that it covers."""
         from PIL import Image
 
         screen = Image.fromarray(np.asarray(observation, np.uint8))

@@ -1,10 +1,10 @@
-"""The protocol of agents: ``act``, and whatever more they can show.
+"""The protocol of agents: ``act``, and the outputs that they can show.
 
 An agent is any object with ``act(observation)``. It may have, each on its own:
 
 - ``explain(observation) -> dict`` with keys of ``outputs.py``; it leaves a recurrent state alone.
 - ``reset()`` or ``stop_episode()``, called where an episode ends.
-- ``forward(batch, state) -> (outputs, state)``: the same for a batch of observations, which is what
+- ``forward(batch, state) -> (outputs, state)``: the same for a batch of observations, on which
   explanations in batches use. Outputs are arrays whose first dimension is the batch.
 - ``state`` (tuple of arrays with a batch of 1, or None) of a recurrent agent.
 - ``gradient(batch, key, index, state) -> array like batch``: of output ``key[index]``.
@@ -36,7 +36,7 @@ class Agent(Protocol):
 
 
 class Watched:
-    """An agent with what it lacks made up for, or named as lacking.
+    """An agent with substitutes for missing methods, or a note that names them.
 
     Args:
         agent: the object of somebody's program.
