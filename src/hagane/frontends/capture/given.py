@@ -70,7 +70,6 @@ class _Parts:
 
     def part(self, value: Any, path: str) -> Value:
         """Return the value of an argument or of a part of it."""
-        core = self._core
         if isinstance(value, Example):
             return self._input(value, path)
         if isinstance(value, Text):
