@@ -44,7 +44,7 @@ def test_sums_of_calls_are_pytorchs_gradients(name: str) -> None:
         if call % 3 == 2:
             theirs.step()
             theirs.zero_grad()
-        assert float(step(found, x, target)) == pytest.approx(float(expected), rel=1e-10)
+        assert step(found, x, target).item() == pytest.approx(expected.item(), rel=1e-10)
         for a, b in zip(found.state_dict().values(), wanted.state_dict().values(), strict=True):
             torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-10)
     assert len(step._programs) == 2  # one that sums, one that changes parameters
