@@ -318,6 +318,7 @@ def compile(
     explain: bool = False,
     dynamic: Any = None,
     memory_budget: int | float | str | None = None,
+    accumulate: int = 1,
 ) -> Any:
     """Return a function or model that runs as a graph, with the signature of the original.
 
@@ -346,6 +347,8 @@ def compile(
             argument and axis, ``{"x": {0: "batch"}}``.
         memory_budget: With an optimizer: the most bytes that a step may take, beyond those at hand
             now, as a number or as text such as ``"500MB"``.
+        accumulate: With an optimizer: after how many calls of the step parameters change, by the
+            mean of the gradients of these calls.
 
     Raises:
         CaptureError: With ``fullgraph``, by a call: all that stands in the way, by file and line.
@@ -354,7 +357,7 @@ def compile(
     if model is None:
         return lambda found: compile(
             found, optimizer, fullgraph=fullgraph, explain=explain, dynamic=dynamic,
-            memory_budget=memory_budget,
+            memory_budget=memory_budget, accumulate=accumulate,
         )  # fmt: skip
     if not callable(model):
         raise InvalidArgument(
@@ -370,11 +373,10 @@ def compile(
 
         own = any(kind.__module__.startswith("hagane.nn.") for kind in type(optimizer).__mro__)
         make: Any = step.LinkStep if own else step.TorchStep
-        return make(model, optimizer, memory_budget=memory_budget)
-    if memory_budget is not None:
-        raise InvalidArgument(
-            "hagane.compile: memory_budget is for a step of training; give an optimizer too"
-        )
+        return make(model, optimizer, memory_budget=memory_budget, accumulate=accumulate)
+    if memory_budget is not None or accumulate != 1:
+        name = "accumulate" if memory_budget is None else "memory_budget"
+        raise InvalidArgument(f"hagane.compile: {name} is for a step of training; give optimizer=")
     return Compiled(model, fullgraph=fullgraph, explain=explain, dynamic=dynamic)
 
 

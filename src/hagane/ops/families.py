@@ -37,6 +37,7 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
             AveragePool Col2Im Conv ConvInteger ConvTranspose DeformConv GlobalAveragePool
             GlobalLpPool GlobalMaxPool LpPool MaxPool MaxRoiPool MaxUnpool
         """,
+        "hagane": "ConvWeightGradient",
     },
     "elementwise": {
         "": """

@@ -79,8 +79,9 @@ def definitions(family: str) -> tuple[OpDef, ...]:
 def schemas() -> Mapping[tuple[str, str], Schema]:
     """Return the schemas of operators that ONNX does not define."""
     from hagane.ops import contrib
+    from hagane.ops.convolution import gradient
 
-    return contrib.SCHEMAS
+    return {**contrib.SCHEMAS, **gradient.SCHEMAS}
 
 
 # Of the operators of users.

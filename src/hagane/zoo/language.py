@@ -50,9 +50,9 @@ class _Attention(Chain):
             self.read(x, n_batch_axes=2), (batch, time, 3, self._heads, units // self._heads)
         )
         q, k, v = F.separate(F.transpose(split, (2, 0, 3, 1, 4)), axis=0)
-        scale = np.float32((units // self._heads) ** -0.5)
+        scale = (units // self._heads) ** -0.5
         scores = F.matmul(q, k, transb=True) * scale
-        hidden = np.triu(np.full((time, time), -1e9, np.float32), 1)
+        hidden = np.triu(np.full((time, time), -1e9, scores.dtype), 1)
         weights = F.softmax(scores + F.broadcast_to(hidden, scores.shape), axis=-1)
         found = F.transpose(F.matmul(weights, v), (0, 2, 1, 3))
         return self.out(F.reshape(found, (batch, time, units)), n_batch_axes=2)

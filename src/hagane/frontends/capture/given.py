@@ -70,22 +70,27 @@ class _Parts:
 
     def part(self, value: Any, path: str) -> Value:
         """Return the value of an argument or of a part of it."""
-        core = self._core
         if isinstance(value, Example):
             return self._input(value, path)
         if isinstance(value, Text):
             return value.value
         if isinstance(value, Whole):
-            for identity, name in array_names(value.value).items():
-                self._names.setdefault(identity, joined(path, name))
-            return core.lift(value.value)
+            return self._whole(value.value, path)
         if type(value) is tuple:
             return tuple(self.part(v, joined(path, i)) for i, v in enumerate(value))
         if isinstance(value, Object):
             if id(value) not in self._made:
                 self._object(value, path)
             return self._made[id(value)]
-        return self._number(value, path) if type(value) in (int, float) else core.lift(value)
+        if type(value) in (int, float):
+            return self._number(value, path)
+        return self._whole(value, path)
+
+    def _whole(self, value: Any, path: str) -> Value:
+        """Return a known value, such as a module, whose arrays get their names."""
+        for identity, name in array_names(value).items():
+            self._names.setdefault(identity, joined(path, name))
+        return self._core.lift(value)
 
     def _input(self, example: Example, path: str) -> Value:
         """Return an input, the same one for two parts of one path: attribute and item."""

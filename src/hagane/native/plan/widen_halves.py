@@ -40,7 +40,7 @@ def _widen_nodes(graph: ir.Graph, types: GraphTypes) -> int:
         ) == ir.DataType.FLOAT16:
             _take_softmax_apart(graph, node, types)
             count += 1
-        elif node.op_type in WIDENED and node.domain == "":
+        elif node.domain == "hagane" or (node.op_type in WIDENED and node.domain == ""):
             count += _widen(graph, node, after, types)
     return count
 

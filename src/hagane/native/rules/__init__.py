@@ -90,6 +90,10 @@ def rules_of(node: ir.Node) -> list[Rule]:
     """Return the rules that may make kernels of a node, in order of preference."""
     key = node.domain, node.op_type
     found = [table[key] for table in (RULES, WRITTEN) if key in table]
+    if node.domain == "hagane":
+        from hagane.native.rules import training  # inference has none of these
+
+        found += training.RULES.get(key, ())
     if not found and key in operators().own and find(node).source is not None:
         from hagane.native.rules.own import lower_source  # few models need it
 

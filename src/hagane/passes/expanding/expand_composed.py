@@ -19,8 +19,8 @@ from hagane.ops.vjp import call_composed
 from hagane.passes import WRITTEN_IN_OTHERS
 from hagane.passes.edit import attributes_of, name_of, nodes_before, remove_unread, replace_value
 
-# Operators for which engines may have kernels that compute with weights while packing.
-_LATE = frozenset({("com.microsoft", "MatMulNBits")})
+# Operators for which engines may have kernels: of weights while packing, or of windows in place.
+_LATE = frozenset({("com.microsoft", "MatMulNBits"), ("hagane", "ConvWeightGradient")})
 
 
 def expand_composed(graph: ir.Graph, types: GraphTypes) -> list[str]:

@@ -25,6 +25,7 @@ from hagane.nn.optimizers.optimizer import GradientMethod
 from hagane.ops.definition import Array
 from hagane.runtime import InferenceSession, SessionOptions
 from hagane.symbolic.substitute import number_of
+from hagane.training.step.accumulation import GradientSums
 from hagane.training.step.budget import StepMemory, parse_budget, within_budget
 from hagane.training.step.byte_counts import bytes_of_results, bytes_of_states, sizes_of
 from hagane.training.step.hooks import apply_hooks, checked_hooks, settings_of
@@ -68,6 +69,7 @@ class LinkStep:
         options: SessionOptions | None = None,
         *,
         memory_budget: int | float | str | None = None,
+        accumulate: int = 1,
     ):
         if optimizer.target is None:
             raise InvalidArgument(
@@ -82,6 +84,7 @@ class LinkStep:
         self._prefix = "" if isinstance(loss, Link) else names.pop(0)
         self._budget = None if memory_budget is None else parse_budget(memory_budget)
         self._resident = sum(array.nbytes for array in self._kept_arrays())
+        self._sums = GradientSums(accumulate)
         self._memory: StepMemory | None = None
         self._sizes: dict[object, Sizes] = {}
         self._programs: dict[object, _Program] = {}
@@ -120,7 +123,7 @@ class LinkStep:
         if self._budget is not None and self._memory.predicted > self._budget:
             program = self._program(model, arrays, anew=True)  # planned for smaller sizes
             self._memory = program.memory(arrays, self._resident)
-        return program.run(self._optimizer, arrays)
+        return program.run(self._optimizer, arrays, self._sums)
 
     def memory(self) -> dict[str, Any]:
         """Return the bytes of the last call's step, as :meth:`TorchStep.memory` does.
@@ -182,7 +185,7 @@ class LinkStep:
             (str(x.dtype), x.ndim) if isinstance(x, np.ndarray) else repr(x) for x in given
         )
         kind = (id(model), bool(config.train), plain, settings_of(hooks), str(fixed),
-                tuple(numbers.values()), enabled)  # fmt: skip
+                tuple(numbers.values()), enabled, self._sums.share)  # fmt: skip
         shapes = [x.shape if isinstance(x, np.ndarray) else () for x in given]
         sizes = self._sizes.setdefault(kind, Sizes(shapes))
         described = sizes.describe(shapes)
@@ -245,7 +248,9 @@ class LinkStep:
             return {name: g for name, g in found.items() if name not in frozen}
 
         inputs = {str(value.name) for value in captured.graph.inputs}
-        made = step_program(captured.graph, list(arrays), trained, groups, rule, prepare)
+        made = step_program(
+            captured.graph, list(arrays), trained, groups, rule, prepare, self._sums.share
+        )
         if made.unreached:
             self._tell(
                 f"the loss does not depend on {', '.join(made.unreached)}: the step leaves them as "
@@ -328,7 +333,7 @@ class _Program:
         arrays = [np.ascontiguousarray(x) for x in given if isinstance(x, np.ndarray)]
         return dict(zip(self._names, arrays, strict=True))
 
-    def run(self, optimizer: Any, given: Sequence[Any]) -> Variable:
+    def run(self, optimizer: Any, given: Sequence[Any], sums: GradientSums) -> Variable:
         """Do one step and return the loss."""
         feed = self._fed(given)
         sizes = sizes_of(self._made.model.graph, list(feed), list(feed.values()))
@@ -351,6 +356,8 @@ class _Program:
             rule._init_states(self._arrays[item.name])
             for state in item.states:
                 changed[f"{item.name}.{state}"] = rule.state[state]
+        summed = {name: self._arrays[name] for name in self._made.summed}
+        feed.update(sums.feed({name: (x, x.array) for name, x in summed.items()}))
         feed.update(self._scalars())
         feed.update(changed)
         feed = {name: array for name, array in feed.items() if name in self._inputs}
@@ -359,7 +366,9 @@ class _Program:
         for name, array in changed.items():
             if f"{name}.new" in results:
                 np.copyto(array, results[f"{name}.new"])
-        self._advance(optimizer)
+        sums.advance(summed, results)
+        if self._made.updated:
+            self._advance(optimizer)
         for attribute, structure in self._state:
             setattr(attribute.owner, attribute.name, _rebuilt(structure, results))
         for owner in {id(a.owner): a.owner for a, _ in self._state}.values():

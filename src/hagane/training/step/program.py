@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import InvalidArgument
@@ -19,6 +20,7 @@ from hagane.ops.inference import infer_types
 from hagane.passes.legalise import legalise
 from hagane.passes.removing.merge_common import merge_common
 from hagane.passes.removing.remove_dead import remove_dead
+from hagane.training.step.accumulation import Share, sum_name
 from hagane.training.step.rules import Group, Rule
 
 _IR_VERSION = 10
@@ -49,12 +51,14 @@ class StepProgram:
         updated: The parameters that it changes.
         unreached: Names of parameters of the optimizer on which the loss does not depend.
         scalars: The names of scalar inputs for each group of the optimizer.
+        summed: The parameters whose gradients are summed over calls.
     """
 
     model: ir.Model
     updated: tuple[Updated, ...]
     unreached: tuple[str, ...]
     scalars: tuple[Mapping[str, str], ...]
+    summed: tuple[str, ...] = ()
 
 
 def step_program(
@@ -64,6 +68,7 @@ def step_program(
     groups: Sequence[Group],
     rule: Rule,
     prepare: Callable[[Mapping[str, tuple[Any, Any]]], Mapping[str, Any]] | None = None,
+    share: Share | None = None,
 ) -> StepProgram:
     """Return the step of a captured loss.
 
@@ -76,6 +81,7 @@ def step_program(
         rule: The optimizer's rule.
         prepare: Is given parameters and gradients by name and returns the gradients to follow,
             over the builder; those that it leaves out are of parameters that stay as they are.
+        share: The part that this call has in the sums of gradients, if they are summed over calls.
 
     Raises:
         InvalidArgument: The loss is no floating-point number, or depends on no parameter.
@@ -100,17 +106,25 @@ def step_program(
         raise InvalidArgument("the loss does not depend on any parameter of the optimizer")
     missing = tuple(name for name in trained if name not in gradients)
     nodes = Nodes(graph, types, name="update")
+    summed = tuple(gradients) if share is not None else ()
+    before = set(graph)
+    if share is not None:
+        gradients = {
+            name: _summed(nodes, name, inputs[name], g, share) for name, g in gradients.items()
+        }
     scalars: list[dict[str, str]] = []
     at: list[dict[str, ir.Value]] = []
-    for number, group in enumerate(groups):
+    updates = share is None or share.last
+    for number, group in enumerate(groups if updates else ()):
         names = rule.scalars(group, 1, dict(rule.kept or {}))
         scalars.append({name: f"group.{number}.{name}" for name in names})
         at.append(
             {n: _input(nodes, text, ir.DataType.DOUBLE, ()) for n, text in scalars[-1].items()}
         )
     updated = []
-    before = set(graph)
-    if prepare is not None:
+    if not updates:
+        gradients = {}
+    elif prepare is not None:
         with interpreting(nodes):
             gradients = dict(prepare({n: (inputs[n], g) for n, g in gradients.items()}))
     for name, gradient in gradients.items():
@@ -123,7 +137,26 @@ def step_program(
     separate_names(graph)
     for node in all_nodes(graph):
         model.opset_imports.setdefault(node.domain, CURRENT_OPSETS.get(node.domain, 1))
-    return StepProgram(model, tuple(updated), missing, tuple(scalars))
+    return StepProgram(model, tuple(updated), missing, tuple(scalars), summed)
+
+
+def _summed(
+    nodes: Nodes, name: str, parameter: ir.Value, gradient: ir.Value, share: Share
+) -> ir.Value:
+    """Return a gradient with those of the calls before; calls that are not the last return it."""
+    found = nodes.types.types[parameter]
+    assert isinstance(found, TensorType)
+    shape = tuple(int(str(dim)) for dim in found.shape or ())
+    before = _input(nodes, sum_name(name), found.dtype, shape)
+    with interpreting(nodes):
+        part = op("Div", gradient, np.array(share.count, found.dtype.numpy()))
+        total: ir.Value = op("Add", before, part)
+        if not share.last:
+            output = op("Identity", total)
+            output.name = f"{sum_name(name)}.new"
+            output.shape, output.type = ir.Shape(shape), ir.TensorType(found.dtype)
+            nodes.graph.outputs.append(output)
+    return total
 
 
 def _early(graph: ir.Graph, before: set[ir.Node]) -> None:

@@ -19,6 +19,7 @@ from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.emit import Training
 from hagane.ops.definition import Array
 from hagane.runtime import InferenceSession, SessionOptions
+from hagane.training.step.accumulation import GradientSums
 from hagane.training.step.budget import MemoryChoice, StepMemory, parse_budget, within_budget
 from hagane.training.step.byte_counts import bytes_of_results, bytes_of_states, sizes_of
 from hagane.training.step.program import StepProgram, step_program
@@ -48,10 +49,11 @@ class TorchStep:
         memory_budget: The most bytes that a step may take beyond those that are there now:
             a number, or a text such as ``"500MB"``. What does not fit is computed again on the way
             back; results stay the same to the bit.
+        accumulate: After how many calls parameters change, by the mean of the gradients.
 
     Raises:
         InvalidArgument: The optimizer is none of these, or has no parameters; the budget is no
-            number of bytes.
+            number of bytes, ``accumulate`` no number of calls.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class TorchStep:
         options: SessionOptions | None = None,
         *,
         memory_budget: int | float | str | None = None,
+        accumulate: int = 1,
     ):
         rule = rule_of(optimizer)
         if rule is None:
@@ -74,6 +77,7 @@ class TorchStep:
         self._loss, self._optimizer, self._rule, self._options = loss, optimizer, rule, options
         self._budget = None if memory_budget is None else parse_budget(memory_budget)
         self._resident = sum(tensor.nbytes for tensor in _state_tensors(optimizer))
+        self._sums = GradientSums(accumulate)
         self._memory: StepMemory | None = None
         self._sizes: dict[object, Sizes] = {}
         self._programs: dict[object, _Program] = {}
@@ -110,7 +114,7 @@ class TorchStep:
             # Planned for smaller sizes than these.
             program = self._program(module, tensors, anew=True)
             self._memory = program.memory(tensors, self._resident)
-        return program.run(self._optimizer, tensors)
+        return program.run(self._optimizer, tensors, self._sums)
 
     def memory(self) -> dict[str, Any]:
         """Return the bytes of the last call's step beyond those at hand when it was compiled.
@@ -137,7 +141,7 @@ class TorchStep:
             for item in tensors
         )
         modes = tuple(part.training for part in module.modules())
-        kind = (id(module), modes, plain, self._settings())
+        kind = (id(module), modes, plain, self._settings(), self._sums.share)
         shapes = [tuple(t.shape) if isinstance(t, torch.Tensor) else () for t in tensors]
         sizes = self._sizes.get(kind)
         if sizes is None:
@@ -178,7 +182,9 @@ class TorchStep:
             for p in module.parameters()
             if p.requires_grad and id(p) in numbers
         }
-        made = step_program(captured.graph, [*paths.values()], trained, groups, self._rule)
+        made = step_program(
+            captured.graph, [*paths.values()], trained, groups, self._rule, share=self._sums.share
+        )
         if made.unreached:
             self._tell(
                 f"the loss does not depend on {', '.join(made.unreached)}: the step leaves them as "
@@ -257,7 +263,7 @@ class _Program:
             )
         return self._memories[shapes]
 
-    def run(self, optimizer: Any, tensors: Sequence[Any]) -> Any:
+    def run(self, optimizer: Any, tensors: Sequence[Any], sums: GradientSums) -> Any:
         """Do one step and return the loss."""
         import torch
 
@@ -276,8 +282,12 @@ class _Program:
         feed.update(self._scalars(optimizer, arrays))
         states = self._states(optimizer, arrays)
         feed.update({name: _view(tensor) for name, tensor in states.items()})
+        summed = {name: arrays[name] for name in self._made.summed}
+        feed.update(sums.feed({name: (x, _view(x)) for name, x in summed.items()}))
         results = dict(zip(self._outputs, self._session.run(None, feed), strict=True))
         loss = results.pop(self._outputs[0])
+        sums.advance(summed, results)
+        results = {k: x for k, x in results.items() if not k.endswith(".gradient_sum.new")}
         changed = {**arrays, **states}
         with torch.no_grad():
             for name, result in results.items():
@@ -285,7 +295,8 @@ class _Program:
             for path, part in self._module.named_modules(prefix=self._arguments[0]):
                 if f"{path}.running_mean.new" in results and part.num_batches_tracked is not None:
                     part.num_batches_tracked.add_(1)
-        optimizer._opt_called = True  # by which schedules of learning rates know of a step
+        if self._made.updated:
+            optimizer._opt_called = True  # by which schedules of learning rates know of a step
         return torch.from_numpy(np.array(loss)).reshape(())
 
     def _scalars(self, optimizer: Any, arrays: Mapping[str, Any]) -> dict[str, Array]:

@@ -7,6 +7,7 @@ copied into the order in which the inner kernel reads them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import onnx_ir as ir
@@ -16,7 +17,7 @@ from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.names import sizes
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.tiles.tile import tile_pixels
-from hagane.symbolic import Dim, ceildiv, product
+from hagane.symbolic import Dim, ceildiv, floordiv, maximum, minimum, product
 
 if TYPE_CHECKING:
     from hagane.native.lowering.state import Lowering
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 # Columns of the right side that one task packs, in groups of one tile's width.
 _GROUPS = 8
 _BLOCKS = 2
+# So much of the inner size is summed at once: a tile's rows stay in the first cache, and the columns
+# of a task in the second.
+_DEPTH = 256
+# Tiles of rows of a task, and how many tasks there should be for each thread.
+_LEAST_TILES, _MOST_TILES, _TASKS = 4, 32, 4
 
 
 def panel_function(name: str, rows: int, level: Level) -> str:
@@ -104,36 +110,145 @@ def _helpers(body: Body, level: Level) -> int:
     return rows
 
 
-def _pack_rows(body: Body, rows: int, source: str, row_step: str, k_step: str) -> None:
-    """Pack ``m`` rows, the missing ones of a tile as zeros, or one row alone."""
+def turn_function(name: str, lanes: int) -> str:
+    """Return a C function that writes a square of at most ``VL`` rows and columns as columns.
+
+    ``name(s, step, rows, count, d, to)`` reads ``rows`` rows of ``count`` floats, ``step`` apart, and
+    writes ``count`` rows of ``VL`` floats, ``to`` apart, in order; missing rows are zeros.
+    """
+    lines = [
+        "#ifdef __clang__",
+        "#define HG_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)",
+        "#else",
+        "#define HG_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (vi){__VA_ARGS__})",
+        "#endif",
+        f"INLINE void {name}(const float *s, int64_t step, int64_t rows, int64_t count, float *d, "
+        "int64_t to) {",
+        "const vf none = {0};",
+        "vf " + ", ".join(f"r{i}" for i in range(lanes)) + ", t;",
+        f"if (rows >= {lanes} && count >= {lanes}) {{",
+        *(f"r{i} = v_load(s + {i} * step);" for i in range(lanes)),
+        "} else {",
+        *(
+            f"r{i} = rows > {i} ? v_load_n(s + {i} * step, hg_min(count, VL)) : none;"
+            for i in range(lanes)
+        ),
+        "}",
+    ]
+    apart = lanes // 2
+    while apart:
+        low = [i if not i & apart else lanes + i - apart for i in range(lanes)]
+        high = [i + apart if not i & apart else lanes + i for i in range(lanes)]
+        for i in range(lanes):
+            if not i & apart:
+                one, other = f"r{i}", f"r{i + apart}"
+                lines += [
+                    f"t = HG_SHUFFLE({one}, {other}, {', '.join(map(str, low))});",
+                    f"{other} = HG_SHUFFLE({one}, {other}, {', '.join(map(str, high))});",
+                    f"{one} = t;",
+                ]
+        apart //= 2
+    lines += [f"if (count > {i}) v_store(d + {i} * to, r{i});" for i in range(lanes)]
+    return "\n".join([*lines, "}\n"])
+
+
+def _pack_left(body: Body, rows: int, lanes: int, a: Tensor) -> None:
+    """Write the packing of ``m`` rows from ``top``, missing ones of a tile as zeros, or of one alone."""
+    row, step = body.size(a.strides[-2]), body.size(a.strides[-1])
     body.add(
         f"int64_t height = m == 1 ? 1 : {rows};",
-        "for (int64_t t = 0; t < height; t++) {",
-        f"if (t < m) {{ const float *from = {source} + t * {row_step};",
-        f"for (int64_t k = 0; k < K; k++) left[k * height + t] = from[k * {k_step}]; }}",
-        "else for (int64_t k = 0; k < K; k++) left[k * height + t] = 0;",
-        "}",
+        f"const float *from = a0 + top * {row} + k0 * {step};",
+        f"if (m == 1) for (int64_t k = 0; k < kc; k++) left[k] = from[k * {step}];",
     )
+    if a.strides[-1] == 1 and rows <= lanes:
+        # Rows of VL floats, of which the next one covers the end.
+        body.add(
+            "else for (int64_t k = 0; k < kc; k += VL)",
+            f"KERNEL_turn(from + k, {row}, m, kc - k, left + k * {rows}, {rows});",
+        )
+    elif a.strides[-2] == 1 and rows <= lanes:
+        body.add(
+            "else for (int64_t k = 0; k < kc; k++)",
+            f"v_store(left + k * {rows}, v_load_n(from + k * {step}, m));",
+        )
+    else:
+        body.add(
+            f"else for (int64_t k = 0; k < kc; k++) for (int64_t t = 0; t < {rows}; t++)",
+            f"left[k * {rows} + t] = t < m ? from[t * {row} + k * {step}] : 0;",
+        )
+
+
+def _pack_right(body: Body, wide: int, b: Tensor) -> None:
+    """Write the packing of ``width`` columns of a group; missing ones are zeros."""
+    row, step = body.size(b.strides[-2]), body.size(b.strides[-1])
+    body.add(
+        f"int64_t width = hg_min({wide}, columns - g * {wide});",
+        f"const float *from = b0 + (column + g * {wide}) * {step} + k0 * {row};",
+        f"float *to = right + g * kc * {wide};",
+    )
+    if b.strides[-1] == 1:
+        body.add(
+            f"if (width < {wide}) memset(to, 0, kc * {wide * 4});",
+            f"if (width == {wide}) for (int64_t k = 0; k < kc; k++) "
+            f"memcpy(to + k * {wide}, from + k * {row}, {wide * 4});",
+            f"else for (int64_t k = 0; k < kc; k++) "
+            f"memcpy(to + k * {wide}, from + k * {row}, width * 4);",
+        )
+    elif b.strides[-2] == 1:
+        body.add(
+            f"for (int64_t c = 0; c < {wide}; c += VL) for (int64_t k = 0; k < kc; k += VL)",
+            f"KERNEL_turn(from + c * {step} + k, {step}, width - c, kc - k, "
+            f"to + k * {wide} + c, {wide});",
+        )
+    else:
+        body.add(
+            f"for (int64_t k = 0; k < kc; k++) for (int64_t c = 0; c < {wide}; c++)",
+            f"to[k * {wide} + c] = c < width ? from[c * {step} + k * {row}] : 0;",
+        )
+
+
+def _as_rows(a: Tensor, b: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return a stack of left sides that share one right side as one left side, where it lies so."""
+    batch = len(target.shape) - 2
+    if not batch or any(stride != 0 for stride in b.strides[:batch]):
+        return a, b, target
+    for i in range(batch):
+        if a.strides[i] != a.shape[i + 1] * a.strides[i + 1]:
+            return a, b, target
+    rows = product(a.shape[:-1])
+    a = replace(a, shape=(rows, a.shape[-1]), strides=a.strides[-2:])
+    b = replace(b, shape=b.shape[-2:], strides=b.strides[-2:])
+    return a, b, target.reshaped((rows, target.shape[-1]))
 
 
 def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Tensor) -> None:
-    """Write products of stacks of matrices, ``(…, m, k) × (…, k, n)``, of any strides."""
+    """Write products of stacks of matrices, ``(…, m, k) × (…, k, n)``, of any strides.
+
+    The inner size is summed in blocks, so that what is packed stays in the caches.
+    """
     level, lanes = low.facts.level, low.facts.level.lanes
     wide = _BLOCKS * lanes
+    a, b, target = _as_rows(a, b, target)
     m, k = a.shape[-2:]
     n = b.shape[-1]
     batch = target.shape[:-2]
+    count = product(batch)
     body = Body()
     rows = _helpers(body, level)
-    tiles_of_task = 8
-    row_tasks = ceildiv(m, rows * tiles_of_task)
+    body.helper(turn_function("KERNEL_turn", lanes))
     column_tasks = ceildiv(n, wide * _GROUPS)
+    tiles = ceildiv(m, rows)
+    # Rows of a task share what it packs of the right side; there should be tasks for all threads.
+    share = floordiv(tiles * column_tasks * count, _TASKS * max(1, low.facts.threads))
+    each = minimum(_MOST_TILES, maximum(_LEAST_TILES, share))
+    row_tasks = ceildiv(tiles, each)
     s, w = body.pointer(a), body.pointer(b)
     d = body.pointer(target, written=True)
     body.add(
         f"const int64_t K = {body.size(k)}, M = {body.size(m)}, N = {body.size(n)};",
         f"int64_t column = q % {body.size(column_tasks)} * {wide * _GROUPS}, left_q = q / {body.size(column_tasks)};",
-        f"int64_t first = left_q % {body.size(row_tasks)} * {rows * tiles_of_task};",
+        f"int64_t first = left_q % {body.size(row_tasks)} * {body.size(each)} * {rows};",
+        f"int64_t last = hg_min(M, first + {body.size(each)} * {rows});",
         f"int64_t index = left_q / {body.size(row_tasks)};",
         f"float *out0 = {d} + index * M * N;",
         f"const float *a0 = {s}, *b0 = {w};",
@@ -143,51 +258,40 @@ def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Ten
             f"{{ int64_t at = index % {body.size(batch[i])}; index /= {body.size(batch[i])};",
             f"a0 += at * {body.size(a.strides[i])}; b0 += at * {body.size(b.strides[i])}; }}",
         )
-    bk, bn = body.size(b.strides[-2]), body.size(b.strides[-1])
+    deep: Dim = minimum(_DEPTH, maximum(1, k))
     body.add(
         f"int64_t columns = hg_min({wide * _GROUPS}, N - column), groups = (columns + {wide - 1}) / {wide};",
-        f"float *right = (float *)thread->scratch, *left = right + K * {wide * _GROUPS};",
+        f"float *right = (float *)thread->scratch, *left = right + {body.size(deep)} * {wide * _GROUPS};",
         f"float tile[{rows * wide}] __attribute__((aligned(64)));",
+        "int64_t k0 = 0;",
+        "do {",
+        f"const int64_t kc = hg_min({_DEPTH}, K - k0);",
         "for (int64_t g = 0; g < groups; g++) {",
-        f"int64_t width = hg_min({wide}, columns - g * {wide});",
-        f"const float *from = b0 + (column + g * {wide}) * {bn}; float *to = right + g * K * {wide};",
-        f"if (width < {wide}) memset(to, 0, K * {wide * 4});",
     )
-    if b.strides[-1] == 1:
-        body.add(
-            f"if (width == {wide}) for (int64_t k = 0; k < K; k++) memcpy(to + k * {wide}, from + k * {bk}, {wide * 4});",
-            f"else for (int64_t k = 0; k < K; k++) memcpy(to + k * {wide}, from + k * {bk}, width * 4);",
-        )
-    else:
-        body.add(
-            "for (int64_t c = 0; c < width; c++) for (int64_t k = 0; k < K; k++)",
-            f"to[k * {wide} + c] = from[k * {bk} + c * {bn}];",
-        )
+    _pack_right(body, wide, b)
     body.add(
         "}",
-        f"for (int64_t top = first; top < hg_min(M, first + {rows * tiles_of_task}); top += {rows}) {{",
-        f"int64_t m = hg_min({rows}, M - top);",
+        f"for (int64_t top = first; top < last; top += {rows}) {{",
+        f"int64_t m = hg_min({rows}, last - top);",
     )
-    _pack_rows(
-        body,
-        rows,
-        f"(a0 + top * {body.size(a.strides[-2])})",
-        body.size(a.strides[-2]),
-        body.size(a.strides[-1]),
-    )
+    _pack_left(body, rows, lanes, a)
     body.add(
         "for (int64_t g = 0; g < groups; g++) {",
-        f"const float *w = right + g * K * {wide};",
-        "if (height == 1) KERNEL_row(left, w, K, tile); else KERNEL_panel(left, w, K, tile);",
+        f"const float *w = right + g * kc * {wide};",
+        "if (height == 1) KERNEL_row(left, w, kc, tile); else KERNEL_panel(left, w, kc, tile);",
         f"int64_t width = hg_min({wide}, columns - g * {wide});",
         f"float *out = out0 + top * N + column + g * {wide};",
-        f"if (width == {wide}) for (int64_t t = 0; t < m; t++) memcpy(out + t * N, tile + t * {wide}, {wide * 4});",
+        "if (k0 > 0) for (int64_t t = 0; t < m; t++) for (int64_t c = 0; c < width; c++)",
+        f"out[t * N + c] += tile[t * {wide} + c];",
+        f"else if (width == {wide}) for (int64_t t = 0; t < m; t++) "
+        f"memcpy(out + t * N, tile + t * {wide}, {wide * 4});",
         f"else for (int64_t t = 0; t < m; t++) memcpy(out + t * N, tile + t * {wide}, width * 4);",
         "} }",
+        f"k0 += {_DEPTH};",
+        "} while (k0 < K);",
     )
-    count = product(batch)
     whole = product((count, m, n, k))
-    scratch: Dim = (k * wide * _GROUPS + k * rows) * 4
+    scratch: Dim = (deep * (wide * _GROUPS + rows) + lanes) * 4
     low.recorder.emit(
         node,
         body,

@@ -132,8 +132,6 @@ def weight_gradient(
 ) -> Any:
     """Return the gradient of a convolution's weight: windows of the data, weighted and summed.
 
-    The windows of all positions are the rows of a matrix, so that it is one product of matrices.
-
     Args:
         x: The data, (batch, channels, *sizes).
         g: The gradient of the result, (batch, maps, *positions).
@@ -146,8 +144,36 @@ def weight_gradient(
     Returns:
         (maps, channels / group, *kernel).
     """
-    rank = len(kernel)
     if 0 in shape_of(g) or not all(isinstance(size, int) for size in kernel):
+        return _weight_gradient_by_convolution(x, g, kernel, strides, dilations, pads, group)
+    return op(
+        "ConvWeightGradient",
+        x,
+        g,
+        domain="hagane",
+        kernel_shape=list(kernel),
+        strides=list(strides),
+        dilations=list(dilations),
+        pads=list(pads),
+        group=group,
+    )
+
+
+def composed_weight_gradient(
+    x: Any,
+    g: Any,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    pads: Sequence[int],
+    group: int,
+) -> Any:
+    """Return what :func:`weight_gradient` does, in operators of ONNX.
+
+    The windows of all positions are the rows of a matrix, so that it is one product of matrices.
+    """
+    rank = len(kernel)
+    if 0 in shape_of(g):
         return _weight_gradient_by_convolution(x, g, kernel, strides, dilations, pads, group)
     if all(size == 1 for size in (*kernel, *strides)) and group == 1 and not any(pads):
         # Each pixel is a row.
@@ -156,7 +182,7 @@ def weight_gradient(
         return unsqueeze(op("ReduceSum", product, [0], keepdims=0), list(range(2, 2 + rank)))
     counts = shape_of(g)[2:]
     image = padded(x, pads)
-    places = list(np.ndindex(*(int(str(size)) for size in kernel)))
+    places = list(np.ndindex(*kernel))
     taps = [
         tap(image, [p * d for p, d in zip(place, dilations, strict=True)], counts, strides)
         for place in places

@@ -1,0 +1,222 @@
+"""One step of training beside PyTorch, eager and compiled, on the models of ``training_models.py``.
+
+``python benchmarks/training.py [--models NAME …] [--threads 2 1] [--rounds 5] [--vs eager inductor]
+[--clock cpu]`` prints a Markdown table: the median time of a step, the ratios to it, the time until
+the first step is done (capture and compilation included), and the peak of the memory that steps
+take beyond what was there before the first. Each engine runs in a process of its own, rounds
+alternate; loss, module, optimizer and batch are the same in all. Losses of the first steps are
+compared. fp32.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ENGINES = ("hagane", "eager", "inductor")
+# Losses of so many steps are compared.
+_COMPARED = 4
+
+
+def resident() -> int:
+    """Return the bytes of memory that this process has now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def forget_peak() -> None:
+    """Let the peak of resident memory begin anew, where the system can."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return
+
+
+def peak() -> int:
+    """Return the most bytes that this process had."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def stepper(engine: str, name: str, threads: int) -> Any:
+    """Return a function that does one step and returns its loss."""
+    import torch
+    from training_models import CASES
+
+    case = CASES[name]
+    torch.manual_seed(0)
+    module, batch = case.make(), case.batch()
+    optimizer = case.optimizer(module.parameters())
+    if engine == "hagane":
+        from hagane.runtime import SessionOptions
+        from hagane.training.step import TorchStep
+
+        options = SessionOptions(intra_op_num_threads=threads)
+        compiled = TorchStep(case.loss, optimizer, options)
+        return lambda: float(compiled(module, *batch))
+    run = torch.compile(case.loss) if engine == "inductor" else case.loss
+
+    def step() -> float:
+        optimizer.zero_grad()
+        loss = run(module, *batch)
+        loss.backward()
+        optimizer.step()
+        return float(loss.detach())
+
+    return step
+
+
+def work(engine: str, name: str, threads: int, clock: str) -> None:
+    """Answer requests on standard input: ``first``, or a number of seconds."""
+    now = time.process_time if clock == "cpu" else time.perf_counter
+    answers = os.fdopen(os.dup(1), "w")  # (Libraries may print.)
+    os.dup2(2, 1)
+    import torch
+
+    torch.set_num_threads(threads)
+    step = stepper(engine, name, threads)
+    for line in sys.stdin:
+        answer: dict[str, Any] = {}
+        if line.strip() == "first":
+            before = resident()
+            started = time.perf_counter()
+            losses = [step()]
+            answer["seconds"] = time.perf_counter() - started
+            losses += [step() for _ in range(_COMPARED - 1)]
+            forget_peak()  # of what compiled
+            step()
+            answer |= {"losses": losses, "bytes": peak() - before}
+        else:
+            times: list[float] = []
+            limit = time.perf_counter() + float(line)
+            while not times or time.perf_counter() < limit:
+                started = now()
+                step()
+                times.append(now() - started)
+            answer["times"] = times
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+class Worker:
+    """A process that trains with one engine."""
+
+    def __init__(self, engine: str, name: str, threads: int, clock: str):
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, "--worker", engine, name, str(threads), clock],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+        )  # fmt: skip
+
+    def ask(self, request: str) -> dict[str, Any]:
+        """Return the answer to a request; empty if the process ended."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            self.process.stdin.write(f"{request}\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return {}
+        line = self.process.stdout.readline()
+        return dict(json.loads(line)) if line else {}
+
+    def close(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.process.wait()
+
+
+def measured(
+    name: str, engines: Sequence[str], threads: int, rounds: int, seconds: float, clock: str
+) -> dict[str, dict[str, Any]]:
+    """Return what was measured of each engine that could train the model."""
+    found: dict[str, dict[str, Any]] = {}
+    workers = {engine: Worker(engine, name, threads, clock) for engine in engines}
+    try:
+        for engine, worker in workers.items():
+            first = worker.ask("first")
+            if first:
+                found[engine] = {**first, "times": []}
+            else:
+                print(f"{name}: {engine} failed", file=sys.stderr)
+        for _ in range(rounds):
+            for engine, values in found.items():
+                values["times"] += workers[engine].ask(str(seconds))["times"]
+    finally:
+        for worker in workers.values():
+            worker.close()
+    for values in found.values():
+        values["median"] = statistics.median(values["times"])
+    return found
+
+
+def row(name: str, threads: int, found: dict[str, dict[str, Any]], engines: Sequence[str]) -> str:
+    """Return a line of the table."""
+    own = found["hagane"]
+    cells = [name, str(threads), f"{own['median'] * 1e3:.2f}"]
+    others = [found[engine] for engine in engines[1:] if engine in found]
+    for engine in engines[1:]:
+        other = found.get(engine)
+        cells.append("" if other is None else f"{other['median'] / own['median']:.2f}")
+    cells.append(" / ".join(f"{found[e]['seconds']:.1f}" if e in found else "" for e in engines))
+    cells.append(
+        " / ".join(f"{found[e]['bytes'] / 1e6:.0f}" if e in found else "" for e in engines)
+    )
+    losses = [abs(a - b) / abs(b) for other in others
+              for a, b in zip(own["losses"], other["losses"], strict=True)]  # fmt: skip
+    cells.append(f"{max(losses, default=0.0):.0e}")
+    return "| " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    """Print the table."""
+    if sys.argv[1:2] == ["--worker"]:
+        engine, name, threads, clock = sys.argv[2:]
+        work(engine, name, int(threads), clock)
+        return
+    from training_models import CASES
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", nargs="*", default=list(CASES), choices=list(CASES))
+    parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
+    parser.add_argument("--vs", nargs="*", default=["eager", "inductor"], choices=ENGINES[1:])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1.0, help="of a round")
+    parser.add_argument(
+        "--clock", choices=["wall", "cpu"], default="wall",
+        help="cpu: the time of the process on all cores, where others use the machine",
+    )  # fmt: skip
+    given = parser.parse_args()
+    engines = ("hagane", *given.vs)
+    titles = ["model", "threads", "hagane ms", *(f"{other} ÷ hagane" for other in given.vs)]
+    titles += [f"first step, s ({' / '.join(engines)})", f"memory, MB ({' / '.join(engines)})"]
+    titles.append("losses differ by")
+    print("|", " | ".join(titles), "|")
+    print("|", " | ".join(["---"] * len(titles)), "|", flush=True)
+    for threads in given.threads:
+        best: list[float] = []
+        for name in given.models:
+            found = measured(name, engines, threads, given.rounds, given.seconds, given.clock)
+            if "hagane" not in found:
+                continue
+            print(row(name, threads, found, engines), flush=True)
+            others = [found[other]["median"] for other in given.vs if other in found]
+            if others:
+                best.append(min(others) / found["hagane"]["median"])
+        if best:
+            print(
+                f"\nthe better of the others ÷ hagane, {threads} threads: geometric mean "
+                f"{statistics.geometric_mean(best):.2f}, worst {min(best):.2f}\n",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

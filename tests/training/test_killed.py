@@ -1,0 +1,97 @@
+"""Runs that are killed, or whose disk is full, resume to the same end to the bit."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SCRIPT = Path(__file__).parent / "killed_run.py"
+
+
+def run(
+    out: Path, moment: int = -1, largest: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Train in a process of its own; ``largest`` bounds the bytes of a file."""
+    out.mkdir(exist_ok=True)
+
+    def limit() -> None:
+        if largest is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), str(out), str(moment)],
+        preexec_fn=limit, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def the_same(out: Path, whole: Path) -> None:
+    """Check that two runs ended alike, to the bit."""
+    with np.load(whole / "end.npz") as wanted, np.load(out / "end.npz") as found:
+        assert sorted(found) == sorted(wanted)
+        for name in wanted:
+            np.testing.assert_array_equal(found[name], wanted[name], err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a run without a break."""
+    out = tmp_path_factory.mktemp("whole")
+    done = run(out)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def killed_at(moment: int, out: Path, whole: Path) -> None:
+    """Kill a run at a moment, resume it, and compare its end."""
+    assert run(out, moment).returncode == -signal.SIGKILL
+    assert not (out / "end.npz").exists()
+    again = run(out)
+    assert again.returncode == 0, again.stderr
+    the_same(out, whole)
+
+
+@pytest.mark.parametrize("draw", range(3))
+def test_a_killed_run_resumes_to_the_same_weights(draw: int, whole: Path, tmp_path: Path) -> None:
+    events = int((whole / "events").read_text())
+    moment = int(np.random.default_rng(draw).integers(events))
+    killed_at(moment, tmp_path / "out", whole)
+
+
+@pytest.mark.long
+def test_fifty_killed_runs_resume_to_the_same_weights(whole: Path, tmp_path: Path) -> None:
+    events = int((whole / "events").read_text())
+    for number, moment in enumerate(np.random.default_rng(7).integers(events, size=50)):
+        killed_at(int(moment), tmp_path / str(number), whole)
+
+
+def test_a_run_that_is_killed_twice_resumes_to_the_same_weights(
+    whole: Path, tmp_path: Path
+) -> None:
+    events, out = int((whole / "events").read_text()), tmp_path / "out"
+    assert run(out, events // 3).returncode == -signal.SIGKILL
+    killed_at(events // 3, out, whole)
+
+
+def test_a_full_disk_keeps_the_snapshots_of_before(whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    size = max(path.stat().st_size for path in whole.glob("snapshot_iter_*"))
+    events = int((whole / "events").read_text())
+    assert run(out, events // 2).returncode == -signal.SIGKILL
+    before = {path.name: path.read_bytes() for path in out.glob("snapshot_iter_*")}
+    assert before
+    full = run(out, largest=size // 2)
+    assert full.returncode != 0
+    assert "File too large" in full.stderr
+    assert "in extension 'Snapshot' at iteration" in full.stderr
+    assert {path.name: path.read_bytes() for path in out.glob("snapshot_iter_*")} == before
+    assert sorted(name for name in os.listdir(out) if name.startswith("tmp")) == []
+    again = run(out)
+    assert again.returncode == 0, again.stderr
+    the_same(out, whole)
