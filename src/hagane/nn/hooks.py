@@ -87,7 +87,7 @@ class FunctionTimer(_Timed, FunctionHook):
 
     def forward_postprocess(self, function: Any, in_data: Any) -> None:
         """End."""
-        self.end(function._impl_name if function.label is None else function.label)
+        self.end(function._impl_name)
 
     def backward_preprocess(self, function: Any, in_data: Any, out_grad: Any) -> None:
         """Begin."""
@@ -95,7 +95,7 @@ class FunctionTimer(_Timed, FunctionHook):
 
     def backward_postprocess(self, function: Any, in_data: Any, out_grad: Any) -> None:
         """End."""
-        self.end(function._impl_name if function.label is None else function.label)
+        self.end(function._impl_name)
 
 
 class LinkTimer(_Timed, LinkHook):
