@@ -87,7 +87,7 @@ def command(
 
 
 def _end(error: Exception) -> NoReturn:
-    # One line, so that what called this can show it.
+    # One line, so that the caller can show it.
     print(f"hagane build: error: {' '.join(str(error).split())}", file=sys.stderr)
     raise typer.Exit(2) from None
 

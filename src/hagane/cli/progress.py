@@ -1,4 +1,4 @@
-"""Progress on the terminal for whatever takes longer than a second."""
+"""Progress on the terminal for work that takes longer than a second."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _FORMAT = 1
 class TuningCache:
     """A JSON file ``{"format": 1, "processors": {name: {layer: choice}}}``.
 
-    It may be copied to other machines: what was found on another processor is not used there.
+    It may be copied to other machines: measurements of another processor are not used there.
 
     Args:
         path: The file; in the user's cache folder if empty.

@@ -263,7 +263,7 @@ def backward(
 
     Args:
         outputs: The variables.
-        grad_outputs: Their gradients, None for those that they have.
+        grad_outputs: Their gradients, None for their present ones.
         enable_double_backprop: Whether the gradients can be differentiated again.
     """
     if not isinstance(outputs, tuple | list):

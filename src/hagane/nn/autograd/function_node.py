@@ -61,7 +61,7 @@ class FunctionNode:
 
     @property
     def output_data(self) -> tuple[Any, ...]:
-        """The arrays of the outputs, None for those that were not retained.
+        """The arrays of the outputs, None where not retained.
 
         Raises:
             RuntimeError: They are gone.
@@ -185,7 +185,7 @@ class FunctionNode:
         grad_outputs: tuple[Any, ...],
         grad_inputs: tuple[Any, ...],
     ) -> tuple[Any, ...]:
-        """Return the gradients of the inputs, added to those that there are."""
+        """Return the gradients of the inputs, added to present ones."""
         found: Any = self.backward(target_input_indexes, grad_outputs)
         if len(found) == len(self.inputs):
             found = [found[i] for i in target_input_indexes]

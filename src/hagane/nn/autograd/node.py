@@ -168,7 +168,7 @@ class VariableNode:
         self.data = variable.array
 
     def check_old_style_gradient(self) -> None:
-        """Refuse a derivative of what an old-style function computed.
+        """Refuse a derivative of an old-style function's gradient.
 
         Raises:
             RuntimeError: The gradient came from an old-style function.

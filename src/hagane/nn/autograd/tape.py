@@ -65,7 +65,7 @@ class Operator(FunctionNode):
         made: list[Any] = []
         for index in target_input_indexes:
             gradient = found[places[index]]
-            # A function puts off what is not asked for.
+            # A function puts off results that are not asked for.
             if callable(gradient):
                 gradient = gradient()
             if gradient is None:
@@ -127,7 +127,7 @@ class Tape:
     def _recorded(
         self, call: Call, eager: Call, variables: list[Variable], n_outputs: int
     ) -> Sequence[Any]:
-        # What the call holds are marks of presence: the arrays are retained by the nodes.
+        # The call holds marks of presence: the arrays are retained by the nodes.
         marks = tuple([None if value is None else True for value in call.inputs])
         function = Operator(Call(call.op, marks, call.attributes))
         hooks = hooks_of(function)

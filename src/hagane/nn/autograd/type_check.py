@@ -1,4 +1,4 @@
-"""Checks of the types of arguments, as expressions that can say what they expected.
+"""Checks of the types of arguments, as expressions that can name their expectation.
 
 A function node writes ``type_check.expect(in_types[0].ndim == 2)`` in ``check_type_forward``. The
 check runs on plain arrays first; where it fails it runs again on expressions, whose text is the

@@ -132,7 +132,7 @@ def require(
         kind: Letters of ``numpy.dtype.kind`` that are taken.
         ndim: The number of axes.
         at_least: The least number of axes.
-        shape: Sizes, None for those that do not matter.
+        shape: Sizes, None where any size will do.
         dtype_as: Name and value of an argument of the same element type.
         shape_as: Name and value of an argument of the same sizes.
 

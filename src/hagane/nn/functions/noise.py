@@ -32,7 +32,7 @@ def dropout(x: Any, ratio: float = 0.5, **kwargs: Any) -> Any:
     Args:
         x: An array.
         ratio: The share that is dropped, less than one.
-        kwargs: ``mask`` gives what elements are multiplied by; with ``return_mask`` it is returned
+        kwargs: ``mask`` gives the factors of elements; with ``return_mask`` it is returned
             too.
     """
     mask, return_mask = pop_options("dropout", kwargs, mask=None, return_mask=False)

@@ -1,4 +1,4 @@
-"""Optimizers: what updates the parameters of a link from their gradients."""
+"""Optimizers: updates of the parameters of a link from their gradients."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def _dtype_or_none(param: Parameter) -> Any:
 
 
 class Optimizer:
-    """Base of what updates the parameters of a link.
+    """Base of optimizers of a link's parameters.
 
     Attributes:
         target: The link.

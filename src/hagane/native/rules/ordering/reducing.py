@@ -135,7 +135,7 @@ if (along) for (int64_t j = 1; j < lanes; j++) top[j] = top[0];
     else:
         start, step, last = _STEPS[node.op_type]
         if not is_real(dtype):
-            # (Comparing a whole number with itself is what compilers warn of.)
+            # (Compilers warn of a whole number compared with itself.)
             step = step.replace(" | (a != a)", "")
         if dtype.kind in "ub":
             step = step.replace("(v < 0 ? -v : v)", "v")
