@@ -281,3 +281,16 @@ def test_numbers_of_a_snapshot_keep_their_kind() -> None:
         reader("t", 0)
     with pytest.raises(TypeError, match=r"'n': expected a uint32, the snapshot has int64"):
         reader("n", np.uint32(1))
+
+
+def test_a_device_is_a_number_also_as_text() -> None:
+    assert chainer.get_device("-1") is chainer.get_device(-1)
+    with pytest.raises(InvalidArgument, match="hagane computes on the CPU and has no CUDA device"):
+        chainer.get_device("0")
+
+
+def test_modules_of_datasets_are_found_under_the_names_of_chainer() -> None:
+    from hagane.dataset import convert, download
+
+    assert convert.concat_examples is chainer.dataset.concat_examples
+    assert download.get_dataset_root is chainer.dataset.get_dataset_root
