@@ -52,6 +52,8 @@ def cases(seed: int = 0) -> dict[str, Case]:
         "OneHotCategorical": (
             D.OneHotCategorical, T.OneHotCategorical, (simplex(3, 4, seed=seed),),
         ),
+        "LogNormal": (D.LogNormal, T.LogNormal, (draw(3, 2), draw(3, 2) * 0.3)),
+        "Gumbel": (D.Gumbel, T.Gumbel, (draw(3, 2), draw(3, 2))),
         "MultivariateNormal": (
             normal,
             lambda loc, scale: T.MultivariateNormal(loc, scale_tril=scale),
@@ -162,6 +164,14 @@ def test_covariances_of_independent_vectors_lie_in_blocks() -> None:
             wanted[i, place, place] = scale[i, j] @ scale[i, j].T
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
     np.testing.assert_allclose(inner.covariance.array, scale @ scale.swapaxes(-1, -2), rtol=1e-6)
+
+
+def test_a_cauchy_distribution_warns_that_it_has_no_moments() -> None:
+    cauchy = D.Cauchy(np.zeros(2, "f"), np.ones(2, "f"))
+    with pytest.warns(RuntimeWarning, match="Mean of the cauchy distribution is undefined"):
+        assert np.isnan(cauchy.mean.array).all()
+    with pytest.warns(RuntimeWarning, match="Variance of the cauchy distribution is undefined"):
+        assert np.isnan(cauchy.variance.array).all()
 
 
 def test_mistakes_are_told_of() -> None:

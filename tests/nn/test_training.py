@@ -270,3 +270,27 @@ def test_importing_hagane_stays_light_and_scripts_run_unchanged(tmp_path: Path) 
         check=True, capture_output=True, text=True,
     )  # fmt: skip
     assert done.stdout == "(1, 2) ['--gpu', '-1'] True\n"
+
+
+def test_numbers_of_a_snapshot_keep_their_kind() -> None:
+    held = {"t": np.float32(2.5), "n": np.int64(7)}
+    reader = chainer.serializers.NpzDeserializer(held)
+    assert reader("n", 0) == 7
+    assert reader("t", 0.0) == 2.5
+    with pytest.raises(TypeError, match=r"'t': expected a int, the snapshot has float32, which"):
+        reader("t", 0)
+    with pytest.raises(TypeError, match=r"'n': expected a uint32, the snapshot has int64"):
+        reader("n", np.uint32(1))
+
+
+def test_a_device_is_a_number_also_as_text() -> None:
+    assert chainer.get_device("-1") is chainer.get_device(-1)
+    with pytest.raises(InvalidArgument, match="hagane computes on the CPU and has no CUDA device"):
+        chainer.get_device("0")
+
+
+def test_modules_of_datasets_are_found_under_the_names_of_chainer() -> None:
+    from hagane.dataset import convert, download
+
+    assert convert.concat_examples is chainer.dataset.concat_examples
+    assert download.get_dataset_root is chainer.dataset.get_dataset_root

@@ -31,6 +31,16 @@ _FOLDED = {
 _CLASSES = {
     "functions.math.sparse_matmul": {"CooMatMul": "hagane.nn.functions.sparse"},
     **{
+        f"functions.{name}": dict.fromkeys(classes.split(), "hagane.nn.functions.classes")
+        for name, classes in (
+            ("math.basic_math", "Absolute Add Div Mul Neg PowVarVar Sub"),
+            ("math.exponential", "Exp"),
+            ("math.identity", "Identity"),
+            ("math.trigonometric", "Cos Sin Tan"),
+            ("noise.dropout", "Dropout"),
+        )
+    },
+    **{
         f"links.model.vision.{name}": dict.fromkeys(
             ("available", "prepare"), f"hagane.nn.links.vision.{name}"
         )

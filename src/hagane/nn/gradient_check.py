@@ -224,8 +224,7 @@ def _compare(
             kind = wide if dtype is not None else array.dtype
             x.array = np.asarray(array.astype(kind) + delta * direction, dtype=kind)
         try:
-            with using_config("enable_backprop", False):
-                return _arrays(func(*given))
+            return _arrays(func(*given))
         finally:
             for x, array in zip(targets, places, strict=True):
                 x.array = array

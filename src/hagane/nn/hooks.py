@@ -20,6 +20,8 @@ from hagane.nn.model.hooks import LinkHook
 class _Timed:
     """Times by name, in the order in which they were taken; inner times count in outer ones."""
 
+    titled = "Name"
+
     def __init__(self, clock: Callable[[], float] = time.perf_counter):
         self.call_history: list[tuple[str, float]] = []
         self._clock = clock
@@ -55,7 +57,7 @@ class _Timed:
         if unit not in ("auto", "auto_foreach", *scales):
             raise ValueError(f"unit: expected 'auto' or one of {sorted(scales)}, got {unit!r}")
         entries = self.summary()
-        rows = [("Name", "ElapsedTime", "Occurrence")]
+        rows = [(self.titled, "ElapsedTime", "Occurrence")]
         largest = max((entry["elapsed_time"] for entry in entries.values()), default=0.0)
         for name, entry in entries.items():
             seconds = entry["elapsed_time"]
@@ -80,6 +82,7 @@ class FunctionTimer(_Timed, FunctionHook):
     """Takes the times of functions, forward and back."""
 
     name = "TimerHook"
+    titled = "FunctionName"
 
     def forward_preprocess(self, function: Any, in_data: Any) -> None:
         """Begin."""
@@ -87,7 +90,7 @@ class FunctionTimer(_Timed, FunctionHook):
 
     def forward_postprocess(self, function: Any, in_data: Any) -> None:
         """End."""
-        self.end(function._impl_name if function.label is None else function.label)
+        self.end(function._impl_name)
 
     def backward_preprocess(self, function: Any, in_data: Any, out_grad: Any) -> None:
         """Begin."""
@@ -95,13 +98,14 @@ class FunctionTimer(_Timed, FunctionHook):
 
     def backward_postprocess(self, function: Any, in_data: Any, out_grad: Any) -> None:
         """End."""
-        self.end(function._impl_name if function.label is None else function.label)
+        self.end(function._impl_name)
 
 
 class LinkTimer(_Timed, LinkHook):
     """Takes the times of links."""
 
     name = "TimerHook"
+    titled = "LinkName"
 
     def forward_preprocess(self, args: Any) -> None:
         """Begin."""

@@ -93,6 +93,9 @@ def get_device(spec: Any = None) -> Any:
         return "CPU"
     if isinstance(spec, Device):
         return spec
+    # Scripts pass a number as the text of their command line.
+    if isinstance(spec, str) and spec.lstrip("-").isdecimal():
+        spec = int(spec)
     if spec in ("@numpy", "native", "native:0", "@intel64", "@ideep") or (
         isinstance(spec, int) and spec < 0
     ):

@@ -276,4 +276,6 @@ class FunctionNode:
             node = reference()
             text = "not available" if node is None else f"shape={node.shape} dtype={node.dtype}"
             lines.append(f"    output {i}: {text}")
+        if self.stack is not None:
+            lines += ["Stacktrace of the function is below:", *traceback.format_list(self.stack)]
         return "\n".join(lines)

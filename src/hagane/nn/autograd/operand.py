@@ -97,24 +97,24 @@ class Operand:
         return self._arithmetic("multiply_matrices_reversed", self, other)
 
     def __lt__(self, other: object) -> bool:
-        raise NotImplementedError(_COMPARED.format("<"))
+        raise TypeError(_COMPARED.format("<"))
 
     def __le__(self, other: object) -> bool:
-        raise NotImplementedError(_COMPARED.format("<="))
+        raise TypeError(_COMPARED.format("<="))
 
     def __eq__(self, other: object) -> bool:
-        raise NotImplementedError(_COMPARED.format("=="))
+        raise TypeError(_COMPARED.format("=="))
 
     def __ne__(self, other: object) -> bool:
-        raise NotImplementedError(_COMPARED.format("!="))
+        raise TypeError(_COMPARED.format("!="))
 
     def __gt__(self, other: object) -> bool:
-        raise NotImplementedError(_COMPARED.format(">"))
+        raise TypeError(_COMPARED.format(">"))
 
     def __ge__(self, other: object) -> bool:
-        raise NotImplementedError(_COMPARED.format(">="))
+        raise TypeError(_COMPARED.format(">="))
 
     def __bool__(self) -> bool:
-        raise NotImplementedError("a Variable has no truth value; ask its array: bool(x.array)")
+        raise TypeError("a Variable has no truth value; ask its array: bool(x.array)")
 
-    __hash__ = object.__hash__
+    __hash__: Any = None

@@ -30,9 +30,20 @@ class Operator(FunctionNode):
         self.call = call
         self._label = CURRENT.get() or call.op.name
 
+    def __getattr__(self, name: str) -> Any:
+        """Return what a function of the library noted; a function of no arguments makes it."""
+        notes = self.__dict__.get("notes")
+        if notes is None or name not in notes:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return notes[name]()
+
     @property
     def label(self) -> str:
         """The function of the library that applied the operator, else the operator."""
+        return self._label
+
+    @property
+    def _impl_name(self) -> str:
         return self._label
 
     def backward(

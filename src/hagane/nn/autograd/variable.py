@@ -33,6 +33,7 @@ class Variable(Operand):
 
     __array_priority__ = 200
     _loss_scale: float | None = None
+    _has_chainerx_array = False
     # Whether a gradient went through it that was not kept; noted in debug mode.
     grad_dropped = False
 
@@ -123,8 +124,8 @@ class Variable(Operand):
         self._node.name = name
 
     def summary(self) -> str:
-        """Return ``<variable NAME>``."""
-        return f"<variable {self.name}>" if self.name else "<variable>"
+        """Return ``<variable NAME>``, or its address where it has no name."""
+        return f"<variable {self.name or f'at {id(self):#x}'}>"
 
     def debug_print(self) -> str:
         """Return the type, the place, and mean and deviation of the array and its gradient."""
@@ -292,7 +293,8 @@ class Variable(Operand):
         return self.transpose()
 
     def to_cpu(self) -> None:
-        """Do nothing: arrays lie in this machine's memory."""
+        """Do nothing: arrays lie in this machine's memory; ``to_device`` is the newer name."""
+        _warn_of_transfer("to_cpu", "@numpy")
 
     def to_gpu(self, device: Any = None) -> None:
         """Refuse: there is no GPU.
@@ -300,11 +302,13 @@ class Variable(Operand):
         Raises:
             RuntimeError: Always.
         """
+        _warn_of_transfer("to_gpu", "@cupy:0")
         get_device("@cupy:0" if device is None else device)
         raise RuntimeError("to_gpu: hagane computes on the CPU")
 
     def to_intel64(self) -> None:
         """Do nothing: arrays keep NumPy's layout."""
+        _warn_of_transfer("to_intel64", "@intel64")
 
     def to_chx(self) -> None:
         """Refuse: there is no ChainerX.
@@ -424,6 +428,14 @@ class Variable(Operand):
     def retain_data(self) -> None:
         """Keep the array in the recorded computation."""
         self._node.data = self._array
+
+
+def _warn_of_transfer(name: str, device: str) -> None:
+    warnings.warn(
+        f"{name} is deprecated. Use to_device('{device}') instead.",
+        DeprecationWarning,
+        stacklevel=3,
+    )
 
 
 def check_gradient(function: Any, x: Any, gradient: Any) -> None:

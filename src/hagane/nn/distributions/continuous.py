@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -223,7 +224,13 @@ class Cauchy(_LocScale):
 
     @property
     def mean(self) -> Any:
-        """NaN."""
+        """NaN, with a warning."""
+        return self._undefined("Mean")
+
+    def _undefined(self, name: str) -> Any:
+        warnings.warn(
+            f"{name} of the cauchy distribution is undefined.", RuntimeWarning, stacklevel=3
+        )
         return as_variable(np.full_like(self.loc.array, np.nan))
 
     @property
@@ -233,8 +240,8 @@ class Cauchy(_LocScale):
 
     @property
     def variance(self) -> Any:
-        """NaN."""
-        return as_variable(np.full_like(self.loc.array, np.nan))
+        """NaN, with a warning."""
+        return self._undefined("Variance")
 
     @property
     def entropy(self) -> Any:
@@ -440,6 +447,19 @@ def _normal_normal(p: Normal, q: Normal) -> Any:
     ratio = p.variance / q.variance
     distance = p.loc - q.loc
     return q.log_scale - p.log_scale + (ratio + distance * distance / q.variance - 1) * 0.5
+
+
+@register_kl(LogNormal, LogNormal)
+def _log_normal_log_normal(p: LogNormal, q: LogNormal) -> Any:
+    return _normal_normal(Normal(p.mu, p.sigma), Normal(q.mu, q.sigma))
+
+
+@register_kl(Gumbel, Gumbel)
+def _gumbel_gumbel(p: Gumbel, q: Gumbel) -> Any:
+    ratio = p.scale / q.scale
+    distance = (p.loc - q.loc) / q.scale
+    tail = F.exp(F.lgamma(ratio + 1) - distance)
+    return distance - F.log(ratio) + _EULER * (ratio - 1) + tail - 1
 
 
 @register_kl(Laplace, Laplace)

@@ -106,7 +106,7 @@ class OneHotCategorical(Distribution):
 
     def log_prob(self, x: Any) -> Any:
         """Return logarithms of probabilities."""
-        return F.sum(self.log_p * as_variable(x), axis=-1)
+        return F.sum(self.log_p * F.cast(as_variable(x), self.p.dtype), axis=-1)
 
     @property
     def mean(self) -> Any:

@@ -10,6 +10,7 @@ from hagane.nn.autograd import type_check
 from hagane.nn.autograd.configuration import config
 from hagane.nn.functions.applying import constant_like, function, pop_options, require, shape_of
 from hagane.nn.functions.array import reshape
+from hagane.nn.functions.cells import lstm_cell
 from hagane.nn.functions.joining import split_axis
 from hagane.ops.builder import op
 
@@ -238,10 +239,14 @@ def lstm(c_prev: Any, x: Any) -> Any:
             gate, forget gate and output gate, interleaved in this order.
     """
     first, rest = _recurrent("lstm", c_prev, x, 4)
-    a, i, f, o = _gates(x, 4)
-    new = op("Add", op("Mul", op("Tanh", a), op("Sigmoid", i)), op("Mul", op("Sigmoid", f), first))
-    h = op("Mul", op("Sigmoid", o), op("Tanh", new))
+    new, h = lstm_cell(first, x, _lstm)
     return (new if rest is None else op("Concat", new, rest, axis=0)), h
+
+
+def _lstm(cell: Any, x: Any) -> tuple[Any, Any]:
+    a, i, f, o = _gates(x, 4)
+    new = op("Add", op("Mul", op("Tanh", a), op("Sigmoid", i)), op("Mul", op("Sigmoid", f), cell))
+    return new, op("Mul", op("Sigmoid", o), op("Tanh", new))
 
 
 def _recurrent(where: str, c: Any, x: Any, gates: int) -> tuple[Any, Any]:

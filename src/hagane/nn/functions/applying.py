@@ -94,6 +94,18 @@ def _lifted(xs: Any) -> Any:
     return [lift(x) for x in xs] if isinstance(xs, list | tuple) else xs
 
 
+def noted(y: Any, /, **notes: Callable[[], Any]) -> Any:
+    """Return a result; programs find notes of how it was made in the function that made it.
+
+    Args:
+        y: A variable; values of other interpreters have no notes.
+        notes: Functions that return a note, called each time that a program asks for it.
+    """
+    if isinstance(y, Variable) and y.creator_node is not None:
+        y.creator_node.notes = notes
+    return y
+
+
 def shape_of(x: Any) -> Any:
     """Return the sizes of a value: numbers where it is a variable, else formulas too."""
     return x.array.shape if isinstance(x, Variable) else shape_of_any(x)

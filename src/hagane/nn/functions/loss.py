@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hagane.nn.autograd import type_check
+from hagane.nn.autograd.configuration import using_config
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.functions.applying import array_of, function, lift, require, shape_of
+from hagane.nn.functions.applying import array_of, function, lift, noted, require, shape_of
+from hagane.ops.builder import op
 from hagane.ops.functions.chainer import losses
 
 
@@ -46,7 +48,7 @@ def softmax_cross_entropy(
         x: Scores, (batch, classes, *places).
         t: Classes, integers (batch, *places); or probabilities like ``x``.
         normalize: Whether the mean is over labels that are not ignored, else over the batch.
-        cache_score: Kept for programs that set it.
+        cache_score: Whether the function that made the loss tells the softmax, as ``y``.
         class_weight: A weight for each class.
         ignore_label: Places of this class do not count.
         reduce: ``mean`` or ``no``.
@@ -92,7 +94,14 @@ def softmax_cross_entropy(
             f"Each label `t` need to satisfy `0 <= t < x.shape[1]` (= {shape[1]}) or to be "
             f"ignore_label ({ignore_label}), got {labels[wrong][0]}"
         )
-    return losses.softmax_cross_entropy(x, lift(labels), weights, ignore_label, reduce, normalize)
+    loss = losses.softmax_cross_entropy(x, lift(labels), weights, ignore_label, reduce, normalize)
+    kept = cache_score and not enable_double_backprop
+    return noted(loss, y=lambda: _softmax(x) if kept else None)
+
+
+def _softmax(x: Any) -> Any:
+    with using_config("enable_backprop", False):
+        return op("Softmax", x, axis=1).array
 
 
 @function("x")

@@ -14,6 +14,7 @@ from hagane.nn.functions.applying import (
     as_dtype_of,
     constant_like,
     function,
+    noted,
     pop_options,
     require,
     shape_of,
@@ -22,14 +23,6 @@ from hagane.nn.functions.products import linear
 from hagane.ops.builder import op
 
 __all__ = ["gumbel_softmax", "rrelu"]
-
-
-def _noted(y: Any, **drawn: Any) -> Any:
-    """Return a result; programs find its random numbers in the function that made it."""
-    creator = getattr(y, "creator", None)
-    for name, item in drawn.items() if creator is not None else ():
-        setattr(creator, name, item)
-    return y
 
 
 @function("x")
@@ -56,7 +49,7 @@ def dropout(x: Any, ratio: float = 0.5, **kwargs: Any) -> Any:
         raise type_check.refuse(
             "dropout", f"mask: {x.dtype} {x.shape}", f"{mask.dtype} {mask.shape}"
         )
-    y = _noted(op("Mul", x, mask), mask=mask)
+    y = noted(op("Mul", x, mask), mask=lambda: mask)
     return (y, mask) if return_mask else y
 
 
@@ -95,7 +88,7 @@ def zoneout(h: Any, x: Any, ratio: float = 0.5, **kwargs: Any) -> Any:
     if config.train:
         kept = (np.random.rand(*shape_of(x)) >= ratio).astype(x.dtype)
         y = op("Add", op("Mul", h, 1 - kept), op("Mul", x, kept))
-        return _noted(y, flag_h=1 - kept, flag_x=kept)
+        return noted(y, flag_h=lambda: 1 - kept, flag_x=lambda: kept)
     return op("Identity", x)
 
 
@@ -151,4 +144,4 @@ def simplified_dropconnect(
         )
     else:
         y = op("MatMul", rows, op("Transpose", kept, perm=(1, 0)))
-    return _noted(y if b is None else op("Add", y, b), mask=mask)
+    return noted(y if b is None else op("Add", y, b), mask=lambda: mask)

@@ -111,10 +111,9 @@ class Link(DeviceResident):
 
     def _check_ready(self) -> None:
         if not self._ready:
-            raise RuntimeError(
-                f"{type(self).__name__}: Link.__init__() has not been called; "
-                "call super().__init__() first"
-            )
+            error = RuntimeError("Link.__init__() has not been called.")
+            error.add_note(f"{type(self).__name__}.__init__: call super().__init__() first")
+            raise error
 
     def __str__(self) -> str:
         specs = ", ".join(f"{key}={value}" for key, value in self.printable_specs)

@@ -39,9 +39,14 @@ def into(value: Any, data: Any, key: str) -> Any:
             )
         np.copyto(value, data, casting="same_kind")
         return value
-    kind = type(np.asarray(value))
-    assert kind is np.ndarray
     found = np.asarray(data)
+    wanted = np.asarray(value).dtype
+    whole = found.dtype.kind in "iub" and isinstance(value, int)
+    if found.dtype.kind in "iufb" and not whole and not np.can_cast(found.dtype, wanted, "safe"):
+        raise TypeError(
+            f"'{key}': expected a {type(value).__name__}, the snapshot has {found.dtype}, which "
+            "would lose more than precision"
+        )
     return type(value)(found.item() if found.ndim == 0 else found)
 
 

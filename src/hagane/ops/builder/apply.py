@@ -18,6 +18,8 @@ from hagane.ops.values import array_dtype
 from hagane.symbolic import Dim, Expr
 
 _NUMBERS = (bool, int, float, Expr)
+# Of which the interpreter makes its own values.
+_TAKEN = (*_NUMBERS, list, tuple, np.ndarray, np.generic)
 
 
 def op(name: str, /, *inputs: Any, outputs: int = 1, domain: str = "", **attributes: Any) -> Any:
@@ -66,6 +68,8 @@ def _plain(item: Any) -> Any:
 
 def _lift(interpreter: Interpreter, schema_: Schema, inputs: Sequence[Any]) -> tuple[Any, ...]:
     """Return the operands as values of one interpreter."""
+    if not any(isinstance(value, _TAKEN) for value in inputs):
+        return tuple(inputs)
     dtypes: dict[str, ir.DataType] = {}
     for index, value in enumerate(inputs):
         if value is None or _is_python(value) or not schema_.inputs:

@@ -1,4 +1,4 @@
-"""Datasets' base class, and converters of samples to batches."""
+"""Converters of samples to batches."""
 
 from hagane.nn.conversion import (
     ConcatWithAsyncTransfer,
@@ -7,14 +7,10 @@ from hagane.nn.conversion import (
     converter,
     to_device,
 )
-from hagane.training.datasets.base import DatasetMixin
-from hagane.training.iterators.base import Iterator
 
 __all__ = [
     "ConcatWithAsyncTransfer",
     "Converter",
-    "DatasetMixin",
-    "Iterator",
     "concat_examples",
     "converter",
     "to_device",
