@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,11 +19,15 @@ from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.values.type_text import TensorText, parse_type
 from hagane.graph import to_proto
 
-__all__ = ["capture", "model_of", "onnx_model"]
+__all__ = ["CaptureNotice", "capture", "model_of", "onnx_model"]
 
 _LEAST_OPSET = (
     21  # what all runtimes of today read; forms of operators are those of the current one
 )
+
+
+class CaptureNotice(UserWarning):
+    """A part of a program that its graph does not have: a ``print`` or ``assert`` of a tensor."""
 
 
 def capture(
@@ -30,6 +35,7 @@ def capture(
     *types_or_examples: Any,
     dynamic: Any = None,
     opset: int | None = None,
+    keep_prints: bool = False,
     **named: Any,
 ) -> ir.Model:
     """Return the graph of a function or model, with its branches and loops.
@@ -49,7 +55,11 @@ def capture(
         dynamic: Names for sizes of examples: ``{"x": {0: "batch"}}``; those of ``"cache"`` are for
             all tensors in it.
         opset: The opset of the file; the least one that has all operators, 21 or later, if None.
-        named: Types or examples by name.
+        keep_prints: Whether tensors that the program prints or asserts, outside of branches and
+            loops, are outputs, ``print.0`` and ``assert.0``; each one left out is told of by a
+            :class:`CaptureNotice`.
+        named: Types or examples by name; of attributes that the call changes too, by their path,
+            or None for a graph of the first call, before which they are None.
 
     Raises:
         CaptureError: Some of it cannot become a graph; each problem is named with file and line.
@@ -63,7 +73,12 @@ def capture(
     given = _types(values, {} if dynamic is None else dynamic)
     by_name = {name: given.pop() for name in reversed(named)}
     by_name = {name: by_name[name] for name in named}
-    return model_of(capture_object(model_or_function, given, by_name, MeaningTables()), opset)
+    found = capture_object(
+        model_or_function, given, by_name, MeaningTables(), keep_prints=keep_prints
+    )
+    for text in found.left_out:
+        warnings.warn(text, CaptureNotice, stacklevel=2)
+    return model_of(found, opset)
 
 
 def _made(found: Any) -> Any:
