@@ -17,7 +17,6 @@ from hagane.frontends.capture.capture import Captured, capture_object
 from hagane.frontends.capture.structure import Example
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.values.type_text import TensorText, parse_type
-from hagane.graph import to_proto
 
 __all__ = ["CaptureNotice", "capture", "model_of", "onnx_model"]
 
@@ -54,7 +53,8 @@ def capture(
             What the call changes in them are outputs of the same name with ``.new``.
         dynamic: Names for sizes of examples: ``{"x": {0: "batch"}}``; those of ``"cache"`` are for
             all tensors in it.
-        opset: The opset of the file; the least one that has all operators, 21 or later, if None.
+        opset: The opset of the file, from 13 on; the least one that has all operators, 21 or later,
+            if None.
         keep_prints: Whether tensors that the program prints or asserts, outside of branches and
             loops, are outputs, ``print.0`` and ``assert.0``; each one left out is told of by a
             :class:`CaptureNotice`.
@@ -196,7 +196,9 @@ def onnx_model(graph: ir.Graph, opset: int | None = None) -> ir.Model:
     model = ir.Model(graph, ir_version=10, producer_name="hagane", functions=[])
     model.graph.opset_imports[""] = max(needed, opset or 0)
     if opset is not None and opset < needed:
-        model = _converted(model, opset)
+        from hagane.capturing.opsets import in_opset
+
+        model = in_opset(model, opset)
     return model
 
 
@@ -206,16 +208,3 @@ def _introduced(node: ir.Node) -> int:
     versions = [s.since_version for s in onnx.defs.get_all_schemas_with_history()
                 if s.name == node.op_type and not s.domain]  # fmt: skip
     return min(versions, default=0)
-
-
-def _converted(model: ir.Model, opset: int) -> ir.Model:
-    from onnx import version_converter
-
-    try:
-        found: ir.Model = ir.from_proto(version_converter.convert_version(to_proto(model), opset))
-        return found
-    except Exception as error:
-        raise InvalidArgument(
-            f"the graph needs opset {model.graph.opset_imports['']}; converting it to {opset} "
-            f"failed: {error}"
-        ) from None
