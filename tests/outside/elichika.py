@@ -48,14 +48,37 @@ def substitute(folder: Path) -> None:
     from hagane.nn.aliasing import install
 
     install()
+    np.int, np.float = int, float  # type: ignore[attr-defined]  # names of the NumPy of that time
     sys.path.insert(0, str(folder))
     tools = "chainer_compiler.elichika.testtools"
     for name in ("chainer_compiler", "chainer_compiler.elichika", tools):
         module = types.ModuleType(name)
         module.__path__ = [str(folder / name.replace(".", "/"))]
         sys.modules[name] = module
+    flags = types.ModuleType("chainer_compiler.elichika.parser.flags")
+    for name in ("eval_as_written_target", "ignore_branch", "for_unroll"):
+        setattr(flags, name, flag)
+    parser = types.ModuleType("chainer_compiler.elichika.parser")
+    parser.flags = flags  # type: ignore[attr-defined]
+    sys.modules |= {parser.__name__: parser, flags.__name__: flags}
     sys.modules[tools].generate_testcase = case  # type: ignore[attr-defined]
     sys.modules["chainer_compiler.elichika"].testtools = sys.modules[tools]  # type: ignore[attr-defined]
+
+
+class Flag:
+    """A block with a hint for elichika, which hagane does without."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def flag(unroll: bool = True) -> Flag:
+    """Return a block with a hint."""
+    del unroll
+    return Flag()
 
 
 RESULTS: list[dict[str, Any]] = []
@@ -96,13 +119,23 @@ def captured(model: Any, xs: list[Any]) -> tuple[Any, dict[str, np.ndarray]]:
     """Return the graph of a call, with the values of its inputs."""
     import hagane
 
-    try:
-        graph = hagane.capture(model, *("int" if type(x) is int else x for x in xs))
-    except hagane.errors.CaptureError as error:
-        if not any(isinstance(x, int | np.integer) for x in xs):
-            raise
-        RESULTS[-1]["fixed"] = str(error)
-        graph = hagane.capture(model, *(int(x) if isinstance(x, np.integer) else x for x in xs))
+    graph = None
+    kinds = ["int" if type(x) is int else x for x in xs]
+    known = [int(x) if isinstance(x, np.integer) else x for x in xs]
+    empty: dict[str, None] = {}  # attributes that are None: each case is the call of a new model
+    for given in (kinds, known):
+        while graph is None:
+            try:
+                graph = hagane.capture(model, *given, **empty)
+            except hagane.errors.CaptureError as error:
+                more = re.findall(r"attribute '([^']+)' is None before", str(error))
+                if more and not empty.keys() & {*more}:
+                    empty |= dict.fromkeys(more)
+                    continue
+                if given is known or not any(isinstance(x, int | np.integer) for x in xs):
+                    raise
+                RESULTS[-1]["fixed"] = str(error)
+                break
     parameters = [*inspect.signature(model.forward).parameters]
     held: dict[str, np.ndarray] = {}
     for name, x in zip(parameters, xs, strict=False):

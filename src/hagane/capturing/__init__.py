@@ -1,12 +1,13 @@
 """``hagane.capture``, ``hagane.compile`` and ``hagane.trace``: Python programs as models."""
 
-from hagane.capturing.capture import capture, model_of
+from hagane.capturing.capture import CaptureNotice, capture, model_of
 from hagane.capturing.compiling import Compiled, CompileNotice, compile  # noqa: A004
 from hagane.capturing.difference import difference
 from hagane.capturing.exported import from_torch
 from hagane.capturing.trace import trace
 
 __all__ = [
+    "CaptureNotice",
     "CompileNotice",
     "Compiled",
     "capture",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,11 +17,14 @@ from hagane.frontends.capture.capture import Captured, capture_object
 from hagane.frontends.capture.structure import Example
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.values.type_text import TensorText, parse_type
-from hagane.graph import to_proto
 
-__all__ = ["capture", "model_of", "onnx_model"]
+__all__ = ["CaptureNotice", "capture", "model_of", "onnx_model"]
 
 _LEAST_OPSET = 21  # read by all runtimes of today; forms of operators are those of the current one
+
+
+class CaptureNotice(UserWarning):
+    """A part of a program that its graph does not have: a ``print`` or ``assert`` of a tensor."""
 
 
 def capture(
@@ -28,6 +32,7 @@ def capture(
     *types_or_examples: Any,
     dynamic: Any = None,
     opset: int | None = None,
+    keep_prints: bool = False,
     **named: Any,
 ) -> ir.Model:
     """Return the graph of a function or model, with its branches and loops.
@@ -46,8 +51,13 @@ def capture(
             What the call changes in them are outputs of the same name with ``.new``.
         dynamic: Names for sizes of examples: ``{"x": {0: "batch"}}``; those of ``"cache"`` are for
             all tensors in it.
-        opset: The opset of the file; the least one that has all operators, 21 or later, if None.
-        named: Types or examples by name.
+        opset: The opset of the file, from 13 on; the least one that has all operators, 21 or later,
+            if None.
+        keep_prints: Whether tensors that the program prints or asserts, outside of branches and
+            loops, are outputs, ``print.0`` and ``assert.0``; each one left out is told of by a
+            :class:`CaptureNotice`.
+        named: Types or examples by name; of attributes that the call changes too, by their path,
+            or None for a graph of the first call, before which they are None.
 
     Raises:
         CaptureError: Some of it cannot become a graph; each problem is named with file and line.
@@ -61,7 +71,12 @@ def capture(
     given = _types(values, {} if dynamic is None else dynamic)
     by_name = {name: given.pop() for name in reversed(named)}
     by_name = {name: by_name[name] for name in named}
-    return model_of(capture_object(model_or_function, given, by_name, MeaningTables()), opset)
+    found = capture_object(
+        model_or_function, given, by_name, MeaningTables(), keep_prints=keep_prints
+    )
+    for text in found.left_out:
+        warnings.warn(text, CaptureNotice, stacklevel=2)
+    return model_of(found, opset)
 
 
 def _made(found: Any) -> Any:
@@ -179,7 +194,9 @@ def onnx_model(graph: ir.Graph, opset: int | None = None) -> ir.Model:
     model = ir.Model(graph, ir_version=10, producer_name="hagane", functions=[])
     model.graph.opset_imports[""] = max(needed, opset or 0)
     if opset is not None and opset < needed:
-        model = _converted(model, opset)
+        from hagane.capturing.opsets import in_opset
+
+        model = in_opset(model, opset)
     return model
 
 
@@ -189,16 +206,3 @@ def _introduced(node: ir.Node) -> int:
     versions = [s.since_version for s in onnx.defs.get_all_schemas_with_history()
                 if s.name == node.op_type and not s.domain]  # fmt: skip
     return min(versions, default=0)
-
-
-def _converted(model: ir.Model, opset: int) -> ir.Model:
-    from onnx import version_converter
-
-    try:
-        found: ir.Model = ir.from_proto(version_converter.convert_version(to_proto(model), opset))
-        return found
-    except Exception as error:
-        raise InvalidArgument(
-            f"the graph needs opset {model.graph.opset_imports['']}; converting it to {opset} "
-            f"failed: {error}"
-        ) from None

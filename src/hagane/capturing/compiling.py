@@ -275,6 +275,8 @@ class Compiled:
         line = f"{_name(self._model)}({made.pattern}): {count} nodes, {seconds:.2f} s"
         self.captures.append(line)
         self._say(f"captured {line}\n{_guards(made)}")
+        for text in made.captured.left_out:
+            self._tell(f"{_name(self._model)}: {text}")
         return made
 
     def _pattern(self, key: Any, found: Sequence[TensorLeaf | NumberLeaf]) -> Pattern:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from hagane.capturing import capture, difference
+from hagane.capturing import CaptureNotice, capture, difference
 from hagane.errors import InvalidArgument
 from hagane.frontends.python.enter.explore import import_file
 from hagane.graph import save
@@ -28,6 +30,9 @@ def command(
     opset: Annotated[
         int | None, typer.Option(help="The opset; the least that has all operators if not given.")
     ] = None,
+    keep_prints: Annotated[
+        bool, typer.Option("--keep-prints", help="Make outputs of tensors that are printed.")
+    ] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare original and graph on drawn inputs.")
     ] = False,
@@ -37,7 +42,11 @@ def command(
     hagane capture model.py:Net --make 'Net(10)' --input 'x=float32[batch, 3]' -o net.onnx
     """
     found = _object(target, make)
-    model = capture(found, opset=opset, **_types(inputs or []))
+    with warnings.catch_warnings(record=True) as notices:
+        warnings.simplefilter("always", CaptureNotice)
+        model = capture(found, opset=opset, keep_prints=keep_prints, **_types(inputs or []))
+    for notice in notices:
+        print(notice.message, file=sys.stderr)
     save(model, output)
     nodes = sum(1 for _ in model.graph.all_nodes())
     opset_found = model.graph.opset_imports[""]

@@ -132,6 +132,10 @@ class Calling(Paths):
             return whole
         return self.core.binary(ast.Add, start, whole)
 
+    def _print(self, *values: Value, **_: Value) -> Value:
+        self.telling.tell("print", values)
+        return None
+
     def _any(self, value: Value) -> Value:
         return self._junction(value, prelude.any_of)
 
@@ -516,6 +520,7 @@ _HANDLERS: dict[Any, Callable[..., Value]] = {
     builtins.map: Calling._map, builtins.filter: Calling._filter, builtins.set: Calling._set,
     builtins.frozenset: Calling._set, builtins.abs: Calling._abs, builtins.round: Calling._round,
     builtins.int: Calling._int, builtins.float: Calling._float, builtins.pow: Calling._pow,
+    builtins.print: Calling._print,
     functools.reduce: Calling._reduce, itertools.accumulate: Calling._accumulate,
     itertools.chain: Calling._chain, itertools.pairwise: Calling._pairwise,
 }  # fmt: skip

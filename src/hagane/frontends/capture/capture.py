@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from hagane.frontends.capture.prune import prune
 from hagane.frontends.capture.reads import Reads
 from hagane.frontends.capture.roots import root_of
 from hagane.frontends.capture.scans import scan_appended
-from hagane.frontends.capture.state import Attribute, Stateful, type_of_state
+from hagane.frontends.capture.state import Attribute, LastingChange, Stateful, type_of_state
 from hagane.frontends.capture.structure import Change
 from hagane.frontends.python.enter.check import DeepRecursion, call_with
 from hagane.frontends.python.enter.interpreter import Interpreter
@@ -48,6 +48,7 @@ class Captured:
         weights: The real arrays behind initializers, by identity, with these.
         state: The attributes that it changes, with the structures of their new values.
         changes: The new content of arguments that it changes.
+        left_out: Calls of ``print`` and ``assert`` that are not in the graph, with their places.
         names: The names of the initializers of real arrays, by the identity of the arrays.
     """
 
@@ -58,6 +59,7 @@ class Captured:
     weights: Mapping[int, tuple[Any, ir.Value]]
     state: Sequence[tuple[Attribute, Any]]
     changes: Sequence[Change]
+    left_out: Sequence[str]
     names: Mapping[int, str]
 
 
@@ -78,6 +80,13 @@ class Attempt:
         assert isinstance(self.core.emit, GraphEmitter)
         assert isinstance(self.core.observer, Stateful)
         self.graph, self.state = self.core.emit, self.core.observer
+        assert isinstance(self.core.domain, Graph)
+        self.telling = self.core.domain.telling
+
+    def watch(self) -> None:
+        """Have the program's state looked at after each statement."""
+        assert isinstance(self.core.domain, Graph)
+        self.core.domain.after = self.state.look
 
 
 def capture_object(
@@ -89,6 +98,7 @@ def capture_object(
     *,
     reads: Reads | None = None,
     later: bool = False,
+    keep_prints: bool = False,
 ) -> Captured:
     """Return the graph of a call of a real function or model.
 
@@ -101,6 +111,7 @@ def capture_object(
             content are outputs after those of its result; both are refused if None.
         reads: Is filled with the reads of the running Python, after failures too.
         later: Whether there are other graphs for calls after the first one.
+        keep_prints: Whether tensors that the program prints or asserts are outputs.
 
     Raises:
         CaptureError: Some of it cannot become a graph; all of that is listed.
@@ -111,6 +122,8 @@ def capture_object(
     paths = object_paths(found)
     own = _state_types(found, paths, named)
     named = {name: value for name, value in named.items() if name not in own}
+    empty = {path for path, text in own.items() if text is None}
+    own = {path: text for path, text in own.items() if text is not None}
     wanted = {
         (key, path.rpartition(".")[2]): text
         for path, text in own.items()
@@ -119,16 +132,26 @@ def capture_object(
     }
     seeds: list[Attribute] = []
     opened: set[str] = set()
+    watching = False
     for _ in range(_MAX_ATTEMPTS):
         names = array_names(found)
         noted = Reads() if reads is None else reads
         attempt = Attempt(tables, names, partial(Stateful, noted, paths, wanted, seeds, opened))
         attempt.graph.training = training
+        attempt.telling.keep = keep_prints
         if training is not None:
             training.begin()
-        result, state = _attempt(attempt, found, types, named, later)
+        if watching:
+            attempt.watch()
+        try:
+            result, state = _attempt(attempt, found, types, named, None if later else empty)
+        except LastingChange as error:
+            if watching:
+                raise CaptureError([error.message]) from None
+            watching = True  # again, to see which statement it is
+            continue
         again = {key: own.get(a.path, text) for key, (a, text) in state.items() if text}
-        unchanged = own.keys() - {attribute.path for attribute, _ in state.values()}
+        unchanged = {*own, *empty} - {attribute.path for attribute, _ in state.values()}
         if unchanged:
             raise CaptureError([f"the call does not change the attribute '{unchanged.pop()}'"])
         more = set() if later else attempt.state.arguments.changed_numbers() - opened
@@ -139,8 +162,8 @@ def capture_object(
     raise CaptureError(["the types of attributes keep changing from call to call"])
 
 
-def _state_types(found: Any, paths: Mapping[int, str], named: Mapping[str, Any]) -> dict[str, str]:
-    """Return the types that were given for attributes, by path."""
+def _state_types(found: Any, paths: Mapping[int, str], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the types that were given for attributes, by path; None for what is None."""
     try:
         arguments = inspect.signature(getattr(found, "forward", found)).parameters
     except (TypeError, ValueError):
@@ -149,7 +172,7 @@ def _state_types(found: Any, paths: Mapping[int, str], named: Mapping[str, Any])
     return {
         name: value
         for name, value in named.items()
-        if isinstance(value, str)
+        if (value is None or isinstance(value, str))
         and name not in arguments
         and ("." in name or (id(owner) in paths and hasattr(owner, name)))
     }
@@ -164,9 +187,12 @@ def _attempt(
     found: Any,
     types: Sequence[Any],
     named: Mapping[str, Any],
-    later: bool,
+    empty: Set[str] | None,
 ) -> tuple[Value, State]:
-    """Interpret the call; return its result, and the attributes that it changes with types."""
+    """Interpret the call; return its result, and the attributes that it changes with types.
+
+    Attributes that are None before the call, and read, have to be among ``empty``, if not None.
+    """
     interpreter, observed = attempt.core, attempt.state
     report = interpreter.collector.report
     kinds: dict[str, str] = {}
@@ -182,13 +208,17 @@ def _attempt(
                 text = type_of_state(
                     attribute, before, now, interpreter, observed.wanted.get(key, "")
                 )
-                if not text and attribute.is_read and before is None and not later:
+                is_first = not text and attribute.is_read and before is None
+                if is_first and empty is not None and attribute.path not in empty:
                     raise CheckError(
                         "capture",
                         f"the attribute '{attribute.path}' is None before the first call, and read;"
-                        " the graph is for the later ones: set it to its first value",
+                        " the graph is for the later ones: set it to its first value, or say "
+                        f"{{'{attribute.path}': None}} for a graph of the first call alone",
                     )
                 state[key] = attribute, text
+        except LastingChange:
+            raise
         except CheckError as error:
             raise CaptureError([error.message]) from None
     return report.result, state
@@ -215,6 +245,8 @@ def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Ca
             altered = changes(interpreter)
         except CheckError as error:
             raise CaptureError([error.message]) from None
+        for name, value in attempt.telling.kept:
+            outputs(interpreter, value, name)
         for name, new in ({} if emit.training is None else emit.training.updates).items():
             outputs(interpreter, new, name, suffix=".new")
     interpreter.knowledge.close()
@@ -229,7 +261,8 @@ def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Ca
     separate_names(graph)
     reads, weights = attempt.state.reads, emit._real
     return Captured(
-        graph, report, structure, reads, weights, tuple(changed), altered, attempt.names
+        graph, report, structure, reads, weights, tuple(changed), altered,
+        tuple(attempt.telling.left_out), attempt.names
     )  # fmt: skip
 
 

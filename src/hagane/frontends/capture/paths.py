@@ -14,6 +14,7 @@ from hagane.frontends.capture.emitter import GraphEmitter
 from hagane.frontends.capture.lists import Lists
 from hagane.frontends.capture.scope import Scope, meeting_scope
 from hagane.frontends.capture.slots import number_kind
+from hagane.frontends.capture.telling import Telling
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Plain
 from hagane.frontends.python.report.collect import Collector
@@ -58,14 +59,27 @@ class Paths(Plain):
         self.emit = GraphEmitter(self.knowledge, core.assume, core.here, names)
         self.emit.written = lambda: core.heap.contents[WRITTEN]
         self.lists = Lists(core, self.emit)
+        self.telling = Telling(core, self.emit)
+        self.after: Callable[[str], None] | None = None  # is told of statements that were run
         self._sides: tuple[dict[int, Any], dict[int, Any]] | None = None  # paths that meet
 
     def interpret(self, node: ast.expr | ast.stmt) -> Value:
         """Interpret a node; code without an operator of the graph is an error."""
         try:
-            return self.core.visit(node)
+            if isinstance(node, ast.Assert):
+                return self._assert(node)
+            made = self.core.visit(node)
         except TypeInferenceError as error:
             raise CheckError("capture", str(error)) from None
+        if self.after is not None and isinstance(node, ast.stmt) and self.core.frame is not None:
+            self.after(f"{self.core.frame.file}:{node.lineno}")
+        return made
+
+    def _assert(self, node: ast.Assert) -> None:
+        value = self.core.evaluate(node.test)
+        if isinstance(self.core.decide(self.core.truth(value)), Term):
+            self.telling.tell("assert", [value])
+        self.core.require(value, self.collector.text(node.test))
 
     # Truth.
 

@@ -63,15 +63,28 @@ def root_of(
         return Root(value, function, bound)
     name = _library_name(interpreter, value)
     if not name:
-        shown = repr(found).partition("\n")[0]
-        raise CheckError(
-            "target",
-            f"{shown} has no Python source that can be captured; give a function or a model whose "
-            "source is in a file, or a layer of torch.nn",
-        )
+        raise CheckError("target", _no_source(found))
     arguments = _arguments(interpreter, found, name, len(types))
     made = _calling(interpreter, value, name, arguments, types, named)
     return Root(made, made, False)
+
+
+def _no_source(found: Any) -> str:
+    """Return why a real object has no source, and what to do."""
+    shown = repr(found).partition("\n")[0]
+    function = getattr(found, "__func__", found)
+    code = getattr(function, "__code__", None)
+    if code is None and not hasattr(type(found), "forward"):
+        return (
+            f"{shown} has no Python source that can be captured: it is written in C; call it in a "
+            "function of your own, by a name that PyTorch, NumPy or hagane has for it"
+        )
+    where = "" if code is None else f" at {code.co_filename}:{code.co_firstlineno}"
+    return (
+        f"{shown} has no Python source that can be captured{where}, as an interactive session or "
+        "exec() leaves none; give a function or a model whose source is in a file, or a layer of "
+        "torch.nn"
+    )
 
 
 def _library_name(interpreter: Interpreter, value: Value) -> str:

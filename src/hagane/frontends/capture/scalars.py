@@ -23,6 +23,12 @@ _COMPARE = {
 }  # fmt: skip
 
 
+_NO_NUMBER = (
+    "a number that no operator of the graph computes, as that of a clock, a random draw or a file; "
+    "give it as an argument"
+)
+
+
 class ScalarEmitter(ScopedEmitter):
     """Makes scalars of the graph of numbers of the program, and back."""
 
@@ -81,7 +87,7 @@ class ScalarEmitter(ScopedEmitter):
             if value.tensor is not None:
                 return value.tensor
             if value.formula is None:
-                self.fail("capture", "a number that no operator of the graph computes")
+                self.fail("capture", _NO_NUMBER)
             scale = denominator(value.formula)
             whole = self.size(value.formula * scale)
             return self.op("Div", self._wide(whole), np.array(scale, np.float64))  # type: ignore[no-any-return]

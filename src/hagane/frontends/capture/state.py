@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,13 @@ class Attribute:
         return _namespaces(self.owner)
 
 
+class LastingChange(CheckError):
+    """A change of something that outlives the call, and that no graph changes."""
+
+    def __init__(self, message: str):
+        super().__init__("capture", message)
+
+
 class Stateful(Reading):
     """Notes reads, and gives inputs of the graph for attributes that change.
 
@@ -87,6 +94,7 @@ class Stateful(Reading):
         self._objects: list[Instance] = []
         self._containers: list[tuple[Any, Any, Any]] = []
         self._inputs: dict[tuple[int, str], Value] = {}
+        self._places: dict[str, str] = {}
 
     def attribute(self, value: Instance, name: str, held: Callable[[], Value]) -> Value:
         """Return the value of an attribute of a real object; one that changes is an input."""
@@ -139,7 +147,7 @@ class Stateful(Reading):
         """Return the attributes that the call changed, with their old and new values.
 
         Raises:
-            CheckError: It changed something that is no tensor or number.
+            LastingChange: It changed something that is no attribute.
         """
         heap = self.core.heap
         made: dict[tuple[int, str], tuple[Attribute, Value, Value]] = {}
@@ -157,23 +165,30 @@ class Stateful(Reading):
                 path = self.path_of(value.host, name)
                 found = Attribute(value.host, name, path, first is not MISSING)
                 made[key] = seeded.get(key, found), before, now
+        for told in self._lasting():
+            raise LastingChange(f"{self._places.get(told, '')}{told}")
+        return made
+
+    def _lasting(self) -> Iterator[str]:
+        """Yield what the call changes that outlives it, and that no graph changes."""
+        heap = self.core.heap
         for module in self.core.modules.values():
             for name, now in heap[module].items():
                 raw = module.host.get(name, MISSING)
                 if raw is not MISSING and now is not self.core.lift(raw) and not equal(raw, now):
-                    raise CheckError(
-                        "capture",
-                        f"the call sets the global '{name}', which a graph cannot; return it",
-                    )
+                    yield f"the call sets the global '{name}', which a graph cannot; return it"
         for found, ref, content in self._containers:
             now = heap[ref] if ref.key in heap.contents else content
             if not same_content(content, now):
-                raise CheckError(
-                    "capture",
+                yield (
                     f"the call changes a {type(found).__name__} that it did not make; return the "
-                    "new one, or keep a tensor in an attribute",
+                    "new one, or keep a tensor in an attribute"
                 )
-        return made
+
+    def look(self, place: str) -> None:
+        """Note which lasting changes a statement made that was run at a place."""
+        for told in self._lasting():
+            self._places.setdefault(told, f"{place}: ")
 
     def _before(self, raw: Any) -> Value:
         return MISSING if raw is MISSING else self.core.lift(raw)
@@ -247,4 +262,4 @@ def _namespaces(host: Any) -> list[Any]:
     return [own, *(names for names in inner if isinstance(names, dict))]
 
 
-__all__ = ["Attribute", "Stateful", "type_of_state"]
+__all__ = ["Attribute", "LastingChange", "Stateful", "type_of_state"]

@@ -182,7 +182,8 @@ class MeaningTables(LibraryTables):
 _STRUCTURE = frozenset(
     f"chainer.{name}"
     for name in (
-        "Variable.dtype", "Variable.xp", "Variable.device",
+        "Variable.dtype", "Variable.xp", "Variable.device", "backends.cuda.to_cpu", "cuda.to_cpu",
+        "backends.cuda.to_gpu", "cuda.to_gpu",
         "Sequential.forward", "report", "as_array", "Link.init_scope", "Link.children",
         "Link.links", "Link.namedlinks", "Link.params", "Link.namedparams", "Link.count_params",
         "Chain.__getitem__", "using_config.__enter__", "using_config.__exit__",

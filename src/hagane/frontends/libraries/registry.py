@@ -91,7 +91,13 @@ class LibraryTables:
 
     def _canonical(self, name: str) -> str:
         """Return a table's name for hagane's namesake of a function of Chainer."""
-        if name.partition(".")[0] != "hagane":
+        parts = name.split(".")
+        if len(parts) == 5 and parts[0] == "chainer":  # chainer.functions.activation.relu.relu
+            short = ".".join((*parts[:2], parts[-1]))
+            table = self.table_of(short)
+            known = table is not None and (short in table.functions or short in table.layers)
+            return short if known else name
+        if parts[0] != "hagane":
             return name
         name = name.replace("hagane.nn.functions", "hagane.functions", 1)
         return self._successors.get(name, name)

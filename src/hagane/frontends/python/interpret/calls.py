@@ -174,7 +174,10 @@ class Calls(Core):
                 self.here(),
                 f"the recursion of '{function.name}' is followed {_MAX_RECURSION} calls deep",
             )
-            return self.lost(f"recursion of '{function.name}' without an end in sight")
+            return self.lost(
+                f"recursion of '{function.name}' without an end in sight: it has to end on values "
+                "that are known before the run; write a loop"
+            )
         names = bind(function, arguments, keywords, self.new_dict)
         scope = function.scope
         caller = self.frame

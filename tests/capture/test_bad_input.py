@@ -1,0 +1,148 @@
+"""What cannot become a graph is named with its file, its line and what to do instead."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import random
+import re
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+
+import hagane
+from hagane.capturing import CaptureNotice
+from hagane.errors import CaptureError
+from hagane.graph import to_proto
+
+CALLS = 0
+TABLE: dict[str, Any] = {}
+ITEMS: list[Any] = []
+
+
+def drawn(x: Any) -> Any:
+    return x + torch.rand(3)
+
+
+def drawn_by_python(x: Any) -> Any:
+    return x + random.random()
+
+
+def clocked(x: Any) -> Any:
+    return x * time.perf_counter()
+
+
+def endless(x: Any) -> Any:
+    return endless(x * 0.5)
+
+
+def ended_by_data(x: Any) -> Any:
+    return ended_by_data(x * 0.5) if x.sum() > 1 else x
+
+
+def counted(x: Any) -> Any:
+    global CALLS
+    CALLS = CALLS + 1
+    return x + CALLS
+
+
+def tabled(x: Any) -> Any:
+    y = x + 1
+    TABLE["last"] = y
+    return y
+
+
+def listed(x: Any) -> Any:
+    for _ in range(2):
+        ITEMS.append(x)
+    return x
+
+
+def added(x: Any, y: Any) -> Any:
+    return x + y
+
+
+def multiplied(x: Any, y: Any) -> Any:
+    return x @ y
+
+
+@pytest.mark.parametrize(
+    ("function", "types", "line", "text"),
+    [
+        (drawn, 1, 1, r"'torch\.rand' cannot be captured: it draws random numbers.*pass them in"),
+        (drawn_by_python, 1, 1, "as that of a clock, a random draw or a file; give it as an arg"),
+        (clocked, 1, 1, "a number that no operator of the graph computes"),
+        (endless, 1, 1, "recursion of 'endless' without an end in sight.*write a loop"),
+        (ended_by_data, 1, 1, "recursion of 'ended_by_data' without an end in sight"),
+        (counted, 1, 2, "the call sets the global 'CALLS', which a graph cannot; return it"),
+        (tabled, 1, 2, "the call changes a dict that it did not make; return the new one"),
+        (listed, 1, 2, "the call changes a list that it did not make; return the new one"),
+        (added, ("float32[b]", "float32[c]"), 1, "axis -1 has sizes b and c, expected equal"),
+        (added, ("float32[3]", "float32[4]"), 1, "axis -1 has sizes 3 and 4, expected equal"),
+        (multiplied, ("float32[2, 3]", "int64[3, 4]"), 1, "one element type, got float32 and int"),
+    ],
+)
+def test_a_program_that_no_graph_can_be_is_refused_at_its_line(
+    function: Any, types: Any, line: int, text: str
+) -> None:
+    given = ("float32[3]",) * types if isinstance(types, int) else types
+    with pytest.raises(CaptureError) as error:
+        hagane.capture(function, *given)
+    (problem,) = error.value.problems
+    expected = inspect.getsourcelines(function)[1] + line
+
+    assert problem.startswith(f"{__file__}:{expected}:")
+    assert re.search(text, problem)
+    assert CALLS == 0
+    assert not TABLE
+    assert not ITEMS
+
+
+def test_a_function_without_source_says_why() -> None:
+    names: dict[str, Any] = {}
+    exec("f = lambda x: x + 1\ndef g(x):\n    return x", names)
+    for name, line in (("f", 1), ("g", 2)):
+        text = rf"no Python source that can be captured at <string>:{line}, as an interactive"
+        with pytest.raises(CaptureError, match=text):
+            hagane.capture(names[name], "float32[3]")
+    with pytest.raises(CaptureError, match=r"sin> has no .*: it is written in C; call it in a fun"):
+        hagane.capture(math.sin, "float32[3]")
+
+
+def said(x: Any) -> Any:
+    print("sum", x.sum())
+    assert x.sum() > 0, "positive"
+    if x.max() > 1:
+        print(x)
+    return x + 1
+
+
+def test_prints_and_asserts_of_tensors_are_left_out_with_a_notice() -> None:
+    line = inspect.getsourcelines(said)[1]
+    with warnings.catch_warnings(record=True) as notices:
+        warnings.simplefilter("always")
+        model = hagane.capture(said, "float32[n]")
+    assert [str(notice.message) for notice in notices] == [
+        f"{__file__}:{line + 1}: the print of a tensor is left out of the graph",
+        f"{__file__}:{line + 2}: the assert of a tensor is left out of the graph",
+        f"{__file__}:{line + 4}: the print of a tensor is left out of the graph",
+    ]
+    assert [value.name for value in model.graph.outputs] == ["output"]
+
+
+def test_prints_and_asserts_of_tensors_are_outputs_on_request() -> None:
+    with pytest.warns(CaptureNotice, match="in a branch or loop is left out of the graph; only"):
+        model = hagane.capture(said, "float32[n]", keep_prints=True)
+    assert [value.name for value in model.graph.outputs] == ["output", "print.0", "assert.0"]
+    session = onnxruntime.InferenceSession(to_proto(model).SerializeToString())
+    for values in ([1.0, 2.0], [-1.0, 0.5, 0.25]):
+        x = np.array(values, np.float32)
+        output, total, positive = session.run(None, {"x": x})
+        np.testing.assert_allclose(output, x + 1)
+        np.testing.assert_allclose(total, x.sum())
+        assert positive == (x.sum() > 0)

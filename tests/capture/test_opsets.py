@@ -1,0 +1,70 @@
+"""Captured graphs in earlier opsets run in ONNX Runtime, and return what the program returns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from torch import nn
+
+import hagane
+from hagane.errors import InvalidArgument
+from hagane.graph import to_proto
+
+
+def decayed(x: Any) -> Any:
+    steps = 0
+    while x.abs().max() > 0.1:
+        x = torch.tanh(x) * 0.5
+        steps = steps + 1
+    return x, steps
+
+
+class Normed(nn.Module):
+    """Operators of opsets 14 to 20, and reductions over axes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.exact, self.tanh = nn.LayerNorm(8), nn.GELU(), nn.GELU("tanh")
+
+    def forward(self, x: Any) -> Any:
+        y = self.norm(x)
+        return (
+            self.exact(y) + self.tanh(y), nn.functional.hardswish(y), nn.functional.mish(y),
+            y.mean(-1), y.amax(1), y.logsumexp(2), torch.split(y, 4, 2)[1], y[:, ::2],
+            nn.functional.pad(y, (1, 2)), y.reshape(-1, 4), y.shape[1],
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("opset", [13, 14, 16, 17, 18, 20])
+def test_a_graph_in_an_earlier_opset_computes_the_same(opset: int) -> None:
+    torch.manual_seed(0)
+    for program, sizes in ((decayed, (3,)), (Normed().eval(), (4, 8))):
+        shape = "batch, " + ("3" if len(sizes) == 1 else "n, 8")
+        model = hagane.capture(program, f"float32[{shape}]", opset=opset)
+        assert model.graph.opset_imports[""] == opset
+        places = [node for node in model.graph.all_nodes() if "hagane.place" in node.metadata_props]
+        assert places
+        session = onnxruntime.InferenceSession(to_proto(model).SerializeToString())
+        for rows in (2, 5):
+            x = torch.randn(rows, *sizes)
+            with torch.no_grad():
+                expected = program(x)
+            for a, b in zip(session.run(None, {"x": x.numpy()}), expected, strict=True):
+                np.testing.assert_allclose(a, np.asarray(b), rtol=1e-4, atol=1e-5)
+
+
+def test_what_an_opset_has_no_form_for_is_named() -> None:
+    def masked(x: Any, y: Any) -> Any:
+        return x & y
+
+    types = ("int64[n]", "int64[n]")
+    assert hagane.capture(masked, *types, opset=18).graph.opset_imports[""] == 18
+    text = r"opset 17 has no BitwiseAnd, and hagane cannot .* from opset 18 on"
+    with pytest.raises(InvalidArgument, match=text):
+        hagane.capture(masked, *types, opset=17)
+    with pytest.raises(InvalidArgument, match="opset=11: expected 13 or later"):
+        hagane.capture(masked, *types, opset=11)
