@@ -243,6 +243,16 @@ def test_memory_of_a_part_that_is_written_is_an_output() -> None:
         found = hagane.compile(twice)(ours, view, x)
     torch.testing.assert_close(found, ours.keys[:, :2].sum(1))
 
+    def of_both(a: Any, b: Any, x: Any) -> Any:
+        a.keys[:, 0] = x
+        return np.sum(b.keys, 1)
+
+    array = np.random.default_rng(0).normal(size=(2, 4, 3)).astype(np.float32)
+    seen = Layer(torch.from_numpy(array))
+    with pytest.warns(hagane.CompileNotice, match=r"'a\.keys', which the call writes in place"):
+        found = hagane.compile(of_both)(seen, Layer(array[:, :2]), x)
+    np.testing.assert_allclose(found, array[:, :2].sum(1), rtol=1e-6)
+
 
 def test_lists_and_dicts_of_the_caller_are_changed() -> None:
     def noted(items: Any, table: Any, y: Any) -> Any:

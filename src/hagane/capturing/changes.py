@@ -62,11 +62,21 @@ def check_apart(changes: Sequence[Change], tensors: Sequence[TensorLeaf]) -> Non
 
 
 def _share(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return np.may_share_memory(a, b)
-    if hasattr(a, "untyped_storage") and hasattr(b, "untyped_storage"):
-        return bool(a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr())
-    return False
+    mine, other = _extent(a), _extent(b)
+    return mine is not None and other is not None and mine[0] < other[1] and other[0] < mine[1]
+
+
+def _extent(value: Any) -> tuple[int, int] | None:
+    """Return the addresses of an array's elements, or of a tensor's storage; None of others."""
+    if isinstance(value, np.ndarray):
+        ends = [(size - 1) * step for size, step in zip(value.shape, value.strides, strict=True)]
+        at = value.__array_interface__["data"][0]
+        low, high = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends)
+        return (at + low, at + high + value.itemsize) if value.size else None
+    if hasattr(value, "untyped_storage"):
+        storage = value.untyped_storage()
+        return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+    return None
 
 
 def _writing(leaf: TensorLeaf, value: Any) -> Callable[[], None]:
