@@ -17,7 +17,8 @@ from hagane.symbolic import Dim, ceildiv, product
 
 # Channels whose sums are kept at once, and pixels that are computed together.
 _CHANNELS, _PIXELS = 32, 32
-
+# Points that are sampled at once.
+_POINTS = 32
 _FOLD = """
 static double KERNEL_fold(double x, double n) {{ (void)n;
 {body} }}"""
@@ -90,25 +91,30 @@ at[i] = inside ? (int64_t)p[i] : 0; weight[i] = inside ? (float)w[i] : 0; }} }}"
     for number, chosen in enumerate(itertools.product(range(count), repeat=rank)):
         offset = " + ".join(f"at{i}[{t}] * {steps[i]}" for i, t in enumerate(chosen))
         weight = " * ".join(f"w{i}[{t}]" for i, t in enumerate(chosen))
-        combine.append(f"offsets[{number}] = {offset}; weights[{number}] = {weight};")
+        combine.append(f"offsets[{number}][p] = {offset}; weights[{number}][p] = {weight};")
     new_line = "\n"
+    # Places and weights of some points, which all channels then share.
     text = f"""
 const int64_t plane = {" * ".join(f"X{i}" for i in range(rank))};
 if (grid_n != images) {{ hg_fail(thread, grid_n); return; }}
-for (int64_t point = first; point < last; point++) {{
-const int64_t image = point / points;
-const G *at_point = grid + point * {rank};
+int64_t m;
+for (int64_t point = first; point < last; point += m) {{
+const int64_t image = point / points, inner = point % points;
+m = hg_min(hg_min({_POINTS}, last - point), points - inner);
+int64_t offsets[{total}][{_POINTS}]; float weights[{total}][{_POINTS}];
+for (int64_t p = 0; p < m; p++) {{
+const G *at_point = grid + (point + p) * {rank};
 int64_t {", ".join(f"at{i}[{count}]" for i in range(rank))};
 float {", ".join(f"w{i}[{count}]" for i in range(rank))};
 {of_axes}
-int64_t offsets[{total}]; float weights[{total}];
-{new_line.join(combine)}
+{new_line.join(combine)} }}
 const T *from = x + image * channels * plane;
-T *to = y + image * channels * points + point % points;
+T *to = y + image * channels * points + inner;
 for (int64_t c = 0; c < channels; c++, from += plane, to += points) {{
-T sum = 0;
-if (plane > 0) for (int i = 0; i < {total}; i++) sum += from[offsets[i]] * weights[i];
-*to = sum; }} }}"""
+T sums[{_POINTS}] = {{0}};
+if (plane > 0) for (int i = 0; i < {total}; i++)
+for (int64_t p = 0; p < m; p++) sums[p] += from[offsets[i][p]] * weights[i][p];
+for (int64_t p = 0; p < m; p++) to[p] = sums[p]; }} }}"""
     emit_written(
         low.recorder, node, text,
         reads={"x": x, "grid": grid}, writes={"y": y},
