@@ -1,4 +1,4 @@
-"""Reductions along runs of any length; integers divided by zero; pads that cut much off."""
+"""Reductions along runs of any length; numbers at the edges of other operators."""
 
 from __future__ import annotations
 
@@ -164,6 +164,15 @@ def test_division_of_integers_by_zero_is_refused_as_onnx_runtime_does(
         feed["b"] = np.array([1, 2, 2, 3], dtype)
         want = {"Div": [5, 3, 4, 1], "Mod": [0, 1, 1, 1]}[name]
         assert session.run(None, feed)[0].tolist() == want
+
+
+def test_selu_of_infinite_alpha_is_onnx_runtimes_around_zero() -> None:
+    feed = {"x": np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan] * 3, np.float32)}
+    for alpha in (float("inf"), 1.5):
+        proto = model([helper.make_node("Selu", ["x"], ["y"], alpha=alpha)], feed)
+        (want,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, feed)
+        (got,) = hagane.InferenceSession(proto).run(None, feed)
+        np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
 def test_a_constant_is_laid_where_one_end_cuts_more_than_there_is() -> None:
