@@ -27,7 +27,7 @@ from hagane.native.rules.looped import convolution as looped_convolution
 from hagane.native.rules.looped import einsum as looped_einsum
 from hagane.native.rules.looped import products as looped_products
 from hagane.native.rules.looped import transposed as looped_transposed
-from hagane.native.rules.ordering import along, normalizing, reducing
+from hagane.native.rules.ordering import along, reducing
 from hagane.native.rules.products import matrix
 from hagane.native.rules.selecting import boxes, chosen
 from hagane.native.rules.shaping import filling, slicing
@@ -67,7 +67,6 @@ _WRITTEN = (
     looped_einsum,
     looped_products,
     looped_transposed,
-    normalizing,
     reducing,
     resizing,
     sampling,

@@ -62,8 +62,8 @@ for (int64_t i = 0; i < n; i++) {{ double v = {value}; y[at + i * inner] = {stor
     low.forms[node.outputs[0]] = y
 
 
-RULES: dict[tuple[str, str], Rule] = {
-    ("", "LogSoftmax"): lower_softmax,
-    ("", "LpNormalization"): lower_lp_normalization,
-    ("", "Softmax"): lower_softmax,
+RULES: dict[str, Rule] = {
+    "LogSoftmax": lower_softmax,
+    "LpNormalization": lower_lp_normalization,
+    "Softmax": lower_softmax,
 }

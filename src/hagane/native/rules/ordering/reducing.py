@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import onnx_ir as ir
 
@@ -10,9 +12,11 @@ from hagane.native.kernels.tensor import Tensor
 from hagane.native.kernels.written import emit_written, is_real, loaded, number_type, stored
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.indexing.axes import number_input, whole_numbers
-from hagane.native.rules.ordering.runs import RESULTS, Step, runs_of
 from hagane.native.rules.shaping.numbers import found_numbers, length_of
 from hagane.symbolic import Dim, ceildiv, floordiv, maximum, minimum
+
+if TYPE_CHECKING:
+    from hagane.native.rules.ordering.runs import Step
 
 _OPERATORS = (
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
@@ -45,6 +49,8 @@ def step_of(name: str, dtype: np.dtype[np.generic]) -> Step:
     Real numbers are summed as float32, if they have no more bits, along a short way, and such sums as
     float64; whole numbers in their own type, where results wrap around like it.
     """
+    from hagane.native.rules.ordering.runs import Step  # few models need it
+
     real, number, element = is_real(dtype), number_type(dtype), c_type(dtype)
     load = loaded(dtype, "x[at]")
     if name in _EXTREMES:
@@ -147,6 +153,8 @@ def _emit_results(
         sizes: Numbers that ``head`` needs.
         reads: Operands that ``head`` needs, and ``x``.
     """
+    from hagane.native.rules.ordering.runs import RESULTS, runs_of
+
     rank, dtype, name = len(x.shape), x.dtype, node.op_type
     step, top = step_of(name, dtype), ""
     each = floordiv(x.size, maximum(1, y.size))
@@ -287,4 +295,14 @@ if (at[i] < size[i]) break;
 base -= size[i] * steps[i]; at[i] = 0; more = 1; }}"""
 
 
-RULES: dict[tuple[str, str], Rule] = {("", name): lower_reduce for name in _OPERATORS}
+def lower_normalization(low: Lowering, node: ir.Node) -> None:
+    """Lower an operator that divides by a reduction."""
+    from hagane.native.rules.ordering import normalizing  # few models need it
+
+    normalizing.RULES[node.op_type](low, node)
+
+
+RULES: dict[tuple[str, str], Rule] = {
+    **{("", name): lower_reduce for name in _OPERATORS},
+    **{("", name): lower_normalization for name in ("LogSoftmax", "LpNormalization", "Softmax")},
+}
