@@ -2,7 +2,7 @@
 
     python benchmarks/quantized.py [NAME …]
 
-Each model is quantised in several forms, calibrated on one half of the data and measured on the
+Each model is quantised in several forms, calibrated on one part of the data and measured on the
 other. *agreement* is the share of results that are as in fp32: the first class of a picture, the
 closest sentence of a sentence, the digit. *signal* is that of the outputs over the error in
 decibels. *accuracy*, where labels are known, stands beside that of fp32.
@@ -40,13 +40,15 @@ class Task:
 
     Attributes:
         model: The model.
-        feeds: Inputs; every other one calibrates.
+        given: Inputs that calibrate.
+        held: Inputs that are measured.
         decide: What the outputs, one of each feed, say.
-        labels: What they should say, where that is known.
+        labels: What they should say of those measured, where that is known.
     """
 
     model: onnx.ModelProto
-    feeds: list[Feed]
+    given: list[Feed]
+    held: list[Feed]
     decide: Decide
     labels: list[np.ndarray] | None = None
 
@@ -55,23 +57,58 @@ def pictures() -> Task:
     """MobileNetV2 on crops of photographs."""
     from mobilenet_v2 import mobilenet_v2
 
+    return _of_crops(mobilenet_v2())
+
+
+def pictures_lite() -> Task:
+    """EfficientNet-Lite0 on the same."""
+    from trained import efficientnet_lite0
+
+    return _of_crops(efficientnet_lite0())
+
+
+def _of_crops(model: onnx.ModelProto) -> Task:
+    """Return the task of a network of images; the pictures that calibrate are others.
+
+    The label of a crop is what fp32 says about all crops of its picture together.
+    """
+    from sklearn import datasets
+
     folder = fetch("scikit-image==0.26.0") / "skimage" / "data"
-    mean, deviation = np.float32([0.485, 0.456, 0.406]), np.float32([0.229, 0.224, 0.225])
-    feeds = []
-    for path in sorted(folder.glob("*.[jp][pn]g")):
+    paths = sorted(folder.glob("*.[jp][pn]g"))
+    paths += sorted((Path(datasets.__file__).parent / "images").glob("*.jpg"))
+    given: list[Feed] = []
+    held: list[Feed] = []
+    labels: list[np.ndarray] = []
+    session = hagane.InferenceSession(model)
+    for number, path in enumerate(paths):
         picture = Image.open(path).convert("RGB")
         if min(picture.size) < 128:
             continue
-        scale = 288 / min(picture.size)
-        picture = picture.resize([max(288, round(side * scale)) for side in picture.size])
-        wide, high = picture.size
-        for k in range(4):
-            left, top = (wide - 224) * k // 3, (high - 224) * (k * 2 % 4) // 3
-            pixels = np.asarray(picture.crop((left, top, left + 224, top + 224)), np.float32) / 255
-            feeds.append({"image": ((pixels - mean) / deviation).transpose(2, 0, 1)[None].copy()})
-    order = np.random.default_rng(0).permutation(len(feeds))
+        random = np.random.default_rng(number)
+        if number % 2:
+            given += [{"image": _crop(picture, random)} for _ in range(4)]
+            continue
+        crops = [{"image": _crop(picture, random)} for _ in range(CROPS)]
+        held += crops
+        together = sum(session.run(None, feed)[0].ravel() for feed in crops)
+        labels += [np.array([np.argmax(together)])] * CROPS
     classes: Decide = lambda outputs: np.array([y.argmax() for y in outputs])  # noqa: E731
-    return Task(mobilenet_v2(), [feeds[i] for i in order], classes)
+    return Task(model, given, held, classes, labels)
+
+
+def _crop(picture: Image.Image, random: np.random.Generator) -> np.ndarray:
+    """Return a part of a picture, perhaps mirrored, brighter or darker."""
+    mean, deviation = np.float32([0.485, 0.456, 0.406]), np.float32([0.229, 0.224, 0.225])
+    side = min(picture.size) * random.uniform(0.35, 1)
+    left, top = (random.uniform(0, size - side) for size in picture.size)
+    part = picture.crop((int(left), int(top), int(left + side), int(top + side)))
+    pixels = np.asarray(part.resize((224, 224), Image.Resampling.BILINEAR), np.float32) / 255
+    if random.random() < 0.5:
+        pixels = pixels[:, ::-1]
+    pixels = np.clip(pixels * random.uniform(0.8, 1.2) + random.uniform(-0.05, 0.05), 0, 1)
+    made = ((pixels - mean) / deviation).astype(np.float32)
+    return np.ascontiguousarray(made.transpose(2, 0, 1)[None])
 
 
 SUBJECTS = (
@@ -109,7 +146,8 @@ def sentences() -> Task:
         np.fill_diagonal(likeness, -1)
         return likeness.argmax(1)
 
-    return Task(minilm(), [feeds[i] for i in order], closest)
+    feeds = [feeds[i] for i in order]
+    return Task(minilm(), feeds[::2], feeds[1::2], closest)
 
 
 def digits() -> Task:
@@ -137,7 +175,8 @@ def digits() -> Task:
     held = [range(i, i + 20) for i in range(1200, 1780, 20)]
     feeds = [{"x": x[:, list(some)].numpy()} for some in held]
     classes: Decide = lambda outputs: np.concatenate(outputs).argmax(1)  # noqa: E731
-    return Task(model, feeds, classes, [labels[list(some)] for some in held])
+    right = [labels[list(some)] for some in held]
+    return Task(model, feeds[::2], feeds[1::2], classes, right[1::2])
 
 
 class _Reader(torch.nn.Module):
@@ -153,22 +192,29 @@ class _Reader(torch.nn.Module):
 
 TASKS: Mapping[str, Callable[[], Task]] = {
     "MobileNetV2": pictures,
+    "EfficientNet-Lite0": pictures_lite,
     "MiniLM": sentences,
     "LSTM": digits,
 }
 WEIGHTS = Scheme(weights_only=True)
+# Crops of each picture.
+CROPS = 16
+IMAGES: Mapping[str, QuantizeOptions] = {
+    "minmax": QuantizeOptions(),
+    "entropy": QuantizeOptions("entropy"),
+    "percentile": QuantizeOptions("percentile"),
+    "mse": QuantizeOptions("mse"),
+    "percentile, biases": QuantizeOptions("percentile", correct_bias=True),
+    "percentile, biases, equal": QuantizeOptions("percentile", equalize=True, correct_bias=True),
+    "percentile, rounding, biases": QuantizeOptions(
+        "percentile", correct_bias=True, fit_rounding=True
+    ),
+    "results, rounding, biases": QuantizeOptions("results", correct_bias=True, fit_rounding=True),
+    "percentile, 1 % at most": QuantizeOptions("percentile", keep_accuracy=0.01),
+}
 FORMS: Mapping[str, Mapping[str, QuantizeOptions]] = {
-    "MobileNetV2": {
-        "minmax": QuantizeOptions(),
-        "entropy": QuantizeOptions("entropy"),
-        "percentile": QuantizeOptions("percentile"),
-        "mse": QuantizeOptions("mse"),
-        "percentile, biases": QuantizeOptions("percentile", correct_bias=True),
-        "percentile, biases, equal": QuantizeOptions(
-            "percentile", equalize=True, correct_bias=True
-        ),
-        "percentile, 1 % at most": QuantizeOptions("percentile", keep_accuracy=0.01),
-    },
+    "MobileNetV2": IMAGES,
+    "EfficientNet-Lite0": IMAGES,
     "MiniLM": {
         "minmax": QuantizeOptions(),
         "mse": QuantizeOptions("mse"),
@@ -182,14 +228,12 @@ FORMS: Mapping[str, Mapping[str, QuantizeOptions]] = {
     },
     "LSTM": {"minmax": QuantizeOptions(), "weights": QuantizeOptions(scheme=WEIGHTS)},
 }
-# Feeds that calibrate, and those that are measured, at most.
-CALIBRATING, MEASURED = 16, 40
 
 
 def measure(name: str, forms: str) -> None:
     """Print a table of the forms of a model whose names contain a text."""
     task = TASKS[name]()
-    given, held = task.feeds[::2][:CALIBRATING], task.feeds[1::2][:MEASURED]
+    given, held = task.given, task.held
     expected = _outputs(task.model, held)
     wanted = task.decide(_outputs(task.model, given))
 
@@ -223,7 +267,7 @@ def _outputs(model: onnx.ModelProto, feeds: Sequence[Feed]) -> list[np.ndarray]:
 def _accuracy(task: Task, outputs: Sequence[np.ndarray]) -> str:
     if task.labels is None:
         return ""
-    labels = np.concatenate(task.labels[1::2][:MEASURED])
+    labels = np.concatenate(task.labels)
     return f"accuracy {np.mean(task.decide(outputs) == labels):.3f}, "
 
 

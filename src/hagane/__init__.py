@@ -1,6 +1,6 @@
 """hagane: a deep-learning model from source to checked, compiled, trained and shipped.
 
-The public names load what they need when they are first used, so that ``import hagane`` costs
+The public names load their modules when they are first used, so that ``import hagane`` costs
 next to nothing. Where a program says ``import onnxruntime as ort``, ``import hagane as ort``
 does as well.
 """
@@ -201,7 +201,7 @@ __all__ = [
 ]
 
 
-# What the graph library imports for arithmetic that hagane has its own of: 30 MiB and half a
+# Imports of the graph library for arithmetic that hagane does itself: 30 MiB and half a
 # second, which are spent if somebody asks for an attribute of theirs.
 _LATE = ("sympy", "onnx_ir._symbolic_shapes")
 

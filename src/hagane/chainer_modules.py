@@ -13,8 +13,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-# Name of the module -> what it is, and for each module of hagane the names taken from it: all if
-# there are none. ``name:other`` is shown under the other name.
+# Name of the module -> its description, and for each module of hagane the names taken from it: all
+# if there are none. ``name:other`` is shown under the other name.
 MODULES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "backend": (
         "Where arrays lie: in this machine's memory.",

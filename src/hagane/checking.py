@@ -51,7 +51,7 @@ def check_source(request: Request) -> Report:
 
 
 def check_imported(request: Request, from_source: Report) -> Report:
-    """Check the real object that a request names, with what the source alone gave at hand."""
+    """Check the real object that a request names, with the findings of the source alone at hand."""
     return imported.check_imported(request, from_source, LibraryTables())
 
 

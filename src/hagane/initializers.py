@@ -1,4 +1,4 @@
-"""What fills parameters, under the names of Chainer."""
+"""Initial values of parameters, under the names of Chainer."""
 
 from hagane.nn.initializers import *  # noqa: F403
 from hagane.nn.initializers import __all__ as __all__

@@ -1,4 +1,4 @@
-"""hagane as a backend of ``onnx.backend``: what the ONNX conformance tests run against."""
+"""hagane as a backend of ``onnx.backend``: the entry of the ONNX conformance tests."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class HaganeBackend(Backend):  # type: ignore[misc]
         """Return the model, ready to run.
 
         Args:
-            model: What to run.
+            model: The model to run.
             device: ``CPU``.
             kwargs: ``backends``: backends that are asked first which nodes they compute.
         """

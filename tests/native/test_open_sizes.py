@@ -253,3 +253,21 @@ def test_a_sequence_that_is_longer_than_all_is_named() -> None:
     text = "'tell' failed: sequence length 6, expected lengths from 0 to 5"
     with pytest.raises(KernelError, match=text):
         made.run(None, feed)
+
+
+@every_level
+@pytest.mark.parametrize("rank", [1, 3])
+def test_fractions_of_a_size_are_no_whole_numbers(rank: int, level: str) -> None:
+    constants = {
+        "to": np.ones(rank, np.int64),
+        "steps": np.array([1, 0.1, -0.25, 1.5, 1e-3], np.float32),
+    }
+    nodes = [
+        helper.make_node("Shape", ["x"], ["size"], start=1, end=2),
+        helper.make_node("Reshape", ["size", "to"], ["shaped"]),
+        helper.make_node("Cast", ["shaped"], ["position"], to=1),
+        helper.make_node("Mul", ["position", "steps"], ["y"]),
+        helper.make_node("Add", ["position", "steps"], ["z"]),
+    ]
+    feeds = [{"x": draw((2, length))} for length in (4, 1, 7)]
+    agree_over(nodes, feeds, level, {"x": ["batch", "length"]}, constants=constants, length=1)

@@ -172,3 +172,18 @@ def test_java(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
     done = run([*start, "Bindings", str(pictures[0])], pictures[0])
     assert (done.returncode, done.stdout) == (0, "fine\n"), done.stdout + done.stderr
     check(pictures, tmp_path, [*start, "Classify"])
+
+
+def test_csharp(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
+    compiler, mono = tool("mcs"), tool("mono")
+    binding = str(BINDINGS / "csharp" / "Hagane.cs")
+    for name, source in (
+        ("bindings", HERE / "Bindings.cs"),
+        ("classify", BINDINGS / "csharp" / "examples" / "Classify.cs"),
+    ):
+        command = [compiler, "-warnaserror", "-langversion:7.2", f"-out:{tmp_path / name}.exe"]
+        done = run([*command, binding, str(source)], pictures[0])
+        assert done.returncode == 0, done.stdout + done.stderr
+    done = run([mono, str(tmp_path / "bindings.exe"), str(pictures[0])], pictures[0])
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stdout + done.stderr
+    check(pictures, tmp_path, [mono, str(tmp_path / "classify.exe")])

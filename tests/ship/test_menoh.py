@@ -20,11 +20,11 @@ from tests.ship.models import CASES
 HERE = Path(__file__).parent
 
 
-def compiled(folder: Path, tmp_path: Path) -> Path:
+def compiled(folder: Path, tmp_path: Path, source: str = "menoh.c") -> Path:
     if shutil.which("cc") is None:
         pytest.skip("there is no cc on this machine")
     program = tmp_path / "program"
-    command = ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", str(HERE / "menoh.c")]
+    command = ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", str(HERE / source)]
     command += ["-I", str(folder), "-L", str(folder), "-lmenoh", "-o", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -52,18 +52,7 @@ def test_a_program_for_menoh_runs_a_build(builds: Maker, tmp_path: Path) -> None
 
 def test_graphs_that_are_made_node_by_node_are_compiled(builds: Maker, tmp_path: Path) -> None:
     folder = builds("images", menoh=True)
-    command = tmp_path / "bin" / "hagane"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m hagane "$@"\n')
-    command.chmod(0o755)
-    own = str(Path(hagane.__file__).parents[1])
-    environment = {
-        **os.environ,
-        "LD_LIBRARY_PATH": str(folder),
-        "PATH": f"{command.parent}:{os.environ['PATH']}",
-        "PYTHONPATH": own,
-        "TMPDIR": str(tmp_path),
-    }
+    environment = with_command(folder, tmp_path)
     done = subprocess.run(
         [str(compiled(folder, tmp_path)), str(folder), "compile"],
         capture_output=True,
@@ -73,6 +62,36 @@ def test_graphs_that_are_made_node_by_node_are_compiled(builds: Maker, tmp_path:
     )
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.glob("menoh-*"))
+
+
+def test_parameters_may_be_profiled_and_gemm_makes_matrices(builds: Maker, tmp_path: Path) -> None:
+    folder = builds("images", menoh=True)
+    program = compiled(folder, tmp_path, "menoh_parameters.c")
+    environment = with_command(folder, tmp_path)
+    done = subprocess.run(
+        [str(program)], capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    x = (np.arange(12) % 5 - 2.0).reshape(2, 6)
+    product = x @ (np.arange(18) % 7 - 3.0).reshape(3, 6).T + [1, 2, 3]
+    expected = np.concatenate([product.ravel(), np.maximum(product, 0).ravel()])
+    np.testing.assert_array_equal(np.array(done.stdout.split(), float), expected)
+
+
+def with_command(folder: Path, tmp_path: Path) -> dict[str, str]:
+    """Return an environment that has the command hagane."""
+    command = tmp_path / "bin" / "hagane"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m hagane "$@"\n')
+    command.chmod(0o755)
+    own = str(Path(hagane.__file__).parents[1])
+    return {
+        **os.environ,
+        "LD_LIBRARY_PATH": str(folder),
+        "PATH": f"{command.parent}:{os.environ['PATH']}",
+        "PYTHONPATH": own,
+        "TMPDIR": str(tmp_path),
+    }
 
 
 def test_the_header_has_menohs_functions_and_codes(builds: Maker) -> None:

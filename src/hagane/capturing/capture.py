@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx.defs
 import onnx_ir as ir
 
-from hagane.errors import InvalidArgument
+from hagane.capturing.arguments import Reader, example_leaf
+from hagane.capturing.leaves import NumberLeaf, Obstacle, TensorLeaf, replaced
+from hagane.errors import CaptureError, InvalidArgument
 from hagane.frontends.capture.capture import Captured, capture_object
+from hagane.frontends.capture.structure import Example
 from hagane.frontends.libraries.meaning import MeaningTables
+from hagane.frontends.python.values.type_text import TensorText, parse_type
 from hagane.graph import to_proto
 
 __all__ = ["capture", "model_of", "onnx_model"]
 
-_LEAST_OPSET = (
-    21  # what all runtimes of today read; forms of operators are those of the current one
-)
+_LEAST_OPSET = 21  # read by all runtimes of today; forms of operators are those of the current one
 
 
 def capture(
@@ -32,29 +34,33 @@ def capture(
 
     The source is interpreted, never run. Inputs keep the names of the arguments and the sizes of
     their types; arrays that are attributes or globals become initializers under their path;
-    outputs are called by their path in what is returned (``logits``, ``hidden.0``), ``output``
+    outputs are called by their path in the result (``logits``, ``hidden.0``), ``output``
     where one tensor is returned, with ``.new`` appended where an input has that name.
 
     Args:
         model_or_function: A module or link, a method or a function with Python source; a class
             stands for a new object of it.
         types_or_examples: The types of its arguments as text (``"float32[batch, 3]"``), or
-            examples, whose sizes are fixed.
-        dynamic: Names for sizes of examples: ``{"x": {0: "batch"}}``.
+            examples, whose sizes are fixed. The tensors in lists, dicts and objects are inputs
+            called by their path, ``cache.layers.0.keys``; all else that an object holds is known.
+            What the call changes in them are outputs of the same name with ``.new``.
+        dynamic: Names for sizes of examples: ``{"x": {0: "batch"}}``; those of ``"cache"`` are for
+            all tensors in it.
         opset: The opset of the file; the least one that has all operators, 21 or later, if None.
         named: Types or examples by name.
 
     Raises:
         CaptureError: Some of it cannot become a graph; each problem is named with file and line.
-        InvalidArgument: A text that is no type, an opset that cannot be had, or a class whose
-            objects are made of arguments.
+        InvalidArgument: A text that is no type, a size of ``dynamic`` that is not there, an opset
+            that cannot be had, or a class whose objects are made of arguments.
     """
     model_or_function = _made(model_or_function)
     names = _argument_names(model_or_function)
-    given = [
-        _typed(value, _dynamic(dynamic, i, names)) for i, value in enumerate(types_or_examples)
-    ]
-    by_name = {n: _typed(value, _dynamic(dynamic, n, names)) for n, value in named.items()}
+    keys = [names[i] if i < len(names) else str(i) for i in range(len(types_or_examples))]
+    values = [*zip(keys, types_or_examples, strict=True), *named.items()]
+    given = _types(values, {} if dynamic is None else dynamic)
+    by_name = {name: given.pop() for name in reversed(named)}
+    by_name = {name: by_name[name] for name in named}
     return model_of(capture_object(model_or_function, given, by_name, MeaningTables()), opset)
 
 
@@ -77,25 +83,85 @@ def _argument_names(found: Any) -> list[str]:
         return []
 
 
-def _dynamic(dynamic: Any, key: int | str, names: list[str]) -> Mapping[int, str]:
-    """Return the names that sizes of one example have."""
-    if not dynamic:
-        return {}
-    if isinstance(key, int):
-        key = names[key] if key < len(names) else key
-    found = dynamic.get(key, {})
-    return dict(enumerate(found)) if isinstance(found, tuple | list) else found
+def _types(values: Sequence[tuple[str, Any]], dynamic: Any) -> list[Any]:
+    """Return types and examples with names for some sizes, objects with such in their parts."""
+    if not isinstance(dynamic, Mapping):
+        raise InvalidArgument(
+            f"capture: expected dynamic as names by argument and axis, "
+            f"{{'x': {{0: 'batch'}}}}; got {dynamic!r}"
+        )
+    reader = Reader(example_leaf, _text)
+    used: set[str] = set()
+
+    def example(leaf: TensorLeaf | NumberLeaf) -> Any:
+        if isinstance(leaf, NumberLeaf):
+            return leaf.value
+        sizes: list[Any] = list(leaf.shape)
+        for path in _around(leaf.path):
+            if path in dynamic:
+                used.add(path)
+                _rename(sizes, dynamic[path], leaf.path, whole=path == leaf.path)
+                break
+        text = f"{leaf.dtype}[{', '.join(map(str, sizes))}]"
+        return text if leaf.path in paths else Example(text, leaf.kind)
+
+    paths = {path for path, _ in values}
+    trees = [_read(reader, value, path) for path, value in values]
+    made: list[Any] = replaced(trees, example)
+    unused = [path for path in dynamic if path not in used]
+    if unused:
+        raise InvalidArgument(
+            f"capture: dynamic names the sizes of '{unused[0]}', which is no example; the "
+            f"arguments are: {', '.join(paths) or 'none'}"
+        )
+    return made
 
 
-def _typed(value: Any, names: Mapping[int, str]) -> Any:
-    """Return an annotation's text, or the type of an example with names for some sizes."""
+def _read(reader: Reader, value: Any, path: str) -> Any:
+    if isinstance(value, str):
+        return value
     for text in getattr(value, "__metadata__", ()):  # hagane.Shaped["…"]
         return text
-    if hasattr(value, "dtype") and hasattr(value, "shape"):
-        dtype = str(value.dtype).removeprefix("torch.")
-        sizes = [str(names.get(axis) or size) for axis, size in enumerate(value.shape)]
-        return f"{dtype}[{', '.join(sizes)}]"
-    return value
+    try:
+        return reader.read(value, path)
+    except Obstacle as error:
+        raise CaptureError([str(error)]) from None
+
+
+def _text(value: str) -> Any:
+    """Return a text in a list or object: the type of a tensor if it reads like one."""
+    try:
+        is_type = "[" in value and isinstance(parse_type(value), TensorText)
+    except InvalidArgument:
+        is_type = False
+    return Example(value) if is_type else value
+
+
+def _around(path: str) -> Iterator[str]:
+    """Yield a path, and those of what it is a part of."""
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
+
+
+def _rename(sizes: list[Any], names: Any, path: str, *, whole: bool) -> None:
+    """Give names to sizes of an example.
+
+    Args:
+        sizes: The sizes, changed in place.
+        names: The names, by axis or for all.
+        path: The path of the example.
+        whole: Whether the names are for this one alone, and each of its axes has to be there.
+    """
+    pairs = names.items() if isinstance(names, Mapping) else enumerate(names)
+    for axis, name in pairs:
+        if not -len(sizes) <= axis < len(sizes):
+            if whole:
+                raise InvalidArgument(
+                    f"capture: dynamic names axis {axis} of '{path}', which has {len(sizes)} axes"
+                )
+        elif name:
+            sizes[axis] = name
 
 
 def model_of(found: Captured, opset: int | None = None) -> ir.Model:

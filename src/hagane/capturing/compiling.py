@@ -12,16 +12,18 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hagane.capturing.arguments import array_leaf, read_arguments
+from hagane.capturing.changes import check_apart
 from hagane.capturing.leaves import (
     NumberLeaf,
     Obstacle,
     TensorLeaf,
     Tree,
     leaves,
+    objects,
     outline,
-    read_arguments,
     rebuilt,
-    replaced,
+    remade,
 )
 from hagane.capturing.tensors import is_casting, returned, wants_gradients, with_gradients
 from hagane.capturing.variant import (
@@ -50,7 +52,7 @@ class Compiled:
     """A function or model with the signature of the original, which runs as a graph.
 
     Attributes:
-        captures: One line for each graph that was made: what it serves.
+        captures: One line for each graph: the calls that it serves.
     """
 
     def __init__(self, model: Any, *, fullgraph: bool, explain: bool, dynamic: Any):
@@ -65,7 +67,7 @@ class Compiled:
         self.captures: list[str] = []
         functools.update_wrapper(self, model, updated=())
 
-    # What it shares with the original.
+    # Attributes shared with the original.
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name in _OWN:
@@ -102,8 +104,11 @@ class Compiled:
             return self._model(*args, **kwargs)
         try:
             tree = self._read(args, kwargs)
-            found = leaves(tuple(tree.values()))
+            found = leaves(tree)
             variant = self._variant(tree, found)
+            if variant.captured is not None and variant.captured.changes:
+                tensors = [leaf for leaf in found if isinstance(leaf, TensorLeaf)]
+                check_apart(variant.captured.changes, tensors)
         except Obstacle as error:
             return self._in_python((str(error),), args, kwargs)
         if variant.problems:
@@ -116,7 +121,7 @@ class Compiled:
         if has_global_hooks():
             raise Obstacle(GLOBAL_HOOKS)
         bound = self._signature.bind(*args, **kwargs)
-        return read_arguments(bound)
+        return read_arguments(bound, array_leaf)
 
     def _run(
         self,
@@ -133,24 +138,23 @@ class Compiled:
         tensors = [*given, *variant.parameters, *state]
         try:
             if not wants_gradients(tensors):
-                return rebuilt(structure, variant.run(tree), returned)
+                return rebuilt(structure, variant.run(tree), returned, objects(tree))
             if getattr(self._model, "training", False):
                 reason = "the model is in training, where PyTorch itself computes gradients; call "
                 reason += "eval(), or use torch.no_grad(), for the graph"
                 return self._in_python((reason,), args, kwargs, always=True)
-            if variant.captured.state:
-                reason = "the call changes attributes and PyTorch records gradients; use "
-                return self._in_python(
-                    (reason + "torch.no_grad() for the graph",), args, kwargs, always=True
-                )
+            if variant.captured.state or variant.captured.changes:
+                reason = "the call changes attributes or arguments and PyTorch records gradients; "
+                reason += "use torch.no_grad() for the graph"
+                return self._in_python((reason,), args, kwargs, always=True)
             return self._recorded(variant, tree, tensors)
         except GraphFailed as error:  # nothing was changed yet
             return self._instead(error.error, args, kwargs)
 
     def _instead(self, error: KernelError, args: Any, kwargs: Any) -> Any:
-        """Run the original after its graph failed on what the arguments hold.
+        """Run the original after its graph failed on the arguments' data.
 
-        Data may be out of range: the original then raises what Python says of it. Where it does
+        Data may be out of range: the original then raises Python's error. Where it does
         not, the graph failed by itself, which is told.
 
         Raises:
@@ -185,14 +189,14 @@ class Compiled:
                 made.append(tensor.detach().requires_grad_(tensor.requires_grad))
                 return made[-1]
 
-            arguments = {name: replaced(item, change) for name, item in tree.items()}
+            arguments = remade(dict(tree), change)
             result = self._called(arguments)
             return _tensors_of(structure, result), [*made, *fresh]
 
         outputs = with_gradients(run, again, tensors)
         names = [name for name, kind in kinds.items() if kind == "torch.Tensor"]
         held.update(zip(names, outputs, strict=True))
-        return rebuilt(structure, held, lambda value, kind: value)
+        return rebuilt(structure, held, lambda value, kind: value, objects(tree))
 
     def _called(self, arguments: Mapping[str, Any]) -> Any:
         positional, named = [], dict(arguments)

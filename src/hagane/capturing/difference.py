@@ -13,7 +13,7 @@ from hagane.frontends.python.values.type_text import TensorText, parse_type
 from hagane.runtime import InferenceSession
 from hagane.symbolic import evaluate, symbols_of
 
-_SIZES = (2, 1, 3, 5)  # what named sizes are drawn from
+_SIZES = (2, 1, 3, 5)  # named sizes are drawn from these
 
 
 def difference(

@@ -14,7 +14,7 @@ def from_torch(
 ) -> ir.Model:
     """Return the model that PyTorch's own exporter makes of a module.
 
-    It goes through ``torch.onnx.export(dynamo=True)``: what Python decides is decided by the
+    It goes through ``torch.onnx.export(dynamo=True)``: branches of Python are decided by the
     examples, branches and loops on tensors are not followed. :func:`hagane.capture` reads them from
     the source; this is for modules whose source it cannot read.
 

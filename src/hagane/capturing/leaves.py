@@ -1,9 +1,8 @@
-"""Arguments of a call as leaves: tensors, and values that a graph takes for known."""
+"""Trees of arguments: their leaves, their outline; results made of the outputs of a graph."""
 
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from hagane.errors import HaganeError
-
-_PLAIN = (str, bytes, type(None))
-_NUMBERS = (bool, int, float)
+from hagane.frontends.capture.structure import Object, Whole
 
 
 class Obstacle(HaganeError, NotImplementedError):
@@ -52,107 +49,173 @@ Leaf = TensorLeaf | NumberLeaf
 Tree = Any  # of tuples, lists and dicts, leaves and plain values
 
 
-def read_arguments(arguments: inspect.BoundArguments) -> dict[str, Tree]:
-    """Return the arguments of a call as trees of leaves, by name.
-
-    Raises:
-        Obstacle: One is of a type that no graph takes, or stands for any number of arguments.
-    """
-    made: dict[str, Tree] = {}
-    for name, value in arguments.arguments.items():
-        kind = arguments.signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_POSITIONAL and value:
-            raise Obstacle(f"the call gives arguments to '*{name}'")
-        if kind is inspect.Parameter.VAR_KEYWORD:
-            made.update({key: _tree(item, key) for key, item in value.items()})
-        elif kind is not inspect.Parameter.VAR_POSITIONAL:
-            made[name] = _tree(value, name)
-    return made
-
-
-def _tree(value: Any, path: str) -> Tree:
-    if type(value) in _NUMBERS:
-        return NumberLeaf(path, value)
-    if isinstance(value, _PLAIN):
-        return value
-    if type(value) in (list, tuple):
-        return type(value)(_tree(item, f"{path}.{i}") for i, item in enumerate(value))
-    if type(value) is dict:
-        return {key: _tree(item, f"{path}.{key}") for key, item in value.items()}
-    if type(value) is np.ndarray or isinstance(value, np.generic):
-        if value.dtype.kind not in "biuf":
-            raise Obstacle(f"'{path}' is an array of {value.dtype}")
-        return TensorLeaf(path, value, "numpy.ndarray", value.dtype.name, value.shape)
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.Tensor):
-        return _torch_leaf(torch, value, path)
-    if torch is not None and isinstance(value, torch.dtype | torch.device):
-        return value
-    raise Obstacle(
-        f"'{path}' is a {type(value).__qualname__}; arguments may be tensors, numbers, texts, None "
-        "and tuples, lists and dicts of these"
-    )
-
-
-def _torch_leaf(torch: Any, value: Any, path: str) -> TensorLeaf:
-    if type(value) not in (torch.Tensor, torch.nn.Parameter):
-        raise Obstacle(f"'{path}' is a {type(value).__qualname__}, not a plain tensor")
-    if value.device.type != "cpu" or value.layout is not torch.strided:
-        raise Obstacle(f"'{path}' lies on {value.device} ({value.layout}); graphs run on the CPU")
-    if value.is_complex() or value.is_quantized:
-        raise Obstacle(f"'{path}' is of {value.dtype}")
-    dtype = str(value.dtype).removeprefix("torch.")
-    return TensorLeaf(path, value, "torch.Tensor", dtype, tuple(value.shape))
+def joined(path: str, name: object) -> str:
+    """Return the path of a part."""
+    return f"{path}.{name}" if path else str(name)
 
 
 def leaves(tree: Tree) -> list[Leaf]:
-    """Return the leaves of a tree in order."""
-    if isinstance(tree, TensorLeaf | NumberLeaf):
-        return [tree]
-    if isinstance(tree, dict):
-        tree = tuple(tree.values())
-    if isinstance(tree, tuple | list):
-        return [leaf for item in tree for leaf in leaves(item)]
-    return []
+    """Return the leaves of a tree in order, each path once."""
+    found: dict[str, Leaf] = {}
+    seen: set[int] = set()
+
+    def walk(part: Tree) -> None:
+        if isinstance(part, TensorLeaf | NumberLeaf):
+            found.setdefault(part.path, part)
+        elif isinstance(part, Object):
+            if id(part) not in seen:
+                seen.add(id(part))
+                walk(part.attributes)
+                walk(part.items)
+        elif isinstance(part, dict):
+            for item in part.values():
+                walk(item)
+        elif isinstance(part, tuple | list):
+            for item in part:
+                walk(item)
+
+    walk(tree)
+    return list(found.values())
+
+
+def objects(tree: Tree) -> dict[str, Any]:
+    """Return the objects that a call may change, by their paths in a tree of arguments."""
+    found: dict[str, Any] = {}
+    seen: set[int] = set()
+
+    def walk(part: Tree, path: str) -> None:
+        if isinstance(part, Object):
+            if id(part) in seen:
+                return
+            seen.add(id(part))
+            found[path] = part.real
+            walk(part.items, path)
+            walk(part.attributes, path)
+        elif isinstance(part, dict):
+            for name, item in part.items():
+                walk(item, joined(path, name))
+        elif isinstance(part, tuple | list):
+            for i, item in enumerate(part):
+                walk(item, joined(path, i))
+
+    walk(tree, "")
+    return found
 
 
 def outline(tree: Tree) -> Any:
     """Return the common part of calls that one graph may serve: all but sizes and numbers."""
+    return _outline(tree, {})
+
+
+def _outline(tree: Tree, seen: dict[int, int]) -> Any:
     if isinstance(tree, TensorLeaf):
-        return (tree.kind, tree.dtype, len(tree.shape))
+        return (tree.kind, tree.dtype, len(tree.shape), tree.path)
     if isinstance(tree, NumberLeaf):
         return type(tree.value)
+    if isinstance(tree, Object):
+        if id(tree) in seen:
+            return ("the same as", seen[id(tree)])
+        seen[id(tree)] = len(seen)
+        return (tree.cls, _outline(tree.attributes, seen), _outline(tree.items, seen))
+    if isinstance(tree, Whole):
+        return Same(tree.value)
     if isinstance(tree, dict):
-        return (dict, *((key, outline(item)) for key, item in tree.items()))
+        return (dict, *((key, _outline(item, seen)) for key, item in tree.items()))
     if isinstance(tree, tuple | list):
-        return (type(tree), *map(outline, tree))
-    return tree
+        return (type(tree), *(_outline(item, seen) for item in tree))
+    return (type(tree), tree)
+
+
+class Same:
+    """An object as a key, which is equal to itself alone."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
 
 
 def replaced(tree: Tree, change: Callable[[Leaf], Any]) -> Any:
     """Return a tree with its leaves replaced."""
+    return _replaced(tree, change, {})
+
+
+def _replaced(tree: Tree, change: Callable[[Leaf], Any], made: dict[int, Object]) -> Any:
     if isinstance(tree, TensorLeaf | NumberLeaf):
         return change(tree)
+    if isinstance(tree, Object):
+        if id(tree) not in made:
+            fresh = made[id(tree)] = Object(tree.cls, tree.real)
+            fresh.attributes = _replaced(tree.attributes, change, made)
+            fresh.items = _replaced(tree.items, change, made)
+        return made[id(tree)]
     if isinstance(tree, dict):
-        return {key: replaced(item, change) for key, item in tree.items()}
+        return {key: _replaced(item, change, made) for key, item in tree.items()}
     if isinstance(tree, tuple | list):
-        return type(tree)(replaced(item, change) for item in tree)
+        return type(tree)(_replaced(item, change, made) for item in tree)
     return tree
 
 
-def rebuilt(structure: Any, values: Mapping[str, Any], convert: Callable[[Any, str], Any]) -> Any:
+def remade(tree: Tree, change: Callable[[Leaf], Any]) -> Any:
+    """Return the arguments of a tree as new objects, with its leaves replaced."""
+    made: dict[int, Any] = {}
+
+    def build(part: Tree) -> Any:
+        if isinstance(part, TensorLeaf | NumberLeaf):
+            return change(part)
+        if isinstance(part, Whole):
+            return part.value
+        if isinstance(part, Object):
+            return made[id(part)] if id(part) in made else _copied(part, build, made)
+        if isinstance(part, dict):
+            return {key: build(item) for key, item in part.items()}
+        return type(part)(map(build, part)) if isinstance(part, tuple | list) else part
+
+    return build(tree)
+
+
+def _copied(part: Object, build: Callable[[Any], Any], made: dict[int, Any]) -> Any:
+    if issubclass(part.cls, tuple):
+        made[id(part)] = part.cls(**{name: build(v) for name, v in part.attributes.items()})
+        return made[id(part)]
+    make: Any = part.cls
+    fresh = made[id(part)] = make.__new__(make)
+    if isinstance(part.items, dict):
+        dict.update(fresh, {key: build(item) for key, item in part.items.items()})
+    elif part.items is not None:
+        list.extend(fresh, map(build, part.items))
+    for name, item in part.attributes.items():
+        object.__setattr__(fresh, name, build(item))
+    return fresh
+
+
+def rebuilt(
+    structure: Any,
+    values: Mapping[str, Any],
+    convert: Callable[[Any, str], Any],
+    given: Mapping[str, Any],
+) -> Any:
     """Return the result of a program, from the outputs of its graph.
 
     Args:
         structure: As :class:`hagane.frontends.capture.capture.Captured` has it.
         values: The outputs by name.
         convert: Makes of an output a value of the kind of the program.
+        given: The objects of the caller by their paths, as :func:`objects` returns them.
     """
-    from hagane.frontends.capture.structure import Constant, Leaf, Made, Record
+    from hagane.frontends.capture.structure import Constant, Handed, Leaf, Made, Record
 
     def build(part: Any) -> Any:
         if isinstance(part, Leaf):
             return convert(values[part.name], part.kind)
+        if isinstance(part, Handed):
+            return given[part.path]
         if isinstance(part, Constant):
             return _real(part.value)
         if isinstance(part, Made):

@@ -24,8 +24,8 @@ from hagane.ops.values import array_dtype
 def trace(function: Any, *examples: Any, opset: int | None = None) -> ir.Model:
     """Return the computation of one call of define-by-run code, as a model with fixed sizes.
 
-    The call is run and its operators are recorded, for what has no source to capture. It is run
-    again with other numbers: where they decide what is computed, or reach the result past the
+    The call is run and its operators are recorded, for functions without source. It is run
+    again with other numbers: where they decide on operators, or reach the result past the
     recorded operators (``x.array`` in NumPy), the call is refused. A branch that none of these
     numbers takes is not noticed. Inputs are ``x0``, ``x1`` and so on; parameters of a link keep
     their path.
@@ -36,7 +36,7 @@ def trace(function: Any, *examples: Any, opset: int | None = None) -> ir.Model:
         opset: As for :func:`hagane.capture`.
 
     Raises:
-        CaptureError: What is computed depends on the numbers, or was not recorded.
+        CaptureError: The computation depends on the numbers, or was not recorded.
         InvalidArgument: No example was given, or one is no array.
     """
     if not examples:
@@ -55,14 +55,14 @@ def trace(function: Any, *examples: Any, opset: int | None = None) -> ir.Model:
     return onnx_model(first.graph, opset)
 
 
-# What the examples are multiplied by for other numbers, and how much noise is added.
+# Factor of the examples for other numbers, and the added noise.
 _OTHERS = ((1.0, 1.0), (-1.0, 0.0), (0.0, 0.01), (10.0, 1.0))
 
 
 def _other(
     array: np.ndarray[Any, Any], scale: float, noise: float, random: np.random.Generator
 ) -> np.ndarray[Any, Any]:
-    """Return other numbers of the same kind; integers stay among those that are there."""
+    """Return other numbers of the same kind; integers are drawn from the given ones."""
     if array.dtype.kind == "f":
         drawn = random.standard_normal(array.shape) * noise
         return np.asarray(array * scale + drawn, array.dtype)

@@ -1,4 +1,4 @@
-"""One graph of a compiled function: what it serves, what it assumes, how it runs."""
+"""One graph of a compiled function: its calls, its assumptions, its runs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.capturing.capture import model_of
+from hagane.capturing.changes import apply_changes
 from hagane.capturing.leaves import (
     NumberLeaf,
     Obstacle,
@@ -18,6 +19,7 @@ from hagane.capturing.leaves import (
     Tree,
     can_be_rebuilt,
     leaves,
+    objects,
     rebuilt,
     replaced,
 )
@@ -30,14 +32,14 @@ from hagane.frontends.capture.state import Attribute
 from hagane.frontends.capture.structure import Example, Text
 from hagane.frontends.libraries.meaning import MeaningTables
 
-# What a program may ask that guards do not see.
+# Questions of a program that guards do not see.
 _ASKED = ("torch.is_grad_enabled", "torch.is_inference_mode_enabled", "torch.Tensor.requires_grad")
 # Arrays of NumPy tell nobody when they are changed: small ones are compared, others are inputs.
 _COMPARED = 4096
 
 
 class GraphFailed(Exception):
-    """A node of a graph failed on what a call gave it.
+    """A node of a graph failed on a call's data.
 
     Attributes:
         error: The engine's error.
@@ -155,7 +157,8 @@ class Variant:
         assert self.captured is not None
         assert self.sessions is not None
         feeds: dict[str, Any] = dict(self.arrays)
-        for leaf in leaves(tree):
+        found_leaves = leaves(tree)
+        for leaf in found_leaves:
             feeds[leaf.path] = as_array(leaf) if isinstance(leaf, TensorLeaf) else leaf.value
         feeds.update((str(v.name), _state_array(a.now())) for a, v in self._state)
         names = [str(value.name) for value in self.captured.graph.inputs]
@@ -165,9 +168,15 @@ class Variant:
         except KernelError as error:
             raise GraphFailed(error) from error
         made = dict(zip(map(str, outputs), found, strict=True))
-        state = [(a, rebuilt(structure, made, returned)) for a, structure in self.captured.state]
+        given = objects(dict(tree)) if self.captured.changes or self.captured.state else {}
+        state = [
+            (a, rebuilt(structure, made, returned, given)) for a, structure in self.captured.state
+        ]
         for attribute, value in state:
             setattr(attribute.owner, attribute.name, value)
+        if self.captured.changes:
+            tensors = {leaf.path: leaf for leaf in found_leaves if isinstance(leaf, TensorLeaf)}
+            apply_changes(self.captured.changes, made, given, tensors)
         return made
 
     @property
@@ -223,7 +232,7 @@ def _other_state(attribute: Attribute, value: ir.Value) -> str:
 
 
 def _as_input(graph: ir.Graph, value: ir.Value, found: Any) -> Any:
-    """Feed an array instead of keeping what it holds now."""
+    """Feed an array instead of keeping its present content."""
     if str(value.name) not in graph.initializers or not hasattr(found, "dtype"):
         return None
     del graph.initializers[str(value.name)]
@@ -241,10 +250,8 @@ def made_variant(
         CaptureError: It cannot become a graph. The reads so far are in its attribute ``reads``.
     """
     reads, used = Reads(), set[str]()
-    named = {
-        name: Text(item) if isinstance(item, str) else replaced(item, examples)
-        for name, item in tree.items()
-    }
+    whole = replaced(dict(tree), examples)  # at once: what is shared stays shared
+    named = {n: Text(item) if isinstance(item, str) else item for n, item in whole.items()}
     try:
         captured = capture_object(
             model, (), named, MeaningTables(used.add), reads=reads, later=True

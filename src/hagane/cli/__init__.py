@@ -1,4 +1,4 @@
-"""The only command: ``hagane``. Subcommands load what they need when they run."""
+"""The only command: ``hagane``. Subcommands load their modules when they run."""
 
 from __future__ import annotations
 

@@ -54,6 +54,14 @@ def command(
     threads: Annotated[
         int, typer.Option(help="Threads to divide kernels for; the cores here if 0.")
     ] = 0,
+    tune: Annotated[
+        float | None,
+        typer.Option(help="Seconds for measuring the forms of large layers on this machine."),
+    ] = None,
+    tuning_cache: Annotated[
+        Path | None,
+        typer.Option(help="A file of measured forms; another machine may have written it."),
+    ] = None,
 ) -> None:
     """Compile a model into a folder that C programs load: library, header, weights, manifest.
 
@@ -74,10 +82,12 @@ def command(
         menoh=menoh,
         constants=tuple(constant or ()),
         data=given,
+        tune=tune,
+        tuning_cache="" if tuning_cache is None else str(tuning_cache),
     )
     try:
-        with working(f"building {model.name}"):
-            manifest = build_model(model, output, options, notice=_note)
+        with working(f"building {model.name}") as progress:
+            manifest = build_model(model, output, options, notice=_note, progress=progress)
     except (HaganeError, OSError) as error:
         _end(error)
     peak = manifest["peak_bytes"]
@@ -87,7 +97,7 @@ def command(
 
 
 def _end(error: Exception) -> NoReturn:
-    # One line, so that what called this can show it.
+    # One line, so that the caller can show it.
     print(f"hagane build: error: {' '.join(str(error).split())}", file=sys.stderr)
     raise typer.Exit(2) from None
 

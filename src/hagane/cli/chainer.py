@@ -20,7 +20,7 @@ def command(
 ) -> None:
     """Run a script written for Chainer: its ``import chainer`` finds hagane.
 
-    What follows FILE are the script's own arguments. The working directory and the standard output
+    Arguments after FILE are the script's own. The working directory and the standard output
     are the script's.
     """
     path = Path(file)

@@ -1,4 +1,4 @@
-"""``hagane inspect``: what a model takes, gives, holds and costs."""
+"""``hagane inspect``: a model's inputs, outputs, weights and costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hagane prob``: programs that draw random numbers, and what their types claim."""
+"""``hagane prob``: programs that draw random numbers, and the claims of their types."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _report_json(report: Report) -> dict[str, Any]:
 def _decimal(value: Fraction) -> float | None:
     try:
         return float(value)
-    except OverflowError:  # an expectation beyond what JSON's numbers hold
+    except OverflowError:  # an expectation beyond the range of JSON's numbers
         return None
 
 

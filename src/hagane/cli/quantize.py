@@ -21,7 +21,9 @@ def command(
         str | None,
         typer.Option(help="FILE.py:make, a function that returns feeds {input: array}."),
     ] = None,
-    method: Annotated[str, typer.Option(help="minmax, entropy, percentile or mse.")] = "minmax",
+    method: Annotated[
+        str, typer.Option(help="minmax, entropy, percentile, mse or results.")
+    ] = "minmax",
     percentile: Annotated[
         float, typer.Option(help="Numbers that are not clipped, in per cent.")
     ] = 99.99,
@@ -62,6 +64,12 @@ def command(
     correct_bias: Annotated[
         bool, typer.Option("--correct-bias", help="Let biases make up for mean errors.")
     ] = False,
+    fit_rounding: Annotated[
+        bool,
+        typer.Option(
+            "--fit-rounding", help="Round weights so that errors make up for each other (GPTQ)."
+        ),
+    ] = False,
     effects: Annotated[
         bool, typer.Option("--effects", help="Report each layer's effect on the outputs.")
     ] = False,
@@ -82,6 +90,7 @@ def command(
             equalize,
             smooth,
             correct_bias,
+            fit_rounding,
             effects,
         )
         make = None if data is None else named_function(data, "--data")

@@ -14,6 +14,7 @@ from hagane.errors import InvalidArgument
 from hagane.tools.rtl import Budget, Result, cover, read_sources, to_json
 from hagane.tools.rtl.report import write_report
 from hagane.tools.rtl.search.search import Report
+from hagane.tools.rtl.waivers import read_waivers
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -42,7 +43,19 @@ def cover_command(
         ),
     ] = None,
     cycles: Annotated[int, typer.Option(help="Most cycles to look ahead after reset.")] = 24,
-    seconds: Annotated[float, typer.Option(help="Time limit of the search.")] = 60.0,
+    seconds: Annotated[
+        float, typer.Option(help="Time limit of everything, building included.")
+    ] = 60.0,
+    covered: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--covered",
+            help="Coverage of existing tests (coverage.dat or UCIS XML), not sought again.",
+        ),
+    ] = None,
+    waive: Annotated[
+        Path | None, typer.Option(help="TOML file of points that need no test, with reasons.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for tests and reports.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random tests.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
@@ -56,6 +69,7 @@ def cover_command(
     if seconds <= 0:
         raise InvalidArgument(f"--seconds: expected a time above 0, got {seconds}")
     parameters = dict(_pair(text) for text in parameter or [])
+    waivers = read_waivers(waive)
     sources = read_sources(files, top, include or [], define or [], parameters)
     if out is not None:
         try:
@@ -69,6 +83,8 @@ def cover_command(
             assertions=assertion or [],
             seed=seed,
             report=report,
+            covered=covered or [],
+            waivers=waivers,
         )
     if out is not None:
         (out / "tests.csv").write_text(result.csv, encoding="utf-8")
@@ -126,10 +142,11 @@ def _progress() -> Iterator[Report | None]:
 
 
 def _show(result: Result) -> None:
-    head = f"{'':10} {'total':>7} {'covered':>8} {'dead':>6} {'unknown':>8}"
-    print(f"{head} {'dead in K cycles only':>22}")
+    head = f"{'':10} {'total':>7} {'covered':>8} {'dead':>6} {'reachable':>10} {'waived':>7}"
+    print(f"{head} {'unknown':>8} {'dead in K cycles only':>22}")
     for kind, row in result.counts().items():
-        numbers = f"{row['total']:7} {row['covered']:8} {row['dead']:6} {row['unknown']:8}"
+        numbers = f"{row['total']:7} {row['covered']:8} {row['dead']:6}"
+        numbers += f" {row['reachable']:10} {row['waived']:7} {row['unknown']:8}"
         print(f"{kind:10} {numbers} {row['dead_within_cycles']:22}")
     cycles = sum(len(test) for test in result.tests)
     print(f"{len(result.tests)} tests, {cycles} cycles, {result.seconds:.1f} s")

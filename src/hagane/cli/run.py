@@ -1,4 +1,4 @@
-"""``hagane run``: feed a model and show what comes out."""
+"""``hagane run``: feed a model and show its outputs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def command(
         session = InferenceSession(model_source(model))
     feed = read_feed(session.get_inputs(), input or [], parse_shapes(shape or []), random)
     with working("running"):
-        # The first run also takes memory and starts threads: the second is what others will take.
+        # The first run also takes memory and starts threads: the second shows the time of all later
+        # ones.
         first, _ = _timed(session, feed)
         seconds, results = _timed(session, feed)
     named = dict(zip([item.name for item in session.get_outputs()], results, strict=True))

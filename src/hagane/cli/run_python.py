@@ -30,7 +30,7 @@ def command(
 ) -> None:
     """Run a Python program, unchanged, with hagane in another package's place.
 
-    What follows SCRIPT are the program's own arguments.
+    Arguments after SCRIPT are the program's own.
 
     hagane run-python --as-onnxruntime predict.py model.onnx --threads 2
     """

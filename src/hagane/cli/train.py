@@ -25,7 +25,7 @@ def command(
 ) -> None:
     """Run a trainer with a live display; write log, snapshots, plots and a page of curves.
 
-    What the trainer has of these already stays as it is. The page is index.html in its folder.
+    Extensions that the trainer has already stay as they are. The page is index.html in its folder.
     """
     if epoch is not None and iteration is not None:
         raise InvalidArgument("hagane train: expected --epoch or --iteration, got both")
@@ -69,7 +69,7 @@ def load(target: str) -> Any:
 
 
 def furnish(trainer: Any, *, quiet: bool) -> None:
-    """Give a trainer what it lacks of log, snapshots, plot, page and display."""
+    """Give a trainer a log, snapshots, a plot, a page and a display where it lacks them."""
     from hagane.training import extensions
     from hagane.training.extensions.snapshots import Snapshot
 

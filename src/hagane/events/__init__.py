@@ -1,4 +1,4 @@
-"""Discrete events: a heap with a stable order, and a log that survives whatever follows."""
+"""Discrete events: a heap with a stable order, and a log that survives crashes."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class EventLog:
     """Writes events as JSON lines and keeps their digest.
 
     Every record is written whole, so a log that ends early (an error, a kill) is a correct log of
-    what had happened by then. Without a path the records stay in memory.
+    the events until then. Without a path the records stay in memory.
 
     Attributes:
         count: records written so far.
@@ -52,7 +52,7 @@ class EventLog:
         return self._digest.hexdigest()
 
     def flush(self) -> None:
-        """Hand what is written to the operating system."""
+        """Flush written records to the operating system."""
         if self._file is not None:
             self._file.flush()
 

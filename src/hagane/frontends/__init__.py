@@ -1,1 +1,1 @@
-"""Frontends: what becomes a graph, and is checked on the way."""
+"""Frontends: programs that become graphs, and are checked on the way."""

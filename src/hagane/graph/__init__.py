@@ -1,4 +1,4 @@
-"""The one graph: ``onnx_ir.Model``, with what every reader and writer of it needs."""
+"""The one graph: ``onnx_ir.Model``, with the needs of all its readers and writers."""
 
 from hagane.graph.load import ModelSource, load
 from hagane.graph.opsets import CURRENT_OPSETS

@@ -27,7 +27,7 @@ def blocks_of(graph: ir.Graph) -> list[Block]:
     """Return the nodes of a graph in blocks, constants left out.
 
     They are the scopes in the nodes' names where exporters wrote these (``/layer1/layer1.0/Conv``),
-    else what lies between places that a single value passes.
+    else the nodes between places that a single value passes.
     """
     nodes = [node for node in graph if (node.domain, node.op_type) != ("", "Constant")]
     return _by_scope(nodes) or _by_passage(nodes)
@@ -52,7 +52,7 @@ def _by_scope(nodes: Sequence[ir.Node]) -> list[Block]:
 
 
 def _shortened(blocks: Sequence[Block]) -> list[Block]:
-    """Leave out what all names begin with."""
+    """Leave out the common beginning of all names."""
     names = [block.name.split("/") for block in blocks]
     shared = 0
     while all(len(name) > shared + 1 and name[shared] == names[0][shared] for name in names):

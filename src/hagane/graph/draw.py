@@ -173,7 +173,7 @@ def _type(value: ir.Value) -> str:
 
 
 def _ordered(boxes: Sequence[_Box], edges: Sequence[tuple[int, int, str]]) -> list[list[_Box]]:
-    """Return the boxes by layer, each near the middle of what it reads."""
+    """Return the boxes by layer, each near the middle of its inputs."""
     count = 1 + max((box.layer for box in boxes), default=-1)
     layers: list[list[int]] = [[] for _ in range(count)]
     for index, box in enumerate(boxes):

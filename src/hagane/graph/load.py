@@ -1,4 +1,4 @@
-"""Read a model from wherever it is, refuse what is broken, hand out an ``onnx_ir.Model``."""
+"""Read a model from any source, refuse broken ones, hand out an ``onnx_ir.Model``."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _check_outputs(graph: ir.Graph) -> None:
 
 def _load_file(path: Path) -> ir.Model:
     try:
-        # What is no file, such as a pipe, or a folder, which then says so, is read at once.
+        # Pipes are read at once, and folders, which then say so.
         regular = path.is_file() or not path.exists()
         store = WeightStore(path=path) if regular else WeightStore(memoryview(path.read_bytes()))
         store.bytes()
@@ -138,7 +138,7 @@ def _from_proto(
                 ir.external_data.set_base_dir(function.graph, folder)
         if store is not None:
             _keep_stored(model.graph, store, place)
-    except Exception as error:  # onnx_ir raises whatever its reader meets
+    except Exception as error:  # onnx_ir raises errors of many classes
         raise InvalidModel(f"{what} is a damaged ONNX model: {_root_cause(error)}") from error
     return model
 
@@ -249,7 +249,7 @@ def _without_map_types(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _check_tensor(tensor: onnx.TensorProto, what: str, folder: Path | None) -> None:
-    """Refuse a tensor whose data cannot be what its shape and element type say."""
+    """Refuse a tensor whose data do not fit its shape and element type."""
     name = tensor.name or "(unnamed)"
     if tensor.data_type not in _BITS:
         raise InvalidModel(f"tensor '{name}' of {what}: unknown element type {tensor.data_type}")

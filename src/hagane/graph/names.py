@@ -10,7 +10,7 @@ from hagane.graph.walk import all_graphs
 
 
 def separate_names(graph: ir.Graph) -> None:
-    """Rename in place what has a name that is taken, and name what has none.
+    """Rename values with a taken name in place, and name nameless ones.
 
     ONNX wants every value of a graph and its subgraphs defined once, and runtimes want the same
     of the names of nodes. Inputs, outputs and initializers of the main graph keep their names.

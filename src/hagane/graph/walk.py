@@ -38,7 +38,7 @@ def all_nodes(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
 
 
 def read_values(node: ir.Node) -> Iterator[ir.Value]:
-    """Yield the values that a node reads, those that its bodies capture included."""
+    """Yield the values that a node reads, captures of its bodies included."""
     yield from (value for value in node.inputs if value is not None)
     for body in bodies(node):
         yield from captured(body)

@@ -68,7 +68,7 @@ class WeightStore:
                 self._map.madvise(mmap.MADV_DONTNEED)
 
     def close(self) -> None:
-        """Give up the mapping as soon as no array looks into it, and what was read of it now."""
+        """Give up the mapping as soon as no array looks into it, and the pages read now."""
         self.forget()
         with self._lock:
             self._map = None

@@ -112,8 +112,8 @@ class Lexer:
     def tokenize(self, text: str | Iterable[str]) -> Iterator[Token]:
         """Yield the tokens of a text, or of its pieces.
 
-        What no rule matches comes as a token of kind ``ERROR`` that reaches to the next place where
-        a rule matches.
+        Text that no rule matches comes as a token of kind ``ERROR`` that reaches to the next place
+        where a rule matches.
         """
         return self.machine.tokenize(text)
 

@@ -1,4 +1,4 @@
-"""Compiled code by what it was made from: private, verified before use, limited in size."""
+"""Compiled code by its sources: private, verified before use, limited in size."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _LIMIT = 1 << 30
 _BUILD = "build-"
 # Seconds. An entry in use is not evicted: its process may be between finding and loading it.
 _IN_USE = 900.0
-# What another process was making this long ago will not be finished.
+# An entry that another process began this long ago will not be finished.
 _ABANDONED = 86_400.0
 
 _NO_ROOM = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT}
 )
-# What a compiler says of the same, in the C locale.
+# A compiler's words for the same, in the C locale.
 _NO_ROOM_TEXTS = ("No space left on device", "Disk quota exceeded", "File too large", "SIGXFSZ")
 
 # Bytes written to a folder since its entries were last counted.
@@ -40,12 +40,12 @@ _written: dict[Path, int] = {}
 # Bytes. A larger file, such as a header translated ahead, is read once a process as long as it
 # stays what it was; a smaller one each time.
 _READ_AGAIN = 1 << 20
-# Their checksums by device and inode, and what they were when they were read.
+# Their checksums by device and inode, and their state when they were read.
 _read: dict[tuple[int, int], tuple[tuple[int, ...], str]] = {}
 
 
 class CodeCache:
-    """Compiled code in folders of one file or several, by the hash of what it was made from.
+    """Compiled code in folders of one file or several, by the hash of its sources.
 
     An entry is a folder with its files and their checksums. It is written under a name of its
     own and renamed into place, so that several processes may use one cache and a process may end
@@ -244,7 +244,7 @@ def _name(key: str) -> str:
 def _checksum(path: Path) -> str:
     found = path.lstat()
     place = found.st_dev, found.st_ino
-    # Whoever writes to a file changes the time of its last change, which nobody can set.
+    # A write to a file changes the time of its last change, which nobody can set.
     now = found.st_size, found.st_mtime_ns, found.st_ctime_ns
     if place in _read and _read[place][0] == now:
         return _read[place][1]
@@ -336,7 +336,7 @@ def _is_full(error: OSError) -> bool:
 
 
 def _reason(error: OSError) -> str:
-    """Return the line of an error that says what there is no room for, or its first."""
+    """Return the line of an error that names the full disk, or its first."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return next((line for line in lines if any(text in line for text in _NO_ROOM_TEXTS)), lines[0])
 

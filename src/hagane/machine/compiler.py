@@ -26,7 +26,7 @@ _REMEDY = "let CC name another compiler, or pip install 'hagane[compiler]'"
 
 
 class NoCompiler(HaganeError, OSError):
-    """There is no C compiler, it fails, or there is no room for what it makes."""
+    """There is no C compiler, it fails, or there is no room for its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Compiler:
 
     Attributes:
         command: The words that start it.
-        version: The first line of what it says of itself.
+        version: The first line of its own description.
     """
 
     command: tuple[str, ...]
@@ -54,7 +54,7 @@ class Compiler:
 
         Raises:
             NoCompiler: The compiler failed or took longer than ``HAGANE_COMPILER_SECONDS`` (300
-                if unset); the message carries the end of what it printed.
+                if unset); the message carries the end of its output.
         """
         objects = [source.with_suffix(".o") for source in sources]
 
@@ -145,9 +145,9 @@ def _compiler(command: tuple[str, ...]) -> Compiler | None:
 def _run(
     command: Sequence[str], name: Sequence[str], limit: float, environment: Mapping[str, str]
 ) -> tuple[int, str]:
-    """Return a command's exit code and what it printed, errors last.
+    """Return a command's exit code and its output, errors last.
 
-    The command has a process group of its own, so that what it started ends with it.
+    The command has a process group of its own, so that its children end with it.
     """
     try:
         process = subprocess.Popen(

@@ -70,7 +70,7 @@ class Header:
         return folder, frozenset(names)
 
     def _lean_text(self, folder: Path) -> Lean:
-        """Return the header without what nothing calls; all of it if the compiler refuses that."""
+        """Return the header without uncalled functions; all of it if the compiler refuses that."""
         source, made = folder / "whole.c", folder / "made"
         try:
             source.write_text(self._text, encoding="utf-8")
@@ -107,7 +107,7 @@ class Lean:
 def without_unused(text: str) -> Lean:
     """Return a header without the system's functions that the rest does not need.
 
-    Macros stay: the headers of the system know by them what was read.
+    Macros stay: the headers of the system tell by them which ones were read.
 
     Args:
         text: The header, preprocessed with its macros kept (``-E -dD -P``). Names that begin with

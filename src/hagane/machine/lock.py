@@ -11,7 +11,7 @@ from weakref import WeakSet
 class Lock:
     """A lock that is free after ``fork`` in the child, whichever thread held it in the parent.
 
-    That thread does not exist in the child and could never let go. What the lock guards must
+    That thread does not exist in the child and could never let go. The guarded data must
     therefore be whole at every moment.
     """
 

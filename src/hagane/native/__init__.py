@@ -1,6 +1,6 @@
 """The native engine: graph parts to C, to machine code, to results.
 
-Names load what they need when they are first used: a session from the cache needs few.
+Names load their modules when they are first used: a session from the cache needs few.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ __all__ = [
     "widen_halves",
 ]
 
-# Where each name is defined, and what it is called there.
+# The module and the original name of each name.
 _PLACES = {
     "HALVES": ("hagane.native.plan.widen_halves", "HALVES"),
     "WeightStore": ("hagane.native.run.shared", "WeightStore"),

@@ -40,7 +40,7 @@ _CLASSES = {
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Finds ``chainer`` and what lies in it."""
+    """Finds ``chainer`` and its modules."""
 
     def __init__(self) -> None:
         self._specs: dict[str, ModuleSpec | None] = {}

@@ -11,7 +11,7 @@ class ComputationalGraph:
 
     Attributes:
         nodes: Their nodes.
-        edges: Pairs of nodes: from what is read to what reads it.
+        edges: Pairs of nodes: from a value to its reader.
     """
 
     def __init__(

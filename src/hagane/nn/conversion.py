@@ -45,7 +45,7 @@ def concat_examples(batch: Sequence[Any], device: Any = None, padding: Any = Non
         batch: Arrays, numbers, tuples or dicts of these; or arrays of a whole batch in a tuple or
             dict.
         device: The CPU.
-        padding: What fills arrays of different sizes up; None where all have one. A tuple or dict
+        padding: The padding of arrays of different sizes; None where all have one. A tuple or dict
             for samples that are such.
 
     Returns:

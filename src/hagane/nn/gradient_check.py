@@ -39,7 +39,7 @@ def numerical_grad(
     Args:
         f: Takes nothing, and returns the outputs for the present content of the inputs.
         inputs: Arrays, which are changed in place and restored.
-        grad_outputs: The gradients of the outputs, None for those that do not count.
+        grad_outputs: The gradients of the outputs, None where one does not count.
         eps: How far elements are moved.
         detect_nondifferentiable: Whether a point without a derivative is an error.
         diff_atol: How much the slopes of both sides may differ.
@@ -120,7 +120,7 @@ def check_backward(
         eps: How far the inputs are moved.
         atol: How much both may differ.
         rtol: The same, in relation to them.
-        no_grads: The inputs without gradient, by default those that are integers.
+        no_grads: The inputs without gradient, by default the integer ones.
         dtype: The element type in which differences are computed.
         detect_nondifferentiable: Whether a point without a derivative is an error.
 

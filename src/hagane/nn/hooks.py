@@ -256,7 +256,7 @@ class SpectralNormalization(LinkHook):
             self._prepare(link)
 
     def deleted(self, link: Any) -> None:
-        """Take away what was added to the link."""
+        """Take away the additions to the link."""
         delattr(link, self.vector_name)
         if self.use_gamma:
             del link.gamma

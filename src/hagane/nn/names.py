@@ -38,7 +38,7 @@ def get_compute_mode() -> Any:
 
 
 def print_runtime_info(out: TextIO | None = None) -> None:
-    """Print the versions of what computes.
+    """Print the versions of the libraries that compute.
 
     Args:
         out: Where to, by default the standard output.

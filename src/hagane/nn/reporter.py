@@ -26,7 +26,7 @@ def _active() -> list[Reporter]:
 
 
 class Reporter:
-    """Where reported values go, under the names of those who report them.
+    """Where reported values go, under the names of their reporters.
 
     Attributes:
         observation: The values by name.
@@ -54,7 +54,7 @@ class Reporter:
                 self.observation = before
 
     def add_observer(self, name: str, observer: Any) -> None:
-        """Name someone who reports."""
+        """Name a reporting object."""
         self._names[id(observer)] = name
 
     def add_observers(self, prefix: str, observers: Any) -> None:
@@ -164,7 +164,7 @@ class DictSummary:
         self._summaries: dict[str, Summary] = {}
 
     def add(self, d: Mapping[str, Any]) -> None:
-        """Add numbers, or pairs of number and weight, by name; what is no number is left out."""
+        """Add numbers, or pairs of number and weight, by name; other values are left out."""
         for key, item in d.items():
             weight: Any = 1
             if isinstance(item, tuple):
@@ -194,7 +194,7 @@ class DictSummary:
         import warnings
 
         names = list(self._summaries)
-        if isinstance(serializer, Deserializer):  # what is read replaces what is there
+        if isinstance(serializer, Deserializer):  # read values replace present ones
             self._summaries.clear()
         try:
             written = serializer("_names", json.dumps(names))

@@ -1,4 +1,4 @@
-"""ONNX Runtime's interface over hagane: what ``import onnxruntime`` finds once hagane stands in.
+"""ONNX Runtime's interface over hagane: found by ``import onnxruntime`` once hagane stands in.
 
 ``hagane.install_as_onnxruntime()`` puts it there; ``import hagane.onnxruntime as ort`` does
 without. Everything that the package ``onnxruntime`` has by name is here: it works, or raises

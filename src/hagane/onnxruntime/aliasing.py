@@ -112,7 +112,7 @@ _FINDER = _Finder()
 def install_as_onnxruntime() -> None:
     """Let ``import onnxruntime``, and the modules below it, find hagane in this process.
 
-    Whoever asks ``importlib.metadata`` for the version of ``onnxruntime`` is told that of the
+    ``importlib.metadata`` gives for the version of ``onnxruntime`` that of the
     installed package, else that of the interface. A second call changes nothing.
 
     Raises:

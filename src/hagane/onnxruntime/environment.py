@@ -172,7 +172,7 @@ def preload_dlls(
 
 
 def print_debug_info() -> None:
-    """Print what a report of a fault should hold."""
+    """Print the facts for the report of a fault."""
     print(get_build_info())
     print("platform:", platform.platform())
     print("Python:", platform.python_version())

@@ -24,7 +24,7 @@ def with_given(source: Any, options: SessionOptions) -> Any:
 
     Raises:
         InvalidArgument: The model has no such initializer, or of another type or shape.
-        ExternalDataError: A file in memory is too short for what the model reads there.
+        ExternalDataError: A file in memory is too short for the model's tensors.
     """
     if not options.replaced and not options.held_files:
         return source

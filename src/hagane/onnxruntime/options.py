@@ -96,7 +96,7 @@ class SessionOptions(runtime.SessionOptions):
         super().add_free_dimension_override_by_name(dim_name, int(dim_value))
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        """Keep a setting by key; those that begin with ``hagane.`` have an effect."""
+        """Keep a setting by key; settings that begin with ``hagane.`` have an effect."""
         _text("SessionOptions.add_session_config_entry", key, value)
         super().add_session_config_entry(key, value)
 

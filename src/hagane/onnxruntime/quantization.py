@@ -157,7 +157,7 @@ def quantize_dynamic(model_input: Any, model_output: Any, *_: Any, **__: Any) ->
 
 
 def quant_pre_process(input_model: Any, output_model_path: Any, **_: Any) -> None:
-    """Write the model as it is: ``quantize_static`` prepares what it needs."""
+    """Write the model as it is: ``quantize_static`` prepares it itself."""
     model = input_model if isinstance(input_model, onnx.ModelProto) else onnx.load(input_model)
     onnx.save(model, output_model_path)
 

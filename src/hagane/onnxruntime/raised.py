@@ -39,7 +39,7 @@ class TypeInferenceError(errors.TypeInferenceError, theirs.InvalidGraph, theirs.
 class UnsupportedModel(
     errors.UnsupportedModel, theirs.NotImplemented, theirs.InvalidGraph, theirs.Fail
 ):
-    """A model that needs what hagane lacks."""
+    """A model with needs that hagane lacks."""
 
 
 class InvalidArgument(errors.InvalidArgument, theirs.InvalidArgument):

@@ -38,7 +38,7 @@ class InferenceSession(runtime.InferenceSession):
         path_or_bytes: A path or bytes of an ONNX model, or of one in ONNX Runtime's own format.
         sess_options: Settings; the defaults if None.
         providers: Execution providers in order of preference, by name or with options. Models
-            run on the CPU whatever is asked for; a warning says so.
+            run on the CPU in any case; a warning says so.
         provider_options: The options of each provider; they have no effect.
         kwargs: ``disabled_optimizers``, ``enable_fallback`` and ``read_config_from_model`` have no
             effect.

@@ -1,4 +1,4 @@
-"""The modules below ``onnxruntime`` that packages import, and what each of them holds."""
+"""The modules below ``onnxruntime`` that packages import, and the names in each of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hagane.onnxruntime.absent import refusing_class
 from hagane.onnxruntime.environment import get_build_info, package_version
 from hagane.onnxruntime.raised import offered_not
 
-# What ONNX Runtime's package has in Python, over sessions: loaded from it where it is installed.
+# Python of ONNX Runtime's package, over sessions: loaded from it where it is installed.
 THEIRS = ("quantization", "tools", "transformers", "datasets")
 
 _MISSING = (

@@ -143,7 +143,7 @@ class OrtValueVector:
         return self._values[index].element_type()
 
     def to_dlpacks(self, to_tensor: Any) -> list[Any]:
-        """Return all as capsules of DLPack, or as what a function makes of these."""
+        """Return all as capsules of DLPack, or as a function's results of these."""
         capsules = [value.__dlpack__() for value in self._values]
         return capsules if to_tensor is None else [to_tensor(one) for one in capsules]
 

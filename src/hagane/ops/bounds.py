@@ -1,6 +1,6 @@
 """Numbers that no operator makes sense of: ranges of attributes, sizes of results.
 
-They are looked at before a type rule or a backend counts with them, so that what loading costs
+They are looked at before a type rule or a backend counts with them, so that the cost of loading
 depends on the size of a model and not on the numbers in it.
 """
 
@@ -39,7 +39,7 @@ _LEAST = {
 }
 
 
-# Expressions beyond these are not followed: what they stand for is computed when the model runs.
+# Expressions beyond these are not followed: their values are computed when the model runs.
 _MOST_TERMS = 64
 _MOST_POWER = 16
 # The product of the numbers in the sizes of one tensor; bytes take up to sixteen times as many.
@@ -75,14 +75,14 @@ def handy(type_: Type | None, fresh: Callable[[str], Expr]) -> Type | None:
 
 
 def _factor(dim: Dim) -> int:
-    """Return a size, or the sum of the numbers in an expression, whatever their signs."""
+    """Return a size, or the sum of the numbers in an expression, of either sign."""
     if not isinstance(dim, Expr):
         return max(1, dim)
     return math.ceil(sum(n if n > 0 else -n for n in dim.terms.values()))
 
 
 def check_attributes(ctx: InferContext) -> None:
-    """Refuse attributes whose numbers lie outside what the operator counts with.
+    """Refuse attributes whose numbers lie outside the operator's range.
 
     Raises:
         TypeInferenceError: One of them, with its range.

@@ -1,4 +1,4 @@
-"""The one constant folder: what follows from constants is computed by reference kernels."""
+"""The one constant folder: nodes over constants are computed by reference kernels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hagane.ops.traits import Trait
 _MOST_ADDED = 64 << 20
 # The same of operators that compute each element that they add, as Resize does.
 _MOST_COMPUTED = 4 << 20
-# What results may have together that are many times as large as the constants they are made of:
+# The limit of all results that are many times as large as their constants:
 # a small file may name any number of them.
 _MOST_BLOWN, _BLOWN = 128 << 20, 16
 # Operations of one node that loading does in a second or two.
@@ -82,7 +82,7 @@ def _is_costly(
 
 
 def _expected_bytes(node: ir.Node, types: Mapping[ir.Value, Type]) -> int | None:
-    """Return what is known of the outputs' bytes; None where they might be any number."""
+    """Return the known size of the outputs in bytes; None where they might be any number."""
     total = 0
     for value in node.outputs:
         type_ = types.get(value)
@@ -115,7 +115,7 @@ def fold_nodes(
 
     Args:
         nodes: In order.
-        constants: Those that are known.
+        constants: The known values.
         types: Of the nodes' values.
     """
     known = dict(constants)

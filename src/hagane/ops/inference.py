@@ -130,7 +130,7 @@ def declared_type(type_: ir.TypeProtocol | None, shape: Shape | None) -> Type | 
 
 
 class _Assuming:
-    """Notes what it takes for equal without being able to show it."""
+    """Notes unproved equalities."""
 
     strict = False
 
@@ -217,7 +217,7 @@ class _Walker:
             self._assign(output, self._merge_declared(inferred, output), value)
 
     def _merge_declared(self, inferred: Type | None, value: ir.Value) -> Type | None:
-        """Fill what inference could not tell from what the file declares for the value."""
+        """Fill unknown parts of an inferred type from the file's declaration of the value."""
         declared = from_ir_shape(value.shape)
         if inferred is None:
             return declared_type(value.type, self._named(value, declared))

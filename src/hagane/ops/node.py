@@ -40,7 +40,7 @@ def infer_node(
         values: The known content of each input, or None; object arrays hold dimensions.
         fresh: Makes a dimension that nothing is known about.
         infer_graph: Infers a subgraph from the types and values of its inputs.
-        judge: Says whether two dimensions differ; by default only what cheap rules can show.
+        judge: Says whether two dimensions differ; by default only as far as cheap rules show.
 
     Raises:
         UnsupportedModel: The operator has no definition.
@@ -137,7 +137,7 @@ def _is_small(ctx: InferContext) -> bool:
 
 
 def _check_node(ctx: InferContext, schema: Schema, node: ir.Node) -> dict[str, Type]:
-    """Check counts, attributes and element types; return what the type variables stand for."""
+    """Check counts, attributes and element types; return the types of the type variables."""
     _check_counts(ctx, schema, node)
     bound: dict[str, Type] = {}
     for index in range(ctx.n_inputs):

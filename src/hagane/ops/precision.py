@@ -35,7 +35,7 @@ def widened(kernel: Callable[..., Any]) -> Callable[..., Any]:
 def composed_wide(compose: Callable[..., Any]) -> Callable[..., Any]:
     """Let ``compose``, written over the builder, see float32 instead of 16-bit floats.
 
-    Results stay float32; who asked for them knows the element types that they are to have.
+    Results stay float32; the caller knows the element types that they are to have.
     """
 
     @wraps(compose)

@@ -1,6 +1,6 @@
-"""Graph to graph: each pass keeps what the outputs are and makes computing them cheaper.
+"""Graph to graph: each pass keeps the outputs and makes computing them cheaper.
 
-A pass is a function from a graph and what is known of its values to the names of the nodes that it
+A pass is a function from a graph and the facts of its values to the names of the nodes that it
 changed; run again, it changes nothing. They are applied in the order of ``PASSES``, and again until
 none changes anything.
 """
@@ -210,7 +210,7 @@ PASSES: tuple[Pass, ...] = (
         "Gemm and BatchNormalization of parameters that vary are taken apart",
         needs=(frozenset({"Gemm", "BatchNormalization"}),),
     ),
-    # Patterns of exporters have reshapes in them; what is joined goes through them no more.
+    # Patterns of exporters have reshapes in them; joined nodes go through them no more.
     Pass(
         "removing",
         "join_reshapes",
@@ -228,7 +228,7 @@ _MOST_ROUNDS = 4
 def optimize(
     graph: ir.Graph, types: GraphTypes, *, lacking: Collection[str] = LACKING
 ) -> list[Change]:
-    """Apply all passes to a legalised, type-checked graph and its bodies; return what each did.
+    """Apply all passes to a legalised, type-checked graph and its bodies; return their changes.
 
     Bodies of Loop, Scan and If are graphs like the one around them, whose constants they see.
 

@@ -118,7 +118,7 @@ def replace_value(graph: ir.Graph, types: GraphTypes, old: ir.Value, new: ir.Val
         # The graph's outputs keep their names.
         name, old.name = old.name, None
         anchor = new.producer()
-        # What a body returns is made in it: a value from outside would need two names.
+        # Results of a body are made in it: a value from outside would need two names.
         if anchor is None or anchor.graph is not graph or new.is_graph_output():
             with interpreting(Nodes(graph, types, name=f"{name} output")):
                 new = op("Identity", new)
@@ -192,7 +192,7 @@ def substitute(
     inputs: Sequence[Any],
     **attributes: Any,
 ) -> None:
-    """Put a new node of the same name in the place of one, and remove what only that needed."""
+    """Put a new node of the same name in the place of one, and remove its own inputs."""
     with building(graph, types, node):
         made = op(op_type, *inputs, **attributes)
     put_in_place(graph, types, node, made)

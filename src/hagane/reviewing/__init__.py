@@ -1,4 +1,4 @@
-"""Checks of a whole project: its files, what is asked of them, what is known already.
+"""Checks of a whole project: its files, their settings, the known findings.
 
 ``hagane check`` and the language server call ``review.py``; the checker itself is
 ``hagane.checking``.

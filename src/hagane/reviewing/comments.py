@@ -40,7 +40,7 @@ def comments_of(source: str) -> list[Ignored]:
                 named = frozenset(code.strip() for code in codes if code.strip())
                 found.append(Ignored(token.start[0], named, match["reason"].strip(" :-–—")))
     except (tokenize.TokenError, SyntaxError):
-        pass  # what is no Python is told by the check itself
+        pass  # the check itself reports text that is no Python
     return found
 
 

@@ -1,4 +1,4 @@
-"""From what is named on a command line to the files to check."""
+"""From the names on a command line to the files to check."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _forms(place: Path) -> tuple[Path, Path]:
 
 
 def contents(paths: Iterable[Path], held: Mapping[Path, str] | None = None) -> dict[Path, bytes]:
-    """Return the bytes of files; those that an editor holds are taken from there."""
+    """Return the bytes of files; unsaved text of an editor comes before the disk."""
     found: dict[Path, bytes] = {}
     for path in paths:
         if held and path in held:

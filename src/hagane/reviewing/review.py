@@ -95,7 +95,7 @@ class Review:
         empty = all(_is_empty(one) for one, _, _ in results)
         report.errors = [p for p in report.errors if p.code not in self.settings.ignore]
         if empty:
-            # What its statements do at import was not asked.
+            # The effects of its statements at import were not asked for.
             report.errors = [p for p in report.errors if p.code == "syntax"]
             report.notices, report.unknown = [], []
         left, notes, accepted = without_ignored(

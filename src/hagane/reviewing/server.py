@@ -75,7 +75,7 @@ class Documents:
 
 
 def _report_of(file: Path, settings: Settings) -> Report:
-    """Check a file, and return what no comment accepts."""
+    """Check a file, and return the findings that no comment accepts."""
     asked = settings.asked_of(file) or (Asked(),)
     whole = Report()
     for one in asked:

@@ -1,4 +1,4 @@
-"""Check again what a change concerns, until the caller ends it."""
+"""Check the files that a change concerns, until the caller ends it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def watch(
     targets: Callable[[], Sequence[Target]],
     wait: Callable[[], None] = lambda: time.sleep(0.5),
 ) -> Iterator[tuple[list[Path], list[Reviewed]]]:
-    """Yield the findings in all targets, then in those that each change concerns.
+    """Yield the findings in all targets, then in the targets of each change.
 
     Args:
         review: The check.

@@ -27,7 +27,7 @@ from hagane.runtime.settings import Settings
 from hagane.symbolic import Dim
 
 ENGINES = ("hagane", "onnxruntime", "openvino", "torch")
-# What an engine that is a build of the model begins with.
+# The beginning of an engine's name that is a build of the model.
 BUILD = "build"
 _MODULES = {"onnxruntime": "onnxruntime", "openvino": "openvino"}
 
@@ -158,7 +158,7 @@ class _Worker:
         self.ask("ready", None)
 
     def ask(self, what: str, argument: Any) -> Any:
-        """Return the answer to a request, or raise what the engine raised."""
+        """Return the answer to a request, or raise the engine's error."""
         try:
             self._pipe.send((what, argument))
             kind, answer = self._pipe.recv()

@@ -12,7 +12,7 @@ class NodeArg:
     Attributes:
         name: Its name.
         type: Its type as ONNX writes it, such as ``tensor(float)``.
-        shape: Its sizes; a name or formula for those that vary, None for those without one.
+        shape: Its sizes; a name or formula for varying ones, None for those without.
     """
 
     name: str

@@ -139,7 +139,7 @@ def from_capsule(data: Any) -> Array:
 
 
 def _writable(shared: Array, dtype: np.dtype[Any]) -> Array:
-    """Return ``shared`` with leave to write: NumPy gives none to what an old capsule holds."""
+    """Return ``shared`` with leave to write: NumPy gives none to arrays of old capsules."""
     if shared.nbytes == 0:
         return np.empty(shared.shape, dtype)
     memory: Any = (ctypes.c_char * shared.nbytes).from_address(shared.ctypes.data)

@@ -1,4 +1,4 @@
-"""Check what a caller feeds against what the model takes."""
+"""Check a caller's feeds against the model's inputs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Sessions in the cache: a second start of a model infers, lowers and packs nothing.
 
-What a session is made of is kept under the content of the model's file, the settings and hagane's
+The parts of a session are kept under the content of the model's file, the settings and hagane's
 own source, if the whole model is one native part for all shapes: tables, machine code, packed
-weights, and what the session tells about the model. Weights in files beside the model's count with
+weights, and the session's description of the model. Weights in files beside the model's count with
 its content. ``HAGANE_SESSION_CACHE=off``, or the session's
 configuration entry ``hagane.cache`` of ``off``, does without.
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # A folder of its own in the user's cache, limited as that of code is: packed weights are large.
 _CACHE = "sessions"
-# Options that say nothing about what is compiled.
+# Options without effect on compiled code.
 _IDLE = frozenset({"log_severity_level", "log_verbosity_level", "logid", "profile_file_prefix"})
 # Packages whose source decides about it.
 _SOURCES = ("graph", "machine", "native", "ops", "passes", "runtime", "symbolic")
@@ -103,7 +103,7 @@ class Kept:
 
 
 def key_of(path: str, options: SessionOptions) -> str | None:
-    """Return what everything depends on that a session of a file compiles; None if nothing is kept.
+    """Return the key of everything that a session of a file compiles; None if nothing is kept.
 
     Args:
         path: The model's file.
@@ -118,7 +118,7 @@ def key_of(path: str, options: SessionOptions) -> str | None:
         return None
     registry = sys.modules.get("hagane.ops.registry")  # much else would load with it
     if registry is not None and registry.operators().own:
-        return None  # the key tells nothing of what their functions compute
+        return None  # the key tells nothing of their functions
     cache = CodeCache(_CACHE)
     if cache.limit == 0:
         return None
@@ -144,7 +144,7 @@ def key_of(path: str, options: SessionOptions) -> str | None:
 
 
 def _contents(path: Path, cache: CodeCache) -> list[str]:
-    """Return the hashes of a model's file, and the names and hashes of those that it names."""
+    """Return the hashes of a model's file, and the names and hashes of files that it names."""
     own, *names = _content(path, cache, _describe_model).split("\n")
     found = [own]
     for name in names:
@@ -159,7 +159,7 @@ def _leads_out(name: str) -> bool:
 
 
 def _content(path: Path, cache: CodeCache, describe: Callable[[Path], str]) -> str:
-    """Return what a function says of a file, asked again once the file is not as it was."""
+    """Return a function's value for a file, asked again once the file is not as it was."""
     found = path.stat()
     state = [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
     if time.time() - max(found.st_mtime, found.st_ctime) < _SETTLED:
@@ -217,7 +217,7 @@ def named_files(path: Path) -> set[str]:
             while at >= 0:
                 at += len(_LOCATION)
                 name = _text_at(content, at)
-                # A line break would part it from what follows; no tool writes one.
+                # A line break would part it from the rest; no tool writes one.
                 names.add("/" if name is None or "\n" in name else name)
                 at = content.find(_LOCATION, at)
     return names

@@ -70,8 +70,8 @@ class SessionOptions:
             of numbers rounded to bfloat16 (sums stay in float32) where that is faster; on a
             processor without such instructions it says so and changes nothing.
         tune: ``"off"``: forms of kernels are chosen by rule. ``"fast"`` and ``"full"``: those of
-            large layers are measured when the session is made, the likely ones or all; what was
-            measured before is taken from the cache.
+            large layers are measured when the session is made, the likely ones or all; earlier
+            measurements are taken from the cache.
         tune_seconds: Time for that; 10 or 120 if None. Layers that are left are chosen by rule.
         tune_cache: The file in which choices are kept; one in the user's cache folder if empty.
         specialize: Whether a shape of inputs that comes again and again gets kernels of its own,
@@ -174,7 +174,7 @@ class RunOptions:
 
     @property
     def stop(self) -> Array:
-        """One number, not 0 once ``terminate`` is true: what compiled loops look at."""
+        """One number, not 0 once ``terminate`` is true: read by compiled loops."""
         return self._stop
 
     def add_run_config_entry(self, key: str, value: str) -> None:

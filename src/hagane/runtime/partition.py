@@ -39,7 +39,7 @@ def place_nodes(
     """Return the parts of some nodes of a graph.
 
     Each node goes to the first backend that claims it. Nodes that it refuses on closer look go to
-    the next one, and all are grouped anew: a part depends on what its neighbours are.
+    the next one, and all are grouped anew: a part depends on its neighbours.
 
     Args:
         graph: A graph or body.

@@ -111,7 +111,7 @@ class _Clock:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[list[Change]]:
-        """Note a stage; what is put into the list are its changes."""
+        """Note a stage; its changes are put into the list."""
         changes: list[Change] = []
         started = time.perf_counter()
         yield changes
@@ -126,7 +126,7 @@ def read(source: ModelSource, settings: Settings) -> ReadModel:
         settings: Its sizes and shapes are used.
 
     Raises:
-        ModelError: One of the errors below it says what is wrong with the model.
+        ModelError: One of the errors below it names the model's fault.
     """
     clock = _Clock()
     with clock.stage("load"):
@@ -184,7 +184,7 @@ def build(
             program = planner.program(model.graph)
         waits = any(found.needs_sizes for found in planner.refused.values())
         if settings.optimize and backends and not waits and _expand_refused(program, types):
-            # Operators without kernels, as those that they are composed of.
+            # Operators without kernels, as their compositions.
             types, _ = simplify(model, types)
             backends = tuple(each.adapt(model.graph, types) for each in settings.backends)
             planner = Planner(backends, types, wait_for_sizes)
@@ -197,7 +197,7 @@ def build(
 
 
 def simplify(model: ir.Model, types: GraphTypes) -> tuple[GraphTypes, list[Change]]:
-    """Apply all passes to a model in place; return the types of what is left, and the changes."""
+    """Apply all passes to a model in place; return the types of the result, and the changes."""
     changes = optimize(model.graph, types)
     if any(change.count for change in changes):
         types = infer_types(model, shapes=_input_shapes(model, types), lenient=True)
@@ -205,7 +205,7 @@ def simplify(model: ir.Model, types: GraphTypes) -> tuple[GraphTypes, list[Chang
 
 
 def _expand_refused(program: Program, types: GraphTypes) -> int:
-    """Write nodes that no backend takes as what they are composed of; return how many there are."""
+    """Write nodes that no backend takes as their compositions; return how many there are."""
     nodes = {node for part in program.parts(REFERENCE.name) for node in part.nodes}
     return sum(
         expand_node(node.graph, node, types) for node in nodes if isinstance(node.graph, ir.Graph)

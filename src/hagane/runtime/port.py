@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hagane.ops.definition import Array, RuntimeValue
     from hagane.ops.inference import GraphTypes
 
-# What a part reads and writes: a RuntimeValue on the CPU, whatever a device holds elsewhere.
+# Values that a part reads and writes: a RuntimeValue on the CPU, a device's own elsewhere.
 Value: TypeAlias = Any
 # From a feed by name straight to a model's outputs, or None for a feed that does not fit.
 

@@ -152,7 +152,7 @@ class ProfileReport:
 
 
 class _Recorder:
-    """Notes what the kernels of one run took."""
+    """Notes the times of one run's kernels."""
 
     stop = None
 
@@ -192,7 +192,7 @@ def measure(run: Callable[[Observer], Any], peak: float, runs: int) -> ProfileRe
     """Return the times of the kernels of a model.
 
     Args:
-        run: Runs the model once, and calls what it is given after each step.
+        run: Runs the model once, and calls its argument after each step.
         peak: The machine's operations a second.
         runs: How many runs to measure, after one that is not.
     """

@@ -206,7 +206,7 @@ class Planner:
             return made
         plain = Planner((), self.types)
         region = Region(
-            # Constants are late: only what the fallback needs is read, and only if it runs.
+            # Constants are late: those of the fallback are read only if it runs.
             part.nodes[0].graph,  # type: ignore[arg-type]
             part.nodes,
             frozenset(part.outputs),

@@ -1,6 +1,6 @@
 """Shapes that come again and again: when programs of their own are begun for them.
 
-What a session from the cache needs of this loads nothing else.
+The part of this that a session from the cache needs loads nothing else.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Met:
     Then the model is there, and its programs count.
 
     Args:
-        prepare: Gives a shape a program of its own. It is held weakly: what counts is held by C
+        prepare: Gives a shape a program of its own. It is held weakly: the counter is held by C
             functions, which the collector of cycles does not see.
     """
 

@@ -24,8 +24,8 @@ from hagane.runtime.port import CPU, Memory, Observer, Part, Timed, Value
 from hagane.runtime.repeats import LEASE, Met
 from hagane.runtime.value import OrtValue
 
-# What reads, builds and profiles models is imported where it is used: a session from the cache
-# does without, and starts in a fraction of the time.
+# Modules that read, build and profile models are imported where they are used: a session from the
+# cache does without, and starts in a fraction of the time.
 if TYPE_CHECKING:
     import onnx_ir as ir
 
@@ -57,13 +57,13 @@ class InferenceSession:
         path_or_bytes: A path of an ``.onnx`` file, its bytes, an ``onnx.ModelProto`` or an
             ``onnx_ir.Model``.
         sess_options: Settings; the defaults if None.
-        providers: Execution providers in order of preference. Those that hagane lacks are
+        providers: Execution providers in order of preference. Others than hagane's are
             passed over with a warning; models run on the CPU.
         provider_options: Accepted.
         disabled_optimizers: Accepted.
 
     Raises:
-        ModelError: One of the errors below it says what is wrong with the model.
+        ModelError: One of the errors below it names the model's fault.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class InferenceSession:
         """Read the model, which the cache spared so far, and give a shape a program of its own."""
         try:
             self.prepare(dict(zip(self._fed, shapes, strict=True)))
-        except Exception:  # what was kept serves; nobody waits for this one
+        except Exception:  # the kept program serves; nobody waits for this one
             self._logger.warning("no program of its own for shapes %s", shapes, exc_info=True)
 
     def _keep(self, key: str) -> None:
@@ -312,7 +312,8 @@ class InferenceSession:
         every, names = self._input_names, self._fed
         fed = [every.index(name) for name in names]
 
-        # It must not lead back to the session: the collector does not see what C functions hold.
+        # It must not lead back to the session: the collector does not see references of C
+        # functions.
         def fit(
             arrays: Sequence[Array], owner: object, full: bool, runs: int
         ) -> tuple[Any, ...] | None:
@@ -369,7 +370,7 @@ class InferenceSession:
         programs = self._programs
         programs.prepare(self._input_names, shapes)
         if self._call is not None:
-            self._call = self._entry()  # which asks anew what serves each shape
+            self._call = self._entry()  # which asks anew for the program of each shape
 
     def profile(self, input_feed: Mapping[str, Any] | None = None, runs: int = 20) -> ProfileReport:
         """Return the time of each kernel, its operations a second and its share of the peak.
@@ -512,14 +513,14 @@ def _arguments(
     values: Mapping[str, RuntimeValue],
     defaults: Mapping[str, ir.TensorProtocol],
 ) -> list[RuntimeValue]:
-    """Return a value for each input: what is given, or the initializer of that name."""
+    """Return a value for each input: the given one, or the initializer of that name."""
     from hagane.ops.values import tensor_to_array
 
     return [values[name] if name in values else tensor_to_array(defaults[name]) for name in names]
 
 
 class _Watch:
-    """Notes what the steps of a run take, and ends it when it is told to."""
+    """Notes the times of a run's steps, and ends it when it is told to."""
 
     def __init__(self, profile: Profile | None, options: RunOptions | None):
         self._profile, self._options = profile, options

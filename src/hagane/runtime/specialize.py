@@ -86,7 +86,7 @@ class Programs:
         self.refused: dict[ir.Node, str] = {}
         # Whether backends compute parts; without a compiler they do not.
         self.native = bool(settings.backends)
-        # Passes take initializers for constants, those that may be overridden too.
+        # Passes take initializers for constants, overridable ones too.
         initializers = self._model.graph.initializers.values()
         overridable = any(value.is_graph_input() for value in initializers)
         self._as_given = self._model.clone() if overridable else self._model
@@ -279,7 +279,7 @@ class Programs:
         return None if built.obstacle is not None else built.program
 
     def _keep(self, key: Shapes, program: Program | None) -> None:
-        """Keep the program of a shape, and let go of those that were not used for longest."""
+        """Keep the program of a shape, and let go of the least recently used ones."""
         if program is None:
             return
         plans = [part.memory({}) for part in program.parts()]
@@ -327,7 +327,7 @@ def _whole(
         return None
     (step,) = program.steps
     slots = [program.inputs[i] for i in fed]
-    # (Whatever else it computes needs memory that a frame has none of.)
+    # (Other values need memory that a frame has none of.)
     if not set(step.inputs) <= set(slots) or set(program.outputs) != set(step.outputs):
         return None
     if len(set(program.outputs)) != len(program.outputs):

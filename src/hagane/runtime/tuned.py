@@ -36,21 +36,32 @@ _FORMAT = 1
 class TuningCache:
     """A JSON file ``{"format": 1, "processors": {name: {layer: choice}}}``.
 
-    It may be copied to other machines: what was found on another processor is not used there.
+    It may be copied to other machines: measurements of another processor are not used there.
 
     Args:
         path: The file; in the user's cache folder if empty.
         logger: Where a notice goes if it cannot be read or written.
+        kind: Names findings that are kept apart from those of sessions.
+        elsewhere: Whether findings of another processor serve where there are none of this one.
     """
 
-    def __init__(self, path: str, logger: logging.Logger):
+    def __init__(
+        self, path: str, logger: logging.Logger, kind: str = "", *, elsewhere: bool = False
+    ):
         self.path = Path(path) if path else data_folder("tuning") / "choices.json"
         self._logger = logger
-        self._processor = processor_name()
+        self._kind = f", {kind}" if kind else ""
+        self._elsewhere = elsewhere
+        self._processor = processor_name() + self._kind
 
     def load(self) -> dict[str, Choice]:
         """Return the findings for this processor; none if the file is not usable."""
-        found = self._read().get(self._processor, {})
+        processors = self._read()
+        found = processors.get(self._processor, {})
+        others = [name for name in processors if name.endswith(self._kind)]
+        if self._elsewhere and not found and len(others) == 1:
+            self._logger.info("'%s': the findings are those of %s", self.path, others[0])
+            found = processors[others[0]]
         choices: dict[str, Choice] = {}
         for key, item in found.items():
             try:
@@ -122,15 +133,19 @@ class Tuning:
 
     Attributes:
         mode: ``fast`` measures the likely forms, ``full`` all.
-        seconds: Time for that; layers that are left are decided by rule.
+        seconds: Time for that; layers that are left are decided by rule. With 0 nothing is
+            measured.
         cache: The file of findings.
         logger: Where notices go.
+        shipped: Whether the kernels are for a build, which calls no library: the choices are then
+            those of the graph's layers alone.
     """
 
     mode: str
     seconds: float
     cache: TuningCache
     logger: logging.Logger
+    shipped: bool = False
     _said: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def choices(self, graph: ir.Graph, types: GraphTypes, target: Target) -> Choices:
@@ -138,7 +153,14 @@ class Tuning:
         if not has_numbers(types, graph):
             return {}
         known = self.cache.load()
-        settings = Settings(target.level, target.threads, target.pairs, self.mode, self.seconds)
+        settings = Settings(
+            target.level,
+            target.threads,
+            target.pairs,
+            self.mode,
+            self.seconds,
+            library=not self.shipped,
+        )
         constants = {
             value: tensor_to_array(value.const_value)
             for value in graph.initializers.values()
@@ -160,14 +182,17 @@ class Tuning:
                 len(found.choices),
             )
         self._notice_library(found.layers, known)
-        if found.left:
+        if found.left and self.seconds:
             self.logger.warning(
                 "there was no time to measure %d layers; set SessionOptions.tune_seconds above %g, "
                 "or make the session again",
                 found.left,
                 self.seconds,
             )
-        return {**known, **found.choices}
+        together = {**known, **found.choices}
+        if self.shipped:
+            return {key: together[key] for key in sorted(found.layers & together.keys())}
+        return together
 
     def _notice_library(self, layers: Container[str], known: Choices) -> None:
         """Say once that oneDNN was chosen for layers before, if it cannot be used now."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from hagane.native import choice_from_json
 from hagane.ship.ranges import MOST_AXES
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
@@ -20,6 +21,8 @@ def fault_of(manifest: Mapping[str, Any]) -> str | None:
     """Return the first fault of a manifest: a key that it lacks, or one with a wrong value."""
     for key, (expected, fits) in _KEYS.items():
         if key not in manifest:
+            if key in _OPTIONAL:
+                continue
             return f"lacks the key '{key}'"
         value = manifest[key]
         if not fits(value):
@@ -76,6 +79,17 @@ def _sums(value: Any) -> bool:
     return isinstance(value, dict) and _text(value.get("library")) and _text(value.get("weights"))
 
 
+def _choices(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    try:
+        return all(
+            _text(key) and choice_from_json(found) is not None for key, found in value.items()
+        )
+    except ValueError:
+        return False
+
+
 _FILE = "the name of a file beside it"
 _KEYS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(
@@ -93,4 +107,7 @@ _KEYS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "embedded": ("true or false", lambda value: isinstance(value, bool)),
     "weights_at": ("a place in the library", _or_none(_number)),
     "sums": ("the checksums of library and weights", _sums),
+    "choices": ("the forms of layers, by layer", _choices),
 }
+# Builds of earlier versions lack it.
+_OPTIONAL = ("choices",)

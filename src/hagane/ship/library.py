@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 from hagane.errors import HaganeError
-from hagane.machine import CodeCache, Compiler, usable_cores
+from hagane.machine import CodeCache, Compiler, Lock, usable_cores
 from hagane.machine.headers import Header
 from hagane.native.c import c_source
 from hagane.native.run.engine import (
@@ -27,9 +29,12 @@ _OWN = (
     *("tables.h", "base.c", "sum.c", "manifest.c", "processor.c"),
     *("context.c", "run.c", "interface.c"),
 )
-# Characters of C that one call of the compiler gets: fixed, so that the same model makes the same
-# library on every machine.
-_UNIT = 60_000
+# Characters of C that one call of the compiler gets, at least and at most, but for a longer kernel:
+# fixed, so that the same model makes the same library on every machine.
+_LEAST_UNIT, _MOST_UNIT = 15_000, 60_000
+# A unit ends behind one of so many kernels, whichever come before it: where a kernel changes, the
+# units of all others are found in the cache.
+_ENDS = 4
 _FLAGS = ("-O2", "-std=gnu11", "-fPIC", "-w", "-fvisibility=hidden", "-fno-ident")
 _HIDDEN = ("-fvisibility=hidden", "-fno-ident")
 _MENOH = ("graph.c", "menoh.c", "model.c")
@@ -78,6 +83,7 @@ def build_library(
     *,
     weights: Path | None,
     jobs: int | None = None,
+    advance: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
     """Compile and link the library of a build; an archive if its name ends in ``.a``.
 
@@ -87,6 +93,7 @@ def build_library(
         library: Where to write.
         weights: The file to embed, if it is to be.
         jobs: How many compilers run at a time.
+        advance: Called with the files compiled, and the files in all.
 
     Raises:
         NoCompiler: There is no compiler, or it failed.
@@ -96,7 +103,7 @@ def build_library(
     work = library.parent / ".work"
     work.mkdir()
     try:
-        objects = _kernel_objects(sources.kernels, target, compiler, work, jobs)
+        objects = _kernel_objects(sources.kernels, target, compiler, work, jobs, advance)
         objects.append(_runtime_object(compiler, work))
         objects.append(_tables_object(sources.tables, compiler, work))
         if weights is not None:
@@ -117,12 +124,14 @@ def _units(kernels: Mapping[str, str]) -> list[str]:
     """Return C files of kernels, by name, each of a few."""
     units: list[list[str]] = [[]]
     length = 0
+    ends = False
     for name in sorted(kernels):
-        if length > _UNIT:
+        if length > _MOST_UNIT or (length > _LEAST_UNIT and ends):
             units.append([])
             length = 0
         units[-1].append(kernels[name].replace("KERNEL", name))
         length += len(kernels[name])
+        ends = zlib.crc32(name.encode("utf-8", "surrogatepass")) % _ENDS == 0
     return ["\n".join(texts) for texts in units if texts]
 
 
@@ -132,34 +141,40 @@ def _kernel_objects(
     compiler: Compiler,
     work: Path,
     jobs: int | None,
+    advance: Callable[[int, int], None],
 ) -> list[Path]:
+    """Return the objects of all kernels; those of the cache are not compiled."""
     units = _units(kernels)
     flags = (*KERNEL_FLAGS, *target.level.flags, *extra_flags(), *_HIDDEN)
-    header = c_source(*HEADER)
+    text = c_source(*HEADER)
     cache = CodeCache("native")
-    key = "\0".join(("build", header, *units, *flags, *compiler.command, compiler.version))
+    header = Header(cache, compiler, text, flags)
+    begun = Lock()
+    compiled = itertools.count(1)
 
-    def make(folder: Path) -> None:
-        include, texts = Header(cache, compiler, header, flags).begin(units)
+    def object_of(number: int) -> Path:
+        key = "\0".join(("build", text, units[number], *flags, *compiler.command, compiler.version))
 
-        def compile_one(number: int) -> None:
-            source = folder / f"kernels{number}.c"
-            source.write_text(texts[number], encoding="utf-8")
-            compiler.call([*flags, *include, "-c", str(source)], source.with_suffix(".o"))
-            source.unlink()
+        def make(folder: Path) -> Path:
+            with begun:  # the first one translates the header
+                include, (source,) = header.begin([units[number]])
+            written = folder / "kernels.c"
+            written.write_text(source, encoding="utf-8")
+            made = folder / "kernels.o"
+            compiler.call([*flags, *include, "-c", str(written)], made)
+            written.unlink()
+            return made
 
-        with ThreadPoolExecutor(usable_cores() if jobs is None else jobs) as pool:
-            list(pool.map(compile_one, range(len(units))))
-
-    if not units:
-        return []
-    folder = cache.get_folder(key, make)
-    copied = []
-    for number in range(len(units)):
         made = work / f"kernels{number}.o"
-        shutil.copyfile(folder / made.name, made)
-        copied.append(made)
-    return copied
+        shutil.copyfile(cache.get(key, make), made)
+        advance(next(compiled), len(units))
+        return made
+
+    # Long ones first, so that none is left over at the end.
+    order = sorted(range(len(units)), key=lambda number: -len(units[number]))
+    with ThreadPoolExecutor(usable_cores() if jobs is None else jobs) as pool:
+        found = dict(zip(order, pool.map(object_of, order), strict=True))
+    return [found[number] for number in range(len(units))]
 
 
 def _cached_object(name: str, source: str, compiler: Compiler, work: Path) -> Path:

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from hagane.errors import InvalidArgument, InvalidModel
-from hagane.ship.build import BuildOptions, generate
+from hagane.native import choice_from_json
+from hagane.ship.build import generate
 from hagane.ship.folder import MANIFEST, replacing
 from hagane.ship.manifest import manifest_text, read_manifest
+from hagane.ship.options import BuildOptions
 from hagane.ship.sum import sum_of
 from hagane.ship.targets import target_named
 
@@ -57,6 +59,9 @@ def _refit_into(fresh: Path, folder: Path, model: Path) -> dict[str, Any]:
         name=manifest["name"],
         threads=int(manifest["threads"]),
         constants=tuple(manifest["constants"]),
+        choices={
+            key: choice_from_json(found) for key, found in manifest.get("choices", {}).items()
+        },
     )
     weights = fresh / f"{manifest['name']}.weights"
     made = generate(model, options, target_named(options.target), weights, measured=False)

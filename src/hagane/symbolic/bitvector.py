@@ -7,6 +7,7 @@ remainder. Widths of operands agree; nothing is extended silently.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from hagane.symbolic.logic import both, choose, equal, less, negate, number
 from hagane.symbolic.term import BOOL, Term, bits, const, make
@@ -73,6 +74,13 @@ def extract(a: Term, high: int, low: int) -> Term:
         return a
     if a.is_const:
         return value(a.data >> low, width)
+    return _extract(a, high, low)
+
+
+# Parts of a vector that is written piece by piece come again and again, below one another.
+@lru_cache(maxsize=1 << 16)
+def _extract(a: Term, high: int, low: int) -> Term:
+    width = high - low + 1
     if a.op == "extract":
         return extract(a.args[0], high + a.data[1], low + a.data[1])
     if a.op == "concat":

@@ -75,10 +75,18 @@ class Expr:
         return tuple(self.terms.items())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Expr) and self._key == other._key
+        if self is other:
+            return True
+        if not isinstance(other, Expr) or self._hash != other._hash:
+            return False
+        return self._key == other._key
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._key)
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        return self._hash
 
     def __add__(self, other: Dim | Fraction) -> Dim:
         return _written("+", (self, other), _add(self, other))
@@ -282,7 +290,7 @@ def _floordiv(left: Dim, right: Dim) -> Dim:
 
 
 def _reduced(left: Dim, right: Expr) -> tuple[Dim, Dim]:
-    """Cancel what numerator and divisor have in common: ``6*b*n // (4*b)`` is ``3*n // 2``."""
+    """Cancel common factors of numerator and divisor: ``6*b*n // (4*b)`` is ``3*n // 2``."""
     terms = [*_terms(left).items(), *right.terms.items()]
     if any(Fraction(coefficient).denominator != 1 for _, coefficient in terms):
         return left, right

@@ -53,7 +53,7 @@ _BUILD: dict[str, Callable[[tuple[Term, ...], Term], Term]] = {
 
 
 class Substitution:
-    """Terms for unknowns; what has been rewritten once is remembered."""
+    """Terms for unknowns; rewritten ones are remembered."""
 
     def __init__(self, terms: Mapping[Term, Term]):
         self._memo = dict(terms)

@@ -35,7 +35,7 @@ class Finding:
 class PathCondition:
     """The decisions taken on the way to a place, oldest first.
 
-    ``scope`` is what an interpreter writes to there, such as the body of a branch.
+    ``scope`` is the place of an interpreter's writes, such as the body of a branch.
     """
 
     decisions: tuple[Term, ...] = ()

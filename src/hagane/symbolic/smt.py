@@ -48,7 +48,7 @@ class Solver:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Forget what is added inside once the block ends."""
+        """Forget additions inside once the block ends."""
         self._solver.push()
         try:
             yield

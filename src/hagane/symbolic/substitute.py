@@ -66,7 +66,7 @@ def _evaluate_atom(atom: Atom, sizes: Mapping[str, Dim]) -> Dim:
 def number_of(value: Dim, sizes: Mapping[str, int]) -> int:
     """Return the number that ``value`` is where all its names have sizes.
 
-    What ``evaluate`` would return, without making an expression on the way.
+    The result of ``evaluate``, without making an expression on the way.
 
     Raises:
         KeyError: A name has no size.
@@ -134,13 +134,17 @@ C_FLOOR = """static inline int64_t NAME(int64_t a, int64_t b) {
 }"""
 
 
-def c_text(value: Dim, name: Callable[[str], str], floor: str) -> str:
+def c_text(
+    value: Dim, name: Callable[[str], str], floor: str, share: Callable[[str], str] = str
+) -> str:
     """Return a C expression of ``int64_t`` for ``value``.
 
     Args:
         value: A size.
         name: From a name in it to C text.
         floor: The name of a function as ``C_FLOOR`` defines it.
+        share: From the text of a rounded quotient, remainder, minimum or maximum to the name of a
+            variable that holds it. Without one, the text of nested ones grows exponentially.
     """
     if not isinstance(value, Expr):
         return f"{value}L" if value >= 0 else f"({value}L)"
@@ -149,7 +153,7 @@ def c_text(value: Dim, name: Callable[[str], str], floor: str) -> str:
     terms = [
         "*".join(
             [f"{int(coefficient * whole)}L"]
-            + [_c_atom(atom, name, floor) for atom, power in monomial for _ in range(power)]
+            + [_c_atom(atom, name, floor, share) for atom, power in monomial for _ in range(power)]
         )
         for monomial, coefficient in value.terms.items()
     ]
@@ -157,12 +161,13 @@ def c_text(value: Dim, name: Callable[[str], str], floor: str) -> str:
     return total if whole == 1 else f"{floor}({total}, {whole})"
 
 
-def c_bound(value: Dim, name: Callable[[str], str]) -> str:
+def c_bound(value: Dim, name: Callable[[str], str], share: Callable[[str], str] = str) -> str:
     """Return a C expression of ``double`` that no number in ``c_text`` of a value exceeds.
 
     Args:
         value: A size.
         name: From a name in it to C text.
+        share: From the text of a bound to the name of a variable that holds it.
     """
     if not isinstance(value, Expr):
         return f"{abs(value)}.0"
@@ -170,30 +175,31 @@ def c_bound(value: Dim, name: Callable[[str], str]) -> str:
     terms = [
         "*".join(
             [f"{abs(int(coefficient * whole))}.0"]
-            + [_atom_bound(atom, name) for atom, power in monomial for _ in range(power)]
+            + [_atom_bound(atom, name, share) for atom, power in monomial for _ in range(power)]
         )
         for monomial, coefficient in value.terms.items()
     ]
     return f"({' + '.join(terms) or '0.0'})"
 
 
-def _atom_bound(atom: Atom, name: Callable[[str], str]) -> str:
+def _atom_bound(atom: Atom, name: Callable[[str], str], share: Callable[[str], str]) -> str:
     if atom.is_symbol:
         text = f"(double)({name(atom.head)})"
-        return f"({text} < 0 ? -{text} : {text})"
-    arguments = [c_bound(argument, name) for argument in atom.arguments]
-    return f"({' + '.join(arguments)})"
+        return share(f"({text} < 0 ? -{text} : {text})")
+    arguments = [c_bound(argument, name, share) for argument in atom.arguments]
+    return share(f"({' + '.join(arguments)})")
 
 
-def _c_atom(atom: Atom, name: Callable[[str], str], floor: str) -> str:
+def _c_atom(atom: Atom, name: Callable[[str], str], floor: str, share: Callable[[str], str]) -> str:
     if atom.is_symbol:
         return name(atom.head)
-    first, *others = (c_text(argument, name, floor) for argument in atom.arguments)
+    first, *others = (c_text(argument, name, floor, share) for argument in atom.arguments)
     if atom.head == "floor":
-        return f"{floor}({first}, {others[0]})"
+        return share(f"{floor}({first}, {others[0]})")
     if atom.head == "mod":
-        return f"({first} - {others[0]} * {floor}({first}, {others[0]}))"
+        quotient = share(f"{floor}({first}, {others[0]})")
+        return share(f"({first} - {others[0]} * {quotient})")
     for other in others:
         sign = "<" if atom.head == "min" else ">"
-        first = f"({first} {sign} {other} ? {first} : {other})"
+        first = share(f"({first} {sign} {other} ? {first} : {other})")
     return first

@@ -99,7 +99,7 @@ FALSE = const(False, BOOL)
 
 
 def postorder(roots: Iterable[Term]) -> list[Term]:
-    """Return every term below ``roots`` once, arguments before what uses them."""
+    """Return every term below ``roots`` once, arguments before their users."""
     done: set[Term] = set()
     order: list[Term] = []
     stack: list[tuple[Term, bool]] = [(root, False) for root in roots]

@@ -34,7 +34,7 @@ def im2col_cpu(
         cover_all: Whether every element lies in a window, the last reaching over the end.
         dy: Vertical dilation.
         dx: Horizontal dilation.
-        out_h: How many rows of windows; those that fit if None.
+        out_h: How many rows of windows; all that fit if None.
         out_w: How many columns of windows.
     """
     counts = (out_h, out_w)

@@ -1,27 +1,16 @@
 """Checks of the types of arguments: ``type_check.expect(in_types[0].ndim == 2)``."""
 
+from hagane.nn.autograd.invalid_type import InvalidType, get_function_check_context
 from hagane.nn.autograd.type_check import (
-    BinaryOperator,
-    BoolBinaryOperator,
-    Call,
-    Constant,
-    Expr,
-    GetAttr,
-    GetItem,
-    InvalidType,
     LightMode,
     LightTypeInfoTuple,
-    Testable,
     TypeInfo,
     TypeInfoTuple,
-    UnaryOperator,
-    Variable,
     _argname,
     argname,
     eval,
     expect,
     expect_broadcast_shapes,
-    get_function_check_context,
     get_light_types,
     get_types,
     in_light_mode,
@@ -29,6 +18,18 @@ from hagane.nn.autograd.type_check import (
     make_variable,
     prod,
     same_types,
+)
+from hagane.nn.autograd.type_expression import (
+    BinaryOperator,
+    BoolBinaryOperator,
+    Call,
+    Constant,
+    Expr,
+    GetAttr,
+    GetItem,
+    Testable,
+    UnaryOperator,
+    Variable,
 )
 
 __all__ = [

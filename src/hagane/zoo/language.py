@@ -35,7 +35,7 @@ class LSTMLanguageModel(Chain):
 
 
 class _Attention(Chain):
-    """Attention of many heads to what came before."""
+    """Attention of many heads to earlier positions."""
 
     def __init__(self, units: int, heads: int):
         super().__init__()

@@ -348,3 +348,23 @@ def test_action_meanings_are_mappings_or_lists() -> None:
     assert named_actions(["a", "b"]) == named_actions({0: "a", 1: "b"}) == {"0": "a", "1": "b"}
     with pytest.raises(AgentFault, match="expected a dict such as"):
         named_actions("ab")
+
+
+def test_an_episode_is_ended_once_and_only_where_the_agent_has_acted() -> None:
+    class Agent:
+        ended = 0
+
+        def act(self, observation: object) -> int:
+            return 0
+
+        def stop_episode(self) -> None:
+            self.ended += 1
+
+    agent = Agent()
+    watched = Watched(agent)
+    watched.end_episode()
+    assert agent.ended == 0
+    watched.act(None)
+    watched.end_episode()
+    watched.end_episode()
+    assert agent.ended == 1

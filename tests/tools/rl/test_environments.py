@@ -135,3 +135,41 @@ def test_a_game_of_bricks_is_won_by_following_the_ball() -> None:
 def test_speeds_are_hidden() -> None:
     assert make_world("hagane/CartPoleHidden-v0").reset(0).shape == (2,)
     assert "hagane/Bricks-v0" in gymnasium.registry
+
+
+def test_an_environment_behind_a_wrapper_that_takes_any_argument_is_seeded_as_it_can_be() -> None:
+    class Inner:
+        def __init__(self) -> None:
+            self.seeds: list[int] = []
+
+        def seed(self, number: int) -> None:
+            self.seeds.append(number)
+
+        def reset(self) -> float:
+            return 0.5
+
+        def step(self, action: int) -> tuple[float, float, bool, dict[str, object]]:
+            return 0.5, 0.0, False, {}
+
+    class Wrapper:
+        def __init__(self, inner: Inner) -> None:
+            self.inner = inner
+            self.seed, self.step = inner.seed, inner.step
+
+        def reset(self, **given: object) -> float:
+            return self.inner.reset(**given)
+
+    inner = Inner()
+    assert World(Wrapper(inner)).reset(7) == 0.5
+    assert inner.seeds == [7]
+
+
+def test_errors_of_a_seeded_reset_are_the_environments_own() -> None:
+    class Broken:
+        def reset(self, seed: int | None = None) -> float:
+            raise TypeError("no picture")
+
+        def step(self, action: int) -> None: ...
+
+    with pytest.raises(TypeError, match="no picture"):
+        World(Broken()).reset(7)

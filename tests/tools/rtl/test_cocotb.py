@@ -82,7 +82,7 @@ def test_cocotb_passes_the_circuit_and_fails_a_wrong_one(
     right: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = DESIGNS / "lock.sv"
-    result = cover(read_sources([source], "lock"), Budget(10.0, 8))
+    result = cover(read_sources([source], "lock"), Budget(300.0, 8))
     assert result.ports == ""
     if right:
         assert play(result, source, tmp_path, "icarus", same) == (1, 0)
@@ -99,7 +99,7 @@ def test_cocotb_passes_the_circuit_and_fails_a_wrong_one(
 @pytest.mark.parametrize("name", ["fifo", "divider", "uart_tx", "arbiter"])
 def test_cocotb_passes_more_circuits(name: str, tmp_path: Path) -> None:
     source = DESIGNS / f"{name}.sv"
-    result = cover(read_sources([source], name), Budget(10.0, 8))
+    result = cover(read_sources([source], name), Budget(300.0, 8))
     assert play(result, source, tmp_path, "icarus", same) == (1, 0)
 
 
@@ -114,7 +114,7 @@ def test_cocotb_drives_interfaces_and_arrays_through_a_module_around_them(
     if top == "odd":
         source = tmp_path / "odd.sv"
         source.write_text(ODD_PORTS)
-    result = cover(read_sources([source], top), Budget(10.0, 8))
+    result = cover(read_sources([source], top), Budget(300.0, 8))
     assert f"module {top}_ports (" in result.ports
     if right:
         assert play(result, source, tmp_path, "verilator", same) == (1, 0)
@@ -126,7 +126,7 @@ def test_cocotb_drives_interfaces_and_arrays_through_a_module_around_them(
 
 @pytest.mark.usefixtures("no_simulator")
 def test_the_module_around_an_interface_names_what_it_is_for() -> None:
-    result = cover(read_sources([DESIGNS / "bus.sv"], "box"), Budget(5.0, 4))
+    result = cover(read_sources([DESIGNS / "bus.sv"], "box"), Budget(300.0, 4))
     assert "the top level is box_ports, of box_ports.sv" in result.cocotb
     assert "  bus port_b (.clk(hagane_clock), .rst_n(stimulus[10:10]));" in result.ports
     compile(result.cocotb, "test_box.py", "exec")

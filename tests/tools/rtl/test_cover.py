@@ -22,7 +22,6 @@ from hagane.tools.rtl import (
     to_json,
 )
 from hagane.tools.rtl.circuit.design import Design
-from hagane.tools.rtl.circuit.elaborate import Sources
 from hagane.tools.rtl.circuit.model import CycleModel
 from hagane.tools.rtl.replay.icarus import find_icarus
 from hagane.tools.rtl.replay.verilator import find_verilator
@@ -32,7 +31,7 @@ DESIGNS = Path(__file__).parent / "designs"
 
 def covered(name: str, *assertions: str, cycles: int = 24) -> Result:
     sources = read_sources([DESIGNS / f"{name}.sv"], name)
-    return cover(sources, Budget(30.0, cycles), assertions=assertions)
+    return cover(sources, Budget(300.0, cycles), assertions=assertions)
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -94,7 +93,20 @@ def test_the_command_writes_tests_that_a_simulator_passes(
     source = str(DESIGNS / "lock.sv")
     out = tmp_path / "out"
     with pytest.raises(SystemExit) as exit_:
-        main(["rtl", "cover", source, "--top", "lock", "--out", str(out), "--json"])
+        main(
+            [
+                "rtl",
+                "cover",
+                source,
+                "--top",
+                "lock",
+                "--out",
+                str(out),
+                "--json",
+                "--seconds",
+                "300",
+            ]
+        )
     assert exit_.value.code == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["top"] == "lock"
@@ -125,7 +137,7 @@ def test_the_command_writes_tests_that_a_simulator_passes(
 @pytest.mark.usefixtures("verilator")
 def test_members_of_an_interface_port_are_inputs_and_outputs() -> None:
     sources = read_sources([DESIGNS / "bus.sv"], "box")
-    result = cover(sources, Budget(20.0, 12))
+    result = cover(sources, Budget(300.0, 12))
     counts = result.counts()
     assert {kind: row["unknown"] for kind, row in counts.items()} == dict.fromkeys(counts, 0)
     assert counts["line"]["covered"] == result.line_covered >= 6
@@ -143,7 +155,7 @@ def test_an_interface_port_without_a_modport_is_refused_with_a_remedy(tmp_path: 
         "module m(wires w); assign w.b = ~w.a; endmodule\n",
     )
     with pytest.raises(UnsupportedDesign, match=r"2:16: .*'w' without a modport.*wires\.MODPORT w"):
-        cover(read_sources([path], "m"), Budget(5.0))
+        cover(read_sources([path], "m"), Budget(300.0))
 
 
 def test_a_port_of_an_unpacked_struct_is_refused(tmp_path: Path) -> None:
@@ -153,7 +165,7 @@ def test_a_port_of_an_unpacked_struct_is_refused(tmp_path: Path) -> None:
         "module m(input pair p, output logic q); assign q = p.a; endmodule\n",
     )
     with pytest.raises(UnsupportedDesign, match="'p' of the unpacked struct pair .expected a pack"):
-        cover(read_sources([path], "m"), Budget(5.0))
+        cover(read_sources([path], "m"), Budget(300.0))
 
 
 def test_a_binary_file_and_an_unknown_module_are_named(tmp_path: Path) -> None:
@@ -161,17 +173,17 @@ def test_a_binary_file_and_an_unknown_module_are_named(tmp_path: Path) -> None:
     with pytest.raises(
         InvalidArgument, match=r"circuit\.sv' is no SystemVerilog .* byte 9 is zero"
     ):
-        cover(read_sources([path], "m"), Budget(5.0))
+        cover(read_sources([path], "m"), Budget(300.0))
     path = written(tmp_path, "module m(input logic a);\n  other u(.a);\nendmodule\n")
     with pytest.raises(InvalidDesign) as caught:
-        cover(read_sources([path], "m"), Budget(5.0))
+        cover(read_sources([path], "m"), Budget(300.0))
     assert "circuit.sv:2:3: error: unknown module 'other'" in str(caught.value)
     assert str(caught.value).endswith(
         "Name every file that defines what is unknown, packages first."
     )
     path = written(tmp_path, "")
     with pytest.raises(InvalidArgument, match=r"no such module in .* \(they define none\)"):
-        cover(read_sources([path], "m"), Budget(5.0))
+        cover(read_sources([path], "m"), Budget(300.0))
 
 
 GUARDED = """
@@ -222,19 +234,19 @@ def test_a_difference_to_the_simulator_is_reported_with_a_reduced_example(
         "  assign t = (s ^ b) + 1;\n"
         "endmodule\n",
     )
-    right = module.load
+    right = module.build_model
 
-    def wrong(sources: Sources) -> tuple[Design, CycleModel]:
+    def wrong(design: Design) -> CycleModel:
         # A planted fault of ours: bit 7 of 't' forgets bit 7 of 's'.
-        design, model = right(sources)
+        model: CycleModel = right(design)
         bits = dict(model.signals)
         low = bv.extract(bits["s"], 6, 0)
         guess = bv.add(bv.bit_xor(bv.zero_extend(low, 8), bits["b"]), bv.value(1, 8))
         model.signals["t"] = model.outputs["t"] = guess
-        return design, model
+        return model
 
-    monkeypatch.setattr(module, "load", wrong)
-    result = cover(read_sources([path], "m"), Budget(10.0, 8))
+    monkeypatch.setattr(module, "build_model", wrong)
+    result = cover(read_sources([path], "m"), Budget(300.0, 8))
     assert result.differences
     reduced = result.defects[0]
     # One row sets bit 7 after the reset, the next one shows it; 'b' does not matter.
@@ -255,7 +267,7 @@ def test_constructs_outside_the_subset_are_listed_with_positions(tmp_path: Path)
         "endmodule\n",
     )
     with pytest.raises(UnsupportedDesign) as caught:
-        cover(read_sources([path], "m"), Budget(5.0))
+        cover(read_sources([path], "m"), Budget(300.0))
     text = str(caught.value)
     assert f"{path}:2:21: wait" in text
     assert f"{path}:3:8: 'x' of type real" in text
@@ -265,7 +277,7 @@ def test_constructs_outside_the_subset_are_listed_with_positions(tmp_path: Path)
 def test_errors_in_the_source_come_with_positions(tmp_path: Path) -> None:
     path = written(tmp_path, "module m(input logic a);\n  always_comb b = a;\nendmodule\n")
     with pytest.raises(InvalidDesign, match=r"circuit\.sv:2:15: error: use of undeclared"):
-        cover(read_sources([path], "m"), Budget(5.0))
+        cover(read_sources([path], "m"), Budget(300.0))
 
 
 def test_a_combinational_loop_is_refused(tmp_path: Path) -> None:
@@ -276,7 +288,7 @@ def test_a_combinational_loop_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         UnsupportedDesign, match="a combinational loop .* a register would break it"
     ):
-        cover(read_sources([path], "m"), Budget(5.0))
+        cover(read_sources([path], "m"), Budget(300.0))
 
 
 @pytest.mark.usefixtures("no_simulator")
@@ -285,7 +297,7 @@ def test_a_long_chain_in_any_order_is_no_loop(tmp_path: Path) -> None:
     wires = "".join(f"  logic w{n};\n" for n in range(91))
     text = f"module m(input logic a, b, output logic c);\n{wires}  assign w0 = b;\n"
     path = written(tmp_path, f"{text}{''.join(reversed(gates))}  assign c = w90;\nendmodule\n")
-    result = cover(read_sources([path], "m"), Budget(5.0))
+    result = cover(read_sources([path], "m"), Budget(300.0))
     assert result.found.unknown == {}
 
 
@@ -297,7 +309,7 @@ def test_a_memory_beyond_the_limit_is_refused_with_a_remedy(tmp_path: Path) -> N
         "  always_ff @(posedge clk) q <= mem[a][0];\nendmodule\n",
     )
     with pytest.raises(UnsupportedDesign) as caught:
-        cover(read_sources([path], "m"), Budget(5.0))
+        cover(read_sources([path], "m"), Budget(300.0))
     assert f"{path}:2:15: 'mem' of 8,388,608 bits (expected at most 131,072" in str(caught.value)
     assert "-G NAME=VALUE sets a parameter to a smaller size" in str(caught.value)
 
@@ -310,7 +322,7 @@ def test_elements_of_a_memory_are_no_toggle_points_and_a_notice_says_so(tmp_path
         "  logic mem [0:255];\n"
         "  always_ff @(posedge clk) begin if (we) mem[a] <= d; q <= mem[a]; end\nendmodule\n",
     )
-    result = cover(read_sources([path], "m"), Budget(5.0, 4))
+    result = cover(read_sources([path], "m"), Budget(300.0, 4))
     assert result.counts()["toggle"]["total"] == 1 + 8 + 1 + 1
     assert f"{path}:2:9: the 256 elements of 'mem' are no points of toggle coverage" in str(
         result.notices
@@ -329,7 +341,7 @@ def test_a_computed_clock_is_refused(tmp_path: Path) -> None:
         UnsupportedDesign,
         match=r"'gated', which is no input .* gated or .* make it",
     ):
-        cover(read_sources([path], "m"), Budget(5.0))
+        cover(read_sources([path], "m"), Budget(300.0))
 
 
 @pytest.mark.parametrize(

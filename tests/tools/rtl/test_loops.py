@@ -123,7 +123,7 @@ def test_a_chain_that_feeds_itself_bit_by_bit_holds_no_state(text: str, tmp_path
 
 @pytest.mark.usefixtures("no_simulator")
 def test_every_bit_of_a_ripple_chain_is_reached(tmp_path: Path) -> None:
-    result = cover(read_sources([written(tmp_path, RIPPLE)], "m"), Budget(20.0))
+    result = cover(read_sources([written(tmp_path, RIPPLE)], "m"), Budget(300.0))
     assert result.found.unknown == {}
     assert result.found.dead == {}
 

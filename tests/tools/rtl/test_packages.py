@@ -44,7 +44,7 @@ def test_a_circuit_of_a_package_leaves_nothing_unknown(
         [include] if include.is_dir() else [],
         ["SYNTHESIS"],
     )
-    result = cover(sources, Budget(60.0))
+    result = cover(sources, Budget(300.0))
     counts = result.counts()
     assert {kind: row["unknown"] for kind, row in counts.items()} == dict.fromkeys(counts, 0)
     assert (counts["line"]["covered"], counts["line"]["dead"]) == (covered, dead)
@@ -86,7 +86,7 @@ def test_a_coder_and_the_arithmetic_of_packages_leave_nothing_unknown(
     from fetch import fetch
 
     folder = fetch(package)
-    result = cover(read_sources([folder / file for file in files], top), Budget(60.0))
+    result = cover(read_sources([folder / file for file in files], top), Budget(300.0))
     counts = result.counts()
     assert {kind: row["unknown"] for kind, row in counts.items()} == dict.fromkeys(counts, 0)
     assert {kind: row["dead_within_cycles"] for kind, row in counts.items()} == dict.fromkeys(

@@ -44,7 +44,7 @@ def test_the_golden_values_are_quantize_linear_from_native_kernels() -> None:
 def test_the_test_set_finds_the_planted_rounding_bug_and_no_other(planted: bool) -> None:
     defines = ["PLANTED_BUG"] if planted else []
     sources = read_sources([EXAMPLES / "requant.sv"], "requant", defines=defines)
-    result = cover(sources, Budget(30.0), assertions=[TIES_GO_TO_EVEN])
+    result = cover(sources, Budget(300.0), assertions=[TIES_GO_TO_EVEN])
     assert result.defects == []
     assert result.assertions[0].status == ("violated" if planted else "proved")
     assert bool(wrong_rows(result)) is planted
@@ -55,7 +55,7 @@ def test_the_test_set_finds_the_planted_rounding_bug_and_no_other(planted: bool)
 @pytest.mark.usefixtures("verilator")
 @pytest.mark.parametrize("block", list(BLOCKS))
 def test_a_block_of_an_int8_layer_is_covered_and_right(block: str) -> None:
-    result = cover(sources_of(block), Budget(60.0))
+    result = cover(sources_of(block), Budget(300.0))
     counts = result.counts()
     assert {kind: row["unknown"] for kind, row in counts.items()} == dict.fromkeys(counts, 0)
     assert result.defects == []

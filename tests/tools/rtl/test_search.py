@@ -72,7 +72,7 @@ def test_a_factor_is_made_concrete_where_a_product_is_too_hard(
         return right(self, terms, seconds=seconds)
 
     monkeypatch.setattr(Solver, "check", check)
-    result = cover(read_sources([path], "m"), Budget(60.0))
+    result = cover(read_sources([path], "m"), Budget(300.0))
     assert too_hard
     found = [test[-1] for test in result.found.tests if test[-1]["a"] * test[-1]["b"] == FACTORS]
     assert found[0]["b"] == 5
@@ -91,7 +91,7 @@ def test_an_unknown_value_is_taken_as_zero_and_a_notice_says_so(tmp_path: Path) 
         "  always_comb case (s) 0: y = 4'b1x0z; default: y = 4'd3; endcase\n"
         "endmodule\n"
     )
-    result = cover(read_sources([path], "m"), Budget(5.0))
+    result = cover(read_sources([path], "m"), Budget(300.0))
     assert f"{path}:2:31: x or z taken as 0 (two-state values)" in result.notices
     assert str(result.model.signals["y"]).count("4'h8") == 1
 
@@ -144,5 +144,5 @@ def test_a_bar_on_a_terminal_shows_covered_dead_and_unknown(
 @pytest.mark.usefixtures("no_simulator")
 def test_the_same_seed_gives_the_same_tests() -> None:
     sources = read_sources([DESIGNS / "lane.sv"], "lane")
-    first, second = (cover(sources, Budget(60.0), seed=3).csv for _ in range(2))
+    first, second = (cover(sources, Budget(300.0), seed=3).csv for _ in range(2))
     assert first == second

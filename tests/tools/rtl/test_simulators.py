@@ -100,7 +100,7 @@ def test_a_signal_that_the_waves_do_not_show_is_not_covered(
         "  assign y = held[1];\n"
         "endmodule\n"
     )
-    result = cover(read_sources([path], "m"), Budget(5.0, 6))
+    result = cover(read_sources([path], "m"), Budget(300.0, 6))
     unknown = {item.where: item.why for item in result.statuses if item.status == "unknown"}
     shown = {f"held[{element}][{bit}]" for element in (0, 1) for bit in (0, 1)}
     assert shown <= unknown.keys()

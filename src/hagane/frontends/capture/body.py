@@ -66,7 +66,7 @@ class Body:
             self.inner.graph.outputs.append(self.emitter.own(value, self.inner))
 
     def add_states(self, types: Sequence[TensorType]) -> list[ir.Value]:
-        """Add states that only the last iteration is asked for; return what they start from."""
+        """Add states that only the last iteration is asked for; return their initial values."""
         for type_ in types:
             self._input(type_)
         self.states += len(types)

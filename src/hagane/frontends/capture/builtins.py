@@ -267,7 +267,7 @@ class Calling(Paths):
             return self._real("Abs", value)
         if isinstance(value, Expr) and not self._is_size(
             value
-        ):  # formulas take sizes for what is never negative
+        ):  # formulas take sizes for non-negative
             return self.emit.number(self.core.op("Abs", self.emit.size(value)), "whole")
         return _NONE
 

@@ -16,13 +16,14 @@ from hagane.errors import CaptureError
 from hagane.frontends.capture.emitter import GraphEmitter
 from hagane.frontends.capture.given import given
 from hagane.frontends.capture.loops import Graph
-from hagane.frontends.capture.names import array_names, joined, object_paths
-from hagane.frontends.capture.outputs import outputs
+from hagane.frontends.capture.names import array_names, object_paths
+from hagane.frontends.capture.outputs import changes, outputs
 from hagane.frontends.capture.prune import prune
 from hagane.frontends.capture.reads import Reads
 from hagane.frontends.capture.roots import root_of
 from hagane.frontends.capture.scans import scan_appended
 from hagane.frontends.capture.state import Attribute, Stateful, type_of_state
+from hagane.frontends.capture.structure import Change
 from hagane.frontends.python.enter.check import DeepRecursion, call_with
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.interpret.emit import Training
@@ -41,11 +42,12 @@ class Captured:
     Attributes:
         graph: Its graph; names are set, nothing in it is unused.
         report: The findings of the interpretation: assumptions and notices.
-        structure: How its outputs make up what the program returns: a tuple, list or dict of
+        structure: How its outputs make up the program's result: a tuple, list or dict of
             structures, a :class:`Record`, a :class:`Leaf` or a :class:`Constant`.
         reads: The values that it read from the running Python.
         weights: The real arrays behind initializers, by identity, with these.
         state: The attributes that it changes, with the structures of their new values.
+        changes: The new content of arguments that it changes.
         names: The names of the initializers of real arrays, by the identity of the arrays.
     """
 
@@ -55,6 +57,7 @@ class Captured:
     reads: Reads
     weights: Mapping[int, tuple[Any, ir.Value]]
     state: Sequence[tuple[Attribute, Any]]
+    changes: Sequence[Change]
     names: Mapping[int, str]
 
 
@@ -64,7 +67,7 @@ class Attempt:
     Args:
         tables: Gives the meaning of names of libraries.
         names: The names of the arrays that the call reads, by identity.
-        state: Makes the observer of what is read, given the interpreter.
+        state: Makes the observer of reads, given the interpreter.
     """
 
     def __init__(
@@ -96,7 +99,7 @@ def capture_object(
         tables: The meanings of names of libraries.
         training: Is told of random numbers and of buffers that the program changes, whose new
             content are outputs after those of its result; both are refused if None.
-        reads: Is filled with what was read from the running Python, if it fails too.
+        reads: Is filled with the reads of the running Python, after failures too.
         later: Whether there are other graphs for calls after the first one.
 
     Raises:
@@ -115,10 +118,11 @@ def capture_object(
         if owner == path.rpartition(".")[0]
     }
     seeds: list[Attribute] = []
+    opened: set[str] = set()
     for _ in range(_MAX_ATTEMPTS):
         names = array_names(found)
         noted = Reads() if reads is None else reads
-        attempt = Attempt(tables, names, partial(Stateful, noted, paths, wanted, seeds))
+        attempt = Attempt(tables, names, partial(Stateful, noted, paths, wanted, seeds, opened))
         attempt.graph.training = training
         if training is not None:
             training.begin()
@@ -127,8 +131,10 @@ def capture_object(
         unchanged = own.keys() - {attribute.path for attribute, _ in state.values()}
         if unchanged:
             raise CaptureError([f"the call does not change the attribute '{unchanged.pop()}'"])
-        if again == wanted and len(seeds) == len(state):
+        more = set() if later else attempt.state.arguments.changed_numbers() - opened
+        if again == wanted and len(seeds) == len(state) and not more:
             return _finished(attempt, result, [a for a, _ in state.values()])
+        opened = opened | more
         wanted, seeds = again, [attribute for attribute, _ in state.values()]
     raise CaptureError(["the types of attributes keep changing from call to call"])
 
@@ -167,10 +173,7 @@ def _attempt(
     with DeepRecursion():
         try:
             root = root_of(interpreter, found, types, named)
-            for name, value in (*zip(root.arguments(), types, strict=False), *named.items()):
-                for identity, path in array_names(value).items():
-                    attempt.names.setdefault(identity, joined(name, path))
-            values = given(interpreter, kinds, root, types, named)
+            values = given(interpreter, kinds, root, types, named, attempt.names)
             observed.seed()
             call_with(interpreter, root.value, root.function, root.bound, values, kinds)
             _refuse_doubts(report)
@@ -208,6 +211,10 @@ def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Ca
                 changed.append((attribute, outputs(interpreter, now, path, suffix=".new")))
             except CheckError as error:
                 raise CaptureError([f"the attribute '{path}': {error.message}"]) from None
+        try:
+            altered = changes(interpreter)
+        except CheckError as error:
+            raise CaptureError([error.message]) from None
         for name, new in ({} if emit.training is None else emit.training.updates).items():
             outputs(interpreter, new, name, suffix=".new")
     interpreter.knowledge.close()
@@ -221,7 +228,9 @@ def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Ca
     prune(graph)
     separate_names(graph)
     reads, weights = attempt.state.reads, emit._real
-    return Captured(graph, report, structure, reads, weights, tuple(changed), attempt.names)
+    return Captured(
+        graph, report, structure, reads, weights, tuple(changed), altered, attempt.names
+    )  # fmt: skip
 
 
 GLOBAL_HOOKS = (

@@ -64,10 +64,10 @@ class Carried:
         self._count = holding.emit.made_so_far()
 
     def learn(self, after: dict[int, Any]) -> tuple[Odd | None, bool]:
-        """Note what an iteration changed.
+        """Note the changes of an iteration.
 
         Returns:
-            What no slot holds: name, value before and after; and whether anything was new.
+            Values that no slot holds: name, value before and after; and whether anything was new.
         """
         more = False
         held: set[int] = set()
@@ -93,7 +93,7 @@ class Carried:
         return (added, False) if added is not None else (None, more)
 
     def _learn_memory(self, after: dict[int, Any]) -> bool:
-        """Note whose memory what is handed on may have; return whether more is known now."""
+        """Note the possible memory of values handed on; return whether more is known now."""
         before = self._together()
         known = {key: self._older(found) for key, found in self._memory.items()}
         for key, part in self.slots:
@@ -108,7 +108,7 @@ class Carried:
         return {value for value in memory if self.emit.born(value) < self._count}
 
     def _together(self) -> list[set[tuple[int, Any]]]:
-        """Return groups of what may have memory in common."""
+        """Return groups of values that may share memory."""
         groups: list[tuple[set[tuple[int, Any]], set[ir.Value]]] = []
         for name, memory in self._memory.items():
             near = [group for group in groups if group[1] & memory]
@@ -119,7 +119,7 @@ class Carried:
         return [names for names, _ in groups]
 
     def share(self, values: Mapping[tuple[int, Any], Sequence[ir.Value]]) -> None:
-        """Note whose memory the inputs of an iteration, or what comes after the last one, have."""
+        """Note the memory of an iteration's inputs, or of values after the last one."""
         for names in self._together():
             all_of = [v for name in names for v in values.get(name, ())]
             memory = {m for name in names for m in self._memory[name]}
@@ -199,7 +199,7 @@ def _items(content: Any) -> tuple[Value, ...]:
 
 
 def _memory(value: Value, contents: Contents) -> set[ir.Value]:
-    """Return what stands for the memory of all tensors in a value or a content."""
+    """Return the keys of the memory of all tensors in a value or a content."""
     found: set[ir.Value] = set()
     waiting, seen = [value], set[int]()
     while waiting:

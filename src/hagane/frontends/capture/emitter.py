@@ -97,7 +97,7 @@ class GraphEmitter(ScalarEmitter):
         return tuple(dict(one) for one in kept)
 
     def back_to(self, mark: tuple[Any, ...]) -> None:
-        """Forget the names of what was made since."""
+        """Forget the names of values made since."""
         names = (
             self.numbers,
             self.truths,
@@ -126,7 +126,7 @@ class GraphEmitter(ScalarEmitter):
             yes: The tensor where it holds.
             no: The other one.
             shape: The sizes of either.
-            written: What each of the two paths wrote in place.
+            written: The memory that each of the two paths wrote in place.
         """
         scope = self.scope
         branch = scope.branches.get(condition)

@@ -1,20 +1,19 @@
-"""Arguments of a captured call: types, examples, and known values."""
+"""Arguments of a captured call: types, examples, objects that hold them, and known values."""
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-from hagane.frontends.capture.names import joined
+from hagane.frontends.capture.names import array_names, joined
 from hagane.frontends.capture.roots import Root
 from hagane.frontends.capture.state import Stateful
-from hagane.frontends.capture.structure import Example, Text
+from hagane.frontends.capture.structure import Example, Object, Text, Whole
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.type_text import parse_type
-from hagane.frontends.python.values.values import DictRef, ListRef, Value
-
-Container = TypeVar("Container", ListRef, DictRef)
+from hagane.frontends.python.values.values import Class, Instance, Tensor, Value
 
 
 def given(
@@ -23,6 +22,7 @@ def given(
     root: Root,
     types: Sequence[Any],
     named: Mapping[str, Any],
+    names: dict[int, str],
 ) -> dict[str, Any]:
     """Return arguments by name: types, or values of which inputs are parts.
 
@@ -30,54 +30,141 @@ def given(
         core: The interpreter.
         kinds: Is filled with the kinds of tensors that examples say.
         root: The root of the call.
-        types: Types as text, examples, or known values, by position.
+        types: Types as text, examples, objects, or known values, by position.
         named: The same by name.
+        names: Is filled with the names of arrays that known values hold, by identity.
 
     Raises:
-        CheckError: There are too many.
+        CheckError: There are too many, or one may hold tensors that capture does not see.
     """
     arguments = root.function.node.args
     positional = [*arguments.posonlyargs, *arguments.args][1 if root.bound else 0 :]
-    names = [parameter.arg for parameter in (*positional, *arguments.kwonlyargs)]
-    if len(types) > len(names):
+    parameters = [parameter.arg for parameter in (*positional, *arguments.kwonlyargs)]
+    if len(types) > len(parameters):
         raise CheckError(
-            "input", f"'{root.function.name}' takes {len(names)} arguments, got {len(types)}"
+            "input", f"'{root.function.name}' takes {len(parameters)} arguments, got {len(types)}"
         )
-    values = {**dict(zip(names, types, strict=False)), **named}
-    return {name: _argument(core, kinds, value, name) for name, value in values.items()}
-
-
-def _argument(core: Interpreter, kinds: dict[str, str], value: Any, name: str) -> Any:
-    if isinstance(value, str):
-        return parse_type(value)
-    if isinstance(value, Text):
-        return value.value
-    if isinstance(value, Example):
-        kinds[name] = value.kind
-        return parse_type(value.text)
-    return _part(core, value, name)
-
-
-def _part(core: Interpreter, value: Any, name: str) -> Value:
-    """Return the value of an argument or of a part of it; examples become inputs."""
-    if isinstance(value, Example):
-        return core.make_value(parse_type(value.text), name, value.kind)
-    if isinstance(value, list):
-        parts = [_part(core, v, joined(name, i)) for i, v in enumerate(value)]
-        return _seen(core, name, core.new_list(parts))
-    if type(value) is tuple:
-        return tuple(_part(core, v, joined(name, i)) for i, v in enumerate(value))
-    if type(value) is dict:
-        items = {k: _part(core, v, joined(name, k)) for k, v in value.items()}
-        return _seen(core, name, core.new_dict(items))
-    return core.lift(value)
-
-
-def _seen(core: Interpreter, name: str, made: Container) -> Container:
-    """Return a container whose changes the caller would see."""
-    assert isinstance(core.observer, Stateful)
-    core.observer.given(name, made)
+    values = {**dict(zip(parameters, types, strict=False)), **named}
+    parts = _Parts(core, names)
+    made: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, str):
+            made[name] = parse_type(value)
+        elif isinstance(value, Example):
+            kinds[name] = value.kind
+            made[name] = parse_type(value.text)
+        else:
+            made[name] = parts.part(value, name)
     return made
+
+
+class _Parts:
+    """Makes values of arguments and of their parts; examples become inputs."""
+
+    def __init__(self, core: Interpreter, names: dict[int, str]):
+        assert isinstance(core.observer, Stateful)
+        self._core, self._names = core, names
+        self._arguments, self._open = core.observer.arguments, core.observer.open_numbers
+        self._made: dict[int, Value] = {}
+        self._inputs: dict[str, Value] = {}
+
+    def part(self, value: Any, path: str) -> Value:
+        """Return the value of an argument or of a part of it."""
+        core = self._core
+        if isinstance(value, Example):
+            return self._input(value, path)
+        if isinstance(value, Text):
+            return value.value
+        if isinstance(value, Whole):
+            for identity, name in array_names(value.value).items():
+                self._names.setdefault(identity, joined(path, name))
+            return core.lift(value.value)
+        if type(value) is tuple:
+            return tuple(self.part(v, joined(path, i)) for i, v in enumerate(value))
+        if isinstance(value, Object):
+            if id(value) not in self._made:
+                self._object(value, path)
+            return self._made[id(value)]
+        return self._number(value, path) if type(value) in (int, float) else core.lift(value)
+
+    def _input(self, example: Example, path: str) -> Value:
+        """Return an input, the same one for two parts of one path: attribute and item."""
+        if path not in self._inputs:
+            made = self._core.make_value(parse_type(example.text), path, example.kind)
+            if isinstance(made, Tensor):
+                self._arguments.add_tensor(path, made)
+            self._inputs[path] = made
+        return self._inputs[path]
+
+    def _number(self, value: int | float, path: str) -> Value:
+        """Return a number: an input where the call changes it, else known."""
+        if path not in self._open:
+            return value
+        return self._input(Example(type(value).__name__), path)
+
+    def _object(self, value: Object, path: str) -> None:
+        core, cls = self._core, value.cls
+        if issubclass(cls, dict | list) and cls.__module__ in ("builtins", "collections"):
+            items: Any = (
+                core.new_list() if issubclass(cls, list) else core.new_dict({}, self._kind(value))
+            )
+            self._made[id(value)] = items
+            self._fill(items, value, path)
+            self._arguments.add(path, items)
+            return
+        found = core.lift(cls)
+        if not isinstance(found, Class):
+            if _holds_examples(value):
+                raise CheckError(
+                    "capture",
+                    f"'{path}' is a {cls.__module__}.{cls.__qualname__}, of which capture knows no "
+                    "source, and holds tensors, which would become constants; give the tensors as "
+                    "arguments of their own",
+                )
+            self._made[id(value)] = core.lift(value.real)
+            return
+        made = self._made[id(value)] = Instance(core.heap.new({}), found)
+        if value.items is not None:
+            inner = core.inherited(made)
+            if inner is None:
+                raise CheckError("capture", f"'{path}': the items of a {cls.__qualname__} are lost")
+            self._fill(inner, value, path)
+            self._arguments.add(path, inner, made)
+        for name, item in value.attributes.items():
+            core.heap[made][name] = self.part(item, joined(path, name))
+        self._arguments.add(path, made)
+
+    def _fill(self, ref: Any, value: Object, path: str) -> None:
+        core = self._core
+        if isinstance(value.items, list):
+            core.heap[ref] = tuple(
+                self.part(item, joined(path, i)) for i, item in enumerate(value.items)
+            )
+            return
+        for key, item in value.items.items():
+            core.heap[ref][core.lift_key(key)] = self.part(item, joined(path, key))
+
+    def _kind(self, value: Object) -> str:
+        if issubclass(value.cls, defaultdict):
+            factory = self._core.lift(value.real.default_factory)
+            return f"defaultdict:{self._core.heap.new(factory)}"
+        return "OrderedDict" if issubclass(value.cls, OrderedDict) else "dict"
+
+
+def _holds_examples(value: Any) -> bool:
+    waiting, seen = [value], set()
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Example):
+            return True
+        if isinstance(part, Object) and id(part) not in seen:
+            seen.add(id(part))
+            waiting += [*part.attributes.values(), part.items]
+        elif isinstance(part, dict):
+            waiting += part.values()
+        elif isinstance(part, tuple | list):
+            waiting += part
+    return False
 
 
 __all__ = ["given"]

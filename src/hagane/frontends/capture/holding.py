@@ -90,7 +90,7 @@ class Holding:
         return [held[name] for name in slot.names] if slot.names else list(held)
 
     def _present(self, value: Value) -> tuple[Value, Value]:
-        """Return whether a value is not None, and what it is then."""
+        """Return whether a value is not None, and the value then."""
         if value is None:
             return False, None
         if not isinstance(value, Choice):

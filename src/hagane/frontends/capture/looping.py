@@ -72,7 +72,7 @@ class Looping:
         self.carried = Carried(self.core.heap.snapshot(), domain.lists)
 
     def attempt(self) -> tuple[Odd | None, bool]:
-        """Run an iteration, and note what it hands on, as :meth:`Carried.learn` returns it."""
+        """Run an iteration, and note the values handed on, as :meth:`Carried.learn` returns it."""
         body = Body.opened(self.emit, self.carried.leaf_types())
         return self.carried.learn(self._iteration(body).contents)
 
@@ -167,7 +167,7 @@ class Looping:
             core.after((), list(outer), entry)
 
     def _ends(self, found: Iteration) -> dict[str, tuple[Value, Slot]]:
-        """Return how iterations end, apart from going on, and what holds it."""
+        """Return how iterations end, apart from going on, and the value that holds it."""
         ends: dict[str, tuple[Value, Slot]] = {}
         for how, value in (("broke", found.broke), ("returned", found.returned)):
             if value is not False:

@@ -183,7 +183,7 @@ class Graph(Calling):
     ) -> None:
         """Run a loop as one of the graph.
 
-        Iterations are tried until what they hand on is known, then one is written. A loop whose
+        Iterations are tried until the types handed on are known, then one is written. A loop whose
         first iteration differs (a state that is None before it) has that one run for itself.
         """
         entry = self.knowledge.path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import FunctionType, ModuleType
 from typing import Any
 
-# Attributes that hold what is known by names of its own: of modules of PyTorch, links of Chainer.
+# Attributes that hold members with names of their own: of modules of PyTorch, links of Chainer.
 _HOLDING = ("_parameters", "_buffers", "_modules", "_children", "_layers")
 
 

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from hagane.frontends.capture.arguments import Argument, Arguments, equal
 from hagane.frontends.capture.emitter import GraphEmitter
 from hagane.frontends.capture.names import joined
-from hagane.frontends.capture.structure import Constant, Leaf, Made, Opaque, Record
+from hagane.frontends.capture.state import Stateful
+from hagane.frontends.capture.structure import (
+    Change,
+    Constant,
+    Handed,
+    Kept,
+    Leaf,
+    Made,
+    Opaque,
+    Record,
+)
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
@@ -47,6 +59,88 @@ def outputs(core: Interpreter, value: Value, path: str, *, suffix: str = "") -> 
         CheckError: Some of it is no tensor, number or container of such.
     """
     value = core.settle(value)
+    if _arguments(core).path_of(value) is not None:
+        return _handed(core, value, path, suffix)
+    return _outputs(core, value, path, suffix)
+
+
+def _arguments(core: Interpreter) -> Arguments:
+    assert isinstance(core.observer, Stateful)
+    return core.observer.arguments
+
+
+def _handed(core: Interpreter, value: Value, path: str, suffix: str) -> Handed:
+    """Make outputs of an argument that the program returns."""
+    arguments = _arguments(core)
+    own = arguments.path_of(value)
+    assert own is not None
+    if value.key in arguments.returned:
+        return Handed(own)
+    arguments.returned.add(value.key)
+    return Handed(own, _outputs(core, value, path, suffix))
+
+
+def changes(core: Interpreter) -> list[Change]:
+    """Make outputs of all that the call changes in its arguments, and return their structures.
+
+    Raises:
+        CheckError: Some of it is no tensor, number or object of such.
+    """
+    arguments = _arguments(core)
+    written = arguments.written()
+    names = {path: _output(core, tensor, path, ".new").name for path, tensor in written.items()}
+    made = [Change("", {}, None, names)] if names else []
+    for argument, now in arguments.changed():
+        found = _changed(core, argument, now, written)
+        if found is not None:
+            made.append(found)
+    return made
+
+
+def _changed(
+    core: Interpreter, argument: Argument, now: Any, written: Mapping[str, Tensor]
+) -> Change | None:
+    """Return the structure of the new content of an argument; None if only memory was written."""
+    before, path = argument.before, argument.path
+    if not isinstance(now, dict | tuple):
+        raise CheckError(
+            "capture",
+            f"the call changes how many items '{path}' has by data, which the caller sees; return "
+            "the new one",
+        )
+    old: dict[Any, Any] = before if isinstance(before, dict) else dict(enumerate(before))
+    new: dict[Any, Any] = now if isinstance(now, dict) else dict(enumerate(now))
+    made: dict[Any, Any] = {}
+    for key, value in new.items():
+        name, kept = joined(path, key), old.get(key, MISSING)
+        in_place = name in written and value.value is written[name].value
+        if in_place or (kept is not MISSING and (value is kept or equal(kept, value))):
+            made[key] = Kept(key)
+        elif name in written:
+            raise CheckError(
+                "capture",
+                f"'{name}' is written in place, and then another tensor takes its place; make the "
+                "new one without writing into the old one",
+            )
+        else:
+            made[key] = _new_part(core, value, name)
+    if [*made] == [*old] and all(isinstance(part, Kept) for part in made.values()):
+        return None
+    if isinstance(argument.ref, Instance):
+        gone: dict[str, Any] = {key: None for key in old if key not in made}
+        new_ones = {key: part for key, part in made.items() if not isinstance(part, Kept)}
+        return Change(path, {**new_ones, **gone})
+    return Change(path, {}, made if isinstance(now, dict) else [*made.values()])
+
+
+def _new_part(core: Interpreter, value: Value, path: str) -> Any:
+    try:
+        return _part(core, value, path, ".new", ())
+    except CheckError as error:
+        raise CheckError("capture", f"the call changes '{path}': {error.message}") from None
+
+
+def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
     emit = core.emit
     assert isinstance(emit, GraphEmitter)
     if isinstance(value, Tensor):
@@ -85,7 +179,7 @@ def outputs(core: Interpreter, value: Value, path: str, *, suffix: str = "") -> 
     if isinstance(value, Instance) and isinstance(value.cls, Class):
         if value.host is None:
             return _made(core, value, value.cls, path, suffix, ())
-        return Constant(value.host)  # what it holds and the call changes are outputs of their own
+        return Constant(value.host)  # members changed by the call are outputs of their own
     if isinstance(value, Expr):
         return _output(core, emit.size(value), path, suffix, "int")
     if isinstance(value, Real):
@@ -128,8 +222,11 @@ def _made(
 
 
 def _part(core: Interpreter, value: Value, path: str, suffix: str, around: tuple[int, ...]) -> Any:
-    """Make outputs of a part of an object; what is known of it stays a constant."""
+    """Make outputs of a part of an object; known members stay constants."""
     value = core.settle(value)
+    own = _arguments(core).path_of(value)
+    if own is not None:
+        return Handed(own) if suffix else _handed(core, value, path, suffix)
     if isinstance(value, DType | Device) or (is_plain(value) and not isinstance(value, tuple)):
         return Constant(value)
     if isinstance(value, Host):
@@ -161,14 +258,19 @@ _NO_VALUES = (Bound, Class, Function, Library, LibraryMethod, Method, Wrapped)
 def _output(core: Interpreter, tensor: Tensor, path: str, suffix: str, kind: str = "") -> Leaf:
     emit = core.emit
     assert isinstance(emit, GraphEmitter)
-    emit.label = path or "output"
-    with emit.at(emit.root):
-        made = emit.op("Identity", tensor)
     name = path or "output"
     taken = any(value.name == name for value in emit.root.graph.inputs)
-    made.value.name = f"{name}{suffix or ('.new' if taken else '')}"
+    full = f"{name}{suffix or ('.new' if taken else '')}"
+    for output in emit.root.graph.outputs:  # an argument that is returned and changed
+        node = output.producer()
+        if output.name == full and node is not None and node.inputs[0] is tensor.value:
+            return Leaf(full, kind or tensor.kind)
+    emit.label = name
+    with emit.at(emit.root):
+        made = emit.op("Identity", tensor)
+    made.value.name = full
     emit.root.graph.outputs.append(made.value)
-    return Leaf(str(made.value.name), kind or tensor.kind)
+    return Leaf(full, kind or tensor.kind)
 
 
-__all__ = ["outputs"]
+__all__ = ["changes", "outputs"]

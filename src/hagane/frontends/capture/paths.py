@@ -61,7 +61,7 @@ class Paths(Plain):
         self._sides: tuple[dict[int, Any], dict[int, Any]] | None = None  # paths that meet
 
     def interpret(self, node: ast.expr | ast.stmt) -> Value:
-        """Interpret a node; what cannot be an operator of the graph is an error of the program."""
+        """Interpret a node; code without an operator of the graph is an error."""
         try:
             return self.core.visit(node)
         except TypeInferenceError as error:
@@ -76,7 +76,7 @@ class Paths(Plain):
         return self.emit.truth(scalar, str(found.data)) if isinstance(scalar, Tensor) else found
 
     def decide(self, condition: Term) -> bool | Term:
-        """Return a condition, or its truth where what is known of sizes decides it."""
+        """Return a condition, or its truth where known sizes decide it."""
         return self.core.decided(condition)
 
     # Forks.
@@ -84,7 +84,7 @@ class Paths(Plain):
     def fork(
         self, condition: Term, yes: Callable[[], Value], no: Callable[[], Value], text: str
     ) -> Value:
-        """Run ``yes`` where ``condition`` holds and ``no`` elsewhere, and join what they leave."""
+        """Run ``yes`` where ``condition`` holds and ``no`` elsewhere, and join their states."""
         core = self.core
         if text:
             core.name_condition(condition, text)
@@ -111,7 +111,7 @@ class Paths(Plain):
         core.heap.restore(self._met(condition, contents_a, contents_b))
         value = self._joined(condition, a, b, (contents_a, contents_b))
         if path_a.scope is not branch.yes or path_b.scope is not branch.no:
-            # Some of what came in has left: what follows is for the rest.
+            # Some runs have left: later code is for the rest.
             rest = either(
                 self._condition(path_a.scope, entry.scope),
                 self._condition(path_b.scope, entry.scope),
@@ -179,7 +179,7 @@ class Paths(Plain):
     def _joined(
         self, condition: Term, yes: Value, no: Value, sides: tuple[dict[int, Any], dict[int, Any]]
     ) -> Value:
-        """Return the results of two paths joined, given what objects contain on each."""
+        """Return the results of two paths joined, given the contents of objects on each."""
         before, self._sides = self._sides, sides
         try:
             return self.core.join(condition, yes, no)

@@ -1,6 +1,6 @@
 """Functions of Python's own over items whose number the data decide, as programs themselves.
 
-They are interpreted like what calls them; their loops become loops of the graph.
+They are interpreted like their callers; their loops become loops of the graph.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def mapped(function: Any, items: Any) -> Any:
 
 
 def kept(function: Any, items: Any) -> Any:
-    """Return the items for which a function says yes; those that count as true without one."""
+    """Return the items for which a function says yes; the true items without one."""
     made = []
     for item in items:
         if item if function is None else function(item):

@@ -48,7 +48,7 @@ def _prune_outputs(node: ir.Node) -> bool:
 
 
 def _empty(graph: ir.Graph) -> None:
-    """Let go of what a subgraph reads."""
+    """Let go of a subgraph's reads."""
     graph.outputs.clear()
     for node in reversed(list(graph)):
         for inner in _bodies(node):

@@ -117,7 +117,7 @@ class Reads:
 
 
 class Reading:
-    """Notes what an interpretation reads of the running Python.
+    """Notes an interpretation's reads of the running Python.
 
     Args:
         reads: Takes the notes.

@@ -75,7 +75,7 @@ def root_of(
 
 
 def _library_name(interpreter: Interpreter, value: Value) -> str:
-    """Return the name of a function or a layer of which a table says what a call does."""
+    """Return the name of a function or a layer whose calls a table describes."""
     if isinstance(value, Library):
         return "" if interpreter.tables.arguments(value.name) is None else value.name
     if not isinstance(value, Instance) or not isinstance(value.cls, Library):

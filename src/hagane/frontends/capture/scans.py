@@ -28,7 +28,7 @@ class _Grown:
 
     Attributes:
         place: Its place among the states.
-        items: What an iteration appends, each with a first axis of size 1, in order.
+        items: The items that an iteration appends, each with a first axis of size 1, in order.
         nodes: The nodes that append, the last one first.
     """
 
@@ -61,7 +61,7 @@ def _scan_within(graph: ir.Graph, root: Nodes, fresh: Callable[[str], Dim]) -> N
 
 
 def _grown(body: ir.Graph, place: int, types: GraphTypes) -> _Grown | None:
-    """Return what the iterations append to a state; None if they do anything else with it."""
+    """Return the items that iterations append to a state; None for other uses."""
     state, value = body.inputs[2 + place], body.outputs[1 + place]
     if value is state or sum(out is value for out in body.outputs) > 1 or value.uses():
         return None
@@ -139,14 +139,14 @@ def _rewrite(
 
 
 def _scanned(body: ir.Graph, one: _Grown, old: ir.Value, types: GraphTypes) -> ir.Value:
-    """Return what an iteration gives: its items, stacked."""
+    """Return an iteration's items, stacked."""
     made = Nodes(body, types)._node("Concat", *one.items, axis=0)
     made.name = old.name
     return made
 
 
 def _stacked(old: ir.Value, several: int, count: Dim, types: GraphTypes) -> TensorType:
-    """Return the type of the items of all iterations, given what holds the whole list."""
+    """Return the type of the items of all iterations, given the value of the whole list."""
     whole = types.types[old]
     assert isinstance(whole, TensorType)
     assert whole.shape is not None
@@ -156,7 +156,7 @@ def _stacked(old: ir.Value, several: int, count: Dim, types: GraphTypes) -> Tens
 def _whole(nodes: Nodes, root: Nodes, first: ir.Value, stack: ir.Value, several: int) -> ir.Value:
     """Return the items before the loop and those of all iterations, on one first axis."""
     # The sizes of an item come from the list before the loop: of no iterations, runtimes know
-    # none of those that the data decide.
+    # none that the data decide.
     count = nodes._node("Shape", stack, start=0, end=1)
     if several > 1:
         count = nodes._node("Mul", count, root.initializer(np.array([several]), "items"))

@@ -83,7 +83,7 @@ class ScopedEmitter(Emitter):
 
     Args:
         knowledge: The facts of sizes, and the path.
-        assume: Told of what had to be assumed.
+        assume: Told of assumptions.
         place: Says where in the source the interpretation is.
         names: Names of real arrays, by their identity.
     """
@@ -108,9 +108,9 @@ class ScopedEmitter(Emitter):
         self.shared: dict[object, ir.Value] = {}  # small constants by content
         self.homes: dict[ir.Value, Scope] = {}
         self._born: dict[ir.Value, int] = {}
-        self._lazy: list[Lazy] = []  # what is interpreted now, and may be run later
+        self._lazy: list[Lazy] = []  # code interpreted now that may be run later
         self._late: set[ir.Value] = set()  # memory that may be read later than it seems
-        self.written: Callable[[], Written] = frozenset  # what the path has written in place
+        self.written: Callable[[], Written] = frozenset  # memory that the path has written
         self._contents: dict[ir.Value, tuple[Any, Callable[[], Array]]] = {}
         self._real: dict[int, tuple[Any, ir.Value]] = {}
         self._reasons: dict[ir.Value, str] = {}
@@ -169,7 +169,7 @@ class ScopedEmitter(Emitter):
 
     @contextmanager
     def lazily(self) -> Iterator[None]:
-        """Note that the program may run later what is interpreted inside the block."""
+        """Note that the program may run the code of the block later."""
         lazy = Lazy(self.made_so_far())
         self._lazy.append(lazy)
         try:
@@ -180,7 +180,7 @@ class ScopedEmitter(Emitter):
 
     @contextmanager
     def consumed(self) -> Iterator[None]:
-        """Note that what is made lazily inside the block is used up at its end."""
+        """Note that lazy values of the block are used up at its end."""
         before = set(self._late)
         try:
             yield
@@ -188,7 +188,7 @@ class ScopedEmitter(Emitter):
             self._late = before
 
     def handed(self, value: Any) -> None:
-        """Note that what is run lazily has given out a value."""
+        """Note that lazy code has given out a value."""
         if isinstance(value, Tensor) and self._lazy:
             self._lazy[-1].handed.update(memory_of(value.value))
         elif isinstance(value, tuple):
@@ -225,7 +225,7 @@ class ScopedEmitter(Emitter):
 
     @contextmanager
     def types_only(self) -> Iterator[None]:
-        """Ask for types inside the block: what is made there computes nothing."""
+        """Ask for types inside the block: values made there compute nothing."""
         before, self._only_types = self._only_types, True
         try:
             yield
@@ -405,7 +405,7 @@ class ScopedEmitter(Emitter):
         return training.seed, training.draws
 
     def mask(self, x: Tensor, ratio: float | None) -> Tensor:
-        """Return an input ``mask.N`` of a tensor's sizes: what dropout multiplies it by.
+        """Return an input ``mask.N`` of a tensor's sizes: the factors of dropout.
 
         Args:
             x: The tensor.

@@ -57,7 +57,7 @@ class Parts:
     """A tuple or list of fixed length, a dictionary with fixed keys, an object with fields.
 
     Attributes:
-        items: The slots of what it holds.
+        items: The slots of its members.
         like: A value of the kind: a tuple, list, dictionary or object.
         names: The keys or fields; empty for a tuple or list.
     """
@@ -100,7 +100,7 @@ class Rows(Many):
 
 
 def number_kind(value: Value) -> str:
-    """Return ``int``, ``bool`` or ``float``; empty for what is no number."""
+    """Return ``int``, ``bool`` or ``float``; empty for other values."""
     if isinstance(value, bool | Truth):
         return "bool"
     if isinstance(value, int | Expr):

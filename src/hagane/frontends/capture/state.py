@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from hagane.frontends.capture.arguments import Arguments, equal, same_content
 from hagane.frontends.capture.reads import Reading, Reads
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
@@ -23,12 +22,9 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
-    is_plain,
 )
 from hagane.graph.types import dtype_name
 from hagane.symbolic import Expr, definitely_equal
-
-_KINDS: Mapping[type, str] = {ListRef: "list", DictRef: "dict"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +53,20 @@ class Attribute:
 
 
 class Stateful(Reading):
-    """Notes what is read, and gives inputs of the graph for attributes that change.
+    """Notes reads, and gives inputs of the graph for attributes that change.
 
     Args:
         reads: Takes the notes.
         paths: The paths of objects, by identity.
         wanted: The types of attributes that are inputs, by object and name.
         seeds: The attributes that are there from the start, because the call changes them.
+        open_numbers: The paths of numbers in arguments that are inputs, because the call
+            changes them.
         core: The interpreter.
 
     Attributes:
         state_inputs: The names of inputs that are attributes.
+        arguments: The objects, lists and dicts that the caller gave.
     """
 
     def __init__(
@@ -76,15 +75,17 @@ class Stateful(Reading):
         paths: Mapping[int, str],
         wanted: Mapping[tuple[int, str], str],
         seeds: Sequence[Attribute],
+        open_numbers: Set[str],
         core: Interpreter,
     ):
         super().__init__(reads, core)
+        self.open_numbers = open_numbers
+        self.arguments = Arguments(core)
         self.wanted, self.paths, self.seeds = wanted, paths, seeds
         self.state_inputs: set[str] = set()
         self._first: dict[tuple[int, str], Value] = {}
         self._objects: list[Instance] = []
         self._containers: list[tuple[Any, Any, Any]] = []
-        self._given: list[tuple[str, ListRef | DictRef, Any]] = []
         self._inputs: dict[tuple[int, str], Value] = {}
 
     def attribute(self, value: Instance, name: str, held: Callable[[], Value]) -> Value:
@@ -127,17 +128,12 @@ class Stateful(Reading):
         super().lifted(found, value)
         if isinstance(value, Instance) and value.host is not None:
             self._objects.append(value)
-            for name, held in self.core.heap[value].items():  # what the lift has computed
+            for name, held in self.core.heap[value].items():  # values that the lift has computed
                 self._first.setdefault((value.key, name), held)
         if isinstance(value, ListRef | DictRef | SetRef):
             content = self.core.heap[value]
             kept = dict(content) if isinstance(content, dict) else content
             self._containers.append((found, value, kept))
-
-    def given(self, name: str, value: ListRef | DictRef) -> None:
-        """Hold a container that the caller gives and sees changes of."""
-        content = self.core.heap[value]
-        self._given.append((name, value, dict(content) if isinstance(content, dict) else content))
 
     def changed(self) -> dict[tuple[int, str], tuple[Attribute, Value, Value]]:
         """Return the attributes that the call changed, with their old and new values.
@@ -156,7 +152,7 @@ class Stateful(Reading):
                 if now is first or name.startswith("_modules"):
                     continue
                 before = first if first is not MISSING else self._before(raw)
-                if now is before or _equal(before, now):
+                if now is before or equal(before, now):
                     continue
                 path = self.path_of(value.host, name)
                 found = Attribute(value.host, name, path, first is not MISSING)
@@ -164,25 +160,18 @@ class Stateful(Reading):
         for module in self.core.modules.values():
             for name, now in heap[module].items():
                 raw = module.host.get(name, MISSING)
-                if raw is not MISSING and now is not self.core.lift(raw) and not _equal(raw, now):
+                if raw is not MISSING and now is not self.core.lift(raw) and not equal(raw, now):
                     raise CheckError(
                         "capture",
                         f"the call sets the global '{name}', which a graph cannot; return it",
                     )
         for found, ref, content in self._containers:
             now = heap[ref] if ref.key in heap.contents else content
-            if not _same_content(content, now):
+            if not same_content(content, now):
                 raise CheckError(
                     "capture",
                     f"the call changes a {type(found).__name__} that it did not make; return the "
                     "new one, or keep a tensor in an attribute",
-                )
-        for name, ref, content in self._given:
-            if not _same_content(content, heap[ref]):
-                raise CheckError(
-                    "capture",
-                    f"the call changes the {_KINDS[type(ref)]} '{name}', which the caller sees; "
-                    "return the new one",
                 )
         return made
 
@@ -203,10 +192,10 @@ def type_of_state(
         known: The type that it had as an input in this attempt, empty if it was none.
 
     Returns:
-        The type; empty for what is set without being read, and had no value before.
+        The type; empty for an attribute set without being read, without a value before.
 
     Raises:
-        CheckError: What it holds before and after cannot be of one type.
+        CheckError: Its values before and after cannot be of one type.
     """
     if before is MISSING or before is None:
         if isinstance(now, Tensor) or _number(now):
@@ -256,28 +245,6 @@ def _namespaces(host: Any) -> list[Any]:
     own = getattr(host, "__dict__", {})
     inner = (own.get(part) for part in ("_parameters", "_buffers", "_modules"))
     return [own, *(names for names in inner if isinstance(names, dict))]
-
-
-def _equal(before: Value, now: Value) -> bool:
-    if is_plain(before) and is_plain(now) and not isinstance(before, tuple):
-        return type(before) is type(now) and bool(before == now)
-    return isinstance(before, tuple) and isinstance(now, tuple) and before == now
-
-
-def _same_content(before: Any, now: Any) -> bool:
-    if isinstance(before, dict):
-        return (
-            isinstance(now, dict)
-            and [*before] == [*now]
-            and all(
-                a is b or _equal(a, b) for a, b in zip(before.values(), now.values(), strict=True)
-            )
-        )
-    if isinstance(before, tuple | list) and isinstance(now, tuple | list):
-        return len(before) == len(now) and all(
-            a is b or _equal(a, b) for a, b in zip(before, now, strict=True)
-        )
-    return before is now or bool(np.all(before == now))
 
 
 __all__ = ["Attribute", "Stateful", "type_of_state"]

@@ -1,9 +1,9 @@
-"""How outputs make up what a program returns, and inputs what it takes."""
+"""The outputs of a graph as a program's result, its arguments as inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -81,6 +81,71 @@ class Example:
     kind: str = ""
 
 
+@dataclass(slots=True, eq=False)
+class Object:
+    """An object that is an argument or a part of one: what it consists of is known, no tensor is.
+
+    Attributes:
+        cls: Its class.
+        real: It.
+        attributes: What its attributes hold: examples, known values, objects.
+        items: Its items, where it is a list or dict too; else None.
+    """
+
+    cls: type
+    real: Any
+    attributes: dict[str, Any] = field(default_factory=dict)
+    items: Any = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Whole:
+    """A value that the graph takes for known as a whole: a module, a function, a class."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """A mutable argument, or a part of one, that the program returns or puts into another one.
+
+    Attributes:
+        path: Its path in the arguments.
+        parts: The structure of its content, where that is made of outputs.
+    """
+
+    path: str
+    parts: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An item or attribute of an argument that stays what it was.
+
+    Attributes:
+        key: Its key or index before the call.
+    """
+
+    key: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The new content of an argument that a call changes, or of a part of one.
+
+    Attributes:
+        path: Its path in the arguments.
+        attributes: Structures of the attributes that differ; None for those that are gone.
+        items: The structure of its items, where these differ.
+        written: Names of outputs by the paths of the tensors whose memory was written.
+    """
+
+    path: str
+    attributes: Mapping[str, Any]
+    items: Any = None
+    written: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """A text that is an argument, not the type of one."""
@@ -88,4 +153,7 @@ class Text:
     value: str
 
 
-__all__ = ["Constant", "Example", "Leaf", "Made", "Opaque", "Record", "Text"]
+__all__ = [
+    "Change", "Constant", "Example", "Handed", "Kept", "Leaf", "Made", "Object", "Opaque", "Record",
+    "Text", "Whole",
+]  # fmt: skip

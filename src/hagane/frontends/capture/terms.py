@@ -24,7 +24,7 @@ def as_value(emitter: ScopedEmitter, term: Term) -> ir.Value:
     """Return a term as a scalar of the current scope: bool or int64.
 
     Raises:
-        TypeInferenceError: It speaks of what nothing in the graph computes.
+        TypeInferenceError: It has a term that nothing in the graph computes.
     """
     nodes = emitter.scope.nodes
     made: dict[Term, ir.Value] = {}

@@ -15,8 +15,8 @@ _INTRODUCTION = """\
 # Libraries that `hagane check` knows
 
 Written by `python -m hagane.frontends.libraries.document`; don't edit. For each of these names the
-checker knows which element type and shape comes out, and what the library refuses. Tests run calls
-of them in the library and through the checker, and compare the types. A name that is missing here
+checker knows the element type and shape of results, and the calls that the library refuses. Tests
+run calls of them in the library and through the checker, and compare the types. A missing name
 gives a notice and a value of unknown type, never a wrong one.
 """
 _NAMES = {"torch": "PyTorch", "einops": "einops", "numpy": "NumPy", "chainer": "Chainer",
@@ -24,7 +24,7 @@ _NAMES = {"torch": "PyTorch", "einops": "einops", "numpy": "NumPy", "chainer": "
 
 
 def known_names(table: Table) -> set[str]:
-    """Return every name of a library that its table knows, without what works in place."""
+    """Return every name of a library that its table knows, without functions in place."""
     methods = {
         f"{cls}.{name}"
         for part in (table.methods, table.attributes)

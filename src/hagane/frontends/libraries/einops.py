@@ -97,7 +97,7 @@ def sizes_of(
 
 
 def _split(t: Core, x: Tensor, group: Group, dim: Dim, sizes: dict[str, Dim], text: str) -> None:
-    """Give the axes of a group their sizes; one may be left to what remains."""
+    """Give the axes of a group their sizes; one may take the remaining elements."""
     if "..." in group:
         t.fail("einops", f"'...' in parentheses on the left is not understood: '{text}'", x)
     for name in group:

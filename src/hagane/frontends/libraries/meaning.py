@@ -1,7 +1,7 @@
 """Tables for capture: only functions whose nodes are known to mean them.
 
 The checker asks a table for types; many of its functions are typed without operators, or with
-operators that only have the same type. Those that compute the right values are listed in
+operators that only have the same type. Names with the right values are listed in
 ``meant.py``: each of them is compared with its library in tests/capture.
 """
 
@@ -27,7 +27,7 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import DType, Many, Tensor, Value
 
 MEANT = meant.MEANT | CHAINERS | ADDITIONS
-# What makes objects: the operators are in what is done with them.
+# Makers of objects: the operators are in the use of these.
 _MAKING = ("__init__",)
 
 
@@ -65,7 +65,7 @@ class MeaningTables(LibraryTables):
         return getattr(table.layers.get(owner), method, None)
 
     def _within(self, core: Core, name: str, run: Callable[[], Value]) -> Value:
-        """Run what a name stands for; functions that it uses itself are its own business."""
+        """Run the function of a name; functions that it calls are its own."""
         if name in _STRUCTURE or (self._frame is not None and self._frame is core.frame):
             return run()
         self._used(name)
@@ -207,7 +207,7 @@ _STRUCTURE = frozenset(
     )
 ) | {"torch.Tensor.device", "torch._C._log_api_usage_once", "torch.is_grad_enabled",
      "torch.jit.annotate"}  # fmt: skip
-# Functions whose results share no memory with their arguments, whatever operators make them.
+# Functions whose results share no memory with their arguments, for any operators.
 _COPYING = frozenset(
     ("numpy.array", "numpy.copy", "numpy.ndarray.copy", "numpy.ndarray.flatten",
      "numpy.ndarray.astype", "torch.clone", "torch.Tensor.clone", "torch.tensor",

@@ -1,4 +1,4 @@
-"""Functions of libraries whose nodes compute what they do; compared by running them.
+"""Functions of libraries whose nodes compute their values; compared by running them.
 
 Written by ``python -m tests.capture.meanings``; other names of the same functions count.
 """

@@ -77,7 +77,7 @@ class LibraryTables:
 
     @cached_property
     def _successors(self) -> dict[str, str]:
-        """Chainer's names by those that hagane has for the same."""
+        """Chainer's names by hagane's names of the same."""
         table = self.tables.get("chainer")
         if table is None:  # probabilities know NumPy alone
             return {}
@@ -90,7 +90,7 @@ class LibraryTables:
         return {f"hagane{name.removeprefix('chainer')}": name for name in known - {"chainer"}}
 
     def _canonical(self, name: str) -> str:
-        """Return the name by which a table knows what hagane has under the name of Chainer's."""
+        """Return a table's name for hagane's namesake of a function of Chainer."""
         if name.partition(".")[0] != "hagane":
             return name
         name = name.replace("hagane.nn.functions", "hagane.functions", 1)
@@ -152,7 +152,7 @@ class LibraryTables:
         )
 
     def entered(self, core: Core, manager: Value) -> Value:
-        """Enter a context manager of a library and return what it gives."""
+        """Enter a context manager of a library and return its value."""
         if isinstance(manager, Instance):
             enter = self.object_attribute(core, manager, "__enter__")
             if enter is not MISSING:
@@ -278,7 +278,7 @@ class LibraryTables:
         return call_handler(table.methods[owner][method], name, core, arguments, keywords, hidden=2)
 
     def prepare(self, core: Core, made: Instance, library: Library) -> None:
-        """Give a new object of a derived class what its base class sets before ``__init__``."""
+        """Give a new object of a derived class its base's attributes of before ``__init__``."""
         table = self.table_of(library.name)
         if table is not None and self._inherits(table, library.name, "torch.nn.Module"):
             core.heap[made]["training"] = True

@@ -19,7 +19,7 @@ _C = TypeVar("_C", bound=type)
 
 
 class View:
-    """The attributes of a layer, for the function that says what the layer does."""
+    """The attributes of a layer, for the function that describes a call."""
 
     def __init__(self, core: Core, instance: Instance):
         self.__dict__["_core"] = core
@@ -57,7 +57,7 @@ class Table:
     Attributes:
         root: The name it is imported by.
         tensor: The class of its tensors.
-        functions: What a function of that name does: called with the interpreter, then the
+        functions: The meaning of a function of that name: called with the interpreter, then the
             arguments.
         methods: The same for methods, by class; the receiver comes second.
         attributes: Attributes that are computed, by class.
@@ -180,7 +180,7 @@ def _open_setting(
 ) -> int | str | None:  # fmt: skip
     """Return the place of a truth value that the data decide, where it is no operand.
 
-    What has to be given may be an operand, such as a condition; the rest are settings.
+    A required argument may be an operand, such as a condition; the rest are settings.
     """
     named = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [p for p in signature.parameters.values() if p.kind in named][1:]

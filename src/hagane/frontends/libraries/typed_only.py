@@ -1,6 +1,6 @@
 """Names of libraries of which only types are known, with the reason; capture tells it.
 
-A name that ends in a dot stands for all names that begin with it. What is missing here and in
+A name that ends in a dot stands for all names that begin with it. Names missing here and in
 ``meant.py`` has not been compared with its library yet.
 """
 

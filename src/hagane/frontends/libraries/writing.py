@@ -11,7 +11,14 @@ import onnx_ir as ir
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.memory import WRITTEN, base_of, has_others, memory_of, own
+from hagane.frontends.python.values.memory import (
+    PART,
+    WRITTEN,
+    base_of,
+    has_others,
+    memory_of,
+    own,
+)
 from hagane.frontends.python.values.values import Tensor, Value
 
 
@@ -54,7 +61,7 @@ def check_writable(core: Core, x: Tensor, remedy: str, *, by_statement: bool = F
 
 
 def copied(core: Core, made: Value, x: Tensor | None) -> Value:
-    """Return a tensor that shares its memory with no other one, whatever made it."""
+    """Return a tensor that shares its memory with no other one, from any operator."""
     if not isinstance(made, Tensor):
         return made
     if x is not None and made.value is x.value:
@@ -133,7 +140,7 @@ def _is_first(core: Core, x: Tensor, *, by_statement: bool) -> bool:
                 if isinstance(top, ast.expr) and not _leads(top, inside[0]):
                     return False
                 around.append(inside[0])
-        held.discard(frame.key)  # frames around can only hold what they have a name for
+        held.discard(frame.key)  # frames around hold only named values
         frame = frame.caller
     return True
 
@@ -157,7 +164,8 @@ def _is_own(x: Tensor) -> bool:
 def _is_argument(x: Tensor) -> bool:
     """Whether a tensor is an input of the graph that the caller holds."""
     graph = x.value.graph if x.value.is_graph_input() else None
-    return graph is not None and graph.name == "captured" and "hagane.state" not in x.value.meta
+    held = x.value.meta.keys() & {"hagane.state", PART}  # whose new content is an output
+    return graph is not None and graph.name == "captured" and not held
 
 
 def _tensors(content: Any) -> Iterator[Tensor]:

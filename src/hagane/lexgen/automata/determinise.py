@@ -1,7 +1,7 @@
 r"""Subset construction: a nondeterministic automaton to a deterministic one over classes.
 
-Conditions on places (``^``, ``$``, ``\b``) are settled here. What they ask of the character before
-is known when a state is entered; what they ask of the character after becomes a guard that the item
+Conditions on places (``^``, ``$``, ``\b``) are settled here. Their demand on the character before
+is known when a state is entered; their demand on the character after becomes a guard that the item
 carries through the next one or two moves. A guarded item that has reached the end of its rule waits
 for its guard and then accepts with those characters given back.
 """

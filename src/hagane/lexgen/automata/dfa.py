@@ -19,8 +19,9 @@ DEAD = -1
 class Dfa:
     """A partial deterministic automaton: ``delta[state][class]`` is a state, or -1 for none.
 
-    ``accepts[state]`` lists what the state accepts, best first; ``starts[k][c]`` is the start state
-    of condition ``k`` after a place of kind ``contexts[c]``, or -1 where nothing can match.
+    ``accepts[state]`` lists the rules that the state accepts, best first; ``starts[k][c]`` is the
+    start state of condition ``k`` after a place of kind ``contexts[c]``, or -1 where nothing can
+    match.
     """
 
     alphabet: Alphabet

@@ -26,9 +26,9 @@ MAX_STATES = 400_000
 class Accept(NamedTuple):
     """The mark of an accepting state: the rule, and how much of the match the token keeps.
 
-    ``back`` symbols at the end belong to what follows. Where that differs from match to match it is
-    None, and the token is the first ``head`` symbols; where ``head`` is None too, the place is
-    found by running the two parts (see ``TrailingContext``).
+    ``back`` symbols at the end belong to the trailing context. Where that differs from match to
+    match it is None, and the token is the first ``head`` symbols; where ``head`` is None too, the
+    place is found by running the two parts (see ``TrailingContext``).
     """
 
     rule: int

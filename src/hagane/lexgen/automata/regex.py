@@ -68,7 +68,7 @@ def _automaton(branch: Branch) -> Dfa:
 
 
 def _accepted(dfa: Dfa, text: str, start: int) -> Iterator[tuple[int, Accept]]:
-    """Yield where the automaton, started at a place of the text, accepts what."""
+    """Yield ends and rules of the matches of the automaton from a place of the text."""
     row = dfa.starts[0]
     state = row[min(_context(text, start), len(row) - 1)] if start else row[0]
     at = start

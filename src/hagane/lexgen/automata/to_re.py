@@ -30,7 +30,7 @@ class _TooLarge(Exception):
 def to_re(dfa: Dfa) -> str | None:
     """Return an expression for ``re`` that finds the automaton's longest match.
 
-    None is returned where it would be too long, or where the automaton looks at what stands before
+    None is returned where it would be too long, or where the automaton looks at the text before
     or after a match.
     """
     if len(set(dfa.starts[0])) > 1 or dfa.starts[0][0] < 0:

@@ -51,7 +51,7 @@ def utf8_sequences(low: int, high: int) -> Iterator[tuple[tuple[int, int], ...]]
 
 
 def byte_dfa(dfa: Dfa) -> Dfa:
-    """Return the automaton over bytes that matches the UTF-8 forms of what ``dfa`` matches.
+    """Return the automaton over bytes that matches the UTF-8 forms of the texts of ``dfa``.
 
     The states of ``dfa`` keep their numbers; states inside of characters follow. A minimal
     automaton gives a minimal one: equal ways through a character are made once. The last class is

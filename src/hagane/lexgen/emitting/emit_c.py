@@ -39,7 +39,7 @@ def c_source(compiled: Compiled) -> str:
     """Return the C source of the lexer.
 
     Raises:
-        SpecificationError: A rule needs what only the Python form does.
+        SpecificationError: A rule needs a feature of the Python form alone.
     """
     _refuse(compiled)
     return _Emitter(compiled).source()

@@ -1,4 +1,4 @@
-r"""C code about places in a text: what stands before one, and where a trailing context starts.
+r"""C code about places in a text: the text before one, and the start of a trailing context.
 
 A place is found as the Python form finds it: a start state depends on the character before it
 (``^``, ``\b``), and where both parts of a trailing context vary in length, the longest body is

@@ -117,7 +117,7 @@ class CharacterReader:
         return len(digits) == 3 and all(digit in "01234567" for digit in digits)
 
     def _character(self, start: int) -> Ranges:
-        """Read what follows a backslash as one character."""
+        """Read the text after a backslash as one character."""
         char = self._take()
         if char == "x":
             code = self._hexadecimal(start, 2)

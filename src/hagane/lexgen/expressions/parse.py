@@ -9,7 +9,7 @@ Two dialects share one parser:
   lines.
 
 Both know ``\d \w \s \b \A \Z \xHH \x{H…} \u{H…} \uHHHH \p{Lu} [[:alpha:]] (?i:…) (?s:…) (?m:…)
-(?a:…) (?x:…)``. What cannot be decided by a finite automaton (back references, look-behind) is
+(?a:…) (?x:…)``. Patterns beyond finite automata (back references, look-behind) is
 refused by name.
 """
 

@@ -81,7 +81,7 @@ class Pattern:
 
     @property
     def has_following(self) -> bool:
-        """Whether a branch asks for what follows it."""
+        """Whether a branch asks for the text after it."""
         return any(branch.following is not None for branch in self.branches)
 
 

@@ -1,7 +1,7 @@
 r"""Named sets of characters: Unicode categories and properties, POSIX names, case variants.
 
 Everything follows the Unicode tables of the running Python (``unicodedata``), so that ``\w``,
-``\d`` and ``\s`` mean what they mean in ``re``.
+``\d`` and ``\s`` have their meanings of ``re``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a specification to what a lexer runs on."""
+"""From a specification to the tables of a lexer."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def fast_path(
 
     A meaning is a kind, None (skip), a mapping from words to kinds with the default at ``""``, a
     list of (expression, kind) to try in order, the number of a step plus 1 where there is more to
-    do, 0 for the group that catches errors, or -1 for the end of the text. What is skipped may
+    do, 0 for the group that catches errors, or -1 for the end of the text. Skipped text may
     stand before the group. None is returned where ``re`` cannot be trusted.
 
     Args:
@@ -107,7 +107,7 @@ def _build(
             kept = f"[\\s\\S]{{{heads[0] - 1}}}" if heads[0] > 1 else ""
             branches = [(symbols, f"(?={tail}){kept}") for symbols, tail in branches]
         elif len(group) == 1 and not yields[group[0]] and action.kind is None and not action.moves:
-            # What is skipped and yields to nothing is taken along with the token after it.
+            # Skipped text that yields to nothing is taken along with the token after it.
             ((symbols, tail), *others) = branches
             if not others and tail == charset_source(symbols) + "*+":
                 runs = charset.union(runs, symbols)
@@ -131,7 +131,7 @@ def _arranged(
 
     ``re`` passes over an alternative at once if it starts with a character or class that does not
     fit; hence the groups at the ends. Alternatives whose first characters exclude each other may
-    change places: those that are common in texts come first. A rule is therefore cut in two where
+    change places: common ones come first. A rule is therefore cut in two where
     some of its first characters start nothing that it yields to: words, which are most of a text.
     """
     first = {n: charset.union(*(s for s, _ in ways)) for group, ways, _ in made for n in group}
@@ -151,7 +151,7 @@ def _arranged(
 
 
 def _common_first(ways: Sequence[tuple[Ranges, str, Any]]) -> list[tuple[Ranges, str, Any]]:
-    """Return alternatives with the common ones first; those that may both match keep their order.
+    """Return alternatives with the common ones first; pairs that may both match keep their order.
 
     How common a first character is concerns speed alone.
     """
@@ -160,7 +160,7 @@ def _common_first(ways: Sequence[tuple[Ranges, str, Any]]) -> list[tuple[Ranges,
     for number, (symbols, _, _) in enumerate(ways):
         waiting[number] = {n for n in range(number) if charset.intersect(ways[n][0], symbols)}
     for number in reversed(range(len(ways))):
-        for before in waiting[number]:  # what a common one waits for should come soon
+        for before in waiting[number]:  # predecessors of common ones should come soon
             common[before] = max(common[before], common[number])
     order: list[int] = []
     while waiting:
@@ -217,7 +217,7 @@ def _meaning(
 def _words(dfa: Dfa, rule: int, winners: bool = False) -> list[str] | None:
     """Return the texts that a rule accepts, or None where they are too many or endless.
 
-    With ``winners`` only those that no earlier rule accepts.
+    With ``winners`` only texts that no earlier rule accepts.
     """
     members = dfa.alphabet.members()
     if rule_is_endless(dfa, rule):
@@ -277,7 +277,7 @@ def rule_is_endless(dfa: Dfa, rule: int) -> bool:
 
 
 def _yields(dfa: Dfa) -> dict[int, set[int]]:
-    """Return for each rule those that it must stand after."""
+    """Return for each rule the rules that it must stand after."""
     found: dict[int, set[int]] = {}
     at: dict[int, list[int]] = {}
     ranks = [frozenset(accept.rule for accept in accepts) for accepts in dfa.accepts]

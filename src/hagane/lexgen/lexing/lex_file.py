@@ -7,7 +7,7 @@ The code is Python. An action is one of
 - ``skip``, ``;`` or nothing: no token;
 - ``begin(X)``, ``push(X)``, ``pop``, also in flex's spelling (``BEGIN(X)``, ``yy_push_state(X)``,
   ``yy_pop_state()``); several are separated by ``;``;
-- ``|``: what the next rule does;
+- ``|``: the action of the next rule;
 - anything else in braces: Python, which sees ``lexer`` and ``text`` and returns the kind or None.
 """
 
@@ -385,7 +385,7 @@ def _check_python(code: str, what: str, where: Callable[[int], str]) -> list[ast
 
 
 def _global_names(code: str) -> tuple[list[str], set[str]]:
-    """Return the names of the module that an action uses, and those that it defines."""
+    """Return the names of the module that an action uses, and the names that it defines."""
     loaded: dict[str, None] = {}
     stored: set[str] = set()
     waiting = [compile(_function(code), "<action>", "exec", dont_inherit=True)]

@@ -1,4 +1,4 @@
-"""What a lexer needs when it runs. This file stands, as it is, at the head of generated modules.
+"""The run-time part of a lexer. This file stands, as it is, at the head of generated modules.
 
 It therefore imports nothing but the standard library.
 """
@@ -83,10 +83,11 @@ def token_class(index: ByteIndex) -> type[Token]:
 
 
 class Step(NamedTuple):
-    """What an accepted rule does: ``back`` and ``head`` as in trailing context, then the action.
+    """The effect of an accepted rule.
 
-    ``code`` is called with the scanner and the text and returns the kind. ``split`` tells apart the
-    two parts of a trailing context of variable length.
+    ``back`` and ``head`` are as in trailing context.     ``code`` is called with the scanner and
+    the text and returns the kind. ``split`` tells apart the two parts of a trailing context of
+    variable length.
     """
 
     kind: str | None
@@ -107,9 +108,10 @@ class Step(NamedTuple):
 class Automaton:
     """A deterministic automaton as one flat table.
 
-    A state is the index of its row. Column 0 holds what the state accepts (0: nothing, else the
-    number of a step plus 1), the next columns one class each, the last one says whether more input
-    could matter. ``starts`` are the start states of an automaton of its own, by what stands before.
+    A state is the index of its row. Column 0 holds the rule that the state accepts (0: nothing,
+    else the number of a step plus 1), the next columns one class each, the last one says whether
+    more input could matter. ``starts`` are the start states of an automaton of its own, by the
+    character before.
     """
 
     def __init__(
@@ -133,7 +135,7 @@ class Automaton:
         return self.class_ids[bisect_right(self.class_starts, code) - 1]
 
     def classes(self, text: str, final: bool = True) -> list[int]:
-        """Return the column of each character, then those that stand for the end."""
+        """Return the column of each character, then the columns of the end."""
         end = [self.class_ids[-1]] * 2 if final else [self.stride - 1]
         if self.latin is not None:
             try:
@@ -144,7 +146,7 @@ class Automaton:
         return [*map(known.__getitem__, text), *end]
 
     def codes(self, columns: list[int], state: int) -> Iterator[int]:
-        """Yield what each prefix of a row of columns is accepted as, until none can be."""
+        """Yield the rules that accept each prefix of a row of columns, until none can be."""
         if state >= 0:
             yield self.delta[state]
         for column in columns:
@@ -280,7 +282,7 @@ class Scanner:
         yield from self._finish(text)
 
     def _next_piece(self, text: str, position: int, piece: str) -> str:
-        """Drop what is done and append a piece."""
+        """Drop the finished part and append a piece."""
         self._reach(text, position)
         self.base += position
         self.base_bytes += len(text[:position].encode("utf-8", "surrogatepass"))
@@ -301,7 +303,7 @@ class Scanner:
     def _scan_fast(self, text: str, position: int) -> Generator[Token, None, int]:
         """Scan by the regular expression until the start condition changes; return the place.
 
-        This loop is what the speed of a lexer in Python is; ``_reach`` is written out in it.
+        This loop decides the speed of a lexer in Python; ``_reach`` is written out in it.
         """
         found = self.machine.fast[self.current]
         assert found is not None

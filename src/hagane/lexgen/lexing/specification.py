@@ -35,7 +35,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A pattern with what its matches do.
+    """A pattern with the action of its matches.
 
     ``conditions`` are the start conditions in which the rule is active; none means every inclusive
     one, and ``("*",)`` all. ``where`` says where the rule stands (``file:line:column``).

@@ -70,8 +70,8 @@ class Objects:
     Attributes:
         members: Conditions on the values of named members, in the order of the schema.
         required: The members that must be there.
-        others: Disjoint sets of names that together are all, with what holds of members of such
-            names that are not among ``members``, and whether a keyword speaks of them.
+        others: Disjoint sets of names that together are all, with the constraints of members of
+            such names that are not among ``members``, and whether a keyword speaks of them.
         named: The schema names members; then others are written only if it is ``open``.
         open: The schema speaks of other members.
         low: The least number of members.

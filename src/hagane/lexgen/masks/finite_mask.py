@@ -34,7 +34,7 @@ class FiniteStates:
     """
 
     def __init__(self, tree: Pattern, vocabulary: Vocabulary, native: bool | None = None):
-        # The end of the text is a symbol of its own, so that $ and look-ahead mean what they say.
+        # The end of the text is a symbol of its own, so that $ and look-ahead keep their meaning.
         whole = tuple(_ended(branch) for branch in tree.branches)
         bytewise = byte_dfa(minimise(determinise(build_nfa([whole])).winners_only()))
         rows = np.array(byte_rows(bytewise), np.int32).reshape(-1, END_BYTE + 1)
@@ -111,5 +111,5 @@ def _ended(branch: Branch) -> Branch:
     end = Chars(AT_END)
     if branch.following is None:
         return Branch(concat(branch.body, end))
-    # What follows the whole output is its end: the context must match there.
+    # The whole output is followed by its end: the context must match there.
     return Branch(branch.body, branch.following)

@@ -432,7 +432,7 @@ def _begins_with_call(part: Part) -> bool:
 
 
 def _leading(bodies: list[Part]) -> list[set[int]]:
-    """Return for each rule those that it may call before any text."""
+    """Return for each rule the rules that it may call before any text."""
     empty: set[int] = set()
     while True:
         more = {number for number, body in enumerate(bodies) if _may_be_empty(body, empty)}

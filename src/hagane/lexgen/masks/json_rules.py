@@ -55,8 +55,8 @@ def schema_rules(schema: Any, space: str = " ?") -> Rules:
         space: The expression of the space after ``:`` and ``,`` and inside of brackets.
 
     Raises:
-        InvalidArgument: The schema is malformed, or asks for what is not covered; the message has
-            the JSON pointer.
+        InvalidArgument: The schema is malformed, or asks for a feature that is not covered; the
+            message has the JSON pointer.
     """
     made = _Writer(Schemas(schema), space)
     first = made.rules.reserve()

@@ -1,6 +1,6 @@
 """JSON schemas as cases by type: every combination of schemas is worked out exactly, or refused.
 
-Source: JSON Schema, draft 2020-12 (core, validation); what earlier drafts and OpenAPI write in
+Source: JSON Schema, draft 2020-12 (core, validation); the forms of earlier drafts and OpenAPI in
 other words is read too.
 """
 
@@ -292,7 +292,7 @@ class Schemas:
         return found
 
     def _containing(self, schema: Mapping[str, Any], where: str) -> Arrays:
-        """Return arrays of which the first items are those that must be somewhere."""
+        """Return arrays that begin with the items that must be somewhere."""
         least, most = count_of(schema, "minContains", 1), count_of(schema, "maxContains")
         wanted = self.conjunction(schema["contains"], f"{where}/contains")
         other = self.conjunction(schema["contains"], f"{where}/contains", holds=False)

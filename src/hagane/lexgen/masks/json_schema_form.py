@@ -21,7 +21,7 @@ def refuse(where: str, problem: str) -> NoReturn:
 
 
 def pointer(where: str, *steps: str | int) -> str:
-    """Return the JSON pointer of what is below a place."""
+    """Return the JSON pointer of a member of a place."""
     escaped = (str(step).replace("~", "~0").replace("/", "~1") for step in steps)
     return "/".join((where, *escaped))
 
@@ -30,7 +30,7 @@ def check_form(schema: Mapping[str, Any], where: str) -> None:
     """Refuse a schema with a keyword of another type than it must have.
 
     Raises:
-        InvalidArgument: The message has the pointer, what was expected and what came.
+        InvalidArgument: The message has the pointer, the expected value and the given one.
     """
     for keyword, value in schema.items():
         if not isinstance(keyword, str):

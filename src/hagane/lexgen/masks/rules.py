@@ -162,7 +162,7 @@ class Rules:
         return len(self.bodies) - 1
 
     def define(self, rule: int, body: Part) -> None:
-        """Set what a reserved rule matches."""
+        """Set the texts that a reserved rule matches."""
         self.bodies[rule] = body
 
     def add(self, body: Part) -> Call:

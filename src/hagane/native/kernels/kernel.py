@@ -110,7 +110,7 @@ class Call:
     """A kernel whose code is compiled; ``Kernel`` tells of the fields.
 
     Attributes:
-        symbol: The name of its function in the library; None for what stands for no code.
+        symbol: The name of its function in the library; None without code.
     """
 
     label: str

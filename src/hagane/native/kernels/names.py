@@ -41,7 +41,7 @@ def _words(operators: Sequence[str]) -> list[str]:
 
 
 def sizes(shape: Sequence[Dim]) -> str:
-    """Return sizes as a part of a name, ``n`` for those that are known at run time."""
+    """Return sizes as a part of a name, ``n`` for sizes known at run time."""
     kept = [dim for dim in shape if dim != 1] or [1]
     if len(kept) > _MOST_AXES:
         return f"{len(kept)}d"

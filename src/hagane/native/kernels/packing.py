@@ -1,4 +1,4 @@
-"""Recipes of packed weights: a named function and what it is applied to, so that both can be kept.
+"""Recipes of packed weights: a named function and its arguments, so that both can be kept.
 
 Arrays among the arguments are the weights as they come; packing them again, when they change, runs
 the same recipe.

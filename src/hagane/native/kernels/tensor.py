@@ -250,7 +250,7 @@ def keep_border(
 
 
 def _at_least(left: Dim, right: Dim) -> bool:
-    """Whether one size is at least another, whatever the run finds."""
+    """Whether one size is at least another in every run."""
     lowest = lower_bound(left - right)
     return lowest is not None and lowest >= 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,18 +19,37 @@ from hagane.ops.context import known_attributes
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import schema_of
-from hagane.symbolic import Dim
+from hagane.symbolic import Dim, Expr
 
 # Why a node is not native yet: it will be, once the sizes of the inputs are known.
 AT_RUN_TIME = "a size is known only at run time"
 # Why a node is never native: two runs of it differ by intent.
 DRAWN = "it draws at random, and ONNX fixes no stream of numbers"
-# Metadata of a value that counts as one more reader: it is stored, whoever reads it.
+# Metadata of a value that counts as one more reader: it is stored, for any readers.
 STORED = "hagane.stored"
 
 
 class NotNative(Exception):
     """A node that has no native kernel as it stands; the message says why."""
+
+
+def sizes_content(types: GraphTypes, value: ir.Value) -> Array | None:
+    """Return the content of a value that whole numbers and sizes make up; None of others.
+
+    Formulas of sizes are computed in integers: a tenth of a size, as rotary embeddings have it, is
+    computed by the kernels of its operators.
+    """
+    known, type_ = types.values.get(value), types.types.get(value)
+    if known is None or known.dtype != object or not isinstance(type_, TensorType):
+        return known
+    if type_.dtype.is_integer() or type_.dtype == ir.DataType.BOOL:
+        return known
+    return known if all(map(_is_whole, known.flat)) else None
+
+
+def _is_whole(item: Any) -> bool:
+    numbers = item.terms.values() if isinstance(item, Expr) else (item,)
+    return all(Fraction(number).denominator == 1 for number in numbers)
 
 
 @dataclass

@@ -28,7 +28,7 @@ from hagane.native.layouts.image_kernels import emit_image
 from hagane.native.layouts.pairs import Paired, from_pairs, new_paired, to_pairs
 from hagane.native.layouts.quads import Quads, from_quads, new_quads
 from hagane.native.layouts.rows import Product, Rows
-from hagane.native.lowering.facts import AT_RUN_TIME, Facts, NotNative
+from hagane.native.lowering.facts import AT_RUN_TIME, Facts, NotNative, sizes_content
 from hagane.native.tiles.tile import Words
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim, Expr, product
@@ -142,7 +142,7 @@ class Forms:
             from_pairs(self.recorder, str(value.name), source, target)
             return target
         array = self.facts.constant(value)
-        content = self.facts.types.values.get(value)
+        content = sizes_content(self.facts.types, value)
         if array is None and content is not None:
             return self._sizes(value, content)
         if array is not None:

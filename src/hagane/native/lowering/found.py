@@ -1,4 +1,4 @@
-"""Sizes that kernels find in the data, and what follows from them while a program runs.
+"""Sizes that kernels find in the data, and values computed of them while a program runs.
 
 A rule whose result has a size that no shape of an input tells writes the kernel that finds it, and
 says by ``find_sizes`` where the number lies. From then on the size is a name like any other: kernels
@@ -24,7 +24,7 @@ from hagane.native.kernels.control import (
     Scanned,
     changing_names,
 )
-from hagane.native.kernels.formula import FLOOR, c_bound, c_text
+from hagane.native.kernels.formula import FLOOR, Formulas
 from hagane.native.kernels.kernel import BY_REFERENCE, Body, Kernel, Pointer
 from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.sizes import dims_of
@@ -136,7 +136,7 @@ def settle(
     results: Mapping[Buffer, tuple[Dim, ...]] | None = None,
     equal: Sequence[tuple[Dim, Dim]] = (),
 ) -> dict[Buffer, tuple[Dim, ...]]:
-    """Bring what follows from the sizes that are found to the kernels that read it.
+    """Bring values computed of found sizes to the kernels that read them.
 
     Args:
         recorder: The kernels, all of a part or body; changed.
@@ -224,6 +224,7 @@ class _Settling:
             )
         body.helper(FLOOR)
         news = {name: f"n{i}" for i, name in enumerate(self.control.names)}
+        formulas = Formulas(body, news)
         for i, (factor, tensor, at) in enumerate(self.control.factors):
             number = f"p{tensor + 1}_n[{at}]"
             if factor == 1:
@@ -232,25 +233,25 @@ class _Settling:
                     f"if (n{i} < -hg_found_limit || n{i} > hg_found_limit) {{ hg_fail(thread, n{i}); return; }}"
                 )
             else:
-                by = c_text(factor, body, news)
+                by = formulas.text(factor)
                 body.add(f"int64_t f{i} = {by}, n{i} = f{i} == 0 ? 0 : {number} / f{i};")
         for dim, tensor, at in self.control.checks:
             number = f"p{tensor + 1}_n[{at}]"
-            body.add(
-                f"if ({c_text(dim, body, news)} != {number}) {{ hg_fail(thread, {number}); return; }}"
-            )
+            text = formulas.text(dim)
+            body.add(f"if ({text} != {number}) {{ hg_fail(thread, {number}); return; }}")
         for left, right in self.equal:
             if self.follows(left - right):
-                texts = c_text(left, body, news), c_text(right, body, news)
+                texts = formulas.text(left), formulas.text(right)
                 body.add(
                     f"if ({texts[0]} != {texts[1]}) {{ hg_fail(thread, {texts[0]}); return; }}"
                 )
         for i, dim in enumerate(changing.dims):
             # Products of sizes that the data tell may be beyond all integers.
             if any(sum(power for _, power in term) > 1 for term in getattr(dim, "terms", ())):
-                bound = c_bound(dim, body, news)
+                bound = formulas.bound(dim)
                 body.add(f"if ({bound} > 0x1p60) {{ hg_fail(thread, 0); return; }}")
-            body.add(f"{out}[{i}] = {c_text(dim, body, news)};")
+            text = formulas.text(dim)
+            body.add(f"{out}[{i}] = {text};")
         for i in range(len(self.control.names)):
             body.add(f"{out}[{len(changing.dims) + i}] = n{i};")
         code = body.code().replace("hg_found_limit", "(1LL << 48)")

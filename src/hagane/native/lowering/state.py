@@ -28,7 +28,7 @@ class Lowering:
         forms: Where values lie.
         done: Nodes that are lowered, on their own or with others.
         found: Names of sizes that kernels find in the data.
-        compared: Nodes whose sizes a run compares with those that kernels find.
+        compared: Nodes whose sizes a run compares with the sizes that kernels find.
         stretched: Nodes whose kernels find out in a run which operands have axes of length one.
     """
 

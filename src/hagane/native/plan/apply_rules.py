@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from hagane.graph.types import TensorType
 from hagane.native.kernels.tensor import Pads
-from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
+from hagane.native.lowering.facts import AT_RUN_TIME, NotNative, sizes_content
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules import rules_of
 from hagane.native.rules.bytes.convolution import border_of_quads
@@ -20,7 +20,9 @@ from hagane.symbolic import maximum, symbols_of
 
 def is_known(node: ir.Node, types: GraphTypes) -> bool:
     """Whether inference found the content of all that a node computes."""
-    return bool(node.outputs) and all(value in types.values for value in node.outputs)
+    return bool(node.outputs) and all(
+        sizes_content(types, value) is not None for value in node.outputs
+    )
 
 
 def has_rule(node: ir.Node, types: GraphTypes) -> bool:
@@ -29,7 +31,7 @@ def has_rule(node: ir.Node, types: GraphTypes) -> bool:
 
 
 def lower_nodes(low: Lowering, nodes: Sequence[ir.Node]) -> dict[ir.Node, str]:
-    """Append the kernels of nodes, and return those that have none, with reasons."""
+    """Append the kernels of nodes, and return nodes without any, with reasons."""
     low.forms.wanted_pads = _wanted_pads(low, nodes)
     refused: dict[ir.Node, str] = {}
     for node in nodes:

@@ -25,7 +25,7 @@ model tells.
 """
 
 
-# What other operators are made of, or constants, before any backend sees a graph.
+# Operators that become others, or constants, before any backend sees a graph.
 _BY_PASSES = frozenset({("", "Constant"), ("", "Shape"), ("", "Size")})
 
 
@@ -44,7 +44,7 @@ def operators_document() -> str:
             *(_row(op, reasons) for op in table),
             "",
         ]
-    lines += ["## What is missing", ""]
+    lines += ["## Missing kernels", ""]
     lines += [f"- {letter}: {reason}." for reason, letter in reasons.items()]
     return "\n".join(lines) + "\n"
 
@@ -55,7 +55,7 @@ def _row(op: OpDef, reasons: dict[str, str]) -> str:
 
 
 def native_facet(op: OpDef) -> object:
-    """Return the rule or composition that an operator has for the native engine, or what it lacks."""
+    """Return the rule or composition that an operator has for the native engine, or why not."""
     for table in (RULES, WRITTEN):
         if op.key in table:
             return table[op.key]

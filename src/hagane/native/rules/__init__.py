@@ -76,7 +76,7 @@ _WRITTEN = (
     windows,
 )
 
-# By domain and name. What other domains have, passes write in operators of ONNX.
+# By domain and name. Passes write operators of other domains in those of ONNX.
 RULES: dict[tuple[str, str], Rule] = {
     ("", name): rule for family in _FAMILIES for name, rule in family.RULES.items()
 }

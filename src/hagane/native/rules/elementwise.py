@@ -211,7 +211,7 @@ def _plain_operand(low: Lowering, value: ir.Value, out: ir.Value) -> Expression:
         return scalar
     found = low.forms.get(value)
     if isinstance(found, Lazy) and not found.blocked:
-        # The result's shape may be larger; then computing it once is cheaper. (What was held back
+        # The result's shape may be larger; then computing it once is cheaper. (Nodes held back
         # has one reader: the node at hand, which counts as done by now.)
         fits = low.facts.shape(out) == low.facts.shape(value)
         return found.expression if fits else operand(low.forms.stored(value))

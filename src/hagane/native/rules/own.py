@@ -17,7 +17,7 @@ from hagane.ops.definition import CSource
 from hagane.ops.registry import find, schema_of
 from hagane.symbolic import Dim, product
 
-# Types of what the function of a user's is called with; docs/ship.md shows them.
+# Types of the arguments of a user's function; docs/ship.md shows them.
 DECLARATIONS = """\
 #ifndef HAGANE_OPERATOR
 #define HAGANE_OPERATOR

@@ -20,7 +20,7 @@ from hagane.ops.definition import Array
 
 _DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 _GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
-# What a step of an RNN may end with.
+# Activations at the end of a step of an RNN.
 _STEPS = {
     "Relu": "v_max2(v_set1(0.f), v_load(g + j))",
     "Sigmoid": "v_sigmoid(v_load(g + j))",

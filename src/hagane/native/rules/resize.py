@@ -151,7 +151,7 @@ def _kept_aspect(low: Lowering, node: ir.Node, chosen: Sequence[int]) -> dict[in
 
 
 def _repeats(low: Lowering, node: ir.Node, axes: Sequence[_Axis]) -> bool:
-    """Enlarge by whole factors by repeating the nearest element; whether that is what is wanted."""
+    """Enlarge by whole factors by repeating the nearest element; whether the node asks for that."""
     attributes = low.facts.attributes(node)
     factors = [factor for axis in axes if (factor := axis.factor) is not None]
     mode = attributes["coordinate_transformation_mode"], attributes["nearest_mode"]
@@ -204,7 +204,7 @@ def _split(tensor: Tensor, factors: list[int]) -> Tensor:
 
 
 def _table(low: Lowering, node: ir.Node, number: int, axis: _Axis) -> _Table:
-    """Write the kernel that finds what each place of an axis reads."""
+    """Write the kernel that finds the source of each place of an axis."""
     attributes = low.facts.attributes(node)
     mode, body, name = attributes["mode"], Body(), f"{node.name} {number}"
     n = body.number

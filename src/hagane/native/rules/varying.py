@@ -1,8 +1,8 @@
 """Weights that are not constant: the kernels of constant ones, on weights packed in each run.
 
-What packs constant weights only moves them and fills gaps with zeros. Given the numbers of their
+Packing of constant weights only moves them and fills gaps with zeros. Given the numbers of their
 places in the place of weights, it makes a table of where each packed element comes from; a kernel
-follows that table before the others run. What computes with weights as it packs them, as Winograd's
+follows that table before the others run. Packing that computes with weights, as Winograd's
 algorithm and numbers in pieces do, is left aside.
 """
 

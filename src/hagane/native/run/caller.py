@@ -15,7 +15,7 @@ from hagane.native.run.loaded import Loaded
 if TYPE_CHECKING:
     from hagane.ops.definition import Array
 
-# What the C extension reads of a program: see `read_frame` in call.c.
+# Fields of a program for the C extension: see `read_frame` in call.c.
 Frame = tuple[Any, ...]
 # From arrays, the owner of a frame that may be taken, whether it must be, and how often arrays of these
 # shapes have run since the last time, to a frame.

@@ -115,7 +115,7 @@ def place_weights(
     Args:
         kernels: In order.
         named: Constants of the graph by name.
-        may_change: Names of those that may be replaced.
+        may_change: Names of the constants that may be replaced.
     """
     found = Sources(named, may_change)
     weights: dict[Buffer, Weight] = {}
@@ -137,7 +137,7 @@ class Sources:
     def __init__(self, named: Mapping[str, Array], may_change: frozenset[str]):
         self.sources: list[Source] = []
         self._may_change = may_change
-        # By where they begin. What looks into a constant whose elements lie apart is no part of it.
+        # By where they begin. A view of a constant with gaps is no part of it.
         plain = [item for item in named.items() if item[1].flags.c_contiguous and item[1].size]
         self._named = sorted(plain, key=lambda item: _start(item[1]))
         self._starts = [_start(array) for _, array in self._named]

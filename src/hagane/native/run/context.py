@@ -24,7 +24,7 @@ class ShapeMismatch(Exception):
 
 
 class Refused(Exception):
-    """Data that kernels cannot do with; the reference kernels compute them, or say what is wrong."""
+    """Data beyond the kernels; the reference kernels compute them, or name the fault."""
 
 
 class Spent(NamedTuple):
@@ -61,7 +61,7 @@ class Context:
             MemoryError: There is no memory for its values.
         """
         self.shapes: tuple[tuple[int, ...], ...] | None = (
-            None  # those that it was last made for here
+            None  # the sizes that it was last made for here
         )
         code = self.fitted.fit(shapes)
         if code == MISMATCH:

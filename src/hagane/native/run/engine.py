@@ -53,7 +53,7 @@ ENGINE_PARTS = (
     *("engine.h", "program.c", "control.c", "threads.c", "pool.c"),
     *("tables.h", "context.h", "sizes.c", "place.c", "tabled.c", "fit.c"),
 )
-# Those that other C reads contexts and tables with.
+# Functions by which other C reads contexts and tables.
 TABLE_HEADERS = ("engine.h", "tables.h", "context.h")
 
 

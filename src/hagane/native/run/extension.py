@@ -33,7 +33,7 @@ def load_extension() -> Any | None:
 
 @cache
 def _extension(compiler: Compiler, include: tuple[str, str]) -> Any | None:
-    """Return the module or None; what fails once is not tried again in this process."""
+    """Return the module or None; after one failure it is not tried again in this process."""
     try:
         return _compiled(compiler, include)
     except (ImportError, OSError) as error:

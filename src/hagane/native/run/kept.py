@@ -39,7 +39,7 @@ def write_loaded(loaded: Loaded, folder: Path, about: Any) -> None:
     Args:
         loaded: A part that may be kept.
         folder: Where to.
-        about: Whatever belongs to it and JSON can hold.
+        about: Facts of it, as JSON.
     """
     plain, writer = loaded.plain, Writer()
     part = {

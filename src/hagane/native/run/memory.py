@@ -17,9 +17,9 @@ from hagane.symbolic import Dim, number_of
 ARENA_SLACK = 4096
 # The share of a run's estimated time that clearing borders may take, if not the engine's own.
 CLEARING: float | None = None
-# What the engine says of sizes: HG_FITS and so on.
+# The engine's answers on sizes: HG_FITS and so on.
 FITS, MISMATCH, BEYOND, NO_MEMORY = range(4)
-# What becomes of the border of a value: HG_SET_ONCE and so on.
+# The treatment of the border of a value: HG_SET_ONCE and so on.
 _SET_ONCE, _SET_IN_RUNS = 1, 2
 
 
@@ -126,7 +126,7 @@ class Fitted:
         return tuple(map(int, found))
 
     def sizes(self) -> dict[str, int]:
-        """Return the named sizes that the inputs have told, and the first ones of those that change."""
+        """Return the named sizes that the inputs have told, and first values of changing ones."""
         names = self.table.rows.names
         numbers = np.zeros(len(names) + 1, np.int64)
         self._engine.list(self.address, numbers.ctypes.data, len(names), None, None, None)

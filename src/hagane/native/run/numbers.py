@@ -21,7 +21,7 @@ class SizeTable:
         changing: Names whose sizes differ between iterations, and the first value of each.
 
     Attributes:
-        constants: All numbers, 0 for those that a run tells.
+        constants: All numbers, 0 for numbers that a run tells.
         formulas: Operation, number that it makes, and the two of which: in order.
         n_begin: How many of them, the first, make the first values of changing sizes.
     """
@@ -37,7 +37,7 @@ class SizeTable:
         for name, start in changing.items():
             first = self(start)
             self.formulas.append((_TAKE, self.names[name], first, first))
-            # (They change in iterations: what follows from them is computed again.)
+            # (They change in iterations: values computed of them are computed again.)
             self._dims.clear()
             self._made.clear()
         self.n_begin = len(self.formulas)

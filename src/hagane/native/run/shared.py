@@ -76,6 +76,6 @@ def _mark(source: Source) -> tuple[object, ...]:
         return (object(),)
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     if source.name and flat.size > _WHOLE:
-        # (One name stands for one content, but for what passes made of it, which differs everywhere.)
+        # (One name stands for one content, but for results of passes, which differ everywhere.)
         flat = flat[:: flat.size // _SAMPLE | 1]
     return (source.name, array.nbytes, array.dtype.name, hash(flat.tobytes()))

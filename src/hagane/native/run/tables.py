@@ -135,7 +135,7 @@ class _Writer:
         elif kind is not Kind.MOVING and buffer in self._outputs:
             kind, at = Kind.OUTPUT, self._outputs[buffer]
         border = self._borders(buffer.border)
-        # What an iteration of a loop needs is computed by the kernel behind it.
+        # The numbers of an iteration of a loop are computed by the kernel behind it.
         row = [_KINDS[kind], self.size(buffer.bytes), kernel, kernel, at, *border]
         self.tables["buffers"].append(row)
         return index
@@ -331,7 +331,7 @@ class PartTable:
 
     Args:
         rows: The tables.
-        functions: The address of each kernel's code, 0 of what has none.
+        functions: The address of each kernel's code, 0 where it has none.
         weight: From a buffer to the address of its packed weights.
     """
 

@@ -2,7 +2,7 @@
 
 AMX multiplies a tile of 16 rows of inputs with a tile of 16 channels of weights (Intel 64 and
 IA-32 Architectures Software Developer's Manual, volume 2, ``TDPBF16PS`` and ``TDPBUSD``). Two tiles
-of each give four of results. What is summed is cut into pieces whose weights stay in the nearest
+of each give four of results. The summed axis is cut into pieces whose weights stay in the nearest
 cache while all rows of a task pass by: without that, both sides come from the second cache, which
 feeds the multiplier at half its speed.
 """

@@ -12,8 +12,8 @@ ROWS = LANES = 16
 TILE_FLOATS = ROWS * LANES
 _TILE_BYTES = 4 * TILE_FLOATS
 _PRODUCT = {Words.PAIR: "tdpbf16ps", Words.TRIPLE: "tdpbf16ps", Words.QUAD: "tdpbusd"}
-# Which piece of the inputs is multiplied with which one of the weights, small products first. What
-# is left out is less than 2^-22 of a product, to either side. From one to the next,
+# Pairs of pieces of the inputs and the weights, small products first. The remainder
+# is less than 2^-22 of a product, to either side. From one to the next,
 # only one side is loaded.
 _ORDER = {1: ((0, 0),), 3: ((2, 0), (1, 0), (1, 1), (0, 1), (0, 0), (0, 2))}
 
@@ -30,8 +30,8 @@ def product_function(
 
     ``name(p0, p1, w, c, pf, blocks, begun, plane)``: rows at ``p0`` and ``p1``, weights at ``w``,
     the sums at ``c``, one tile after the other, which start from zero unless ``begun``; sums go
-    over ``blocks`` blocks of inputs and all taps. Returns the end of what it fetched ahead of
-    ``pf``.
+    over ``blocks`` blocks of inputs and all taps. Returns the end of the weights that it fetched
+    ahead of ``pf``.
 
     Args:
         name: The function's name.

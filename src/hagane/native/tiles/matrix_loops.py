@@ -1,8 +1,8 @@
 """The loops around blocks of results in matrix tiles.
 
-What is summed is cut into stretches whose weights stay in the nearest cache while all rows of a task
-pass by: without that, both sides come from the second cache, which feeds the multiplier at half its
-speed. Weights of float32 are cut into pieces of bfloat16 at the beginning of a stretch.
+The summed axis is cut into stretches whose weights stay in the nearest cache while all rows of a
+task pass by: without that, both sides come from the second cache, which feeds the multiplier at
+half its speed. Weights of float32 are cut into pieces of bfloat16 at the beginning of a stretch.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def emit_open(
         "for (int64_t g = g0; g < g1; g++) {",
         "const int64_t *G = KERNEL_groups[g];",
         f"const float *w = {weights} + G[0], *b = {bias} + G[1] * {lanes};",
-        # (What stands in the way of a group's channels is blocks of channels of the image.)
+        # (Blocks of channels of the image stand in the way of a group's channels.)
         f"const float *s0 = {source} + G[3] * {n(plan.source.plane)};",
         f"float *d0 = {target} + {_first_block(plan, n(plan.target.plane))};",
         f"const float *r0 = {residual} + G[1] * {n(added.plane)};"

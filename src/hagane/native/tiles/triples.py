@@ -18,7 +18,7 @@ from functools import lru_cache
 from hagane.native.tiles.contraction import Pixels
 from hagane.native.tiles.matrix import cover
 
-# What one core's vectors do in a nanosecond, operations; and how long it takes to multiply 16 rows
+# Operations of one core's vectors in a nanosecond; and how long it takes to multiply 16 rows
 # of 32 inputs with 32 channels of weights, to cut the weights of such a step, and to split a number.
 _VECTORS = 172.0
 _STEP, _CUT, _SPLIT = 82.0, 130.0, 0.27
@@ -65,8 +65,8 @@ def splits(
         product: Tiles of 16 rows, inputs with the filling of their blocks, and outputs.
         read: How many numbers have to be split for a row: a convolution reads them again for each tap
             of the filter.
-        near: Whether who makes the numbers splits them, or the task that reads them; a kernel between
-            the two brings them from one thread to another.
+        near: Whether the producer of the numbers splits them, or the task that reads them; a kernel
+            between the two brings them from one thread to another.
     """
     tiles, k, n = product
     vectors = 2.0 * rows * inputs * (-(-n // 16) * 16) / (_VECTORS * threads)

@@ -63,6 +63,7 @@ class Settings:
         pairs: Whether products may be computed in bfloat16.
         mode: ``fast`` tries the likely forms, ``full`` all.
         seconds: After this long, layers that are left are decided by rule.
+        library: Whether oneDNN is one of the forms.
     """
 
     level: Level
@@ -70,6 +71,7 @@ class Settings:
     pairs: bool
     mode: str
     seconds: float
+    library: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ def tune(
     best_peak = 0.0
     disturbed: set[str] = set()
     for number, layer in enumerate(ordered):
-        if time.monotonic() > end:
+        if time.monotonic() >= end:
             left = len(ordered) - number
             break
         segments = _segments(layer, settings)
@@ -187,7 +189,7 @@ def _convolution(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | N
     if reads_blocks(low, node) is not None:
         forms += [Choice(winograd=0, blocks=n, order=o) for n, o in _tiles(settings)]  # type: ignore[arg-type]
         forms += [Choice(winograd=n) for n in winograd_sizes(window)]  # type: ignore[arg-type]
-    if usable(low) and divided_convolution(low, window) is not None:
+    if settings.library and usable(low) and divided_convolution(low, window) is not None:
         forms += _BY_LIBRARY
     flops = 2.0 * np.prod(low.facts.fixed_shape(node.outputs[0])) * np.prod(shapes[1][1:])
     model, feed = _alone(node, shapes)
@@ -208,7 +210,7 @@ def _product(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | None:
         Choice(blocks=blocks, order=order, rows=how)  # type: ignore[arg-type]
         for (blocks, order), how in itertools.product(_tiles(settings), read)
     ]
-    if usable(low) and divided_product(low, rows, k, n) is not None:
+    if settings.library and usable(low) and divided_product(low, rows, k, n) is not None:
         forms += _BY_LIBRARY
     model, feed = _alone(node, [low.facts.fixed_shape(node.inputs[0]), weight.shape])
     flops = 2.0 * int(rows) * k * n

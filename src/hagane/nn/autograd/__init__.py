@@ -1,1 +1,1 @@
-"""Variables, and what records and differentiates computations on them."""
+"""Variables, and the recording and differentiation of computations on them."""

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from hagane.nn.autograd.configuration import config, using_config
+from hagane.nn.autograd.debugging import at_place, check_retained
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.hooks import hooks_of
+from hagane.nn.autograd.invalid_type import user_place
 from hagane.nn.autograd.node import VariableNode
 from hagane.nn.autograd.variable import Variable, check_gradient
 
@@ -116,11 +118,7 @@ def backprop_to_all(
             gradients.terms(node).append(gradient)
         reach(node)
     while (function := pending.pop()) is not None:
-        if function.inputs is None:
-            raise RuntimeError(
-                f"backward: the inputs of {function.label} were released by unchain; "
-                "compute the variable anew"
-            )
+        check_whole(function)
         targets = tuple([i for i, x in enumerate(function.inputs) if x._requires_grad])
         nodes = [reference() for reference in function.outputs]
         given = tuple(
@@ -134,6 +132,8 @@ def backprop_to_all(
             for y, gradient in zip(nodes, given, strict=True):
                 if y is not None:
                     y.set_grad_if_alive(gradient)
+        elif config.debug:
+            _note_dropped(nodes)
         for x, terms in found.items():
             for gradient in terms:
                 check_gradient(function, x, gradient.array)
@@ -147,10 +147,32 @@ def backprop_to_all(
             variable._loss_scale = loss_scale
 
 
+def _note_dropped(nodes: Sequence[Any]) -> None:
+    for node in nodes:
+        variable = None if node is None else node.get_variable_or_none()
+        if variable is not None:
+            variable.grad_dropped = True
+
+
+def check_whole(function: Any) -> None:
+    """Refuse a gradient through a function whose record was released.
+
+    Raises:
+        RuntimeError: It was.
+    """
+    if function.inputs is None:
+        raise RuntimeError(
+            f"backward: the inputs of {function.label} were released by unchain; "
+            "compute the variable anew"
+        )
+
+
 def _step(
     function: Any, targets: tuple[int, ...], given: tuple[Any, ...], found: dict[Any, list[Any]]
 ) -> None:
     """Add the gradients of a function's inputs to those found."""
+    if config.debug:
+        check_retained(function)
     hooks = hooks_of(function)
     if hooks:
         arrays = tuple([x.data for x in function.inputs])
@@ -183,8 +205,8 @@ def _called(function: Any, method: Any, *arguments: Any) -> Any:
     try:
         return method(*arguments)
     except Exception as error:
-        if function.stack is not None:
-            place = function.stack[-3] if len(function.stack) > 2 else function.stack[-1]
+        place = None if function.stack is None else user_place(function.stack)
+        if place is not None:
             error.add_note(f"in the gradient of {function.label}, applied at {place}")
         raise
 
@@ -227,7 +249,8 @@ def _check_debug(function: Any, index: int, node: VariableNode, gradient: Variab
                 )
             )
     if gradient.dtype.kind == "f" and np.isnan(gradient.array).any():
-        raise RuntimeError(function._get_error_message("NaN is detected on backward computation"))
+        message = function._get_error_message("NaN is detected on backward computation")
+        raise RuntimeError(message + at_place(function.stack))
 
 
 def backward(
@@ -240,7 +263,7 @@ def backward(
 
     Args:
         outputs: The variables.
-        grad_outputs: Their gradients, None for those that they have.
+        grad_outputs: Their gradients, None for their present ones.
         enable_double_backprop: Whether the gradients can be differentiated again.
     """
     if not isinstance(outputs, tuple | list):
@@ -341,6 +364,7 @@ def _needed(outputs: Sequence[Variable], inputs: Sequence[Variable]) -> set[Vari
         if function in seen:
             continue
         seen.add(function)
+        check_whole(function)
         for x in function.inputs:
             x.check_old_style_gradient()
             if x.requires_grad:

@@ -22,7 +22,7 @@ class GlobalConfig:
         enable_backprop: Whether computations are recorded.
         train: Whether links behave as in training.
         type_check: Whether the types of arguments are checked.
-        dtype: The element type of parameters and of what converters make.
+        dtype: The element type of parameters and of converters' results.
         keep_graph_on_report: Whether reported variables keep their graph.
         lazy_grad_sum: Kept for programs that set it; sums are made at once.
     """
@@ -189,7 +189,7 @@ def get_dtype(dtype: Any = None, map_mixed16: Any = None) -> np.dtype[Any]:
 
     Args:
         dtype: An element type, None for the configured one.
-        map_mixed16: What stands for the mixed precision, by default float16.
+        map_mixed16: The type of the mixed precision, by default float16.
     """
     if dtype is None:
         dtype = config.dtype

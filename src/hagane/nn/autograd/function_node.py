@@ -11,6 +11,7 @@ import numpy as np
 
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.configuration import config
+from hagane.nn.autograd.debugging import check_numbers, mark_retained
 from hagane.nn.autograd.hooks import FunctionHook, hooks_of
 from hagane.nn.autograd.variable import Variable, as_variable
 
@@ -26,6 +27,7 @@ class FunctionNode:
         outputs: Weak references to the nodes of the outputs.
         rank: The number of functions on the longest way from a leaf.
         stack: Where it was applied, in debug mode.
+        retained_sums: Checksums of the arrays that it retains, in debug mode.
     """
 
     inputs: Any = None
@@ -39,6 +41,7 @@ class FunctionNode:
     _output_indexes_to_retain: Any = None
     _retained_output_data: Any = None
     _local_function_hooks: dict[str, FunctionHook] | None = None
+    retained_sums: dict[str, int | None] | None = None
 
     @property
     def local_function_hooks(self) -> dict[str, FunctionHook]:
@@ -58,7 +61,7 @@ class FunctionNode:
 
     @property
     def output_data(self) -> tuple[Any, ...]:
-        """The arrays of the outputs, None for those that were not retained.
+        """The arrays of the outputs, None where not retained.
 
         Raises:
             RuntimeError: They are gone.
@@ -102,6 +105,8 @@ class FunctionNode:
         self._output_indexes_to_retain = None
         outputs = self.forward(arrays)
         self._check_outputs(outputs)
+        if config.debug:
+            check_numbers(self.label, arrays, outputs)
         for hook in hooks:
             hook.forward_postprocess(self, arrays)
         self._output_count = len(outputs)
@@ -117,9 +122,6 @@ class FunctionNode:
                 "forward output must be a tuple of ndarrays.\n"
                 f"Function: {self.label}\nActual output types: {tuple(map(type, outputs))}"
             )
-        if config.debug:
-            for y in outputs:
-                check_numbers(self.label, y)
 
     def _record(self, variables: Sequence[Variable], outputs: Sequence[Any]) -> Any:
         requires_grad = any(x._requires_grad for x in variables)
@@ -140,6 +142,8 @@ class FunctionNode:
                 kept.append(outputs[index])
             self._retained_output_data = tuple(kept)
         self.lazy_grad_sum = config.lazy_grad_sum
+        if config.debug:
+            mark_retained(self)
         return made
 
     def check_type_forward(self, in_types: Any) -> None:
@@ -181,7 +185,7 @@ class FunctionNode:
         grad_outputs: tuple[Any, ...],
         grad_inputs: tuple[Any, ...],
     ) -> tuple[Any, ...]:
-        """Return the gradients of the inputs, added to those that there are."""
+        """Return the gradients of the inputs, added to present ones."""
         found: Any = self.backward(target_input_indexes, grad_outputs)
         if len(found) == len(self.inputs):
             found = [found[i] for i in target_input_indexes]
@@ -235,6 +239,7 @@ class FunctionNode:
             node = reference()
             if node is not None:
                 node.unchain()
+                node.released = True
         self.inputs = None
         self.outputs = None
 
@@ -272,13 +277,3 @@ class FunctionNode:
             text = "not available" if node is None else f"shape={node.shape} dtype={node.dtype}"
             lines.append(f"    output {i}: {text}")
         return "\n".join(lines)
-
-
-def check_numbers(label: str, array: Any) -> None:
-    """Refuse an array that holds NaN.
-
-    Raises:
-        RuntimeError: It does; the message names the function.
-    """
-    if array is not None and array.dtype.kind == "f" and np.isnan(array).any():
-        raise RuntimeError(f"NaN is detected on forward computation of {label}")

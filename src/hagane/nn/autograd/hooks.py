@@ -18,7 +18,7 @@ def get_function_hooks() -> dict[str, FunctionHook]:
 
 
 class FunctionHook:
-    """Base of what is called around functions; used by ``with`` or ``FunctionNode.add_hook``.
+    """Base of hooks around functions; used by ``with`` or ``FunctionNode.add_hook``.
 
     Attributes:
         name: Under which it is registered; one hook a name.
@@ -61,7 +61,7 @@ class FunctionHook:
 
         Args:
             function: Its node.
-            in_data: The arrays of its inputs, None for those that were not retained.
+            in_data: The arrays of its inputs, None where not retained.
             out_grad: The gradients of its outputs, None where there is none.
         """
 

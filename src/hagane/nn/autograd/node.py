@@ -22,6 +22,7 @@ class VariableNode:
         shape: The sizes.
         name: The variable's name.
         data: The array if it is retained, else None.
+        released: Whether ``unchain_backward`` let go of the function that made the variable.
     """
 
     __slots__ = (
@@ -34,8 +35,8 @@ class VariableNode:
         "data",
         "dtype",
         "name",
+        "released",
         "shape",
-        "version",
     )
 
     def __init__(self, variable: Variable, name: str | None, requires_grad: bool):
@@ -46,6 +47,7 @@ class VariableNode:
         self._old_style_grad_generator: str | None = None
         self._rank = 0
         self.data: Any = None
+        self.released = False
         self.update_type(variable.array)
 
     def update_type(self, array: Any) -> None:
@@ -166,7 +168,7 @@ class VariableNode:
         self.data = variable.array
 
     def check_old_style_gradient(self) -> None:
-        """Refuse a derivative of what an old-style function computed.
+        """Refuse a derivative of an old-style function's gradient.
 
         Raises:
             RuntimeError: The gradient came from an old-style function.

@@ -16,7 +16,7 @@ class Parameter(Variable):
     """A variable that a link registers when it is assigned inside ``init_scope``.
 
     Args:
-        initializer: What fills the array: an initializer, a number, or the array itself; NaN if
+        initializer: The content of the array: an initializer, a number, or the array itself; NaN if
             None.
         shape: The sizes, a number for one axis. None leaves the array to ``initialize``.
         name: The parameter's name.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 import weakref
 from collections.abc import Sequence
 from contextvars import ContextVar
@@ -11,7 +12,8 @@ import numpy as np
 
 from hagane.graph.types import Type
 from hagane.nn.autograd.configuration import config
-from hagane.nn.autograd.function_node import FunctionNode, check_numbers
+from hagane.nn.autograd.debugging import check_numbers, mark_retained
+from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.hooks import get_function_hooks, hooks_of
 from hagane.nn.autograd.variable import Variable
 from hagane.ops.builder import EAGER, Call
@@ -52,7 +54,7 @@ class Operator(FunctionNode):
         made: list[Any] = []
         for index in target_input_indexes:
             gradient = found[places[index]]
-            # A function puts off what is not asked for.
+            # A function puts off results that are not asked for.
             if callable(gradient):
                 gradient = gradient()
             if gradient is None:
@@ -114,7 +116,7 @@ class Tape:
     def _recorded(
         self, call: Call, eager: Call, variables: list[Variable], n_outputs: int
     ) -> Sequence[Any]:
-        # What the call holds are marks of presence: the arrays are retained by the nodes.
+        # The call holds marks of presence: the arrays are retained by the nodes.
         marks = tuple([None if value is None else True for value in call.inputs])
         function = Operator(Call(call.op, marks, call.attributes))
         hooks = hooks_of(function)
@@ -126,9 +128,8 @@ class Tape:
         for hook in hooks:
             hook.forward_postprocess(function, shown)
         if config.debug:
-            for y in outputs:
-                if isinstance(y, np.ndarray):
-                    check_numbers(function.label, y)
+            function.stack = traceback.extract_stack()
+            check_numbers(function.label, [x.array for x in variables], outputs)
         requires_grad = any(x._requires_grad for x in variables)
         made = [Variable.make(y, requires_grad) for y in outputs]
         if not requires_grad or not config.enable_backprop:
@@ -150,6 +151,8 @@ class Tape:
         function._output_indexes_to_retain = range(len(made))
         function._retained_output_data = tuple(outputs)
         function._output_count = len(made)
+        if config.debug:
+            mark_retained(function, call.op.name)
         return made
 
     def constant(self, content: Array) -> Any:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hagane.nn.autograd.configuration import using_config
+from hagane.nn.autograd.configuration import config, using_config
 from hagane.nn.autograd.devices import cpu, get_device
 from hagane.nn.autograd.node import VariableNode
+from hagane.nn.autograd.operand import Operand
+from hagane.nn.autograd.writing import described, written
 
 if TYPE_CHECKING:
     from hagane.ops.builder import Interpreter
 
-_COMPARED = "Variables cannot be compared; compare their arrays: x.array {} y.array"
 
-
-class Variable:
+class Variable(Operand):
     """An array with the function that made it, and its gradient.
 
     Args:
@@ -33,6 +33,8 @@ class Variable:
 
     __array_priority__ = 200
     _loss_scale: float | None = None
+    # Whether a gradient went through it that was not kept; noted in debug mode.
+    grad_dropped = False
 
     def __init__(self, data: Any = None, **options: Any):
         name = options.pop("name", None)
@@ -92,10 +94,10 @@ class Variable:
         return _rebuild, (self._array, self.name, self._grad, self._requires_grad)
 
     def __repr__(self) -> str:
-        return _written(self, repr)
+        return written(self, repr)
 
     def __str__(self) -> str:
-        return _written(self, str)
+        return written(self, str)
 
     @property
     def device(self) -> Any:
@@ -126,23 +128,7 @@ class Variable:
 
     def debug_print(self) -> str:
         """Return the type, the place, and mean and deviation of the array and its gradient."""
-        array, grad = self._array, self.grad
-        if grad is None:
-            shown: Any = None
-        elif np.all(grad == 0):
-            shown = 0
-        else:
-            shown = _statistics(grad)
-        lines = [
-            self.summary(),
-            f"- device: {None if array is None else 'CPU'}",
-            f"- backend: {None if array is None else type(array)}",
-            f"- shape: {getattr(array, 'shape', None)}",
-            f"- dtype: {getattr(array, 'dtype', None)}",
-            f"- statistics: {None if array is None else _statistics(array)}",
-            f"- grad: {shown}",
-        ]
-        return "\n".join(lines)
+        return described(self)
 
     def __pos__(self) -> Variable:
         return self
@@ -207,12 +193,15 @@ class Variable:
         """The gradient's array, None where there is none.
 
         Raises:
-            RuntimeError: A parameter without an array was neither given one nor cleared.
+            RuntimeError: A parameter without an array was neither given one nor cleared; in debug
+            mode also a gradient that nobody asked for.
         """
         if not self._grad_valid:
             raise RuntimeError(
                 "cannot retrieve Variable.grad: either set it or call cleargrad() before"
             )
+        if self._grad is None and config.debug:
+            self._check_asked()
         return self._grad if self._grad_var is None else self._grad_var.array
 
     @grad.setter
@@ -222,6 +211,18 @@ class Variable:
         self._grad = gradient
         self._grad_var = None
         self._grad_valid = True
+        self.grad_dropped = False
+
+    def _check_asked(self) -> None:
+        if not self._requires_grad:
+            raise RuntimeError(
+                f"the variable {self.label} has no gradient: it was made with requires_grad=False"
+            )
+        if self.grad_dropped:
+            raise RuntimeError(
+                f"the gradient of the intermediate variable {self.label} was not kept: "
+                "use backward(retain_grad=True), or hagane.grad"
+            )
 
     @property
     def grad_var(self) -> Variable | None:
@@ -387,6 +388,11 @@ class Variable:
             self.grad = np.ones_like(self._array)
             if loss_scale is not None:
                 self.grad *= loss_scale
+        if self._node.released and self._node.creator_node is None:
+            raise RuntimeError(
+                f"backward: what {self.label} was computed by was released by unchain_backward; "
+                "compute the variable anew"
+            )
         gradient = self.grad_var
         if gradient is None and self._node.creator_node is not None:
             raise RuntimeError(
@@ -419,115 +425,6 @@ class Variable:
         """Keep the array in the recorded computation."""
         self._node.data = self._array
 
-    def reshape(self, *shape: Any) -> Variable:
-        """Return it with other sizes."""
-        wanted: Any = shape
-        from hagane.nn.functions.array import reshape
-
-        if len(shape) == 1 and (shape[0] is None or isinstance(shape[0], tuple | list)):
-            wanted = shape[0]
-        return reshape(self, wanted)
-
-    def transpose(self, *axes: Any) -> Variable:
-        """Return it with its axes permuted, by default reversed."""
-        from hagane.nn.functions.array import transpose
-
-        if not axes:
-            return transpose(self)
-        order: Any = axes
-        if len(axes) == 1 and (isinstance(axes[0], tuple | list) or axes[0] is None):
-            order = axes[0]
-        return transpose(self, order)
-
-    def mean(self, axis: Any = None, *, weights: Any = None, keepdims: bool = False) -> Variable:
-        """Return the weighted mean over axes."""
-        from hagane.nn.functions.math import average
-
-        return average(self, axis, weights, keepdims)
-
-    def __getitem__(self, index: Any) -> Variable:
-        from hagane.nn.functions.array import get_item
-
-        if type(index) is int and self.ndim and not -len(self) <= index < len(self):
-            raise IndexError(f"index {index} is out of bounds for axis 0 of size {len(self)}")
-        return get_item(self, index)
-
-    def _arithmetic(self, name: str, *operands: Any) -> Variable:
-        from hagane.nn.functions import arithmetic
-
-        return getattr(arithmetic, name)(*operands)
-
-    def __neg__(self) -> Variable:
-        return self._arithmetic("neg", self)
-
-    def __abs__(self) -> Variable:
-        return self._arithmetic("absolute", self)
-
-    def __add__(self, other: Any) -> Variable:
-        return self._arithmetic("add", self, other)
-
-    def __radd__(self, other: Any) -> Variable:
-        return self._arithmetic("add", self, other)
-
-    def __sub__(self, other: Any) -> Variable:
-        return self._arithmetic("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Variable:
-        return self._arithmetic("rsub", self, other)
-
-    def __mul__(self, other: Any) -> Variable:
-        return self._arithmetic("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Variable:
-        return self._arithmetic("mul", self, other)
-
-    def __truediv__(self, other: Any) -> Variable:
-        return self._arithmetic("div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Variable:
-        return self._arithmetic("rdiv", self, other)
-
-    def __floordiv__(self, other: Any) -> Variable:
-        return self._arithmetic("floordiv", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Variable:
-        return self._arithmetic("rfloordiv", self, other)
-
-    def __pow__(self, other: Any) -> Variable:
-        return self._arithmetic("pow", self, other)
-
-    def __rpow__(self, other: Any) -> Variable:
-        return self._arithmetic("rpow", self, other)
-
-    def __matmul__(self, other: Any) -> Variable:
-        return self._arithmetic("multiply_matrices", self, other)
-
-    def __rmatmul__(self, other: Any) -> Variable:
-        return self._arithmetic("multiply_matrices_reversed", self, other)
-
-    def __lt__(self, other: object) -> bool:
-        raise NotImplementedError(_COMPARED.format("<"))
-
-    def __le__(self, other: object) -> bool:
-        raise NotImplementedError(_COMPARED.format("<="))
-
-    def __eq__(self, other: object) -> bool:
-        raise NotImplementedError(_COMPARED.format("=="))
-
-    def __ne__(self, other: object) -> bool:
-        raise NotImplementedError(_COMPARED.format("!="))
-
-    def __gt__(self, other: object) -> bool:
-        raise NotImplementedError(_COMPARED.format(">"))
-
-    def __ge__(self, other: object) -> bool:
-        raise NotImplementedError(_COMPARED.format(">="))
-
-    def __bool__(self) -> bool:
-        raise NotImplementedError("a Variable has no truth value; ask its array: bool(x.array)")
-
-    __hash__ = object.__hash__
-
 
 def check_gradient(function: Any, x: Any, gradient: Any) -> None:
     """Check that an array can be the gradient of a variable or node.
@@ -559,23 +456,6 @@ def check_gradient(function: Any, x: Any, gradient: Any) -> None:
 def _type_of(x: Variable) -> Any:
     array = x.array
     return (None, None) if array is None else (array.dtype, array.shape)
-
-
-def _statistics(array: Any) -> str:
-    return f"mean={float(np.mean(array)):.8f}, std={float(np.std(array)):.8f}"
-
-
-def _written(variable: Variable, write: Any) -> str:
-    array = variable.array
-    label = f"variable {variable.name}" if variable.name else "variable"
-    separator = ", " if write is repr else " "
-    if array is None:
-        text = "None"
-    elif write is repr and array.size == 0 and array.shape != (0,):
-        text = f"[], shape={array.shape}"
-    else:
-        text = np.array2string(array, separator=separator, prefix=f"{label}(")
-    return f"{label}({text})"
 
 
 def _rebuild(array: Any, name: str | None, grad: Any, requires_grad: bool) -> Variable:

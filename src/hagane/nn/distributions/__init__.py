@@ -16,18 +16,29 @@ from hagane.nn.distributions.distribution import (
     kl_divergence,
     register_kl,
 )
+from hagane.nn.distributions.gamma import Beta, Chisquare, Gamma, Pareto
+from hagane.nn.distributions.independent import Independent
+from hagane.nn.distributions.vectors import Dirichlet, MultivariateNormal, OneHotCategorical
 
 __all__ = [
     "Bernoulli",
+    "Beta",
     "Categorical",
     "Cauchy",
+    "Chisquare",
+    "Dirichlet",
     "Distribution",
     "Exponential",
+    "Gamma",
     "Geometric",
     "Gumbel",
+    "Independent",
     "Laplace",
     "LogNormal",
+    "MultivariateNormal",
     "Normal",
+    "OneHotCategorical",
+    "Pareto",
     "Poisson",
     "Uniform",
     "cross_entropy",

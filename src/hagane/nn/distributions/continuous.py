@@ -9,7 +9,13 @@ import numpy as np
 
 from hagane.nn import functions as F
 from hagane.nn.autograd.variable import as_variable
-from hagane.nn.distributions.distribution import Distribution, parameter, register_kl, spread
+from hagane.nn.distributions.distribution import (
+    Distribution,
+    chosen,
+    parameter,
+    register_kl,
+    spread,
+)
 
 _EULER = 0.57721566490153286060651209008240243104215933593992
 
@@ -282,8 +288,7 @@ class Uniform(Distribution):
         x = as_variable(x)
         inside = (x.array >= self.low.array) & (x.array <= self.high.array)
         log_p = -F.log(self.scale) + x * 0
-        never = np.full(log_p.shape, -np.inf, log_p.dtype)
-        return F.where(np.broadcast_to(inside, log_p.shape).copy(), log_p, never)
+        return chosen(inside, log_p, -np.inf)
 
     def cdf(self, x: Any) -> Any:
         """Return probabilities of values up to ``x``."""
@@ -344,8 +349,7 @@ class Exponential(Distribution):
         """Return logarithms of densities."""
         x = as_variable(x)
         log_p = F.log(self.lam) - self.lam * x
-        never = np.full(log_p.shape, -np.inf, log_p.dtype)
-        return F.where(np.broadcast_to(x.array >= 0, log_p.shape).copy(), log_p, never)
+        return chosen(x.array >= 0, log_p, -np.inf)
 
     def cdf(self, x: Any) -> Any:
         """Return probabilities of values up to ``x``."""
@@ -455,4 +459,4 @@ def _exponential_exponential(p: Exponential, q: Exponential) -> Any:
 def _uniform_uniform(p: Uniform, q: Uniform) -> Any:
     inside = (p.low.array >= q.low.array) & (p.high.array <= q.high.array)
     found = F.log(q.scale) - F.log(p.scale)
-    return F.where(inside, found, np.full(found.shape, np.inf, found.dtype))
+    return chosen(inside, found, np.inf)

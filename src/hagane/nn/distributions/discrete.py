@@ -8,7 +8,13 @@ import numpy as np
 
 from hagane.nn import functions as F
 from hagane.nn.autograd.variable import as_array, as_variable
-from hagane.nn.distributions.distribution import Distribution, parameter, register_kl
+from hagane.nn.distributions.distribution import (
+    Distribution,
+    chosen,
+    parameter,
+    register_kl,
+    x_log_x,
+)
 
 
 class Bernoulli(Distribution):
@@ -49,11 +55,12 @@ class Bernoulli(Distribution):
     def log_prob(self, x: Any) -> Any:
         """Return logarithms of probabilities."""
         array = as_array(x)
-        found = as_variable(array.astype(self.logit.dtype)) * self.logit - F.softplus(self.logit)
-        if not self.binary_check:
-            return found
-        valid = np.broadcast_to((array == 0) | (array == 1), found.shape).copy()
-        return F.where(valid, found, np.full(found.shape, -np.inf, found.dtype))
+        binary = (array == 0) | (array == 1)
+        if not self.binary_check and not binary.all():
+            return array.astype(self.logit.dtype) * self.logit - F.softplus(self.logit)
+        # Of two values, also where the logit is infinite.
+        sign = (1 - 2 * array).astype(self.logit.dtype)
+        return chosen(binary, -F.softplus(self.logit * sign), -np.inf)
 
     @property
     def mean(self) -> Any:
@@ -73,7 +80,7 @@ class Bernoulli(Distribution):
     @property
     def entropy(self) -> Any:
         """The entropies."""
-        return F.softplus(self.logit) - self.p * self.logit
+        return -x_log_x(self.p) - x_log_x(1 - self.p)
 
     def sample_n(self, n: int) -> Any:
         """Return ``n`` samples, int32."""

@@ -158,3 +158,15 @@ def parameter(value: Any) -> Any:
 def spread(value: Any, n: int) -> Any:
     """Return a parameter repeated along a new first axis."""
     return F.broadcast_to(value, (n, *value.shape))
+
+
+def chosen(condition: Any, value: Any, other: float) -> Any:
+    """Return a variable where a condition holds, and a number elsewhere."""
+    held = np.broadcast_to(condition, value.shape).copy()
+    return F.where(held, value, np.full(value.shape, other, value.dtype))
+
+
+def x_log_x(x: Any) -> Any:
+    """Return ``x log x``, which is 0 at 0, as its gradient there."""
+    x = as_variable(x)
+    return x * F.log(chosen(x.array > 0, x, 1))

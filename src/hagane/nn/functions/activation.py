@@ -9,7 +9,8 @@ import numpy as np
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.configuration import config
 from hagane.nn.functions.applying import constant_like, function, pop_options, require, shape_of
-from hagane.nn.functions.array import reshape, split_axis
+from hagane.nn.functions.array import reshape
+from hagane.nn.functions.joining import split_axis
 from hagane.ops.builder import op
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from hagane.errors import KernelError, TypeInferenceError
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.configuration import config
+from hagane.nn.autograd.invalid_type import InvalidType
 from hagane.nn.autograd.tape import CURRENT
 from hagane.nn.autograd.variable import Variable
 from hagane.ops.builder import dtype_of, op
@@ -71,7 +72,7 @@ def function(*tensors: str) -> Callable[[_Function], _Function]:
             token = CURRENT.set(define.__name__)
             try:
                 return define(*given, **kwargs)
-            except type_check.InvalidType:
+            except InvalidType:
                 raise
             except TypeInferenceError as error:
                 raise type_check.refuse(define.__name__, "operands that fit", str(error)) from None
@@ -119,7 +120,7 @@ def require(
         kind: Letters of ``numpy.dtype.kind`` that are taken.
         ndim: The number of axes.
         at_least: The least number of axes.
-        shape: Sizes, None for those that do not matter.
+        shape: Sizes, None where any size will do.
         dtype_as: Name and value of an argument of the same element type.
         shape_as: Name and value of an argument of the same sizes.
 

@@ -27,7 +27,7 @@ def scaled_dot_product_attention(
         query: (..., queries, features).
         key: (..., keys, features).
         value: (..., keys, size).
-        attn_mask: Truth values, true for what is seen, or numbers that are added to the scores:
+        attn_mask: Truth values, true where visible, or numbers that are added to the scores:
             (..., queries, keys).
         dropout_p: The share of weights that is dropped in training.
         is_causal: Whether a query sees only keys that do not come after it.

@@ -56,7 +56,7 @@ def binary_accuracy(y: Any, t: Any) -> Any:
 
     Args:
         y: Scores.
-        t: 1, 0, or -1 for what does not count, of the same sizes.
+        t: 1, 0, or -1 where ignored, of the same sizes.
     """
     require("binary_accuracy", "y", y, kind="f")
     require("binary_accuracy", "t", t, kind="i", shape_as=("y", y))

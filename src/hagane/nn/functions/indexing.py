@@ -137,5 +137,5 @@ def get_item(x: Any, slices: Any) -> Variable:
 
 
 def scatter_add(a: Any, slices: Any, b: Any) -> Variable:
-    """Return ``a`` with ``b`` added at ``slices``; what occurs twice is added twice."""
+    """Return ``a`` with ``b`` added at ``slices``; repeated places are added to repeatedly."""
     return ScatterAdd(slices).apply((a, b))[0]

@@ -101,7 +101,7 @@ def sigmoid_cross_entropy(x: Any, t: Any, normalize: bool = True, reduce: str = 
 
     Args:
         x: Scores.
-        t: Of the same sizes: 1, 0, or -1 for what does not count.
+        t: Of the same sizes: 1, 0, or -1 where ignored.
         normalize: Whether the mean is over labels that count, else over the batch.
         reduce: ``mean`` or ``no``.
     """

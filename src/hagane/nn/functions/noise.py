@@ -25,7 +25,7 @@ __all__ = ["gumbel_softmax", "rrelu"]
 
 
 def _noted(y: Any, **drawn: Any) -> Any:
-    """Return a result; programs find what was drawn for it in the function that made it."""
+    """Return a result; programs find its random numbers in the function that made it."""
     creator = getattr(y, "creator", None)
     for name, item in drawn.items() if creator is not None else ():
         setattr(creator, name, item)
@@ -39,7 +39,7 @@ def dropout(x: Any, ratio: float = 0.5, **kwargs: Any) -> Any:
     Args:
         x: An array.
         ratio: The share that is dropped, less than one.
-        kwargs: ``mask`` gives what elements are multiplied by; with ``return_mask`` it is returned
+        kwargs: ``mask`` gives the factors of elements; with ``return_mask`` it is returned
             too.
     """
     mask, return_mask = pop_options("dropout", kwargs, mask=None, return_mask=False)

@@ -21,7 +21,7 @@ from hagane.ops.builder import op
 
 
 def _axes(where: str, axis: Any, x: Any, gamma: Any) -> tuple[int, ...]:
-    """Return the axes that a normalization averages over: by default those that scales lack."""
+    """Return the axes that a normalization averages over: by default the axes that scales lack."""
     if axis is None:
         return (0, *range(len(shape_of(gamma)) + 1, len(shape_of(x))))
     given = (axis,) if isinstance(axis, int) else tuple(axis)

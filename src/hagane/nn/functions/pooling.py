@@ -1,4 +1,4 @@
-"""Pooling, and what undoes it."""
+"""Pooling and unpooling."""
 
 from __future__ import annotations
 

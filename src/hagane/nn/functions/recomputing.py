@@ -64,7 +64,7 @@ class Forget(FunctionNode):
 
 
 def forget(func: Callable[..., Any], *xs: Any) -> Any:
-    """Return what a function returns; it keeps nothing in between and is called again going back.
+    """Return a function's result; it keeps nothing in between and is called again going back.
 
     Args:
         func: From variables to a variable or a tuple of them; the same for the same inputs.

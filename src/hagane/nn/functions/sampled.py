@@ -10,7 +10,8 @@ import numpy as np
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.functions.applying import array_of, constant_like, function, lift, require
-from hagane.nn.functions.array import concat, reshape, split_axis, stack
+from hagane.nn.functions.array import reshape
+from hagane.nn.functions.joining import concat, split_axis, stack
 from hagane.nn.functions.loss import check_reduce
 from hagane.nn.functions.math import logsumexp, sum
 from hagane.nn.functions.products import embed_id

@@ -32,7 +32,7 @@ def _memory(x: Any) -> tuple[Any, int]:
 
 
 class AsStrided(FunctionNode):
-    """Elements of the memory of an array, whatever part of it the array shows."""
+    """Elements of the memory of an array, beyond the part that the array shows too."""
 
     def __init__(self, shape: Any, strides: Any, storage_offset: int | None = None):
         if len(shape) != len(strides):
@@ -98,7 +98,7 @@ def as_strided(x: Any, shape: Any, strides: Any, storage_offset: int | None = No
     """Return elements of the memory of an array, by strides.
 
     Args:
-        x: An array; what it shows of its memory does not matter.
+        x: An array; the visible part of its memory does not matter.
         shape: Sizes of the result.
         strides: Steps between neighbours of each axis, in elements.
         storage_offset: The place of the first element, by default that of ``x``.

@@ -10,7 +10,7 @@ from hagane.nn.autograd.configuration import get_dtype
 
 
 class Initializer:
-    """Base of what fills arrays.
+    """Base of fillers of arrays.
 
     Attributes:
         dtype: The element type of arrays that it makes, None for the configured one.

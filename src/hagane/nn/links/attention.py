@@ -56,12 +56,12 @@ class MultiHeadAttention(Chain):
         return F.transpose(y, (0, 2, 1, 3))
 
     def forward(self, x: Any, memory: Any = None, mask: Any = None, is_causal: bool = False) -> Any:
-        """Return what each place finds, (batch, length, units).
+        """Return the attended values, (batch, length, units).
 
         Args:
             x: (batch, length, units).
             memory: Where keys and values come from, (batch, keys, units); ``x`` if None.
-            mask: Truth values, true for what is seen, or numbers that are added to the scores;
+            mask: Truth values, true where visible, or numbers that are added to the scores;
                 (length, keys), or with axes of batch and heads before.
             is_causal: Whether a place sees only places up to itself.
         """

@@ -30,7 +30,7 @@ def permutate_list(lst: Sequence[Any], indices: Any, inv: bool) -> list[Any]:
     return found
 
 
-class _NStep(ChainList):
+class NStep(ChainList):
     """Layers over whole sequences of any lengths.
 
     Args:
@@ -130,7 +130,7 @@ class _NStep(ChainList):
         return hy, ys
 
 
-class _NStepLSTM(_NStep):
+class _NStepLSTM(NStep):
     n_weights = 8
     n_cells = 2
 
@@ -153,14 +153,14 @@ class NStepBiLSTM(_NStepLSTM):
     function = staticmethod(F.n_step_bilstm)
 
 
-class NStepGRU(_NStep):
+class NStepGRU(NStep):
     """Gated recurrent units over whole sequences."""
 
     n_weights = 6
     function = staticmethod(F.n_step_gru)
 
 
-class NStepBiGRU(_NStep):
+class NStepBiGRU(NStep):
     """Gated recurrent units over whole sequences, in both directions."""
 
     n_weights = 6
@@ -168,7 +168,7 @@ class NStepBiGRU(_NStep):
     function = staticmethod(F.n_step_bigru)
 
 
-class NStepRNNTanh(_NStep):
+class NStepRNNTanh(NStep):
     """Simple recurrent layers with tanh over whole sequences."""
 
     n_weights = 2
@@ -176,7 +176,7 @@ class NStepRNNTanh(_NStep):
     options = {"activation": "tanh"}
 
 
-class NStepRNNReLU(_NStep):
+class NStepRNNReLU(NStep):
     """Simple recurrent layers with rectifiers over whole sequences."""
 
     n_weights = 2
@@ -184,7 +184,7 @@ class NStepRNNReLU(_NStep):
     options = {"activation": "relu"}
 
 
-class NStepBiRNNTanh(_NStep):
+class NStepBiRNNTanh(NStep):
     """Simple recurrent layers with tanh over whole sequences, in both directions."""
 
     n_weights = 2
@@ -193,7 +193,7 @@ class NStepBiRNNTanh(_NStep):
     options = {"activation": "tanh"}
 
 
-class NStepBiRNNReLU(_NStep):
+class NStepBiRNNReLU(NStep):
     """Simple recurrent layers with rectifiers over whole sequences, in both directions."""
 
     n_weights = 2

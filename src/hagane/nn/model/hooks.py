@@ -53,7 +53,7 @@ class ForwardPostprocess(ForwardPreprocess):
 
 
 class LinkHook:
-    """Base of what is called around links; used by ``with`` or ``Link.add_hook``.
+    """Base of hooks around links; used by ``with`` or ``Link.add_hook``.
 
     Attributes:
         name: Under which it is registered; one hook a name.

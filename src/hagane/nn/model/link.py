@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -337,6 +337,34 @@ class Link(DeviceResident):
                 np.copyto(parameter.data, data, casting="unsafe")
         for name in sorted(self._persistent):
             values[name] = serializer(name, values[name])
+
+    def to_torch(self, names: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Return the parameters as tensors of PyTorch that share their memory.
+
+        Args:
+            names: Names that differ, by path; see ``hagane.nn.exchange``.
+        """
+        from hagane.nn.exchange import to_torch
+
+        return to_torch(self, names)
+
+    def from_torch(
+        self, source: Any, names: Mapping[str, str] | None = None, strict: bool = True
+    ) -> Any:
+        """Let the parameters be those of a module of PyTorch, in its memory; returns the link.
+
+        Args:
+            source: A module, or tensors by name.
+            names: Names that differ, by path; see ``hagane.nn.exchange``.
+            strict: Whether names on one side only are an error.
+
+        Raises:
+            InvalidArgument: Names, sizes or types do not fit; all of them are listed.
+        """
+        from hagane.nn.exchange import from_torch
+
+        from_torch(self, source, names, strict)
+        return self
 
     def repeat(self, n_repeat: int, mode: str = "init") -> Any:
         """Return a ``Sequential`` of copies.

@@ -1,4 +1,4 @@
-"""Hooks of optimizers: what is done to gradients before an update."""
+"""Hooks of optimizers: changes of gradients before an update."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Hyperparameter:
-    """Named values; what is not set here is taken from the parent."""
+    """Named values; those not set here are taken from the parent."""
 
     def __init__(self, parent: Hyperparameter | None = None):
         self._parent = parent

@@ -1,4 +1,4 @@
-"""Optimizers: what updates the parameters of a link from their gradients."""
+"""Optimizers: updates of the parameters of a link from their gradients."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hagane.nn.autograd.configuration import config
+from hagane.nn.autograd.debugging import check_used
 from hagane.nn.autograd.parameter import Parameter
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.model.link import Link
@@ -168,17 +170,15 @@ class UpdateRule:
         trial = copy.copy(self)
         array = np.empty(1, dtype=np.float32)
         trial.init_state(Variable(array, grad=array))
-        for key in list(self._state):
+        found = {}
+        for key in self._state:
             try:
-                value = serializer(key, None)
+                found[key] = serializer(key, None)
             except KeyError:
                 if self.enabled:
                     raise
-                value = None
-            if value is None:
-                self._state = None
-                break
-            self._state[key] = value
+                found[key] = None
+        self._state = None if any(value is None for value in found.values()) else found
 
     def use_fp32_update(self, flag: bool = True) -> None:
         """Keep and update float16 parameters in float32."""
@@ -201,7 +201,7 @@ def _dtype_or_none(param: Parameter) -> Any:
 
 
 class Optimizer:
-    """Base of what updates the parameters of a link.
+    """Base of optimizers of a link's parameters.
 
     Attributes:
         target: The link.
@@ -426,6 +426,8 @@ class GradientMethod(Optimizer):
                 self.target.zerograds()
             loss.backward(loss_scale=self._loss_scale)
             del loss
+            if config.debug:
+                check_used(self._without_gradient())
         self.reallocate_cleared_grads()
         self.check_nan_in_grads()
         self.call_hooks("pre")
@@ -436,6 +438,14 @@ class GradientMethod(Optimizer):
         self.reallocate_cleared_grads()
         self.call_hooks("post")
         self.update_loss_scale()
+
+    def _without_gradient(self) -> list[str]:
+        """Return the parameters that are updated and have no gradient."""
+        return [
+            f"{path}: {param.label}"
+            for path, param in self.target.namedparams()
+            if param._grad is None and (param.update_rule is None or param.update_rule.enabled)
+        ]
 
     def use_cleargrads(self, use: bool = True) -> None:
         """Choose between dropping gradients and filling them with zeros."""

@@ -7,6 +7,7 @@ from hagane.nn.serializers.npz import (
     load_npz,
     save_npz,
 )
+from hagane.nn.serializers.safetensors import load_safetensors, save_safetensors
 
 __all__ = [
     "DictionarySerializer",
@@ -15,6 +16,8 @@ __all__ = [
     "NpzDeserializer",
     "load_hdf5",
     "load_npz",
+    "load_safetensors",
     "save_hdf5",
     "save_npz",
+    "save_safetensors",
 ]

@@ -83,7 +83,7 @@ class Reader(Deserializer):
             KeyError: The path is missing.
         """
         key = self.path + key.lstrip("/")
-        if self._ignored(key):
+        if self.ignores(key):
             return value
         if key not in self.names:
             if self.strict:
@@ -92,7 +92,8 @@ class Reader(Deserializer):
         data = self.read(key)
         return None if _is_none(data) else into(value, data, key)
 
-    def _ignored(self, key: str) -> bool:
+    def ignores(self, key: str) -> bool:
+        """Return whether a path is one that is not read."""
         return any(key == one if isinstance(one, str) else one(key) for one in self.ignore_names)
 
 
@@ -115,29 +116,57 @@ def _is_none(data: Any) -> bool:
 
 
 class _Noting(Deserializer):
-    """Notes the paths that an object asks for, and loads nothing."""
+    """Notes the paths that an object asks for with its values, and loads nothing."""
 
-    def __init__(self, names: set[str], path: str = ""):
-        self.names = names
+    def __init__(self, values: dict[str, Any], path: str = ""):
+        self.values = values
         self.path = path
 
     def __getitem__(self, key: str) -> _Noting:
-        return _Noting(self.names, f"{self.path}{key.strip('/')}/")
+        return _Noting(self.values, f"{self.path}{key.strip('/')}/")
 
     def __call__(self, key: str, value: Any) -> Any:
-        self.names.add(self.path + key.lstrip("/"))
+        self.values[self.path + key.lstrip("/")] = value
         return value
 
 
-def difference(obj: Any, names: Iterable[str], path: str) -> str | None:
-    """Return how the paths of an object and a snapshot differ, None where none is missing."""
-    wanted: set[str] = set()
+def difference(
+    obj: Any,
+    names: Iterable[str],
+    path: str,
+    *,
+    shape: Callable[[str], tuple[int, ...] | None] | None = None,
+    exact: bool = False,
+    ignored: Callable[[str], bool] = lambda name: False,
+    strict: bool = True,
+) -> str | None:
+    """Return how the paths of an object and a snapshot differ, None where they do not.
+
+    Args:
+        obj: The object.
+        names: The paths of the snapshot.
+        path: The part of the snapshot that is the object's.
+        shape: Returns the sizes of an array of the snapshot; sizes are not compared without it.
+        exact: Whether paths that the object lacks are a difference where none is missing.
+        ignored: Whether a path does not count.
+        strict: Whether paths count; else sizes only.
+    """
+    wanted: dict[str, Any] = {}
     obj.serialize(_Noting(wanted, path))
-    there = set(names)
-    missing, extra = sorted(wanted - there), sorted(there - wanted)
-    if not missing:
+    here = {name for name in wanted if not ignored(name)}
+    there = {name for name in names if name.startswith(path) and not ignored(name)}
+    missing, extra = sorted(here - there), sorted(there - here)
+    lines = [f"  missing in the snapshot: {name}" for name in missing]
+    if missing or exact:
+        lines += [f"  not in the object: {name}" for name in extra]
+    if not strict:
+        lines = []
+    sizes = []
+    for name in sorted(here & there):
+        value, found = wanted[name], None if shape is None else shape(name)
+        if isinstance(value, np.ndarray) and found is not None and found != value.shape:
+            sizes.append(f"  {name}: expected shape {value.shape}, the snapshot has {found}")
+    if not lines and not sizes:
         return None
-    lines = ["the snapshot is not one of this object:"]
-    lines += [f"  missing in the snapshot: {name}" for name in missing]
-    lines += [f"  not in the object: {name}" for name in extra if name.startswith(path)]
-    return "\n".join([*lines, "strict=False loads what is there"])
+    remedy = ["strict=False loads what is there"] if lines else []
+    return "\n".join(["the snapshot is not one of this object:", *lines, *sizes, *remedy])

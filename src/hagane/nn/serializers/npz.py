@@ -75,7 +75,7 @@ class NpzDeserializer(Reader):
 
 
 class _Guarded(Mapping[str, Any]):
-    """An npz file; what was pickled is not read unless that is allowed."""
+    """An npz file; pickled arrays are not read unless that is allowed."""
 
     def __init__(self, npz: Any, allow_pickle: bool):
         self._npz = npz
@@ -155,7 +155,7 @@ def load_npz(
         allow_pickle: Whether values that were pickled are read, which runs code of the file.
 
     Raises:
-        SnapshotError: Values are missing; all of them are listed, and those that are too much.
+        SnapshotError: Values are missing; all of them are listed, and surplus ones.
         InvalidArgument: A value is pickled.
     """
     with np.load(file, allow_pickle=allow_pickle) as opened:

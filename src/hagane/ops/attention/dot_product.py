@@ -161,7 +161,7 @@ def _minus_infinity_unless(condition: Any, like: Any) -> Any:
 
 
 def _mask_bias(mask: Any, scores: Any) -> Any:
-    """Return a mask as what is added to scores; keys that it does not mention are hidden."""
+    """Return a mask as addends of scores; keys that it does not mention are hidden."""
     if dtype_of(mask) == ir.DataType.BOOL:
         mask = _minus_infinity_unless(mask, scores)
     rank = rank_of(mask)

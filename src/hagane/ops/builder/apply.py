@@ -31,7 +31,7 @@ def op(name: str, /, *inputs: Any, outputs: int = 1, domain: str = "", **attribu
             float32.
         outputs: How many outputs the call has.
         domain: The operator's domain.
-        attributes: Those that are None keep their defaults. Element types are ``ir.DataType``,
+        attributes: None keeps a default. Element types are ``ir.DataType``,
             subgraphs are Python functions from values to sequences of values.
 
     Returns:

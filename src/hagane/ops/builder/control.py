@@ -137,7 +137,7 @@ def argument_types(outer: Interpreter, call: Call) -> list[tuple[str, Type | Non
 
 
 def _item(type_: Type | None, axis: int) -> Type | None:
-    """Return the type of what is scanned along an axis in one iteration."""
+    """Return the type of one iteration's slice of a scanned value."""
     if not isinstance(type_, TensorType) or type_.shape is None:
         return type_
     axis %= len(type_.shape)

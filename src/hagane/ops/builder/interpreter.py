@@ -1,4 +1,4 @@
-"""An application of an operator, and what gives it a meaning."""
+"""An application of an operator, and the interpreters that give it a meaning."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Nodes:
         return trace_body(self, call, name)
 
     def constant(self, content: Array) -> ir.Value:
-        """Return an initializer, or what computes sizes from the shapes of values."""
+        """Return an initializer, or a value that computes sizes from the shapes of values."""
         if content.dtype == object and any(isinstance(item, Expr) for item in content.flat):
             return self._computed(content)
         if content.dtype == object and not any(isinstance(item, str) for item in content.flat):

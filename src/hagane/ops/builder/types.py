@@ -1,4 +1,4 @@
-"""Operators on types: what results would be, without computing them."""
+"""Operators on types: types of results, without computing these."""
 
 from __future__ import annotations
 

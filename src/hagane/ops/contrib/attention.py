@@ -220,7 +220,7 @@ def _group_query_attention(
         ends = [num_heads * size, (num_heads + kv_num_heads) * size]
         query, key, value = np.split(query, ends, axis=-1)
     q, k, v = _heads(query, num_heads), _heads(key, kv_num_heads), _heads(value, kv_num_heads)
-    # A sequence's cache holds what came before this call: all keys but the new ones.
+    # A sequence's cache holds the keys before this call: all keys but the new ones.
     before = np.maximum(seqlens_k.ravel().astype(np.int64) + 1 - length, 0)
     if do_rotary:
         assert cos_cache is not None

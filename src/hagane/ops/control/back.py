@@ -26,7 +26,7 @@ class Iterations:
         body: Takes the number of an iteration, its states and its slices; returns new states and
             items.
         count: How many iterations there were, an int64 scalar.
-        states: For each state what it was at the beginning of each iteration, stacked.
+        states: Each state at the beginning of all iterations, stacked.
         slices: For each value that was walked along its slices in the order of iterations, stacked.
         captured: Values of outside whose gradients are wanted.
     """
@@ -45,7 +45,7 @@ def walk_back(
 
     Args:
         iterations: The record of the iterations.
-        of_states: The gradients of the last states; None for those that have none.
+        of_states: The gradients of the last states; None for states without one.
         of_items: The gradients of the items of each iteration, stacked; None where there is none.
     """
     from hagane.ops.gradient import accumulate, recording

@@ -1,4 +1,4 @@
-"""States of a loop whose sizes change: how, and what that tells of them.
+"""States of a loop whose sizes change: how, and the facts that follow.
 
 A size that changes from iteration to iteration has a name of its own, and all that follows from it
 in the body is written with that name. Sizes that grow by the same number share one: two that begin
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hagane.graph.types import OptionalType, SequenceType, TensorType, Type
 from hagane.symbolic import Dim, evaluate, symbols_of
 
-# What the names of sizes that change from iteration to iteration begin with.
+# The beginning of names of sizes that change from iteration to iteration.
 CHANGING = "turning"
 # A state, and one of its axes.
 Place = tuple[int, int]

@@ -1,4 +1,4 @@
-"""The type that holds two types: what a branch or a loop leaves behind."""
+"""The type that holds two types: the result of a branch or a loop."""
 
 from __future__ import annotations
 

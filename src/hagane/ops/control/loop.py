@@ -56,8 +56,8 @@ def stack(items: list[RuntimeValue], body: Callable[..., list[RuntimeValue]], in
 
     Args:
         items: One an iteration.
-        body: What computed them; its ``nothing`` returns the stack of none of an output, if it
-            has such a method.
+        body: The interpreter that computed them; its ``nothing`` returns the stack of none of an
+            output, if it has such a method.
         index: Which output of the body they were.
     """
     if not items:
@@ -168,7 +168,7 @@ def _widen(
 def _final_sizes(grown: Mapping[Place, Growth], count: Dim | None) -> dict[str, Dim]:
     """Return sizes after the last iteration, by the names that they have before one."""
     if count is None or (isinstance(count, Expr) and {str(count)} != symbols_of(count)):
-        return {}  # (what is no plain name might be negative)
+        return {}  # (an expression might be negative)
     return {
         str(growth.before): growth.start + growth.step * count
         for growth in grown.values()

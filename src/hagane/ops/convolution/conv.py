@@ -144,7 +144,7 @@ def _conv_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
 
 def bias_gradient(g: Any) -> Any:
-    """Return the gradient of what was added to every position of each channel."""
+    """Return the gradient of the addend of each channel."""
     return sum_over(g, [0, *range(2, rank_of(g))], keepdims=False)
 
 

@@ -264,7 +264,7 @@ def _conv_transpose_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
             "pads"
         )
     spatial = list(range(2, 2 + rank))
-    # What the result has beyond all windows does not count.
+    # Elements of the result beyond all windows do not count.
     pads[rank:] = [behind - more for behind, more in zip(pads[rank:], extra, strict=True)]
     cut = [min(0, amount) for amount in pads]
     inner = op("Pad", g, cut, None, spatial) if any(cut) else g

@@ -1,6 +1,6 @@
-"""Reverse accumulation: gradients of what operators computed, by the operators' own rules.
+"""Reverse accumulation: gradients of recorded calls, by the operators' own rules.
 
-Three steps, of which callers take those that they need:
+Three steps, of which callers take any:
 
 - ``recording()`` notes every call that the builder makes, in any interpretation.
 - ``accumulate(calls, outputs, gradients, inputs)`` walks calls back and returns the gradients of

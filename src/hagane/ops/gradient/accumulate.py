@@ -30,7 +30,7 @@ def accumulate(
             others among them do no harm. Each has its outputs.
         outputs: The values that are differentiated.
         gradients: The gradient of each output, in its shape and element type; None for zero.
-        inputs: Values whose gradients are wanted: arguments, or what calls made on the way.
+        inputs: Values whose gradients are wanted: arguments, or results of calls on the way.
         completed: Is called with each value that depends on an input, and its gradient, once all
             parts of that are summed; returns the gradient to go on with.
 
@@ -76,14 +76,14 @@ def _reached(calls: Sequence[Call], inputs: Sequence[Any]) -> set[int]:
 
 
 def _parts(call: Call, got: Sequence[Any], reached: set[int]) -> Iterable[tuple[Any, Any]]:
-    """Yield values that a call depends on, each with what the call adds to its gradient."""
+    """Yield values that a call depends on, each with the call's addend of its gradient."""
     sources = (*call.inputs, *call.captured)
     if not any(id(value) in reached for value in sources):
         return
     vjp = call.op.vjp
     if isinstance(vjp, Unsupported):
         raise NotDifferentiable(f"{call.op.name} has no gradient: {vjp.reason}")
-    # Of what bodies read, only that is followed which is wanted.
+    # Of values that bodies read, only wanted ones are followed.
     call = replace(call, captured=tuple(v for v in call.captured if id(v) in reached))
     sources = (*call.inputs, *call.captured)
     for value, gradient in zip(sources, vjp(call, got), strict=True):

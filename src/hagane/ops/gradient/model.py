@@ -27,7 +27,7 @@ def add_gradients(
         types: The types of its values; the new ones are added.
         of: The value to differentiate.
         seeds: The gradient of each of these; 1 for None.
-        with_respect_to: By what: inputs, initializers or values on the way.
+        with_respect_to: Inputs, initializers or values on the way.
 
     Returns:
         One value each; None where nothing in ``of`` depends on it.

@@ -44,7 +44,7 @@ class Recorder:
                 done = replace(call, inputs=inputs, outputs=tuple(outputs))
                 self.calls.append(done if node is None else call_of(node))
                 return outputs
-        # What is computed at once needs no more than the calls of the iterations that are taken.
+        # Values computed at once need the calls of their iterations alone.
         return unrolled(replace(call, inputs=inputs), n_outputs)
 
     def constant(self, content: Array) -> Any:
@@ -98,7 +98,7 @@ def recording() -> Iterator[Recorder]:
 def pull_back(
     function: Callable[..., Sequence[Any]], *inputs: Any
 ) -> tuple[tuple[Any, ...], Callable[[Sequence[Any]], list[Any]]]:
-    """Return the results of a function, and what maps their gradients to those of its inputs.
+    """Return the results of a function, and the map from their gradients to those of its inputs.
 
     Args:
         function: Written over the builder; takes ``inputs``, some of which may be None.

@@ -41,7 +41,7 @@ def _infer_concat(ctx: InferContext) -> Sequence[Any]:
 
 
 def _lengths(total: int, parts: int) -> list[int]:
-    """Equal lengths, rounded up; the last part takes what is left."""
+    """Equal lengths, rounded up; the last part takes the rest."""
     length = -(-total // parts)
     return [max(0, min(length, total - start * length)) for start in range(parts)]
 

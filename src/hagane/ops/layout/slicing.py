@@ -195,7 +195,7 @@ def _slice_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
 
 def _padded_back(g: Any, x: Any, starts: Any, axes: Any) -> Any:
-    """Return a slice without gaps between the zeros that take the place of what it left out."""
+    """Return a slice without gaps between the zeros in place of the elements left out."""
     sizes, lengths = (op("Gather", op("Identity", sizes_of(v)), axes) for v in (x, g))
     starts = op("Cast", starts, to=7)
     first = where(op("Less", starts, 0), add(starts, sizes), starts)

@@ -100,7 +100,7 @@ def _einsum_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
 
 def _operand_gradient(call: Call, g: Any, terms: list[str], result: str, index: int) -> Any:
-    """Contract the gradient with the other operands, then undo what the operand's term did."""
+    """Contract the gradient with the other operands, then undo the operand's term."""
     operand, term = call.inputs[index], terms[index]
     others = [(t, x) for i, (t, x) in enumerate(zip(terms, call.inputs, strict=True)) if i != index]
     left = [result, *(t for t, _ in others)]

@@ -42,7 +42,7 @@ def post_transform(scores: Array, name: str) -> Array:
 def one_score(score: Array, name: str, *, probability: bool) -> Array:
     """Return the scores of both classes, (rows, 2), of a binary classifier that has one score.
 
-    What the specification leaves open is settled as ONNX Runtime does: LOGISTIC makes both
+    Points that the specification leaves open follow ONNX Runtime: LOGISTIC makes both
     probabilities of a margin, PROBIT applies to both, any other transform is passed over.
 
     Args:

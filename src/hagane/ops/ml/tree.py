@@ -271,7 +271,7 @@ def _classifier(
     if n_classes == 2 and len(set(class_ids)) == 1:
         index, scores = _binary(scores, class_ids[0], base, weights, post_transform)
     else:
-        # A class that no leaf spoke of is no candidate, whatever the others' scores.
+        # A class that no leaf spoke of is no candidate, for any scores of the others.
         spoken = _scored(leaves, nodes, targets, len(forest.mode), width)
         if base is not None:
             scores, spoken = scores + base, np.ones_like(spoken)
@@ -389,7 +389,7 @@ def _table(
 def forest_of(
     attributes: Mapping[str, Any], what: str
 ) -> tuple[Forest, Array, Array, Array, Array | None]:
-    """Return a forest of the older operators, what its leaves add, and base values.
+    """Return a forest of the older operators, the weights of its leaves, and base values.
 
     Args:
         attributes: Those of the node.
@@ -423,7 +423,7 @@ def forest_of(
 def ensemble_of(
     attributes: Mapping[str, Any],
 ) -> tuple[Forest, Array, Array, Array, str, str]:
-    """Return a forest of the current operator, what its leaves add, aggregate and transform."""
+    """Return a forest of the current operator, its leaves' weights, aggregate and transform."""
     forest, own = _table(
         attributes["nodes_modes"],
         attributes["nodes_splits"],

@@ -64,7 +64,7 @@ def composed_of(
 
 
 def _check(tree: ast.expr, where: str) -> None:
-    """Refuse what an expression cannot have, by name."""
+    """Refuse syntax that an expression cannot have, by name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             _check_call(node, where)

@@ -78,7 +78,7 @@ def register_operator(
         entry: The function of the source that computes; of its operands, see docs/ship.md.
         parallel: So many leading axes of the first output are shared out between calls.
         vjp: The gradient; that of the composition if not given.
-        traits: What passes may take for granted.
+        traits: Properties that passes may rely on.
 
     Returns:
         The definition.

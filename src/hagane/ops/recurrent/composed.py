@@ -1,4 +1,4 @@
-"""Recurrent layers as scans over the builder: what their gradients follow from."""
+"""Recurrent layers as scans over the builder, for their gradients."""
 
 from __future__ import annotations
 

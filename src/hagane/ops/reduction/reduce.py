@@ -75,7 +75,7 @@ def _reduction(
     Args:
         name: The operator.
         fold: (array, axes, keepdims) to the folded array.
-        elementwise: What remains of the operator when no axis is folded, as
+        elementwise: The operator where no axis is folded, as
             ``noop_with_empty_axes`` asks for.
         gradient: Maps the gradient of the result, the operand and the result, of which the first
             and the last have the folded axes again, and what folds another value over the same
@@ -227,7 +227,7 @@ def _extreme_gradient(g: Any, x: Any, y: Any, again: Again) -> Any:
 
 
 def _product_gradient(g: Any, x: Any, y: Any, again: Again) -> Any:
-    """Return the product of all others, by way of those that are not zero."""
+    """Return the product of all others, by way of the non-zero ones."""
     zero = op("Equal", x, 0)
     safe = where(zero, 1, x)
     others, zeros = again("ReduceProd", safe), again("ReduceSum", mask_like(zero, x))

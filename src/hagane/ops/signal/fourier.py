@@ -150,7 +150,7 @@ def _dft_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
             g = op("Pad", g, op("Concat", [0], missing, axis=0), None, [axis])
         back = mul(op("DFT", g, None, axis, inverse=1), size)
     back = op("Slice", back, [0], op("Shape", x, start=-1), [rank - 1])
-    # What was cut from the signal, or added to it, has no part in the result.
+    # Elements cut from the signal, or added to it, have no part in the result.
     more = op(
         "Sub", op("Shape", x, start=axis, end=axis + 1), op("Shape", back, start=axis, end=axis + 1)
     )

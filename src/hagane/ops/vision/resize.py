@@ -208,7 +208,7 @@ def _round_to(y: Array, dtype: np.dtype[Any]) -> Array:
         return y.copy()
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        # Truncation after clipping: what ONNX's own reference does for integer pictures.
+        # Truncation after clipping: as ONNX's own reference does for integer pictures.
         return np.clip(y, limits.min, limits.max).astype(dtype)
     return y.astype(dtype)
 

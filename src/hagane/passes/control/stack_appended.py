@@ -180,7 +180,7 @@ def _only(body: ir.Graph, value: ir.Value | None, source: ir.Value, reader: ir.N
 
 
 def _rewrite(graph: ir.Graph, node: ir.Node, found: _Appended, types: GraphTypes) -> ir.Node:
-    """Return the loop that takes the place of one; nodes behind it make what that one left."""
+    """Return the loop that takes the place of one; nodes behind it make its results."""
     body = node.attributes["body"].as_graph()
     after = body.outputs.pop(1 + found.index)
     items = _result_of_body(body, found, f"{after.name} items", types)

@@ -19,7 +19,7 @@ from hagane.ops.vjp import call_composed
 from hagane.passes import WRITTEN_IN_OTHERS
 from hagane.passes.edit import attributes_of, name_of, nodes_before, remove_unread, replace_value
 
-# What engines may have a kernel for that computes with weights as they are packed.
+# Operators for which engines may have kernels that compute with weights while packing.
 _LATE = frozenset({("com.microsoft", "MatMulNBits")})
 
 
@@ -45,7 +45,7 @@ def expand_composed(graph: ir.Graph, types: GraphTypes) -> list[str]:
 
 
 def expand_node(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> bool:
-    """Replace one node by what it is composed of, also of an operator of ONNX, if it can be."""
+    """Replace one node by its composition, of an operator of ONNX too, if there is one."""
     definition = find(node)
     if not callable(definition.compose):
         return False

@@ -25,7 +25,7 @@ from hagane.passes.edit import (
 
 
 def fold_affine(graph: ir.Graph, types: GraphTypes) -> list[str]:
-    """Fold what scales and shifts the channels of a linear node into its weights; return where.
+    """Fold scales and shifts of a linear node's channels into its weights; return where.
 
     Linear are Conv, ConvTranspose of one group, Gemm and MatMul with constant float32 weights and a
     constant bias or none, read by nothing else. Folded are BatchNormalization by fixed statistics

@@ -1,4 +1,4 @@
-"""Compute ahead what follows from constants, and from sizes that are known."""
+"""Compute ahead values that follow from constants and known sizes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hagane.passes.edit import (
 
 # Results may be this much larger, in bytes, than the constants that they take the place of.
 _MOST_ADDED = 64 << 10
-# Larger results would lie in memory beside what kernels pack of them, while the weights that they
+# Larger results would lie in memory beside their packed forms, while the weights that they
 # are made of may stay in their file: engines compute them as they pack.
 _MOST_BYTES = 1 << 20
 
@@ -78,7 +78,7 @@ def _results(node: ir.Node, types: GraphTypes) -> list[Array] | None:
         if computed is None:
             return None
         arrays = computed
-    # A Constant holds what takes its place.
+    # A Constant holds its replacement.
     freed = sum(_freed_bytes(value) for value in node.inputs if value is not None)
     size = sum(array.nbytes for array in arrays)
     if node.op_type != "Constant" and size > min(_MOST_BYTES, _MOST_ADDED + freed):

@@ -22,7 +22,7 @@ def fold_shapes(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """Give Reshape and Expand constant shapes where inference followed the shape; return where.
 
     A named size that Reshape takes over from the same axis of its input becomes 0, and one other
-    becomes -1; a named size that Expand leaves as it is becomes 1. What computed the shape is
+    becomes -1; a named size that Expand leaves as it is becomes 1. The computation of the shape is
     removed if nothing else reads it.
 
     Nothing changes where more sizes stay open, or one beside axes that are taken over, which may be

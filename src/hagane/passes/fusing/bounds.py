@@ -10,7 +10,7 @@ from hagane.ops.registry import has_trait
 from hagane.ops.traits import Trait
 from hagane.passes.edit import constant, has_dtype
 
-# Masks are a few nodes away from what they are made of.
+# Masks are a few nodes away from their source.
 _MOST_STEPS = 24
 
 

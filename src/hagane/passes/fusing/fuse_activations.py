@@ -52,7 +52,7 @@ def fuse_activations(graph: ir.Graph, types: GraphTypes) -> list[str]:
 def _found(
     node: ir.Node, types: GraphTypes
 ) -> Iterator[tuple[ir.Node, str, ir.Value, dict[str, Any]]]:
-    """Yield nodes that complete an activation whose gate is ``node``, and what they compute."""
+    """Yield nodes that complete an activation whose gate is ``node``, and their value."""
     match node.op_type:
         case "Sigmoid":
             for x in ingredients(node.inputs[0], types):

@@ -50,7 +50,7 @@ def fuse_attention(graph: ir.Graph, types: GraphTypes) -> list[str]:
       Reshape: Attention does without the copies;
     - masks that are added, one or several, and ``Where(mask, scores, filler)`` or its opposite,
       with a filler of −∞ or below −10³⁰;
-    - ``Where(IsNaN(p), 0, p)`` of the probabilities, which is what Attention itself makes of a row
+    - ``Where(IsNaN(p), 0, p)`` of the probabilities, which Attention itself makes of a row
       without a key.
 
     Elsewhere such a row is NaN. Unless the mask is known to leave every row a key, the rows without
@@ -73,7 +73,7 @@ def fuse_attention(graph: ir.Graph, types: GraphTypes) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Scores:
-    """The product of Q and Kᵀ, what multiplies it, and the masks from the last to the first."""
+    """The product of Q and Kᵀ, its factor, and the masks from the last to the first."""
 
     product: ir.Node
     scale: float
@@ -276,7 +276,7 @@ def _unscaled(value: ir.Value | None, types: GraphTypes) -> tuple[ir.Value | Non
 def _read_key(
     value: ir.Value | None, rank: int, types: GraphTypes
 ) -> tuple[ir.Value | None, tuple[int, ...] | None, float]:
-    """Return a value, how to transpose it to K, if at all, and its scale, from what gives Kᵀ."""
+    """Return a value, how to transpose it to K, if at all, and its scale, from the value of Kᵀ."""
     value, scale = _unscaled(value, types)
     axes = tuple(range(rank))
     swapped = (*axes[:-2], axes[-1], axes[-2])

@@ -1,4 +1,4 @@
-"""Arithmetic of one value and constants, read as a polynomial, whatever its order and grouping."""
+"""Arithmetic of one value and constants, read as a polynomial, in any order and grouping."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _REDUCTIONS = (
 
 _BINARY = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
 
-# (domain, operator) -> the opsets that changed its form, in order, with what to do.
+# (domain, operator) -> the opsets that changed its form, in order, with the rewriting.
 ADAPTERS: Mapping[tuple[str, str], tuple[tuple[int, Adapter], ...]] = {
     ("", "BatchNormalization"): (
         (7, broadcast.training_attributes_7),

@@ -25,7 +25,7 @@ def binary_7(site: Site) -> None:
 
 
 def gemm_7(site: Site) -> None:
-    """``broadcast`` allowed what is always allowed now."""
+    """``broadcast`` allowed today's rule."""
     site.take("broadcast")
 
 

@@ -27,7 +27,7 @@ _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 @dataclass(frozen=True, slots=True)
 class _Bytes:
-    """A dequantised value: what is dequantised, its constant scale and zero point."""
+    """A dequantised value: its bytes, their constant scale and zero point."""
 
     value: ir.Value
     scale: Array
@@ -136,7 +136,7 @@ def _convolution(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> int:
         for operator, bound in (("Max", bounds.low), ("Min", bounds.high)):
             if bound is None:
                 continue
-            # What quantises a bound bounds what is quantised: rounding keeps the order of numbers.
+            # A quantised bound bounds quantised values: rounding keeps the order of numbers.
             whole = np.rint(np.float32(bound) / y_scale) + np.float32(y_zero)
             least = np.clip(whole, info.min, info.max).astype(y_zero.dtype)
             if int(least) != (info.min if operator == "Max" else info.max):

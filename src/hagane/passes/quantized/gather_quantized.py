@@ -1,4 +1,4 @@
-"""Look up bytes, and dequantise what was looked up."""
+"""Look up bytes, and dequantise the found ones."""
 
 from __future__ import annotations
 

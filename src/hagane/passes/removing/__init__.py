@@ -1,1 +1,1 @@
-"""Passes that leave nodes out: equal ones, unread ones, and those that return their input."""
+"""Passes that leave nodes out: equal ones, unread ones, and identities."""

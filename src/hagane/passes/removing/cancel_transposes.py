@@ -35,8 +35,8 @@ def cancel_transposes(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """Compose a Transpose with those before it, also across elementwise nodes; return where.
 
     Of two in a row one is left, or none if they undo each other. Between a Transpose and those
-    before it may lie elementwise nodes that only lead to it: they then compute on what was not
-    transposed yet, their constants transposed ahead.
+    before it may lie elementwise nodes that only lead to it: they then compute on values that were
+    not transposed yet, their constants transposed ahead.
 
     Nothing changes where some operand of the elementwise nodes is neither a Transpose nor a
     constant, or where a Transpose that does not cancel is read by others too, so that there would
@@ -73,7 +73,7 @@ def _perm(node: ir.Node, types: GraphTypes) -> Perm | None:
 def _may_move(
     value: ir.Value, perm: Perm, types: GraphTypes, seen: set[ir.Node], *, first: bool = False
 ) -> bool:
-    """Whether transposing what a value is made of makes no more transpositions than there were."""
+    """Whether transposing the sources of a value makes no more transpositions than there were."""
     transpose = producer(value, "Transpose")
     if transpose is not None:
         own = _perm(transpose, types)

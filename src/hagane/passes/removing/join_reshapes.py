@@ -18,7 +18,7 @@ from hagane.passes.edit import (
 
 
 def join_reshapes(graph: ir.Graph, types: GraphTypes) -> list[str]:
-    """Let reshapes read what reshapes before them read; return where.
+    """Let reshapes read the inputs of reshapes before them; return where.
 
     Reshape, Flatten, Squeeze and Unsqueeze keep the order of elements, so that in a row of them
     only the last shape counts. One that restores the shape of a value before the row is passed

@@ -1,4 +1,4 @@
-"""Pass over nodes that return what they are given."""
+"""Pass over nodes that return their input."""
 
 from __future__ import annotations
 

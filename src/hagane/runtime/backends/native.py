@@ -176,5 +176,5 @@ class NativeBackend:
         if refused:
             reasons = {node: Refusal(text, text == AT_RUN_TIME) for node, text in refused.items()}
             return Planned((), reasons)
-        # Nobody reads what a region without outputs computes.
+        # Nobody reads the values of a region without outputs.
         return Planned((NativePart(region.nodes, draft, self.store),) if draft.outputs else ())

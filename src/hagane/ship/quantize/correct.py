@@ -50,6 +50,11 @@ def correct_biases(
     return len(layers)
 
 
+def correctable(source: Source) -> frozenset[str]:
+    """Return the names of layers that have a bias of their own, or can be given one."""
+    return frozenset(layer.name for layer in source.layers if _has_bias(source, layer))
+
+
 def _has_bias(source: Source, layer: Layer) -> bool:
     """Whether a layer has a bias of its own, or can be given one."""
     if layer.operator in ("Conv", "Gemm"):

@@ -77,6 +77,8 @@ class Source:
                     f"{error}; export the model with opset {_LEAST_OPSET} or later"
                 ) from None
         self.model: onnx.ModelProto = model
+        # Scales and bytes of weights that were rounded with care, by name and axis of outputs.
+        self.rounded: dict[tuple[str, int], tuple[Array, Array]] = {}
         self.constants: dict[str, Array] = {
             item.name: numpy_helper.to_array(item) for item in model.graph.initializer
         }

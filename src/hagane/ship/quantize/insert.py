@@ -69,6 +69,15 @@ def activation_parameters(low: float, high: float, scheme: Scheme) -> tuple[Arra
     return np.float32(scale), np.uint8(zero)  # type: ignore[return-value]
 
 
+def rounded_activation(array: Array, limits: tuple[float, float], scheme: Scheme) -> Array:
+    """Return an activation rounded to bytes of a range, and back."""
+    scale, zero = activation_parameters(*limits, scheme)
+    bounds = np.iinfo(zero.dtype)
+    levels = np.clip(np.round(array / scale) + np.float32(zero), bounds.min, bounds.max)
+    found: Array = ((levels - np.float32(zero)) * scale).astype(np.float32)
+    return found
+
+
 def weight_parameters(weight: Array, axis: int, scheme: Scheme) -> tuple[Array, Array]:
     """Return scales of weights, ``(channels,)`` or one, and the weights as signed bytes."""
     axes = tuple(i for i in range(weight.ndim) if i != axis)
@@ -122,7 +131,7 @@ class Inserter:
     def layer(self, layer: Layer, nodes: list[onnx.NodeProto], suffix: str) -> onnx.NodeProto:
         """Return a layer's last node, that reads bytes; what it reads is appended."""
         scheme = self._scheme
-        scale, weight = weight_parameters(self._source.constants[layer.weight], layer.axis, scheme)
+        scale, weight = self._parameters(layer.weight, layer.axis)
         found = None
         if scheme.bits == 4:
             found = few_bits_layer(self._source, layer, scheme.block, self.constant)
@@ -145,7 +154,7 @@ class Inserter:
 
     def _weight(self, name: str, axis: int, nodes: list[onnx.NodeProto], suffix: str) -> str:
         """Return the name of weights rounded to bytes and back."""
-        scale, weight = weight_parameters(self._source.constants[name], axis, self._scheme)
+        scale, weight = self._parameters(name, axis)
         # (Layers may share weights, and read them along other axes.)
         stem = f"{name}_{axis}"
         parameters = [
@@ -157,6 +166,11 @@ class Inserter:
         along = {"axis": axis} if scale.ndim else {}
         nodes.append(file_node("DequantizeLinear", parameters, [made], **along))
         return made
+
+    def _parameters(self, name: str, axis: int) -> tuple[Array, Array]:
+        """Return scales and bytes of weights."""
+        found = self._source.rounded.get((name, axis))
+        return found or weight_parameters(self._source.constants[name], axis, self._scheme)
 
     def _bias(self, layer: Layer, scale: Array, nodes: list[onnx.NodeProto], suffix: str) -> str:
         """Return the name of a bias as 32-bit integers of the products' scale."""

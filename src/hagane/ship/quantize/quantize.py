@@ -14,18 +14,20 @@ import onnx
 from hagane.errors import InvalidArgument, UnsupportedModel
 from hagane.runtime import InferenceSession
 from hagane.ship.quantize.calibrate import Feed, checked_feeds, observe
-from hagane.ship.quantize.correct import correct_biases
+from hagane.ship.quantize.correct import correct_biases, correctable
 from hagane.ship.quantize.effects import effects
 from hagane.ship.quantize.equalize import equalize
 from hagane.ship.quantize.graph import RECURRENT, Layer, Source
 from hagane.ship.quantize.insert import Scheme, error_model, quantized_model
+from hagane.ship.quantize.ranges import fit_ranges
 from hagane.ship.quantize.report import LayerReport, Report
+from hagane.ship.quantize.rounding import fit_rounding
 from hagane.ship.quantize.smooth import smooth
-from hagane.ship.quantize.thresholds import range_of
+from hagane.ship.quantize.thresholds import COUNTED, range_of
 
-METHODS = ("minmax", "entropy", "percentile", "mse")
-# Feeds that errors of layers, and their effect on outputs, are measured with, at most.
-_MEASURED, _FELT = 8, 2
+METHODS = ("minmax", "entropy", "percentile", "mse", "results")
+# Feeds that biases, errors of layers, and their effect on outputs are measured with, at most.
+_CORRECTED, _MEASURED, _FELT = 32, 8, 2
 
 Run = Callable[[Feed], list[Any]]
 Metric = Callable[[Run], float]
@@ -36,13 +38,15 @@ class QuantizeOptions:
     """How a model is quantised.
 
     Attributes:
-        method: ``minmax``, ``entropy``, ``percentile`` or ``mse``: how ranges are found.
+        method: How ranges are found: ``minmax``, ``entropy``, ``percentile``, ``mse`` or
+            ``results``.
         percentile: The share of numbers in per cent that are not clipped, for that method.
         scheme: How numbers become bytes.
         keep_accuracy: The share of the metric that may be lost; None: whatever comes.
         equalize: Balance the weights of successive convolutions first.
         smooth: How much of the outliers of products' inputs goes into weights, 0 to 1; None: none.
         correct_bias: Let biases make up for mean errors.
+        fit_rounding: Round weights so that errors of one make up for those of others.
         effects: Report the error of the outputs that each layer makes.
     """
 
@@ -53,6 +57,7 @@ class QuantizeOptions:
     equalize: bool = False
     smooth: float | None = None
     correct_bias: bool = False
+    fit_rounding: bool = False
     effects: bool = False
 
 
@@ -108,17 +113,21 @@ def quantize(
     if scheme.rounds_activations:
         rounded = [x for x in source.layers if x.operator not in RECURRENT]
         names = list(dict.fromkeys(n for x in rounded for n in (x.input, x.output)))
-        seen = observe(source, names, feeds, counted=options.method != "minmax")
-        ranges = {
-            n: range_of(found, options.method, options.percentile) for n, found in seen.items()
-        }
-    measured = feeds[:_MEASURED]
+        seen = observe(source, names, feeds, counted=options.method in COUNTED)
+        method = options.method if options.method in COUNTED else "minmax"
+        ranges = {n: range_of(found, method, options.percentile) for n, found in seen.items()}
+        if options.method == "results":
+            ranges |= fit_ranges(source, ranges, scheme, feeds)
+    measured = _spread(feeds, _MEASURED)
+    if options.fit_rounding:
+        centred = correctable(source) if options.correct_bias else frozenset()
+        fit_rounding(source, ranges, scheme, feeds, centred)
     if options.correct_bias:
-        correct_biases(source, ranges, scheme, measured)
+        correct_biases(source, ranges, scheme, _spread(feeds, _CORRECTED))
     errors = _errors(source, ranges, scheme, measured) if measured else {}
     felt: dict[str, float] = {}
     if measured and (options.effects or options.keep_accuracy is not None):
-        felt = effects(source, ranges, scheme, measured[:_FELT])
+        felt = effects(source, ranges, scheme, _spread(measured, _FELT))
     kept: frozenset[str] = frozenset()
     values = None
     if metric is not None and before is not None:
@@ -165,6 +174,8 @@ def _check_options(options: QuantizeOptions, data: object) -> None:
         raise InvalidArgument(f"--bits: expected 8 or 4, got {scheme.bits}")
     if scheme.bits == 4 and not scheme.weights_only:
         raise InvalidArgument("--bits 4 needs --weights-only: activations of four bits are too few")
+    if scheme.bits == 4 and options.fit_rounding:
+        raise InvalidArgument("--fit-rounding rounds to eight bits: leave it out with --bits 4")
     if scheme.block < 16 or scheme.block & (scheme.block - 1):
         raise InvalidArgument(f"--block: expected a power of two from 16 on, got {scheme.block}")
     if options.smooth is not None and not 0 <= options.smooth <= 1:
@@ -174,6 +185,7 @@ def _check_options(options: QuantizeOptions, data: object) -> None:
         for name, wanted in (
             ("--smooth", options.smooth is not None),
             ("--correct-bias", options.correct_bias),
+            ("--fit-rounding", options.fit_rounding),
             ("--effects", options.effects),
             ("--keep-accuracy", options.keep_accuracy is not None),
             (
@@ -185,6 +197,11 @@ def _check_options(options: QuantizeOptions, data: object) -> None:
     ]
     if data is None and wanting:
         raise InvalidArgument(f"{wanting[-1]} needs --data FILE.py:make, which gives feeds")
+
+
+def _spread(feeds: Sequence[Feed], most: int) -> Sequence[Feed]:
+    """Return some of all feeds, from the first to the last: neighbours are often alike."""
+    return [feeds[i * len(feeds) // most] for i in range(most)] if len(feeds) > most else feeds
 
 
 def _precision(layer: Layer, scheme: Scheme) -> str:

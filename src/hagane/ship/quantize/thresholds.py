@@ -11,6 +11,8 @@ from hagane.errors import InvalidArgument
 from hagane.ops.definition import Array
 
 BINS = 2048
+# Methods that need a histogram.
+COUNTED = frozenset({"entropy", "percentile", "mse"})
 # Levels of a quantised magnitude, as TensorRT counts them.
 _LEVELS = 128
 # Candidates for a threshold by squared error.

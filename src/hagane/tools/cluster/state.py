@@ -1,10 +1,10 @@
 """The state of a cluster in columns.
 
-A node is a row. What scheduling reads for every pod (allocatable, requested, free devices) lies in
-NumPy columns, so that a filter or a score over thousands of nodes is a few vector operations;
-what only some pods need (labels, ports, images, pods by name) hangs on the node's record. Rows
-stay in zone-interleaved order, the order in which kube-scheduler walks nodes, and a removed node
-leaves a dead row behind.
+A node is a row. Values that scheduling reads for every pod (allocatable, requested, free devices)
+lies in NumPy columns, so that a filter or a score over thousands of nodes is a few vector
+operations; values that few pods need (labels, ports, images, pods by name) hangs on the node's
+record. Rows stay in zone-interleaved order, the order in which kube-scheduler walks nodes, and a
+removed node leaves a dead row behind.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Cluster:
     Attributes:
         records: one per row, dead rows included.
         alive: which rows hold a node.
-        allocatable: (resources, rows), what nodes offer.
-        requested: (resources, rows), what bound pods request.
+        allocatable: (resources, rows), of nodes.
+        requested: (resources, rows), of bound pods.
         scored: (2, rows), CPU and memory requested as scores count them.
         counts: (rows,), bound pods.
         gpu_free: (rows, devices), thousandths of each device that are free; -1 where there is no

@@ -90,7 +90,7 @@ def typed(
 
     Raises:
         BrokenClaim: The type does not hold.
-        Unsupported: The function uses what the supported subset lacks.
+        Unsupported: The function uses a construct beyond the supported subset.
         ProgramError: The type does not parse, or some possible run goes wrong.
     """
 

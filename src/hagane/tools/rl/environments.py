@@ -42,7 +42,13 @@ class World:
         if seed is None:
             result = self.env.reset()
         elif self._seeded:
-            result = self.env.reset(seed=seed)
+            try:
+                result = self.env.reset(seed=seed)
+            except TypeError as error:
+                if "'seed'" not in str(error):
+                    raise
+                self._seeded = False  # a wrapper takes any argument and the environment does not
+                return self.reset(seed)
         else:
             if callable(getattr(self.env, "seed", None)):
                 self.env.seed(seed)
@@ -131,7 +137,7 @@ class World:
         }
 
     def close(self) -> None:
-        """Close it, whatever it says to that."""
+        """Close it, errors aside."""
         close = getattr(self.env, "close", None)
         if callable(close):
             try:
@@ -272,7 +278,7 @@ class AtariFrames(Stacked):
         return np.stack(self.frames), total, terminated, truncated, info
 
     def seen(self, observation: Any) -> npt.NDArray[Any]:
-        """Return a grey screen as 84 × 84 pixels, each the mean of those that it covers."""
+        """Return a grey screen as 84 × 84 pixels, each the mean of the pixels that it covers."""
         from PIL import Image
 
         screen = Image.fromarray(np.asarray(observation, np.uint8))

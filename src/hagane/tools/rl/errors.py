@@ -8,7 +8,7 @@
         ├── EnvironmentFault  (RuntimeError)   an environment cannot be made, or fails
         ├── InvalidLog        (ValueError)     a log, or a part of one, cannot be used
         ├── NoSuchRollout     (LookupError)    there is no such rollout, picture or explanation
-        └── NotExplainable    (ValueError)     an explanation needs what the agent does not give
+        └── NotExplainable    (ValueError)     an explanation needs outputs that the agent lacks
 """
 
 from __future__ import annotations
@@ -37,4 +37,4 @@ class NoSuchRollout(RlError, LookupError):
 
 
 class NotExplainable(RlError, ValueError):
-    """An explanation that needs what the agent or the log does not give."""
+    """An explanation that needs outputs missing in the agent or the log."""

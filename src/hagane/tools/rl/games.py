@@ -1,7 +1,7 @@
 """Small games in pictures of 10 × 10, in the manner of MinAtar (Young and Tian 2019).
 
 One channel an object, so that a network of a few thousand weights learns them in minutes. Their
-state can be set, which is what interventions need. The rules are hagane's own.
+state can be set, for interventions. The rules are hagane's own.
 """
 
 from __future__ import annotations

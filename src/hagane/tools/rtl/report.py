@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hagane.tools.rtl.cover import Result, Status
+    from hagane.tools.rtl.result import Result, Status
 
 _STYLE = """
 body { font-family: system-ui, sans-serif; margin: 2em; color: #222; }
@@ -29,7 +29,7 @@ def write_report(result: Result) -> str:
         f"<p>{len(result.tests)} tests, {sum(map(len, result.tests))} cycles, replayed in "
         f"{html.escape(result.simulator or 'no simulator')}.</p>",
         _table(result),
-        "<h2>Coverage over tests</h2>",
+        "<h2>Coverage over random rows</h2>",
         _chart(result.growth, result.random_growth),
         _assertions(result),
         _list("Unknown", [s for s in result.statuses if s.status == "unknown"]),
@@ -47,13 +47,22 @@ def _table(result: Result) -> str:
         f"<tr><th>{kind}</th>" + "".join(f"<td>{value}</td>" for value in row.values()) + "</tr>"
         for kind, row in result.counts().items()
     )
-    words = ("", "total", "covered", "dead", "unknown", "dead in K cycles only")
+    words = (
+        "",
+        "total",
+        "covered",
+        "dead",
+        "reachable",
+        "waived",
+        "unknown",
+        "dead in K cycles only",
+    )
     head = "<tr>" + "".join(f"<th>{word}</th>" for word in words) + "</tr>"
     return f"<table>{head}{rows}</table>"
 
 
 def _chart(ours: Sequence[tuple[int, int]], chance: Sequence[tuple[int, int]]) -> str:
-    """Return two step lines: covered goals over tests run, of this search and of random tests."""
+    """Return two step lines: goals over random rows, of this search and from reset alone."""
     width, height = 640, 240
     most_x = max([x for x, _ in (*ours, *chance)], default=1) or 1
     most_y = max([y for _, y in (*ours, *chance)], default=1) or 1
@@ -67,8 +76,8 @@ def _chart(ours: Sequence[tuple[int, int]], chance: Sequence[tuple[int, int]]) -
     return (
         f"<svg width='{width}' height='{height}' role='img' "
         f"style='border:1px solid #ccc'>{line(chance, '#c60')}{line(ours, '#073')}</svg>"
-        f"<p>Goals met over tests run: this search (green), random tests alone (orange); "
-        f"{most_x} tests across, {most_y} goals up, both by hagane's own evaluation.</p>"
+        f"<p>Goals met over random rows: this search (green), rows from reset alone (orange); "
+        f"{most_x} rows across, {most_y} goals up, both by hagane's own evaluation.</p>"
     )
 
 

@@ -1,4 +1,4 @@
-"""Chainer 7: what its names mean to the checker (https://docs.chainer.org/en/stable/reference/)."""
+"""Chainer 7: the meaning of its names (https://docs.chainer.org/en/stable/reference/)."""
 
 from hagane.frontends.libraries.chainer import (
     arithmetic,

@@ -102,7 +102,7 @@ def is_debug(t: Core) -> Value:
     "get_array_module",
 )  # fmt: skip
 def get_array_module(t: Core, *_: Value) -> Value:
-    """Return NumPy: what is checked runs on the CPU."""
+    """Return NumPy: checked programs run on the CPU."""
     return Library("numpy")
 
 

@@ -335,5 +335,5 @@ _cumulative("cumprod", functions.cumulative_product)
 
 @function("forget")
 def forget(t: Core, func: Value, *xs: Value) -> Value:
-    """Call a function; what it computed is forgotten and computed again."""
+    """Call a function; its results are forgotten and computed again."""
     return t.call(func, list(xs), {})

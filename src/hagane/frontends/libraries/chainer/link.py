@@ -1,4 +1,4 @@
-"""``chainer.Link`` and what is made of links: chains, lists, sequences; parameters."""
+"""``chainer.Link`` and compositions of links: chains, lists, sequences; parameters."""
 
 from __future__ import annotations
 
@@ -334,7 +334,7 @@ class Sequential:
 
     @staticmethod
     def forward(t: Core, self: View, *x: Value) -> Value:
-        """Call all of them, each with what the one before returned."""
+        """Call all of them, each with the result of the one before."""
         values = list(x)
         for layer in items_of(t, self.instance()):
             found = t.call(layer, values, {})

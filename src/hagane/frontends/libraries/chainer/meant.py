@@ -1,4 +1,4 @@
-"""Names of Chainer whose nodes compute what Chainer does; compared by running them.
+"""Names of Chainer whose nodes compute Chainer's values; compared by running them.
 
 Written by ``python -m tests.capture.chainer_meanings``.
 """

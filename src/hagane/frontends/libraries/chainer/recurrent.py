@@ -64,7 +64,7 @@ class Stack:
         ws: The weights of each direction of each layer.
         bs: Their biases.
         directions: 2 if the sequences are also read backwards.
-        ratio: Of what is dropped between layers while training.
+        ratio: The share dropped between layers while training.
     """
 
     kind: str

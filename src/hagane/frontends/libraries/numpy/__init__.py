@@ -1,4 +1,4 @@
-"""NumPy: what its names mean to the checker (https://numpy.org/doc/stable/reference/)."""
+"""NumPy: the meaning of its names to the checker (https://numpy.org/doc/stable/reference/)."""
 
 from hagane.frontends.libraries.numpy import (
     creating,

@@ -214,7 +214,7 @@ def _ceil_part(total: Dim, count: int, number: int) -> Dim:
 
 
 def _span(t: Core, start: Dim, stop: Dim, total: Dim) -> Dim:
-    """Return how many elements lie between two places, which slices cut to what is there."""
+    """Return how many elements lie between two places, which slices cut to the array."""
     if all(isinstance(n, int) for n in (start, stop, total)):
         return len(range(*slice(start, stop).indices(int(str(total)))))
     from hagane.frontends.libraries.indexing import slice_length

@@ -199,7 +199,7 @@ def fill(t: Core, self: Value, value: Value) -> Value:
 
 @NUMPY.method("setflags", "put", "dump", "itemset", "byteswap")
 def change(t: Core, self: Value, *_: Value, **__: Value) -> Value:
-    """Change what no type shows."""
+    """Change content that no type shows."""
     self.known = None
     return None
 
@@ -249,7 +249,7 @@ def tobytes(t: Core, self: Value, *_: Value) -> Value:
 
 
 def item(t: Core, x: Tensor, index: Value) -> Tensor:
-    """Return ``x[index]``; what is known of the content is kept."""
+    """Return ``x[index]``; known content is kept."""
     if isinstance(index, tuple):
         index = tuple(_plain(t, part) for part in index)
     else:

@@ -44,7 +44,7 @@ def _pair(t: Core, a: Value, b: Value) -> tuple[Tensor, Tensor, ir.DataType]:
 
 
 def multiplied(t: Core, left: Tensor, right: Tensor, dtype: ir.DataType) -> Tensor:
-    """Return the matrix product by the rule of the operator, whatever the element type."""
+    """Return the matrix product by the rule of the operator, for any element type."""
     if dtype in FLOATS:
         product_: Tensor = t.op("MatMul", *(cast(t, x, dtype) for x in (left, right)))
         return product_

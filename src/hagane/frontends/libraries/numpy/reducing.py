@@ -127,7 +127,7 @@ for _name, _operator in (
     _sum_like(_name, _operator)
 
 
-# Means and spreads that are no operators; those that skip NaN have types only.
+# Means and spreads that are no operators; NaN-skipping ones have types only.
 _SPREADS: dict[str, Callable[..., Any]] = {
     "nanmean": statistics.mean_of_numbers,
     "var": statistics.variance,

@@ -337,5 +337,5 @@ _together("corrcoef", statistics.correlation)
 
 @NUMPY.function("seterr", "random.seed", "set_printoptions", "save", "savez", "put", "copyto")
 def nothing(t: Core, *_: Value, **__: Value) -> Value:
-    """Return None: what it does changes no type."""
+    """Return None: its effect changes no type."""
     return None

@@ -38,7 +38,7 @@ from hagane.ops.builder import op
 from hagane.ops.functions.numbers import pairs, special
 from hagane.symbolic import Expr
 
-# What Python does to known content, sizes among it.
+# Python's operations on known content, sizes among it.
 _PYTHON = {
     "add": python.add, "subtract": python.sub, "multiply": python.mul, "power": python.pow,
     "floor_divide": python.floordiv, "remainder": python.mod, "negative": python.neg,
@@ -66,7 +66,7 @@ def resolved(t: Core, name: str, values: Sequence[Value]) -> list[ir.DataType]:
     return [ir.DataType.from_numpy(dtype) for dtype in found]
 
 
-# What errors of broadcasting call them.
+# Their names in errors of broadcasting.
 _ARITHMETIC = {
     "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "true_divide": "Div",
 }  # fmt: skip
@@ -301,7 +301,7 @@ def nan_to_num(
     t: Core, x: Value, copy: Value = True, nan: Value = 0.0, posinf: Value = None,
     neginf: Value = None,
 ) -> Tensor:  # fmt: skip
-    """Return the array with numbers in place of what is none."""
+    """Return the array with numbers in place of NaN and infinities."""
     found = to_array(t, x)
     if found.dtype not in FLOATS:
         same = partial(op, "Identity")

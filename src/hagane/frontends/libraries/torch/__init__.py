@@ -1,4 +1,4 @@
-"""PyTorch: what its names mean to the checker (https://pytorch.org/docs/stable/)."""
+"""PyTorch: the meaning of its names to the checker (https://pytorch.org/docs/stable/)."""
 
 from hagane.frontends.libraries.torch.functions import (
     asking,

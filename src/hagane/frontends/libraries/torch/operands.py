@@ -249,7 +249,7 @@ def size_input(dim: Dim) -> Any:
 
 
 def reshape(t: Core, x: Tensor, dims: Sequence[Dim]) -> Tensor:
-    """Return ``x`` with another shape; -1 stands for what remains."""
+    """Return ``x`` with another shape; -1 stands for the rest."""
     zero = any(isinstance(dim, int) and dim == 0 for dim in dims)
     return t.op("Reshape", x, dims_input(dims), allowzero=1 if zero else None)
 

@@ -119,7 +119,7 @@ def check_object(
 
 
 def _own_failure(interpreter: Interpreter, error: Exception) -> None:
-    """Say that the checker itself failed, and where it was: what it found so far still counts."""
+    """Say that the checker itself failed, and where: its findings so far still count."""
     report = interpreter.collector.report
     report.checked = False
     what = "recursion too deep" if isinstance(error, RecursionError) else repr(error)
@@ -248,7 +248,7 @@ def call_with(
     given: Mapping[str, Any],
     kinds: Mapping[str, str] | None = None,
 ) -> None:
-    """Call the function with values of the given types and record what comes back.
+    """Call the function with values of the given types and record the result.
 
     ``kinds`` has the classes of arguments that are tensors, where they are known by name.
     """

@@ -14,9 +14,9 @@ from hagane.frontends.python.report.findings import CheckError, Note, Report
 
 
 def check_imported(request: Request, from_source: Report, tables: Tables) -> Report:
-    """Check the real object that ``request`` names; keep what the source alone gave if that fails.
+    """Check the real object that ``request`` names; keep the source's findings if that fails.
 
-    What importing does beyond definitions is said in the notices.
+    Effects of importing beyond definitions are told in the notices.
     """
     notices = list(from_source.notices)
     try:

@@ -52,8 +52,8 @@ class Interpreter(
     Args:
         root: The folder that imports start from, beside that of the importing file.
         tables: The meanings of names of libraries.
-        domain: Makes what values are, given the interpreter.
-        observer: Makes the observer of what is read of the running Python, given the interpreter.
+        domain: Makes the domain of values, given the interpreter.
+        observer: Makes the observer of reads of the running Python, given the interpreter.
     """
 
     def __init__(

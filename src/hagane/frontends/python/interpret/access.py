@@ -50,7 +50,7 @@ MAX_UNROLLED = 256
 
 
 class Access(Objects):
-    """Reads attributes and items, and says what an iterable gives."""
+    """Reads attributes and items, and gives the items of iterables."""
 
     tables: Tables
 
@@ -322,7 +322,7 @@ class Access(Objects):
         count: Dim
         start, step = value.start, value.step
         if not isinstance(step, int) and self.emit.builds:
-            count = maximum(0, -((start - value.stop) // step))  # whatever sign the step has
+            count = maximum(0, -((start - value.stop) // step))  # for either sign of the step
             return self.domain.many(value, Many(start, count, lambda k: start + k * step))
         if not isinstance(step, int):
             raise CheckError("value", "a range with a step that depends on sizes is not understood")

@@ -1,4 +1,4 @@
-"""Shapes that annotations promise: made into inputs, or compared with what came."""
+"""Shapes that annotations promise: made into inputs, or compared with given values."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ from hagane.symbolic.term import BOOL, FALSE, TRUE, Term, variable, variables_of
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """One way in which a block ended early: kind, what came out, and the state then."""
+    """One way in which a block ended early: kind, result, and the state then."""
 
     kind: str  # return, break, continue, raise
     value: Value
@@ -91,7 +91,7 @@ class Core(Parts):
         return Stream(self.heap.new(items if isinstance(items, Many) else tuple(items)))
 
     def in_turn(self, items: Sequence[Value]) -> Iterator[Value]:
-        """Yield items one by one; what an iteration writes into later ones is in them."""
+        """Yield items one by one; an iteration's writes into later ones are in them."""
         if not self.emit.builds or not any(isinstance(item, Tensor | tuple) for item in items):
             yield from items
             return
@@ -103,7 +103,7 @@ class Core(Parts):
     # Reporting.
 
     def assume(self, text: str) -> None:
-        """Tell the reader what had to be taken for granted."""
+        """Tell the reader an assumption."""
         if self.frame is not None:
             self.collector.assume(self.here(), text)
 
@@ -194,7 +194,7 @@ class Core(Parts):
         return condition if isinstance(condition, bool) else self.domain.decide(condition)
 
     def decided(self, condition: Term) -> bool | Term:
-        """Return a condition, or its truth where what is known of sizes decides it."""
+        """Return a condition, or its truth where known sizes decide it."""
         if not self.knowledge.possible(negate(condition)):
             return True
         if not self.knowledge.possible(condition):
@@ -225,7 +225,7 @@ class Core(Parts):
     def fork(
         self, condition: Term, yes: Callable[[], Value], no: Callable[[], Value], text: str = ""
     ) -> Value:
-        """Run ``yes`` where ``condition`` holds and ``no`` elsewhere, and join what they leave."""
+        """Run ``yes`` where ``condition`` holds and ``no`` elsewhere, and join their states."""
         return self.domain.fork(condition, yes, no, text)
 
     def meet(self, condition: Term, yes: dict[int, Any], no: dict[int, Any]) -> None:

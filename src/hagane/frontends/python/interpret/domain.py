@@ -1,4 +1,4 @@
-"""The domain of an interpretation: what values are, and where the paths of a program part and meet.
+"""The domain of an interpretation: its values, and where the paths of a program part and meet.
 
 The interpreter knows Python: names, scopes, calls, containers, statements. Everything that differs
 between types (``python/shapes``), a graph (``frontends/capture``) and probabilities
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 # A class of the syntax tree: ast.Add, ast.USub, ast.Lt, ast.Subscript, ast.Store …
 Operation: TypeAlias = type[ast.AST]
 # One iteration of a comprehension, by its number: whether its item is kept (None where nobody can
-# tell), and what it gives.
+# tell), and its result.
 Step: TypeAlias = Callable[[Dim], tuple[bool | None, list[Value] | Many]]
-# The same for an item itself: what it gives goes to a function, under the conditions that hold.
+# The same for an item itself: its result goes to a function, under the conditions that hold.
 Visit: TypeAlias = Callable[[Value, Callable[[list[Value] | Many], None]], None]
 
 
@@ -78,7 +78,7 @@ class Domain(Protocol):
     def fork(
         self, condition: Term, yes: Callable[[], Value], no: Callable[[], Value], text: str
     ) -> Value:
-        """Run ``yes`` where a condition holds and ``no`` elsewhere, and join what they leave.
+        """Run ``yes`` where a condition holds and ``no`` elsewhere, and join their states.
 
         Either may end with :attr:`Core.dead` set: its path goes on elsewhere, or not at all. The
         contents of the heap after it are those of both paths; ``text`` is the condition as written.
@@ -94,7 +94,7 @@ class Domain(Protocol):
 
         Args:
             exits: The exits, at least one.
-            entry: The path at the start of what they left.
+            entry: The path at the start of theirs.
         """
         ...
 

@@ -43,7 +43,7 @@ class Training:
         updates: The new content of buffers that it changes, by their names.
         seed: Two numbers of type uint32 that random numbers follow from, once some are drawn.
         draws: How many arrays of random numbers are drawn.
-        masks: Inputs for what dropout multiplies by, with the share that is dropped, and for
+        masks: Inputs for the factors of dropout, with the share that is dropped, and for
             normal numbers, with None, where the caller draws them; None where they follow from
             the seed.
     """
@@ -54,7 +54,7 @@ class Training:
     masks: list[tuple[Tensor, float | None]] | None = None
 
     def begin(self) -> None:
-        """Forget what was told before."""
+        """Forget earlier reports."""
         self.updates.clear()
         self.seed, self.draws = None, 0
         if self.masks is not None:
@@ -62,11 +62,11 @@ class Training:
 
 
 class Emitter:
-    """Makes nodes and knows what sizes are known to be.
+    """Makes nodes and keeps the facts of sizes.
 
     Args:
         knowledge: The facts of sizes.
-        assume: Told of what had to be assumed, in words.
+        assume: Told of assumptions, in words.
     """
 
     strict = True
@@ -81,7 +81,7 @@ class Emitter:
         self.tensors: dict[ir.Value, Tensor] = {}
         self.label = ""
         self.kind = "torch.Tensor"
-        self._place: str | None = None  # where results lie, whatever their operands say
+        self._place: str | None = None  # where results lie, their operands aside
         self.counterexample: dict[str, int] = {}
         self.claim: Term | None = None
         self.exact: set[str] = set()
@@ -96,7 +96,7 @@ class Emitter:
         raise NotImplementedError
 
     def mask(self, x: Tensor, ratio: float | None) -> Tensor:
-        """Return what dropout multiplies a tensor by, or normal numbers, which the caller draws."""
+        """Return dropout's factors of a tensor, or normal numbers, which the caller draws."""
         raise NotImplementedError
 
     def change(self, buffer: Tensor, new: Callable[[Tensor], Tensor]) -> None:
@@ -163,7 +163,7 @@ class Emitter:
         return not self.holds(claim, f"{left} and {right} broadcast")
 
     def holds(self, claim: Term, text: str) -> bool:
-        """Whether ``claim`` holds for all sizes; what nobody can tell is assumed, and reported."""
+        """Whether ``claim`` holds for all sizes; an undecided claim is assumed, and reported."""
         if self.knowledge.concolic and self.knowledge.decides(claim):
             return self._holds_here(claim)
         finding = self.knowledge.ask(claim)
@@ -188,7 +188,7 @@ class Emitter:
         self.claim = claim
 
     def clear(self) -> None:
-        """Forget what was refuted before."""
+        """Forget earlier refutations."""
         self.counterexample = {}
         self.claim = None
 
@@ -217,7 +217,7 @@ class Emitter:
     def _is_promised(self, claim: Term, finding: Finding) -> bool:
         """Whether the inputs' types promise all the sizes that a refuted claim speaks of.
 
-        A bare name may be restricted; who writes ``height + 31`` means every height.
+        A bare name may be restricted; an expression ``height + 31`` means every height.
         """
         names = variables_of((claim,)).keys()
         promised = self.exact - self.bare
@@ -351,7 +351,7 @@ class Emitter:
 
     @contextmanager
     def types_only(self) -> Iterator[None]:
-        """Ask for types inside the block: what is made there computes nothing."""
+        """Ask for types inside the block: values made there compute nothing."""
         yield
 
     def settle(self, tensor: Tensor) -> Tensor:
@@ -370,16 +370,16 @@ class Emitter:
 
     @contextmanager
     def lazily(self) -> Iterator[None]:
-        """Note that the program may run later what is interpreted inside the block."""
+        """Note that the program may run the code of the block later."""
         yield
 
     @contextmanager
     def consumed(self) -> Iterator[None]:
-        """Note that what is made lazily inside the block is used up at its end."""
+        """Note that lazy values of the block are used up at its end."""
         yield
 
     def handed(self, value: Value) -> None:
-        """Note that what is run lazily has given out a value."""
+        """Note that lazy code has given out a value."""
 
     def is_late(self, value: ir.Value) -> bool:
         """Whether the program may read or write the memory of a value in another order."""
@@ -397,7 +397,7 @@ class Emitter:
         return value
 
     def show_sizes(self, tensor: Tensor, shape: Shape) -> None:
-        """Give a tensor the sizes by which the program's reader knows those that it has."""
+        """Give a tensor the sizes by which the program's reader knows its own."""
         tensor.shape = shape
 
     def keep(self, tensor: Tensor, found: Any, content: Callable[[], Array]) -> None:

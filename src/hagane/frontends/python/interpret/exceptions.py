@@ -1,4 +1,4 @@
-"""Exceptions: what raises them, which handler takes them, and what runs in any case."""
+"""Exceptions: raising, handlers, and code that runs in any case."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CLASSES: dict[str, type[BaseException]] = {
     "type": TypeError, "call": TypeError, "value": ValueError, "unpack": ValueError,
     "import": ImportError, "assertion": AssertionError,
 }  # fmt: skip
-# Errors that are no exceptions of the program: what the interpreter or its domain cannot follow.
+# Errors that are no exceptions of the program: limits of the interpreter or its domain.
 _OWN = frozenset(("capture", "input", "target", "make", "source", "annotation"))
 _NAMED = re.compile(r"(\w+): ")
 
@@ -44,7 +44,7 @@ class Raised(CheckError):
     """An exception that the program itself raises.
 
     Args:
-        what: How it is written.
+        what: Its text in the program.
         value: The exception, or its class.
     """
 
@@ -62,7 +62,7 @@ class Handling:
         entry: The path on which it was entered.
         frame: The frame that its names are of.
         turns: The number of loops around it.
-        exits: Exceptions of some paths: of those that part within the body.
+        exits: Exceptions of some paths, which part within the body.
     """
 
     node: ast.Try
@@ -122,7 +122,7 @@ class Exceptions(Core):
         """Whether a handler takes an error, which then has to be raised.
 
         Where paths parted since its ``try`` was entered, this path goes on in the handler: it ends
-        here, and what is left of the expression means nothing.
+        here, and the rest of the expression means nothing.
         """
         if self.dead or error.code in _OWN:
             return False
@@ -212,7 +212,7 @@ class Exceptions(Core):
         self._finally(node.finalbody)
 
     def _go_on(self, node: ast.Try, handling: Handling, error: CheckError | None) -> None:
-        """Run what follows the body of a ``try``: its ``else``, or a handler on each path."""
+        """Run the continuation of a ``try`` body: its ``else``, or a handler on each path."""
         if error is not None:
             handler = self._handler(handling, error)
             assert handler is not None

@@ -30,7 +30,7 @@ _MAX_ERRORS = 3  # of one expression, each for sizes that the one before does no
 
 
 class Expressions(Core):
-    """Evaluates expressions; what they are and where they came from is recorded on the way."""
+    """Evaluates expressions; their values and origins are recorded on the way."""
 
     def evaluate(self, node: ast.expr) -> Value:
         """Return the value of an expression in the current frame.

@@ -1,4 +1,4 @@
-"""Loops: how one iteration runs, and what follows them; their domain says how often they run."""
+"""Loops: how one iteration runs, and its continuation; their domain says how often they run."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Loops(Core):
         self.execute(node.body)
 
     def turn(self, run: Callable[[], Any], breaks: list[Exit]) -> None:
-        """Run one iteration; what goes on after it are its end and its ``continue``s."""
+        """Run one iteration; it is continued from its end and its ``continue``s."""
         entry = self.knowledge.path
         exits: list[Exit] = []
         self.loops.append(exits)
@@ -87,7 +87,7 @@ class Loops(Core):
             self.merge(alive, entry)
 
     def after(self, orelse: Sequence[ast.stmt], breaks: list[Exit], entry: PathCondition) -> None:
-        """Run the ``else`` of a loop, and go on with it and with what broke out of the loop."""
+        """Run the ``else`` of a loop, and go on with it and with the paths that broke out."""
         if not self.dead:
             self.execute(orelse)
         if breaks:
@@ -134,7 +134,7 @@ class Loops(Core):
 
 
 def changes(start: dict[int, Any], after: dict[int, Any]) -> list[tuple[int, Any, Any, Any]]:
-    """Return (object, name or None, before, after) of what a turn changed in older objects."""
+    """Return (object, name or None, before, after) of an iteration's changes in older objects."""
     found: list[tuple[int, Any, Any, Any]] = []
     for key, before in start.items():
         content = after.get(key, before)

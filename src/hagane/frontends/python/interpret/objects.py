@@ -1,4 +1,4 @@
-"""Objects and classes of the program: attributes, inheritance, what they take from Python's own."""
+"""Objects and classes of the program: attributes, inheritance, members of Python's own classes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from hagane.frontends.python.values.values import (
 )
 from hagane.symbolic.term import Term
 
-# What every object has from ``object``; the receiver is given.
+# Members of every object from ``object``; the receiver is given.
 _OBJECT = (
     "__init__", "__init_subclass__", "__setattr__", "__new__", "__post_init__", "__getattribute__",
     "__getattr__", "__delattr__",
@@ -124,7 +124,7 @@ class Objects(Core):
         else:
             self.heap[value][name] = MISSING
 
-    # What objects have from Python's own classes.
+    # Members of objects from Python's own classes.
 
     def _python_base(self, cls: Class) -> type | None:
         """Return the container of Python's own that a class derives from."""
@@ -163,7 +163,7 @@ class Objects(Core):
         return Method(content, name) if hasattr(python, name) else MISSING
 
     def mapping(self, value: Value) -> dict[Any, Value] | None:
-        """Return the items of what is a dictionary with known keys, or behaves like one."""
+        """Return the items of a dictionary with known keys, or of an object like one."""
         if isinstance(value, Instance):
             inner = self.inherited(value)
             if isinstance(inner, DictRef):

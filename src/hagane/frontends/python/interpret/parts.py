@@ -221,7 +221,7 @@ class Parts:
         raise NotImplementedError
 
     def mapping(self, value: Value) -> dict[Any, Value] | None:
-        """Return the items of what is a dictionary with known keys, or behaves like one."""
+        """Return the items of a dictionary with known keys, or of an object like one."""
         raise NotImplementedError
 
     def inherited(self, value: Instance) -> Ref | None:

@@ -1,7 +1,7 @@
-"""The port to the running Python: what an interpretation reads of real objects, and may replace.
+"""The port to the running Python: an interpretation's reads of real objects, and replacements.
 
 A program that is checked or captured in a process reads objects of that process: attributes of a
-model, globals of a module, items of lists. Whoever has to know of that (a graph holds only while
+model, globals of a module, items of lists. Observers of such reads (a graph holds only while
 they stay as they were) gives the interpreter an :class:`Observer`; nothing of it is overridden.
 """
 
@@ -27,7 +27,7 @@ class Observer(Protocol):
         Args:
             value: The stand-in of the object, which is ``value.host``.
             name: The name; that of a method or a class attribute is looked up here first.
-            held: Returns what stands for the object's own, ``MISSING`` where it has none.
+            held: Returns the stand-in for the object's own, ``MISSING`` where it has none.
         """
         ...
 
@@ -44,7 +44,7 @@ class Observer(Protocol):
 
 
 class Unobserved:
-    """Reads what is there, and tells nobody.
+    """Reads without a report.
 
     Args:
         core: The interpreter.

@@ -47,7 +47,7 @@ class Tables(Protocol):
         ...
 
     def entered(self, core: Core, manager: Value) -> Value:
-        """Enter a context manager of a library and return what it gives."""
+        """Enter a context manager of a library and return its value."""
         ...
 
     def left(self, core: Core, manager: Value) -> None:
@@ -91,7 +91,7 @@ class Tables(Protocol):
         ...
 
     def prepare(self, core: Core, made: Instance, library: Library) -> None:
-        """Give a new object of a derived class what its base class sets before ``__init__``."""
+        """Give a new object of a derived class its base's attributes of before ``__init__``."""
         ...
 
     def initialise(

@@ -46,14 +46,14 @@ _ABSTRACT = (Tensor, Expr, Instance, Function, Class, Library)
 
 
 class Lift(Core):
-    """Finds what stands for a real object: known values, library names, source to interpret."""
+    """Finds the stand-in of a real object: known values, library names, source to interpret."""
 
     tables: Tables
     observer: Observer
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
-        # What stands for real objects, by their identity, with the objects.
+        # Stand-ins of real objects, by their identity, with the objects.
         self.lifted: dict[int, tuple[Any, Value]] = {}
         self._trees: dict[str, ast.Module | None] = {}
         self._mixins: dict[type, Value] = {}
@@ -94,10 +94,10 @@ class Lift(Core):
                 if isinstance(found, defaultdict):
                     kind = f"defaultdict:{self.heap.new(self.lift(found.default_factory))}"
                 return self.new_dict(
-                    {self._key(key): self.lift(item) for key, item in found.items()}, kind
+                    {self.lift_key(key): self.lift(item) for key, item in found.items()}, kind
                 )
             case types.MappingProxyType():
-                return self.new_dict({self._key(k): self.lift(v) for k, v in found.items()})
+                return self.new_dict({self.lift_key(k): self.lift(v) for k, v in found.items()})
             case set():
                 return self.new_set([self.lift(item) for item in found])
             case np.ndarray() | np.generic():
@@ -130,7 +130,7 @@ class Lift(Core):
                 return self._class(found)
         return self._object(found)
 
-    def _key(self, found: Any) -> Value:
+    def lift_key(self, found: Any) -> Value:
         """Return the key of a dictionary as a value of the program."""
         value = self.lift(found)
         return value if is_key(value) else found
@@ -315,7 +315,7 @@ class Lift(Core):
 
 
 def _adds_nothing(wrapper: Any) -> bool:
-    """Whether a wrapper only does what has no meaning here, such as that of torch.no_grad()."""
+    """Whether a wrapper only has effects without meaning here, such as that of torch.no_grad()."""
     code = getattr(wrapper, "__code__", None)
     if code is None:  # functools.lru_cache
         return type(wrapper).__module__ == "functools"
@@ -331,7 +331,7 @@ _TRANSPARENT = ("torch", "jaxtyping", "beartype", "typeguard")
 
 
 def _is_manager(wrapper: types.FunctionType) -> bool:
-    """Whether a function is what contextlib.contextmanager returned."""
+    """Whether a function is a result of contextlib.contextmanager."""
     return wrapper.__globals__.get("__name__") == "contextlib" and hasattr(wrapper, "__wrapped__")
 
 
@@ -355,7 +355,11 @@ def _file_of(found: type) -> str:
     file = getattr(sys.modules.get(found.__module__), "__file__", None) or ""
     if file.endswith(".py") and found.__module__ != "__main__":
         return file
-    codes = [item.__code__ for item in vars(found).values() if isinstance(item, types.FunctionType)]
+    codes = [
+        item.__code__
+        for item in vars(found).values()
+        if isinstance(item, types.FunctionType) and not _is_generated(item)
+    ]
     return codes[0].co_filename if codes else file
 
 
@@ -376,7 +380,7 @@ def is_standard(found: Any) -> bool:
 
 
 def _is_generated(found: Any) -> bool:
-    """Whether a dataclass made a method itself: the interpreter knows what it does."""
+    """Whether a dataclass made a method itself: the interpreter knows its meaning."""
     code = getattr(inspect.unwrap(found) if callable(found) else found, "__code__", None)
     return code is not None and code.co_filename == "<string>"
 

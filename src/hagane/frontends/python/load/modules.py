@@ -57,7 +57,7 @@ class Modules(Core):
         self.modules[str(path)] = module
         frame = Frame(module.key, str(path), module, None, is_user, caller=None)
         outer, self.frame = self.frame, frame
-        # What goes wrong in another module is told where the checked one uses it.
+        # Errors of another module are told where the checked one uses it.
         muted = outer is not None
         self.collector.muted += muted
         try:

@@ -1,4 +1,4 @@
-"""Gathers what is found while a program is interpreted."""
+"""Gathers findings while a program is interpreted."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Collector:
         )
 
     def _shown(self, counterexample: dict[str, int], condition: str) -> dict[str, int]:
-        """Return the sizes to tell; if a branch leads to the error, those that take it."""
+        """Return the sizes to tell; if a branch leads to the error, sizes that take it."""
         sizes = counterexample or (self.knowledge.example(()) if condition else {})
         return {name: value for name, value in sizes.items() if not name.startswith("?")}
 
@@ -161,7 +161,7 @@ class Collector:
         return list(chain.values())[-2 * _MAX_STEPS :]
 
     def assume(self, place: Place | None, message: str) -> None:
-        """Record what had to be taken for granted."""
+        """Record an assumption."""
         self._note(self.report.assumptions, place, message)
 
     def open_question(self, place: Place | None, message: str) -> None:
@@ -169,7 +169,7 @@ class Collector:
         self._note(self.report.unknown, place, message)
 
     def notice(self, place: Place | None, message: str) -> None:
-        """Record what the reader should know."""
+        """Record a notice to the reader."""
         self._note(self.report.notices, place, message)
 
     def condition(self, text: str) -> None:

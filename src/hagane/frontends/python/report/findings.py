@@ -110,7 +110,7 @@ class Report:
         assumptions: Conditions on the inputs that were not proved.
         unknown: Expressions whose type could not be told, with the reason.
         notices: Remarks on how the check went.
-        returned: The printed type of what came back; None if nothing could be run.
+        returned: The printed type of the result; None if nothing could be run.
         result: The value that came back.
         conditions: The decisions that branches depend on, as written.
         checked: Whether anything could be checked.

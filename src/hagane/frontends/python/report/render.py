@@ -13,7 +13,7 @@ import hagane
 from hagane.frontends.python.report.findings import Note, Problem, Report, TypedExpression
 from hagane.frontends.python.values.values import Place
 
-# What each code means, for readers of SARIF.
+# The meaning of each code, for readers of SARIF.
 CODES = {
     "annotation": "A value that is not what an annotation promises.",
     "assertion": "An assertion of the program that fails.",

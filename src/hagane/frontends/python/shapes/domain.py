@@ -57,7 +57,7 @@ class Shapes(Loops):
     def fork(
         self, condition: Term, yes: Callable[[], Value], no: Callable[[], Value], text: str
     ) -> Value:
-        """Run ``yes`` where a condition holds and ``no`` elsewhere, and join what they leave."""
+        """Run ``yes`` where a condition holds and ``no`` elsewhere, and join their states."""
         core = self.core
         if text:
             core.name_condition(condition, text)

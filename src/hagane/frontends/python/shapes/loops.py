@@ -186,7 +186,7 @@ class Loops(Plain):
 
     def _begin(self, start: dict[int, Any], rules: dict[tuple[int, Any], Rule], k: Dim) -> None:
         """Set the state to the start of turn ``k``."""
-        # What earlier attempts made is still referred to by the rules.
+        # Values of earlier attempts are still referred to by the rules.
         contents = dict(self.core.heap.contents)
         for key, content in start.items():
             contents[key] = dict(content) if type(content) is dict else content

@@ -44,7 +44,7 @@ class Recurrence:
     def rule(self, before: Value, after: Value) -> Rule:
         """Return the rule that ``before`` (turn 0) and ``after`` (turn 1) suggest."""
         if before is after or (isinstance(after, Unknown) and after.failed):
-            return lambda k: before  # what failed fails again in the turn that is reported
+            return lambda k: before  # the failure comes again in the reported iteration
         if is_size(before) and is_size(after) and not isinstance(before, bool):
             return self._size(before, after)
         if isinstance(before, Tensor) and isinstance(after, Tensor):
@@ -123,7 +123,7 @@ class Recurrence:
         return lambda k: before if k == 0 else Many(element, length(k))
 
     def agrees(self, rule: Rule, turn: Dim, found: Value) -> bool:
-        """Whether ``found``, at the end of turn ``turn - 1``, is what the rule says."""
+        """Whether ``found``, at the end of turn ``turn - 1``, follows the rule."""
         return self.alike(rule(turn), found)
 
     def alike(self, expected: Value, found: Value) -> bool:
@@ -164,7 +164,7 @@ class Recurrence:
         return False
 
     def widened(self, before: Value, found: Value) -> Rule:
-        """Return a rule that promises no more than what both values share."""
+        """Return a rule that promises no more than both values share."""
         self.regular, self.lossy = False, True
         if is_size(before) and is_size(found):
             unknown = self.core.emit.fresh("turn")

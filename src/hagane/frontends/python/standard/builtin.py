@@ -1,4 +1,4 @@
-"""Built-in functions, and what the standard library offers models: math, functools, itertools."""
+"""Built-in functions, and the standard library of models: math, functools, itertools."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Builtins(StandardLibrary, RealObjects):
     def call_variable(
         self, variable: contextvars.ContextVar[Any], name: str, arguments: Sequence[Value]
     ) -> Value:
-        """Call a method of a context variable; what the program sets is its own."""
+        """Call a method of a context variable; the program's settings are its own."""
         content = self.heap[self.variables]
         now = content.get(variable, MISSING)
         if now is MISSING and name == "get":
@@ -150,7 +150,7 @@ class Builtins(StandardLibrary, RealObjects):
 
     @staticmethod
     def _exception_of(found: type[BaseException], arguments: Sequence[Value]) -> Value:
-        """Return an exception; of what it tells, the parts that are known."""
+        """Return an exception with the known parts of its arguments."""
         told = [value if is_plain(value) else "…" for value in arguments]
         made = found.__new__(found, *told)
         made.args = tuple(told)

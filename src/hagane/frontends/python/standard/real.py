@@ -1,4 +1,4 @@
-"""Real objects behind values of the program: what the running Python can be asked with."""
+"""Real objects behind values of the program, for questions to the running Python."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from hagane.frontends.python.values.values import (
 )
 
 # Modules of the standard library whose functions change nothing and depend on their arguments,
-# or on what stays as it is while a program runs.
+# or on things that stay while a program runs.
 _PURE = frozenset(
     ("functools", "itertools", "operator", "typing", "_operator", "string", "re", "fractions",
      "decimal", "statistics", "numbers", "enum", "types", "posixpath", "genericpath", "ntpath",

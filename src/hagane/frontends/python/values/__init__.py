@@ -1,1 +1,1 @@
-"""Values of the interpreted program: what they are, contain, and how they are written."""
+"""Values of the interpreted program: their kinds, contents and notation."""

@@ -1,9 +1,10 @@
-"""Memory that tensors share, and what of it was written since a tensor was made.
+"""Memory that tensors share, and its writes since a tensor was made.
 
-A graph has values, no memory. A view of a tensor, and what may be one of several tensors, have the
-memory of others. A write in place makes new values for every name of the memory that the heap
-holds; a value that is still read under its old content (by an iteration, a default of a function)
-is found here, so that no graph computes with content that the program does not have any more.
+A graph has values, no memory. A view of a tensor, and a value that may be one of several tensors,
+have the memory of others. A write in place makes new values for every name of the memory that the
+heap holds; a value that is still read under its old content (by an iteration, a default of a
+function) is found here, so that no graph computes with content that the program does not have any
+more.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _VIEWS = frozenset(
 )  # fmt: skip
 _COPY = "hagane.copy"  # marks values whose memory is their own
 _SHARED = "hagane.memory"  # the other values that a value may have the memory of
+PART = "hagane.part"  # marks tensors in objects that the caller gave
 _STALE = "hagane.stale"  # marks what may be a value whose content is written since
 
 # Memory that was written: a value of it, how many values there were then, and the place.
@@ -43,7 +45,7 @@ class Lazy:
 
 
 def own(value: ir.Value) -> None:
-    """Note that a value has a memory of its own, whatever made it."""
+    """Note that a value has a memory of its own, from any operator."""
     value.meta[_COPY] = True
 
 
@@ -91,7 +93,7 @@ def written_since(value: ir.Value, born: int, written: Written) -> str | None:
     Args:
         value: The value.
         born: How many values there were before it.
-        written: What was written on the path.
+        written: The memory written on the path.
     """
     memory = memory_of(value)
     for part in memory:
@@ -101,6 +103,6 @@ def written_since(value: ir.Value, born: int, written: Written) -> str | None:
 
 
 __all__ = [
-    "WRITTEN", "Lazy", "Written", "base_of", "has_others", "mark_stale", "memory_of", "own",
+    "PART", "WRITTEN", "Lazy", "Written", "base_of", "has_others", "mark_stale", "memory_of", "own",
     "share", "written_since",
 ]  # fmt: skip

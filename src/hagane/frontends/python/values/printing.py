@@ -40,7 +40,7 @@ _FUNCTIONS = (Function, Bound, Wrapped, Method, LibraryMethod)
 
 
 def size_parts(dim: Dim, knowledge: Knowledge) -> tuple[int | None, str | None]:
-    """Return a size's number in the example and its formula; None for what is not known."""
+    """Return a size's number in the example and its formula; None for an unknown one."""
     if not isinstance(dim, Expr):
         return int(dim), None
     if not knowledge.nameless.isdisjoint(symbols_of(dim)):

@@ -1,8 +1,8 @@
 """Values of the interpreted program.
 
 Python's own objects stand for themselves where they are known: numbers, strings, tuples, None.
-A size is an ``int`` or an ``Expr``. What only exists in the interpreted program has a class here;
-objects that can change are references, whose content lies in the heap (:mod:`.heap`).
+A size is an ``int`` or an ``Expr``. Kinds that only exist in the interpreted program have a class
+here; objects that can change are references, whose content lies in the heap (:mod:`.heap`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Origin:
-    """Where a tensor came from: a place, what stands there, and the tensors it was made of."""
+    """Where a tensor came from: a place, its text, and the tensors it was made of."""
 
     place: Place
     text: str
@@ -96,7 +96,7 @@ class Real:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """A truth value that depends on sizes, or on what is not known."""
+    """A truth value that depends on sizes, or on unknown values."""
 
     term: Term
 
@@ -302,7 +302,7 @@ class Generated:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Managed:
-    """A context manager made of a generator: what ``@contextmanager`` returns, when called."""
+    """A context manager made of a generator: a call of a ``@contextmanager`` function."""
 
     function: Value
     arguments: tuple[Value, ...]
@@ -362,7 +362,7 @@ class Super:
 
 
 class Fields(tuple[Value, ...]):
-    """A tuple whose items have names, such as what ``torch.max`` returns."""
+    """A tuple whose items have names, such as the result of ``torch.max``."""
 
     names: tuple[str, ...]
 
@@ -374,12 +374,12 @@ class Fields(tuple[Value, ...]):
 
 
 def identity(value: Any) -> Any:
-    """Return ``value``: what a decorator that changes no type is."""
+    """Return ``value``: a decorator that changes no type."""
     return value
 
 
 def with_setter(value: Any, function: Any) -> Any:
-    """Return a property with another setter: what ``property.setter`` is."""
+    """Return a property with another setter: as ``property.setter`` does."""
     raise NotImplementedError(value, function)
 
 

@@ -3,7 +3,7 @@
 ``VPDPBUSD`` sums four products of neighbouring bytes, so the inputs of four taps of a channel have to
 lie side by side. They are brought there by interleaving rows of 64 bytes: four rows of the image, at
 the columns of one tap. A row of 64 bytes is one pixel of a block that matrix tiles read, or two or
-four pixels of one that has no more than 32 or 16 channels. What was interleaved serves all taps,
+four pixels of one that has no more than 32 or 16 channels. Interleaved bytes serve all taps,
 pixels and rows of results that read it.
 
 Exact sums are 32-bit; they are scaled in float32, as every product of quads is.
@@ -187,7 +187,7 @@ def _words(weight: Array, taps: tuple[tuple[int, int] | None, ...]) -> Array:
 
 
 def _used(channels: int, lanes: int, block: int) -> int:
-    """Return how many bytes of a pixel are computed: those that have channels, as far as they fit."""
+    """Return how many bytes of a pixel are computed: bytes with channels, as far as they fit."""
     left = channels - block * lanes
     return next(used for used in (16, 32, lanes) if used >= min(left, lanes))
 

@@ -91,7 +91,7 @@ def lower_depthwise_planes(
         f"for (int64_t x = 0; x < count; x++) sums[x] = {b}[c];",
         f"for (int64_t i = 0; i < {kh}; i++) {{",
         f"int64_t row = y * {sh} - {number(top)} + i * {dh};",
-        # What lies outside of the image is its zero point, and adds nothing.
+        # The border of the image is its zero point, and adds nothing.
         f"if (row < 0 || row >= {height}) continue;",
         f"for (int64_t j = 0; j < {kw}; j++) {{",
         f"int64_t at = x0 * {sw} - {number(left)} + j * {dw};  /* of the first sum, in the image */",

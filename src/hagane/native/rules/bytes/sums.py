@@ -11,7 +11,7 @@ from hagane.native.lowering.state import Lowering
 from hagane.native.rules.bytes.operands import has_quads
 from hagane.native.rules.formulas import BUILDERS
 
-# What a dequantised value is, of the value, its scale and its zero point.
+# A dequantised value, of the value, its scale and its zero point.
 DEQUANTIZE = "(({0} - {2}) * {1})"
 # Bytes of a vector, and of one of 32-bit numbers once it is packed to bytes.
 _ROW, _PIECE = 64, 16

@@ -59,7 +59,7 @@ def _depths(forest: Forest) -> Array:
 def forest_of(
     attributes: dict[str, Any], what: str
 ) -> tuple[Forest, Array, Array, Array, Array | None]:
-    """Return what ``ops/ml/tree.py`` reads of the attributes; what is wrong, the reference says."""
+    """Return the forest that ``ops/ml/tree.py`` reads; the reference names faults."""
     try:
         return read_forest(attributes, what)
     except (ValueError, KeyError) as error:
@@ -67,7 +67,7 @@ def forest_of(
 
 
 def ensemble_of(attributes: dict[str, Any]) -> tuple[Forest, Array, Array, Array, str, str]:
-    """Return what ``ops/ml/tree.py`` reads of the attributes; what is wrong, the reference says."""
+    """Return the forest that ``ops/ml/tree.py`` reads; the reference names faults."""
     try:
         return read_ensemble(attributes)
     except (ValueError, KeyError, IndexError) as error:
@@ -123,7 +123,7 @@ class _Trees:
             record[:-1, 1] = packed
             record[:-1, 2:] = children
             record[-1, 2:] = count
-        # What each leaf adds: from starts[leaf] up to starts[leaf + 1].
+        # Weights of each leaf: from starts[leaf] up to starts[leaf + 1].
         by_leaf = np.argsort(nodes, kind="stable")
         starts = np.searchsorted(nodes[by_leaf], np.arange(count + 2))
         self.tables = {
@@ -182,7 +182,7 @@ for (int i = 0; i < {_WALKS}; i++) {{ int32_t leaf = at[i]; {action} }}
 
 
 def _sum(targets: int, aggregate: str) -> tuple[str, str]:
-    """Return C that begins the sums of a block, and that adds what a leaf has."""
+    """Return C that begins the sums of a block, and that adds the weights of a leaf."""
     total = f"rows * {targets}"
     if aggregate in ("MIN", "MAX"):
         start = "INFINITY" if aggregate == "MIN" else "-INFINITY"

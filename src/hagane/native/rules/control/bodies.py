@@ -90,7 +90,7 @@ class BodyKernels:
         Args:
             wanted: Outputs and their places.
             visible: Values outside whose sizes are known when the part begins.
-            sizes: Those that differ between iterations.
+            sizes: Sizes that differ between iterations.
 
         Raises:
             NotNative: Some node has no kernel.
@@ -353,7 +353,7 @@ class LoopKernels:
             low, self.node, control, pointers, "no memory for what {value} iterations leave"
         )
         low.recorder.kernels += kernels
-        # What the next iteration reads has to be there still when this one ends.
+        # Values that the next iteration reads have to outlive this one.
         emit_control(low, self.node, Mark.END, pointers)
 
     def _with_sizes(

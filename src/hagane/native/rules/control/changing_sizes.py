@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hagane.native.kernels.control import Branch, Carried, ChangingSizes, Loop, Scanned
-from hagane.native.kernels.formula import FLOOR, c_text
+from hagane.native.kernels.formula import FLOOR, Formulas, c_text
 from hagane.native.kernels.kernel import Body, Kernel, Pointer
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 from hagane.native.lowering.facts import NotNative
@@ -185,8 +185,10 @@ class SizesOfIterations:
             body.add(
                 f"const int64_t {news[name]} = {place} = *{iteration} == 0 ? {begun} : {then};"
             )
+        formulas = Formulas(body, news)
         for i, dim in enumerate(dims):
-            body.add(f"{out}[{i}] = {c_text(dim, body, news)};")
+            text = formulas.text(dim)
+            body.add(f"{out}[{i}] = {text};")
         label = "sizes of an iteration"
         made = Kernel(label, body.code(), tuple(body.pointers), tuple(body.sizes), 0)
         return made, ChangingSizes(self.names, dims, numbers, tuple(temporaries), scratch)

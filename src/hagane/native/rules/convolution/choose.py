@@ -169,7 +169,7 @@ def conv_pads(low: Lowering, window: Window) -> Pads:
     if size:
         shape = _winograd_shape(window)
         (rows, columns), (high, wide) = shape.tiles(size), shape.axes(size)
-        if window.is_open:  # whatever the sizes, the last tiles reach no farther
+        if window.is_open:  # for any sizes, the last tiles reach no farther
             return top, left, bottom + high.size - 1, right + wide.size - 1
         bottom = maximum(bottom, rows * high.size + high.taps - 1 - top - window.height)
         right = maximum(right, columns * wide.size + wide.taps - 1 - left - window.width)

@@ -141,7 +141,7 @@ def emit_direct(
     parts = _parts(target, lanes)
     per_group = -(-window.out_channels // window.groups // (lanes * parts)) * parts
     if isinstance(target, Quads):
-        # Whatever fills a block of bytes is multiplied by zeros; of other numbers it might be NaN.
+        # The filling of a block of bytes is multiplied by zeros; of other numbers it might be NaN.
         per_group = -(-window.out_channels // window.groups // lanes)
     inputs = window.channels // window.groups
     depth = whole_words(inputs, source.words, level)

@@ -41,7 +41,7 @@ _NEAR = 1 << 20
 _MOST_MAPS = 16
 # Vectors of results that share a weight in a register.
 _WIDE = 3
-# What a task should take at least, in nanoseconds, and operations of one.
+# The least duration of a task, in nanoseconds, and its operations.
 _TASK_NS, _FLOPS_PER_NS = 2_000.0, 100.0
 
 

@@ -6,10 +6,10 @@ polynomials, their values at some points and at infinity are multiplied, and the
 these products (Winograd, "Arithmetic Complexity of Computations", SIAM 1980; Lavin and Gray, "Fast
 Algorithms for Convolutional Neural Networks", CVPR 2016).
 
-What rounding costs depends on the points. No power of them should be large or small, so whole numbers
-are a poor choice (Barabasz et al., "Error analysis and improving the accuracy of Winograd convolution
-for deep neural networks", ACM TOMS 46(4), 2020, search for others). An infinity among the inputs
-leaves no number in any output of its tile.
+The loss by rounding depends on the points. No power of them should be large or small, so whole
+numbers are a poor choice (Barabasz et al., "Error analysis and improving the accuracy of Winograd
+convolution for deep neural networks", ACM TOMS 46(4), 2020, search for others). An infinity among
+the inputs leaves no number in any output of its tile.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Convolutions of few channels: pixels side by side; in matrix tiles a row of the filter at once.
 
 Images of one to four channels, which a network begins with, are kept a pixel after the other, two or
-four bfloat16 or four bytes each. What one row of the filter covers then lies in one piece, and fills a row of a
-matrix tile.
+four bfloat16 or four bytes each. The pixels under one row of the filter then lie in one piece, and
+fill a row of a matrix tile.
 """
 
 from __future__ import annotations

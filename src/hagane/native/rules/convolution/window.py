@@ -13,7 +13,7 @@ from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
 from hagane.native.lowering.state import Lowering
 from hagane.symbolic import Dim, lower_bound, maximum
 
-# What is computed with a convolution, and how many of them in a row at most.
+# Operators computed with a convolution, and how many of them in a row at most.
 _FUNCTIONS = ("Add", "Relu", "Clip", "LeakyRelu", "Gelu", "Sigmoid", "HardSwish", "Swish")
 _CHAIN = 4
 

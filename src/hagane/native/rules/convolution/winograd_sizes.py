@@ -8,7 +8,7 @@ from hagane.native.rules.convolution.filtering import Axis, axis, sizes_of
 from hagane.native.tiles.contraction import Pool
 from hagane.symbolic import Dim, ceildiv, number_of, symbols_of
 
-# What a machine of this class does in a nanosecond, for choosing: operations of one thread, bytes
+# Work of a machine of this class in a nanosecond, for choosing: operations of one thread, bytes
 # of weights from memory for all threads, bytes of a transform for one.
 _FLOPS, _WEIGHT_BYTES, _TRANSFORM_BYTES = 105.0, 18.0, 15.0
 # The same operations and bytes of one with matrix tiles.

@@ -123,7 +123,7 @@ def emit_byte_sums(
     Args:
         low: Takes the kernel.
         node: The node that it computes.
-        a: What ``prepared`` returned.
+        a: The result of ``prepared``.
         b: The right side, of which ``line`` reads.
         y: The result, ``(pieces, M, N)``.
         start: C that declares ``row0``, the first of the prepared rows, and ``out``, where the

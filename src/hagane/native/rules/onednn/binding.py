@@ -135,7 +135,7 @@ class OneDnn:
         self._query.argtypes, self._query.restype = [Handle, _INT, _INT], Handle
         self._size = library.dnnl_memory_desc_get_size
         self._size.argtypes, self._size.restype = [Handle], _SIZE
-        # What is loaded for all comes before the library's own libgomp when names are bound.
+        # Libraries loaded for all come before the library's own libgomp when names are bound.
         everywhere = ctypes.CDLL(None)
         openmp = everywhere if hasattr(everywhere, "omp_set_num_threads") else library
         self._threads, self._set_threads = openmp.omp_get_max_threads, openmp.omp_set_num_threads

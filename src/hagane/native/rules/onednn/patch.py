@@ -115,7 +115,7 @@ def copy_out(
         window: The convolution.
         lanes: Of a vector.
         activation: Bounds of the result.
-        residual: What is added before these, or None, and the C name of its first pixel inside
+        residual: The addend before these, or None, and the C name of its first pixel inside
             the border.
         target: Where the result goes, and the same.
     """
@@ -123,7 +123,7 @@ def copy_out(
     added, added_name = residual
     width, paired = window.out_width, isinstance(image, Paired)
     store = "v_store_pairs" if paired else "v_store"
-    # What fills the last block is zero.
+    # The filling of the last block is zero.
     whole = f"(columns + {image.lanes - 1}) / {image.lanes} * {image.lanes // lanes}"
     body.add(
         "for (int64_t i = 0; i < rows; i++)",

@@ -37,7 +37,7 @@ from hagane.symbolic import Dim, ceildiv, product
 
 # Fewer rows than this are read where they are.
 _FEW_ROWS = 4
-# What an unknown number of rows is taken for, from how many on matrix tiles multiply numbers in
+# The estimate of an unknown number of rows, from how many on matrix tiles multiply numbers in
 # pieces, and how many make a task then.
 _USUAL_ROWS, _TILE_ROWS, _TASK_ROWS = 128, 24, 256
 

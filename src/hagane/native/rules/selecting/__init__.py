@@ -1,1 +1,1 @@
-"""Elements of a size that the data decide: those that are not zero, distinct ones, boxes."""
+"""Elements of a number that the data decide: non-zero ones, distinct ones, boxes."""

@@ -1,4 +1,4 @@
-"""NonMaxSuppression: boxes of each class by their scores, without those that overlap better ones."""
+"""NonMaxSuppression: boxes of each class by their scores, without overlaps of better ones."""
 
 from __future__ import annotations
 

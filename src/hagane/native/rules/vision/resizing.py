@@ -317,7 +317,7 @@ def _round(low: Lowering, node: ir.Node, x: Tensor, y: Tensor) -> None:
 def _fill_outside(
     low: Lowering, node: ir.Node, plan: _Plan, number: int, y: Tensor, value: float
 ) -> None:
-    """Write the value of what lies outside of the image along one axis."""
+    """Write the value outside of the image along one axis."""
     sizes = plan.along(number, y, y)
     item = stored(y.dtype, f"({number_type(y.dtype)})({value!r})")
     text = f"""

@@ -201,7 +201,7 @@ for (int64_t c = 0; c < count; c++) y[(roi * channels + c0 + c) * {rows * column
 
 
 def lower_deform_conv(low: Lowering, node: ir.Node) -> None:
-    """Lower DeformConv: what is read for some pixels lies side by side, then a product."""
+    """Lower DeformConv: the samples of some pixels lie side by side, then a product."""
     attributes = low.facts.attributes(node)
     x, w = low.forms.contiguous(node.inputs[0]), low.forms.contiguous(node.inputs[1])
     offset = low.forms.contiguous(node.inputs[2])

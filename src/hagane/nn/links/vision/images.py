@@ -1,4 +1,4 @@
-"""Images as inputs of models, and what models of images share."""
+"""Images as inputs of models, and the common base of models of images."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def prepared(image: Any, size: tuple[int, int] | None, mean: Sequence[float]) ->
         image: One of Pillow, or an array of (height, width), (height, width, 3), (1, height, width)
             or (3, height, width), of values 0 to 255.
         size: Width and height of the result; None for those of the image.
-        mean: What is taken from blue, green and red.
+        mean: The subtrahends of blue, green and red.
 
     Raises:
         MissingExtra: Pillow is not there.
@@ -72,7 +72,7 @@ class ImageModel(Chain):
     """A model whose steps have names, so that the values between them can be had.
 
     Attributes:
-        extracted: What ``extract`` returns by default.
+        extracted: The default result of ``extract``.
         branches: After which step a step begins that does not follow the one before it.
     """
 
@@ -161,7 +161,7 @@ class ImageModel(Chain):
 
 
 def weights_of(pretrained_model: Any, initializer: Any) -> Any:
-    """Return what fills filters: zeros where they are read from a file.
+    """Return the initializer of filters: zeros where they are read from a file.
 
     Raises:
         InvalidArgument: The weights should be downloaded.

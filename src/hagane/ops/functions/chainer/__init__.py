@@ -1,1 +1,1 @@
-"""Functions of Chainer over the builder: what `nn` computes, the checker types, capture writes."""
+"""Functions of Chainer over the builder: for `nn`, the checker and capture."""

@@ -98,7 +98,7 @@ def soft_cross_entropy(x: Any, targets: Any, weight: Any, reduce: str, kind: str
 
 
 def sigmoid_cross_entropy(x: Any, labels: Any, normalize: bool, reduce: str) -> Any:
-    """Return the cross entropy of the sigmoid; labels are 1, 0, or -1 for what does not count."""
+    """Return the cross entropy of the sigmoid; labels are 1, 0, or -1 where ignored."""
     valid = op("Not", op("Equal", labels, np.array(-1, dtype_of(labels).numpy())))
     loss = sub(op("Softplus", x), mul(x, mul(cast(labels, dtype_of(x)), mask_like(valid, x))))
     return mul(loss, mask_like(valid, x)) if reduce == "no" else _over_valid(loss, valid, normalize)

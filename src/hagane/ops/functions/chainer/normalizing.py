@@ -49,7 +49,7 @@ def batch_normalization(x: Any, gamma: Any, beta: Any, axes: Sequence[int], epsi
         x: A tensor.
         gamma: The scale, of the sizes of the other axes.
         beta: The summands, of the same sizes.
-        axes: Those that are averaged over.
+        axes: The axes that are averaged over.
         epsilon: Is added to the variance.
     """
     wide = _widened(x)

@@ -84,7 +84,7 @@ def _rows(x: Any, features: Any) -> Any:
 
 
 def embed_id(places: Any, weight: Any, ignored: int | None) -> Any:
-    """Return the rows of a weight at places; zeros at those that are ignored."""
+    """Return the rows of a weight at places; zeros at ignored places."""
     indices = cast(places, _INT64)
     if ignored is None:
         return op("Gather", weight, indices, axis=0)

@@ -77,7 +77,7 @@ def layers(
 
 
 def _filled(x: Any, initial: Sequence[Any], weights: Sequence[Weights]) -> list[Any]:
-    """Return the first states, with zeros for those that are missing beside others."""
+    """Return the first states, with zeros for missing ones beside others."""
     if all(one is None for one in initial):
         return []
     shape = [len(weights), shape_of(x)[1], shape_of(weights[0].states)[1]]

@@ -25,7 +25,7 @@ class Samples:
         high: The pixel behind it.
         weight: That of ``high``; ``low`` has the rest.
         counted: Whether the sample belongs to its part.
-        inside: Whether it lies in the image; what lies outside counts as zero.
+        inside: Whether it lies in the image; the outside counts as zero.
     """
 
     low: Any
@@ -88,7 +88,7 @@ def pooled(x: Any, images: Any, rows: Samples, columns: Samples, mode: str, empt
         rows: Samples along the height.
         columns: Samples along the width.
         mode: ``mean`` or ``max``.
-        empty: What a part without samples gets.
+        empty: The value of a part without samples.
 
     Returns:
         (regions, channels, parts, parts).

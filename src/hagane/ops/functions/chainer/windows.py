@@ -1,7 +1,7 @@
-"""Chainer's sliding windows: convolutions, pooling, and what undoes them.
+"""Chainer's sliding windows: convolutions, pooling, and their inverses.
 
 Where ``cover_all`` is set the last window reaches over the end, so that all elements lie in one.
-A margin of ``stride - 1`` elements at the end gives exactly these windows, whatever the size.
+A margin of ``stride - 1`` elements at the end gives exactly these windows, for any size.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def averages(
         strides: Distances between neighbouring windows.
         pads: Zeros around, on either side.
         counts: How many windows there are, where the last ones may reach beyond the padded image;
-            what lies beyond is not counted. None for those that fit.
+            elements beyond are not counted. None for all that fit.
         include_pads: Whether zeros around count.
         divisor: The divisor of sums, in place of counts.
     """

@@ -33,7 +33,7 @@ def sample(
         x: (batch, channels, *spatial).
         taps: For each spatial axis the positions, whole numbers of a floating-point type, and
             their weights.
-        moved: Maps positions along an axis to those that are read in their place.
+        moved: Maps positions along an axis to the positions read in their place.
 
     Returns:
         (batch, channels, places).

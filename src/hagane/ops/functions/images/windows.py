@@ -53,7 +53,7 @@ def add_windows(
     Args:
         g: (batch, maps, *positions).
         weight: (maps, channels / group, *kernel).
-        like: A value whose spatial sizes the result has; what lies outside of them is left out.
+        like: A value whose spatial sizes the result has; elements outside of them are left out.
         strides: Distance between neighbouring windows.
         dilations: Distance between neighbouring taps.
         before: How far the first window begins before the first element, along each axis.
@@ -81,7 +81,7 @@ def add_windows(
             channels = shape_of(weight)[1] * group
             zero = np.zeros(1, dtype_of(g).numpy())
             return op("ConstantOfShape", [shape_of(g)[0], channels, *sizes], value=zero)
-    # What no window reaches behind the last one is shorter than a stride.
+    # The unreached rest behind the last window is shorter than a stride.
     added = [stride - 1 for stride in strides]
     pads = [*before, *(0 for _ in before)]
     wide = op("ConvTranspose", g, weight, pads=pads, output_padding=added, **kept)
@@ -190,7 +190,7 @@ def spread_taps(
 
     Args:
         taps: The values of elements, (batch, channels, *counts), by their offset in the window.
-        like: An image of the shape of the result; what lies outside of it is left out.
+        like: An image of the shape of the result; elements outside of it are left out.
         strides: Distance between neighbouring windows.
         before: How far the first window begins before the first element, along each axis.
 

@@ -28,7 +28,7 @@ from hagane.symbolic import floordiv
 
 
 def additive(mask: Any, like: Any, *, hidden: bool) -> Any:
-    """Return a mask as numbers to add to scores: 0, and minus infinity for what is hidden.
+    """Return a mask as numbers to add to scores: 0, and minus infinity where hidden.
 
     Args:
         mask: Truth values, or numbers, which are returned as they are.
@@ -48,12 +48,12 @@ def causal_mask(query: Any, key: Any) -> Any:
 
 
 def hiding(query: Any, key: Any, mask: Any, *, causal: bool) -> Any:
-    """Return what is added to the scores; None for nothing.
+    """Return the addend of the scores; None for none.
 
     Args:
         query: (..., queries, features).
         key: (..., keys, features).
-        mask: Truth values, true for what is seen, or numbers that are added; or None.
+        mask: Truth values, true where visible, or numbers that are added; or None.
         causal: Whether a query sees only keys that do not come after it.
     """
     added = None if mask is None else additive(mask, query, hidden=False)

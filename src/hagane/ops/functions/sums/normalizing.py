@@ -43,7 +43,7 @@ def inverse_deviation(variance: Any, epsilon: float) -> Any:
 def normalized_gradient(
     g: Any, normalized: Any, inverse: Any, axes: Sequence[int], *, centred: bool = True
 ) -> Any:
-    """Return the gradient of what was normalised over axes.
+    """Return the gradient of a value normalised over axes.
 
     With n = (x - mean) · inverse it is (g - mean(g) - n · mean(g · n)) · inverse
     (Ioffe and Szegedy, 2015, section 3); without centring, mean(g) falls away.

@@ -196,7 +196,7 @@ def normalized(x: Any, axes: Sequence[int], order: float, least: float) -> Any:
 
 
 def _truths(x: Any) -> Any:
-    """Return 1 for what is not zero, and 0; int32."""
+    """Return 1 where not zero, else 0; int32."""
     return cast(cast(x, ir.DataType.BOOL), ir.DataType.INT32)
 
 

@@ -68,7 +68,7 @@ def quantiles(
         skip: Whether NaN are left out; else they make NaN.
 
     Returns:
-        The axes of ``q``, then those that are left of ``x``.
+        The axes of ``q``, then the remaining ones of ``x``.
     """
     rank, inner = rank_of(x), rank_of(q)
     rows = joined_last(x, axes)
@@ -137,7 +137,7 @@ def accumulated(x: Any, axis: int, start: Any, combine: Callable[[Any, Any], Any
         x: A tensor of one axis or more.
         axis: The axis.
         start: The partner of the first element: one number of the element type.
-        combine: Combines what came before with an element.
+        combine: Combines the result so far with an element.
     """
     rank = rank_of(x)
     rest = [n for place, n in enumerate(shape_of(x)) if place != axis]

@@ -39,7 +39,7 @@ def scattered(
         axis: The axis.
         places: Integers, (...); no axis is longer than that of ``x``, or of ``source``.
         source: A tensor, or an array without axes.
-        reduce: How an element is combined with what is there: None, ``add`` (``sum``), ``mean``,
+        reduce: How an element is combined with the present one: None, ``add`` (``sum``), ``mean``,
             ``multiply`` (``prod``), ``amax`` or ``amin``.
         own: Whether the elements of ``x`` count where others come.
     """

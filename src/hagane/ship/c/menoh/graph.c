@@ -95,7 +95,7 @@ struct menoh_model_data {
   bytes onnx;          /* a model from memory */
   int made;            /* node by node */
   bytes nodes, node, parameters;
-  int n_nodes;
+  int n_nodes, flattens; /* flattens: the first input of the last node may have any number of axes */
   name_set parameter_names, attribute_names, read, written;
   int32_t references;
   pthread_mutex_t lock;
@@ -118,6 +118,15 @@ static void put_value(bytes *into, int field, const char *name, int32_t type, in
   put_message(into, field, &value);
 }
 
+/* Put a node before the last one: its input as a matrix, which Menoh's Gemm makes of it. */
+static void put_flatten(menoh_model_data_handle data, const char *input, const char *output) {
+  bytes node = {0};
+  put_text(&node, 1, input);
+  put_text(&node, 2, output);
+  put_text(&node, 4, "Flatten");
+  put_message(&data->nodes, 1, &node);
+}
+
 /* Finish the last node: NodeProto in GraphProto. */
 static void end_node(menoh_model_data_handle data) {
   if (data->n_nodes > 0) put_message(&data->nodes, 1, &data->node);
@@ -136,7 +145,8 @@ static void put_model(menoh_model_data_handle data, const hagane_tensor *inputs,
   put_text(&graph, 2, "menoh");
   put(&graph, data->parameters.data, data->parameters.size);
   for (size_t i = 0; i < n_inputs; i++)
-    put_value(&graph, 11, inputs[i].name, inputs[i].type, inputs[i].rank, inputs[i].shape);
+    if (!has_name(&data->parameter_names, inputs[i].name))
+      put_value(&graph, 11, inputs[i].name, inputs[i].type, inputs[i].rank, inputs[i].shape);
   for (size_t i = 0; i < outputs->count; i++) put_value(&graph, 12, outputs->names[i], 0, 0, NULL);
   put_integer(model, 1, 4);
   put_message(model, 7, &graph);
@@ -229,14 +239,15 @@ static menoh_error_code compile_memory(menoh_model_data_handle data, const hagan
     code = menoh_error_code_backend_error;
   }
   free(model.data);
-  for (size_t i = 0; i < n_inputs && i < 60 && code == menoh_error_code_success; i++) {
+  for (size_t i = 0; i < n_inputs && n_shapes < 60 && code == menoh_error_code_success; i++) {
+    if (has_name(&data->parameter_names, inputs[i].name)) continue; /* what was given as parameter is one */
     size_t room = strlen(inputs[i].name) + 2 + 24 * HAGANE_AXES, at;
-    shapes[i] = malloc(room);
-    if (shapes[i] == NULL) break;
-    n_shapes = i + 1;
-    at = (size_t)snprintf(shapes[i], room, "%s=", inputs[i].name);
+    char *text = shapes[n_shapes] = malloc(room);
+    if (text == NULL) break;
+    n_shapes++;
+    at = (size_t)snprintf(text, room, "%s=", inputs[i].name);
     for (int32_t axis = 0; axis < inputs[i].rank; axis++)
-      at += (size_t)snprintf(shapes[i] + at, room - at, "%s%lld", axis == 0 ? "" : ",",
+      at += (size_t)snprintf(text + at, room - at, "%s%lld", axis == 0 ? "" : ",",
                              (long long)inputs[i].shape[axis]);
   }
   if (code == menoh_error_code_success) code = call_hagane(path, build, shapes, n_shapes, log);

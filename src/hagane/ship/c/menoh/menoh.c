@@ -151,6 +151,7 @@ MENOH_API menoh_error_code menoh_model_data_add_new_node(menoh_model_data_handle
   if (op_type == NULL) return is_null("op_type");
   end_node(data);
   data->n_nodes++;
+  data->flattens = strcmp(op_type, "Gemm") == 0;
   put_text(&data->node, 4, op_type);
   return data->node.failed ? no_memory() : menoh_error_code_success;
 }
@@ -165,7 +166,15 @@ static menoh_error_code put_name(menoh_model_data_handle data, int field, const 
 
 MENOH_API menoh_error_code menoh_model_data_add_input_name_to_current_node(menoh_model_data_handle data,
                                                                            const char *name) {
-  return put_name(data, 1, name, data == NULL ? NULL : &data->read);
+  if (!is_grown(data) || name == NULL || data->n_nodes == 0 || !data->flattens)
+    return put_name(data, 1, name, data == NULL ? NULL : &data->read);
+  char matrix[64];
+  snprintf(matrix, sizeof matrix, "menoh matrix of node %d", data->n_nodes);
+  put_flatten(data, name, matrix);
+  data->flattens = 0;
+  put_text(&data->node, 1, matrix);
+  return add_name(&data->read, name) && !data->node.failed && !data->nodes.failed ? menoh_error_code_success
+                                                                                  : no_memory();
 }
 
 MENOH_API menoh_error_code menoh_model_data_add_output_name_to_current_node(menoh_model_data_handle data,
@@ -249,12 +258,16 @@ static void clear_variables(variables *all) {
   memset(all, 0, sizeof *all);
 }
 
-static int copy_variables(variables *into, const variables *from) {
+/* Copy variables but those of some names. */
+static int copy_others(variables *into, const variables *from, const name_set *but) {
   for (size_t i = 0; i < from->count; i++)
-    if (!add_variable(into, from->items[i].name, from->items[i].type, from->items[i].rank, from->items[i].shape))
+    if ((but == NULL || !has_name(but, from->items[i].name)) &&
+        !add_variable(into, from->items[i].name, from->items[i].type, from->items[i].rank, from->items[i].shape))
       return 0;
   return 1;
 }
+
+static int copy_variables(variables *into, const variables *from) { return copy_others(into, from, NULL); }
 
 static ptrdiff_t find_variable(const variables *all, const char *name) {
   for (size_t i = 0; i < all->count; i++)
@@ -406,7 +419,7 @@ menoh_build_variable_profile_table(const menoh_variable_profile_table_builder_ha
   }
   if (code != menoh_error_code_success) return code;
   menoh_variable_profile_table_handle table = calloc(1, sizeof *table);
-  if (table == NULL || !copy_variables(&table->inputs, &builder->inputs))
+  if (table == NULL || !copy_others(&table->inputs, &builder->inputs, &data->parameter_names))
     code = no_memory();
   else
     code = infer_outputs(data->model, &table->inputs, &builder->outputs, &table->outputs);

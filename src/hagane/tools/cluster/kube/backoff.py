@@ -61,7 +61,7 @@ class BackoffQueue:
         heapq.heappush(self._active, entry)
 
     def remove(self, key: str) -> None:
-        """Forget a pod, whatever its state."""
+        """Forget a pod in any state."""
         entry = self.pods.pop(key, None)
         if entry is not None:
             if entry.state == "stuck":
@@ -100,7 +100,7 @@ class BackoffQueue:
         heapq.heappush(self._flushes, (clock + FLUSH_AFTER, self._sequence, entry))
 
     def delay(self, entry: Waiting, clock: float) -> None:
-        """Try a pod again after its back-off, whatever happens."""
+        """Try a pod again after its back-off, even without an event."""
         entry.state = "stuck"
         self._stuck.setdefault(signature(entry.pod), {})[entry.pod.key] = entry
         self._table = None

@@ -26,7 +26,7 @@ from hagane.tools.cluster.model.read_pod import read_node_affinity, read_spread
 from hagane.tools.cluster.model.reader import Reader
 from hagane.tools.cluster.model.schema import nearest
 
-# Part of every kube-scheduler, without effect on what is simulated here.
+# Part of every kube-scheduler, without effect on this simulation.
 _INERT = [
     "PrioritySort",
     "SchedulingGates",

@@ -1,4 +1,4 @@
-"""NodeResourcesFit as a filter: what a pod requests must be free.
+"""NodeResourcesFit as a filter: a pod's requests must be free.
 
 Source: ``plugins/noderesources/fit.go``.
 """

@@ -1,8 +1,8 @@
 """Plugins: filters and scores over many nodes at once.
 
 Source: the scheduling framework of kube-scheduler (``pkg/scheduler/framework``). A filter answers
-for an array of rows with a mask, a score with an array of integers; what a plugin computes once
-per pod (PreFilter, PreScore) it keeps in the cycle.
+for an array of rows with a mask, a score with an array of integers; values that a plugin computes
+once per pod (PreFilter, PreScore) it keeps in the cycle.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""PodTopologySpread: matching pods evenly over zones, hosts or whatever a label tells apart.
+"""PodTopologySpread: matching pods evenly over zones, hosts or the values of any label.
 
 Source: ``plugins/podtopologyspread`` (``common.go``, ``filtering.go``, ``scoring.go``).
 """

@@ -1,4 +1,4 @@
-"""A Kubernetes API server: what schedulers, informers and kubectl ask for, over a store of objects.
+"""A Kubernetes API server: the requests of schedulers, informers and kubectl over a store.
 
 Served are discovery, and list, get, watch, creation, change and deletion of the objects in
 :mod:`hagane.tools.cluster.link.resources`, bindings and evictions of pods. Changes of pods, nodes
@@ -30,7 +30,7 @@ _SIMULATED = ("pods", "nodes", "poddisruptionbudgets")
 
 
 class ApiServer:
-    """Serves a store; what clients ask to change goes into ``requests``.
+    """Serves a store; changes by clients go into ``requests``.
 
     Each request is (verb, key, body): ("bind", "namespace/name", node), ("delete", key, None),
     ("create", key, manifest), ("node", name, manifest) for a new one, or, for a patch, (resource,
@@ -43,7 +43,7 @@ class ApiServer:
     def __init__(self, port: int = 0):
         self.store = Store()
         self.requests: queue.Queue[tuple[str, str, Any]] = queue.Queue()
-        # Says why a binding is refused, or nothing; set by whoever owns the cluster.
+        # Says why a binding is refused, or nothing; set by the owner of the cluster.
         self.refuse: Callable[[str, str], str] = lambda key, node: ""
         self._listening = Listening(self, port)
 
@@ -218,7 +218,7 @@ class ApiServer:
         value = self._one(target)
         new = put_in_place(value, body) if verb == "PUT" else patched(value, body, content)
         if target.sub == "status" or kind.plural in ("pods", "poddisruptionbudgets"):
-            # Of pods and budgets only what they report may change.
+            # Of pods and budgets only the status may change.
             new = {**value, "status": new.get("status") or {}}
         new["metadata"] = {**new["metadata"], **_identity(value)}
         self.store.put(kind.name, target.key, new)

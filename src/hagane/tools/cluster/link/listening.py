@@ -1,4 +1,4 @@
-"""HTTP servers in a thread: a well-kept library (uvicorn) with limits on what clients may ask."""
+"""HTTP servers in a thread: a well-kept library (uvicorn) with limits on requests."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ class Outside(Scheduler):
 
     Simulated time stands still while pods are pending that the outside scheduler may still bind:
     a turn ends when all pods that were shown are bound or declared unschedulable, or after
-    ``quiet`` seconds of real time without a request (it may have nothing to say). What clients
-    write meanwhile takes effect at the next instant at which something happens.
+    ``quiet`` seconds of real time without a request (it may have nothing to say). Everything that
+    clients write meanwhile takes effect at the next instant at which something happens.
 
     Args:
         api: the running server.
@@ -73,7 +73,7 @@ class Outside(Scheduler):
             self.api.store.drop("nodes", name)
 
     def attach(self, simulation: Simulation) -> None:
-        """Keep the simulation, which what clients write changes."""
+        """Keep the simulation, which the writes of clients change."""
         self._sim = simulation
         self._jobs = [
             s
@@ -129,7 +129,7 @@ class Outside(Scheduler):
                 self._simulation().delete(key)
 
     def _report(self, verb: str, key: str, body: dict[str, Any]) -> bool:
-        """Let what a client wrote happen; return whether a pod was declared unschedulable."""
+        """Apply the writes of a client; return whether a pod was declared unschedulable."""
         sim = self._simulation()
         match verb:
             case "create":

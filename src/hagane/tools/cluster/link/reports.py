@@ -60,7 +60,7 @@ def add_node(sim: Simulation, manifest: Mapping[str, Any]) -> None:
 
 
 def report_node(sim: Simulation, name: str, patch: Mapping[str, Any]) -> None:
-    """Take in a patch of a node: cordon, taints, labels, what is allocatable."""
+    """Take in a patch of a node: cordon, taints, labels, allocatable resources."""
     row = sim.cluster.rows.get(name)
     if row is None:
         return

@@ -116,7 +116,7 @@ class ExtenderService:
         ]
 
     def _preempt(self, args: dict[str, Any]) -> dict[str, Any]:
-        """Agree with what kube-scheduler proposes, in the form of metadata."""
+        """Agree with kube-scheduler's proposal, in the form of metadata."""
         whole, brief = args.get("NodeNameToVictims"), args.get("NodeNameToMetaVictims")
         out: dict[str, Any] = {}
         for name, victims in (brief or {}).items():

@@ -115,14 +115,14 @@ class Store:
             self._waiting.remove(entry)
 
     def close(self) -> None:
-        """Let all who wait go."""
+        """Release all waiters."""
         with self._lock:
             self.closed = True
             self._wake()
 
     def _wake(self) -> None:
         for loop, event in self._waiting:
-            # A loop that has ended has nobody left who waits.
+            # A loop that has ended has no waiters left.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(event.set)
         self._waiting.clear()

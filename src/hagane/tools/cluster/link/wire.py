@@ -21,7 +21,7 @@ from hagane.tools.cluster.sim.snapshot import rfc3339
 
 
 def pod_object(pod: Pod, start: float = 0.0) -> dict[str, Any]:
-    """Return a pod as a v1 Pod; what it was read from, with its present binding and status."""
+    """Return a pod as a v1 Pod; its source with its present binding and status."""
     raw: dict[str, Any] = dict(pod.raw) if pod.raw is not None else {}
     meta = dict(raw.get("metadata") or {})
     meta.update(name=pod.name, namespace=pod.namespace, uid=pod.uid or pod.key)
@@ -142,7 +142,7 @@ def budget_object(budget: DisruptionBudget, bound: Sequence[Pod]) -> dict[str, A
 
 
 def job_object(controller: Controller) -> dict[str, Any]:
-    """Return a job as a batch/v1 Job, with what its controller has counted."""
+    """Return a job as a batch/v1 Job, with the counts of its controller."""
     work = controller.workload
     template = pod_object(work.template)
     status: dict[str, Any] = {

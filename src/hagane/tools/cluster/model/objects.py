@@ -116,14 +116,14 @@ NO_NODE_AFFINITY = NodeAffinity()
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod. ``requests`` is what the scheduler counts, containers and overhead included.
+    """A pod. ``requests`` counts for the scheduler, containers and overhead included.
 
     Attributes:
         scored: CPU and memory as scores count them: containers without a request count 100m and
             200Mi.
         priority: the resolved priority.
         phases: the work of the pod once it runs; None runs for ever.
-        raw: the object as it was read, for those who speak the Kubernetes API; None for pods that
+        raw: the object as it was read, for the Kubernetes API; None for pods that
             a program made.
     """
 

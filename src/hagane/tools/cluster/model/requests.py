@@ -22,7 +22,7 @@ def pod_requests(
 
     Containers run together, so they add up; init containers run one after another, so the largest
     counts; init containers that restart always (sidecars) stay and add to all that comes after.
-    Requests of the pod itself replace what its containers say. Overhead comes on top.
+    Requests of the pod itself replace those of its containers. Overhead comes on top.
 
     Args:
         containers: the containers of the pod.

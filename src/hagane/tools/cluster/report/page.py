@@ -22,7 +22,7 @@ MAX_NODES = 600
 
 
 class Recorder:
-    """Keeps what the page needs: metrics, and how full each node is, at some instants.
+    """Keeps the data of the page: metrics, and the fill of each node, at some instants.
 
     When too many instants have come, every second one is dropped and from then on only every
     second one is kept, so that a long run costs no more than a short one.

@@ -1,4 +1,4 @@
-"""A self-contained page of what differs between two configurations."""
+"""A self-contained page of the differences between two configurations."""
 
 from __future__ import annotations
 

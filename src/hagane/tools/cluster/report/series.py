@@ -83,7 +83,7 @@ def sample(sim: Simulation, workload: Workload | None = None) -> dict[str, float
 
 
 def pod_row(pod: Pod, outcome: str, times: Mapping[str, float], why: str = "") -> dict[str, object]:
-    """Return one row of what became of a pod; ``why`` is what its last failed attempt met."""
+    """Return one row on the fate of a pod; ``why`` is the reason of its last failure."""
     spent = times["finished"] - times["submitted"]
     return {
         "pod": pod.key,
@@ -106,7 +106,7 @@ def pod_row(pod: Pod, outcome: str, times: Mapping[str, float], why: str = "") -
 
 
 def user_rows(sim: Simulation) -> list[dict[str, object]]:
-    """Return one row a user: what was done, and the dominant share (mean, largest)."""
+    """Return one row a user: the work done, and the dominant share (mean, largest)."""
     means = sim.books.dominant_shares(sim.clock)
     return [
         {

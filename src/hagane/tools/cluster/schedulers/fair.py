@@ -38,7 +38,7 @@ class Quota:
 class Drf(Greedy):
     """Serves the user whose dominant share, divided by the weight, is the smallest.
 
-    Users below their quota come before users who borrow.
+    Users below their quota come before borrowing users.
 
     Args:
         quotas: by user.
@@ -118,7 +118,7 @@ class Drf(Greedy):
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """A limit on what the pods that a selector matches hold together."""
+    """A limit on the resources of all pods that a selector matches."""
 
     name: str
     selector: Selector

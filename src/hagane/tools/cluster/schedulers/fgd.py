@@ -36,11 +36,11 @@ def first_by_name(cluster: Cluster, rows: Ints) -> int:
 class Fgd(Greedy):
     """Chooses node and device by the smallest growth of fragmentation.
 
-    What a pod would do to a node is remembered by kind of pod and computed again only for nodes
+    A pod's effect on a node is remembered by kind of pod and computed again only for nodes
     whose free resources have changed.
 
     Args:
-        workload: the pods to expect; learned from those that come, if None.
+        workload: the pods to expect; learned from arriving pods if None.
         profile: the filters.
         seed: unused; ties go to the node whose name is first.
     """

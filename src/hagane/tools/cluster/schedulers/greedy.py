@@ -43,7 +43,7 @@ class Greedy(Scheduler):
         return [entry.pod for entry in queue.entries()]
 
     def allows(self, pod: Pod, nodes: Cluster) -> bool:
-        """Return whether a pod may be served now, whatever is free."""
+        """Return whether a pod may be served now, free resources aside."""
         return not pod.gates
 
     def pick(self, cycle: Cycle, rows: Ints) -> tuple[int, tuple[int, ...] | None]:
@@ -56,7 +56,7 @@ class Greedy(Scheduler):
         for pod in self.order(clock, queue, nodes):
             if pod.key not in queue or not self.allows(pod, nodes):
                 continue
-            # Binding only takes; what did not fit does not fit a like pod either.
+            # Binding only takes; a pod like one that did not fit does not fit either.
             kind = (*signature(pod), pod.node_selector, pod.node_affinity, pod.tolerations)
             plain = not (pod.affinity or pod.anti_affinity or pod.spread or pod.ports)
             if plain and kind in full:

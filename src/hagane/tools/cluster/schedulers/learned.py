@@ -29,7 +29,7 @@ FEATURES = (
 class Learned(Greedy):
     """Asks a model for the best node: features (nodes, 8) float32 in, one score a node out.
 
-    All features are shares of what the node offers, and ``pods`` is the count over 100.
+    All features are shares of the node's resources, and ``pods`` is the count over 100.
 
     Args:
         model: path of the ONNX model.

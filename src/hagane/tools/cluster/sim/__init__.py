@@ -1,1 +1,1 @@
-"""The simulation: time, the life of pods, what submitters and schedulers may do."""
+"""The simulation: time, the life of pods, the rights of submitters and schedulers."""

@@ -98,7 +98,7 @@ class Accounting:
                 self._hold(pod, cpu, memory, gpus_of(requests))
 
     def refresh(self) -> None:
-        """Count afresh what nodes offer and pods hold; call when nodes change."""
+        """Count afresh the resources of nodes and pods; call when nodes change."""
         cluster = self.cluster
         size = cluster.size
         for store, columns in (

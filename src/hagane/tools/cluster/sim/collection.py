@@ -11,7 +11,7 @@ _ALLOCATIONS = 100_000
 
 @contextmanager
 def rare_collection() -> Iterator[None]:
-    """Collect cycles a hundredth as often, and leave alone what is there already.
+    """Collect cycles a hundredth as often, and leave existing objects alone.
 
     A pod that ends leaves no cycle behind, so counting references frees it at once; the
     collector would only walk over the live pods again and again, a fifth of the time of a large

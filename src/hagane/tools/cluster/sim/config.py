@@ -1,4 +1,4 @@
-"""Configuration files: those of k8s-cluster-simulator, and what hagane adds to them."""
+"""Configuration files: those of k8s-cluster-simulator, and hagane's additions."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ def _event(reader: Reader) -> NodeEvent:
 def destination(dest: str, quiet: bool = False) -> tuple[Any, bool]:
     """Return the stream of a metrics destination, and whether it must be closed.
 
-    Where standard output is to stay clean (``quiet``), what would go there goes to standard error.
+    Where standard output is to stay clean (``quiet``), such output goes to standard error.
 
     Raises:
         InvalidManifest: if the file cannot be written.

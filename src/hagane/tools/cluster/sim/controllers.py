@@ -1,4 +1,4 @@
-"""Jobs and sets of replicas: what makes pods from a template, and replaces them."""
+"""Jobs and sets of replicas: makers of pods from a template, and of their replacements."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class Faults:
         self.sim.nodes_changed({row})
 
     def _drain(self, name: str) -> None:
-        """Evict what budgets allow, and come back for the rest."""
+        """Evict the pods that budgets allow, and come back for the rest."""
         sim = self.sim
         if name not in sim.cluster.rows:
             return

@@ -1,4 +1,4 @@
-"""The two places where users plug in: what submits pods, and what places them."""
+"""The two places where users plug in: submitters of pods, and schedulers."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Submitter:
 
 
 class Scheduler:
-    """Places pods. Override :meth:`schedule`; the other methods tell what happened meanwhile.
+    """Places pods. Override :meth:`schedule`; the other methods report events.
 
     ``schedule`` may be a generator: each action takes effect before the next is asked for.
     """

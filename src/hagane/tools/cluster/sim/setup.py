@@ -34,7 +34,7 @@ from hagane.tools.cluster.trace.jobs import read_jobs
 
 @dataclass(slots=True)
 class Prepared:
-    """A simulation with what must be closed after it.
+    """A simulation with the resources to close after it.
 
     Attributes:
         until: when it ends at the latest, in simulated seconds, for a progress bar.
@@ -115,7 +115,7 @@ def prepare(
         config: the configuration.
         seed: instead of the configuration's.
         log: where events go, instead of the output folder.
-        outputs: write what the configuration asks for.
+        outputs: write the outputs of the configuration.
         quiet: keep standard output clean.
     """
     seed = config.seed if seed is None else seed
@@ -150,7 +150,7 @@ def prepare(
             _tables(simulation, directory, config, close)
         return Prepared(simulation, close, config.options.until)
     except BaseException:
-        # What is open already would be left open by an error in the rest.
+        # Open files would be left open by an error in the rest.
         for opened in close:
             opened()
         raise

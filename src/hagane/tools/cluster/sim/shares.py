@@ -31,7 +31,7 @@ def gpus_of(amounts: Mapping[str, int]) -> float:
 
 @dataclass(slots=True)
 class UserShare:
-    """One user: what is held now, its dominant share, and what has been done.
+    """One user: the resources held, their dominant share, and the work done.
 
     Attributes:
         share: the dominant share since the time ``since``.
@@ -59,7 +59,7 @@ class UserShare:
         self.since = clock
 
     def measure(self, total: Mapping[str, float]) -> None:
-        """Take the share anew, of what the cluster offers."""
+        """Take the share of the cluster's resources anew."""
         share = 0.0
         if total["gpu"]:
             share = self.gpu / total["gpu"]

@@ -1,6 +1,6 @@
 """The simulation itself: a heap of events, and the rules of a cluster.
 
-At one instant, first what was due happens (pods end, nodes fail), then submitters speak in their
+At one instant, first come due events (pods end, nodes fail), then submitters speak in their
 order, then the scheduler is asked until it has nothing more to say, then metrics are written.
 """
 
@@ -22,7 +22,7 @@ from hagane.tools.cluster.sim.ports import Metrics, Pending, Queue, Scheduler, S
 from hagane.tools.cluster.sim.snapshot import metrics_line
 from hagane.tools.cluster.state import Cluster
 
-# What happens first at one instant.
+# The first events of one instant.
 RANK_END, RANK_FAULT, RANK_SUBMIT, RANK_SCHEDULE, RANK_METRICS = range(5)
 
 Action = Callable[[], None]
@@ -155,7 +155,7 @@ class Simulation:
         return self.summary()
 
     def begin(self) -> None:
-        """Start what runs already, and set the first calls."""
+        """Start pods that run already, and set the first calls."""
         for record in self.cluster.nodes():
             for pod in list(record.pods.values()):
                 self.life.resume(pod, record.row)

@@ -1,4 +1,4 @@
-"""Submitters that react: users who wait and think, and a backlog that is kept full."""
+"""Submitters that react: users that wait and think, and a backlog that is kept full."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GIB = 1024**3
 
 
 class Users(Submitter):
-    """A number of users, each with one pod at a time, who think before the next one.
+    """A number of users, each with one pod at a time and a pause before the next one.
 
     Args:
         count: users.
@@ -48,7 +48,7 @@ class Users(Submitter):
         self._owners: dict[str, int] = {}
 
     def submit(self, clock: float, nodes: Cluster, metrics: Metrics) -> Iterator[SubmitterAction]:
-        """Submit for every user who has thought enough."""
+        """Submit for every user at the end of a pause."""
         while self._ready and self._ready[0][0] <= clock and self.left != 0:
             user = heapq.heappop(self._ready)[1]
             pod = self.make(f"{self.name}-{self.made}")

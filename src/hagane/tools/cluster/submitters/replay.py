@@ -1,4 +1,4 @@
-"""Submitters that know beforehand what they will submit."""
+"""Submitters with a list of submissions made beforehand."""
 
 from __future__ import annotations
 

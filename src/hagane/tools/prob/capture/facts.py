@@ -224,12 +224,12 @@ def _product(left: Range, right: Range) -> Range:
 
 
 def _difference(term: Term) -> tuple[Term, Term]:
-    """Return (a, b) for ``a < b`` and ``a = b``: what matters is ``b - a``."""
+    """Return (a, b) for ``a < b`` and ``a = b``: the fact is about ``b - a``."""
     return term.args[0], term.args[1]
 
 
 def _linear(term: Term | tuple[Term, Term]) -> tuple[dict[Term, int], int]:
-    """Return factors of what an integer is a sum of, and its constant; of a pair, ``b - a``."""
+    """Return the factors of an integer's terms, and its constant; of a pair, ``b - a``."""
     parts: dict[Term, int] = {}
     constant = 0
     queue = [(term[1], 1), (term[0], -1)] if isinstance(term, tuple) else [(term, 1)]

@@ -1,4 +1,4 @@
-"""``hagane.prob`` as the interpreter sees it: what its functions do when a function is captured."""
+"""``hagane.prob`` as the interpreter sees it: the meaning of its functions."""
 
 from __future__ import annotations
 

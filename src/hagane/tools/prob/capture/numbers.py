@@ -163,7 +163,7 @@ class Arithmetic(Paths):
         return self._compare_chain(node, 0, self.core.evaluate(node.left))
 
     def _compare_chain(self, node: ast.Compare, place: int, left: Value) -> Value:
-        """Compare as Python does: what follows a comparison that fails is not evaluated."""
+        """Compare as Python does: a chain ends at the first comparison that fails."""
         right = self.core.evaluate(node.comparators[place])
         found = self.core.compare(type(node.ops[place]), left, right)
         if place == len(node.ops) - 1:
@@ -200,13 +200,13 @@ class Arithmetic(Paths):
     def call(
         self, function: Value, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
-        """Call any value; functions of numbers know those that draws decide."""
+        """Call any value; functions of numbers know drawn values."""
         if isinstance(function, Function):
             entry = self.knowledge.path
             result = self.core.apply(function, arguments, keywords)
             if self.core.dead:
                 self.refuse(f"'{function.name}' does not return")
-            # Every path of a function returns, so what follows is on the path of the call.
+            # Every path of a function returns, so later statements are on the path of the call.
             self.knowledge.path = entry
             return result
         if not isinstance(function, Host | Method):

@@ -1,7 +1,7 @@
 """Where paths of a captured function part and meet: conditions and joined values get names.
 
 A path is a chain of named truth values, each of which says by itself that the path is taken, so
-the last of them guards what can fail on it. What returns, breaks and continues is folded into one
+the last of them guards operations that can fail. Returns, breaks and continues are folded into one
 exit at once: few values stay alive.
 """
 
@@ -100,7 +100,7 @@ class Paths(Plain):
         self.replace_facts(self.facts.assuming(condition))
 
     def replace_facts(self, facts: Facts) -> None:
-        """Set what is known on the current path."""
+        """Set the facts of the current path."""
         self._facts[self.knowledge.path.decisions] = facts
 
     def decide(self, condition: Term) -> bool | Term:
@@ -117,7 +117,7 @@ class Paths(Plain):
     def fork(
         self, condition: Term, yes: Callable[[], Value], no: Callable[[], Value], text: str
     ) -> Value:
-        """Run ``yes`` where ``condition`` holds and ``no`` elsewhere, and join what they leave."""
+        """Run ``yes`` where ``condition`` holds and ``no`` elsewhere, and join their states."""
         del text
         start, entry = self.core.heap.snapshot(), self.knowledge.path
         condition = self.flag(condition)
@@ -146,7 +146,7 @@ class Paths(Plain):
         return value
 
     def _way(self, entry: PathCondition, condition: Term) -> PathCondition:
-        """Return a path one decision further, and note what is known on it."""
+        """Return a path one decision further, and note its facts."""
         known = self._facts_on(entry).assuming(condition)
         path = entry.taking(self.flag(both(_guard(entry), condition)))
         self._facts[path.decisions] = known.assuming(_guard(path))
@@ -155,7 +155,7 @@ class Paths(Plain):
     def _together(
         self, entry: PathCondition, left: PathCondition, right: PathCondition
     ) -> PathCondition:
-        """Return the path of what came along either of two."""
+        """Return the union of two paths."""
         if entry in (left, right):
             return entry
         return entry.taking(self.flag(either(_guard(left), _guard(right))))
@@ -170,7 +170,7 @@ class Paths(Plain):
             self._meeting = before
 
     def leave(self, kind: str, value: Value, exits: list[Exit]) -> None:
-        """End the current path here, together with what left the same way before."""
+        """End the current path here, together with earlier paths that left the same way."""
         path, contents = self.knowledge.path, self.core.heap.contents
         self.core.dead = True
         for place, other in enumerate(exits):
@@ -224,7 +224,7 @@ class Paths(Plain):
         return {**joined, **apart}
 
     def read_only(self) -> set[int]:
-        """Return the keys of modules and real objects: what is in them is looked up, not made."""
+        """Return the keys of modules and real objects: their members are looked up, not made."""
         lifted = self.core.lifted.values()
         outside = {value.key for _, value in lifted if isinstance(value, Instance)}
         return outside | {module.key for module in self.core.modules.values()}

@@ -24,7 +24,7 @@ from hagane.tools.prob.language.syntax import Expression, Let
 
 # Expressions take names to be at least zero, and simplify minima by that. An integer x of any sign
 # is therefore written ``name - origin``, where name is x + origin and the origin is as large as
-# it has to be. What holds for every such pair holds for x whatever the origin is; read with an
+# it has to be. A fact of every such pair is a fact of x for any origin; read with an
 # origin of zero, the name is x itself.
 _ORIGIN = "<origin>"
 _DRAWN = ("rand#", "choice#")
@@ -149,7 +149,7 @@ class Recording:
         return variable(name, BOOL)
 
     def call(self, term: Term, label: str) -> None:
-        """Remember what the function calls a step that it had no name for."""
+        """Remember the function's name for a step that had none."""
         if term.op == "var" and "#" in term.data:
             self.labels.setdefault(term.data, label)
 

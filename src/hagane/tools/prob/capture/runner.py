@@ -1,4 +1,4 @@
-"""The domain of draws: what draws and typed functions leave in the record."""
+"""The domain of draws: draws and typed functions in the record."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _ONCE = (functools.cache, functools.lru_cache, functools.cached_property)
 
 
 class Strict(Turns):
-    """Refuses what the interpreter does not follow exactly."""
+    """Refuses programs that the interpreter does not follow exactly."""
 
     def interpret(self, node: ast.expr | ast.stmt) -> Value:
         """Return the value of an expression, or run a statement, if it can be followed exactly."""
@@ -53,7 +53,7 @@ class Strict(Turns):
         except HaganeError:
             raise
         except (TypeError, ValueError, LookupError, AttributeError, AssertionError):
-            # The interpreter itself expects less of what a function of Python may be given.
+            # The interpreter itself allows fewer arguments of a function of Python.
             self.refuse("this cannot be followed; write it with plain numbers, lists and tuples")
         if isinstance(value, Unknown):
             self.refuse(value.reason.replace("depends on sizes", "depends on draws"))
@@ -105,7 +105,7 @@ class Strict(Turns):
                 self.need_known(key, what)
 
     def bind(self, owner: Value, name: str, value: Value) -> Value:
-        """Return a value under the name it is assigned to; what was there before stays as it is."""
+        """Return a value under the name it is assigned to; the value before stays as it is."""
         if owner is None:
             return self._called(value, name)
         if not isinstance(owner, Instance) or owner.host is not None:

@@ -52,7 +52,7 @@ def translate(
         typed: Functions that stay calls, by the Python function inside.
 
     Raises:
-        Unsupported: It uses what cannot be captured.
+        Unsupported: It uses a construct that cannot be captured.
     """
     folder = Path(found.source.name).parent
     draws = Interpreter(folder, DrawTables(), partial(Draws, found, typed)).domain
@@ -76,7 +76,7 @@ def _run(draws: Draws, parameters: tuple[Parameter, ...]) -> Translated:
 
 
 def _arguments(draws: Draws, parameters: tuple[Parameter, ...]) -> dict[str, Value]:
-    """Return values for the parameters, and note what their types say of integers."""
+    """Return values for the parameters, and note their types' facts of integers."""
     arguments: dict[str, Value] = {}
     names: dict[str, Term] = {}
     for parameter in parameters:

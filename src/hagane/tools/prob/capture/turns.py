@@ -74,9 +74,9 @@ class Turns(Arithmetic):
         """Run turns while ``test`` holds.
 
         Where one comparison decides and asking it again after the last turn is harmless, the paths
-        that stop and those that go on meet after every turn, so that fewer values stay alive. If
-        no end comes in sight like that, those that stop wait at the end, and what is known of
-        those that go on is kept.
+        that stop and runs that go on meet after every turn, so that fewer values stay alive. If
+        no end comes in sight like that, runs that stop wait at the end, and the facts of
+        runs that go on are kept.
         """
         assert self.core.frame is not None
         if not _breaks(node.body):

@@ -40,7 +40,7 @@ from hagane.tools.prob.language.source import (
 )
 from hagane.tools.prob.language.syntax import Binary, Observe
 
-# States of the chain that is searched for a witness or for what types imply.
+# States of the chain that is searched for a witness or for consequences of types.
 _FEW = 200_000
 
 

@@ -28,7 +28,7 @@ class PrismModel:
 
     Attributes:
         text: The model.
-        properties: The properties, one a line, under comments that say what they decide.
+        properties: The properties, one a line, under comments that name their claims.
     """
 
     text: str
@@ -39,10 +39,10 @@ def export_prism(program: Program, limits: Limits = DEFAULT_LIMITS) -> PrismMode
     """Return a program as a PRISM model, and its types as properties.
 
     The model begins in the main expression (label ``unit0``) and, as parts of their own, in each
-    function that has a type to decide, for each argument that it is checked for. What a claim
-    measures becomes two properties, of which the first over the second is the Prob or E: the
+    function that has a type to decide, for each argument that it is checked for. A statement of a
+    claim measures becomes two properties, of which the first over the second is the Prob or E: the
     second is the probability that the claim is reached, observations met and its condition true.
-    What a claim says of single values becomes a label that no run may reach.
+    A claim about single values becomes a label that no run may reach.
 
     Raises:
         PathError: Some possible run goes wrong.

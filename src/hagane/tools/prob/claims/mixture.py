@@ -1,8 +1,8 @@
 """Functions whose type speaks of the distribution of an argument.
 
 ``letfun f(x: {x:bool | Prob(x) <= 1/10}) : {y:bool | Prob(y) <= 1/5}`` is a claim about every
-distribution of x that its type admits. What f does with each value of x is known exactly, so the
-extremes over those distributions are linear programmes.
+distribution of x that its type admits. The results of f for each value of x are known exactly, so
+the extremes over those distributions are linear programmes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def decide_mixture(
     Args:
         function: The function.
         site: The claim about its result.
-        tables: For each combination of inputs, what its definition does.
+        tables: For each combination of inputs, the effects of its definition.
     """
     claim = site.claim
     assert claim.formula is not None

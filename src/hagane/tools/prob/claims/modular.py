@@ -1,7 +1,7 @@
 """Consequences of the types of the functions that a unit calls.
 
 A call of a function with a refined result is opaque: the caller knows the values that it may give
-and that their distribution obeys the type. Whatever distribution an adversary picks there, anew
+and that their distribution obeys the type. For any distribution that an adversary picks there, anew
 at each call, a claim has to hold; the extreme of a linear claim is found backwards through the
 Markov chain of the unit, with one linear programme at each opaque call.
 """
@@ -53,7 +53,7 @@ class ByTypes:
 
     Attributes:
         holds: Whether it holds for all that the types admit; None where that is not linear.
-        ranges: Between what each Prob and E may lie, where that is linear.
+        ranges: The bounds of each Prob and E, where they are linear.
     """
 
     holds: bool | None
@@ -101,7 +101,7 @@ class Modular:
         self._menus: dict[tuple[Function, tuple[Value, ...]], list[Menu]] = {}
 
     def decide(self, unit: Unit) -> dict[tuple[Site, tuple[Any, ...]], ByTypes]:
-        """Return for each claim of a unit, and each value of its fixed variables, what follows.
+        """Return for each claim of a unit, and each value of its fixed variables, the consequences.
 
         Raises:
             TooLarge: The chain of the unit is beyond the limits, or runs in circles.
@@ -217,7 +217,7 @@ def follows(wanted: Requirement, extremes: Extremes) -> bool:
 
 
 def ranges_of(claim: Claim, extremes: Extremes) -> tuple[Range, ...]:
-    """Return between what each Prob and E of a claim may lie, where that is linear."""
+    """Return the bounds of each Prob and E of a claim, where they are linear."""
     assert claim.formula is not None
     reached = extremes(lambda values: Fraction(1))
     ranges: list[Range] = []

@@ -18,7 +18,7 @@ class Culprit:
     """The outcome that contributes most to a failure.
 
     Attributes:
-        text: The outcome: the value, and what else the claim speaks of.
+        text: The outcome: the value, and the other terms of the claim.
         probability: Its probability.
         run: The draws of the most probable run that ends in it; empty where none is known.
     """
@@ -41,7 +41,7 @@ class Verdict:
         holds: Whether it is true, and follows from the types of the functions called.
         probabilities: Each Prob and E of the claim with its true value, in the circumstances
             that come nearest to the bound, or that fail.
-        ranges: Where functions are called that are known by their type: between what each of
+        ranges: Where functions are called that are known by their type: the bounds of each of
             these may lie for all that the types admit.
         circumstances: Those circumstances: parameters and fixed variables, by name.
         cases: How many combinations of arguments and fixed values were checked.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-# Probability, next state, what the transition adds to the reward.
+# Probability, next state, the reward of the transition.
 Transition = tuple[Fraction, int, int]
 
 
@@ -152,7 +152,7 @@ def _substitute(steps: Sequence[_Step], values: list[Fraction]) -> None:
 
 
 def components(targets: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return the strongly connected components of a graph, each before those that it leads to.
+    """Return the strongly connected components of a graph, each before its successors.
 
     The algorithm is Tarjan's (1972), without recursion.
     """

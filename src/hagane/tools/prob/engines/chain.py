@@ -47,7 +47,7 @@ from hagane.tools.prob.language.syntax import (
 # States that are looked at with sums taken out of them.
 _FEW = 200_000
 
-# What follows a call that comes again and again without a draw.
+# The continuation of a call that recurs without a draw.
 _ENDLESS: Control = (None, None, (("endless",), ()))
 
 # Calls that may follow each other without a draw.
@@ -238,7 +238,7 @@ def _summing(stack: Stack) -> Stack:
 
 
 def _counters(function: Function, liveness: Liveness) -> tuple[int, ...]:
-    """Return the parameters that do nothing but count: what they hold is added to the result.
+    """Return the parameters that do nothing but count: their values are added to the result.
 
     Such a parameter stands in tail position only, alone or as a term of a sum, and in the calls of
     the function itself at its own place. Only one is taken: a result counts one of them.

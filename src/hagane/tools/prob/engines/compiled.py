@@ -58,7 +58,7 @@ class Compiler:
         self._functions: dict[tuple[Expression, tuple[str, ...]], _Function] = {}
 
     def is_pure(self, node: Expression) -> bool:
-        """Tell whether an expression has one value, whatever is drawn."""
+        """Tell whether an expression has one value for all draws."""
         known = self._pure.get(node)
         if known is not None:
             return known

@@ -1,7 +1,7 @@
 """Exact distributions by decision diagrams and weighted counting.
 
 Every draw becomes independent Boolean variables; a value becomes a map from each value it may
-take to the diagram of the draws that give it. What the dynamic programme has to tell apart row by
+take to the diagram of the draws that give it. States that the dynamic programme tells apart row by
 row is shared here wherever it does not matter, so that many independent flips with a local
 structure stay small even where all of them are alive.
 
@@ -92,7 +92,7 @@ class _Engine:
         self.limits = limits
         self.manager = _manager()
         self.true, self.false = self.manager.true, self.manager.false
-        # What the observations so far admit.
+        # The draws that the observations so far admit.
         self.accepted = self.true
         self.book = Ledger()
         self._chances: dict[str, Fraction] = {}

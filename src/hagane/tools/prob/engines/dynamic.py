@@ -1,7 +1,7 @@
 """Exact distributions by dynamic programming over live variables.
 
 A table maps the values of the variables that are still needed to a weight; each step of the
-program maps a table to a table, and states that agree on what is needed meet in one row. Weights
+program maps a table to a table, and states that agree on the needed values meet in one row. Weights
 are integers over one common denominator per table, which is many times faster than a fraction a
 row. A call whose caller needs nothing afterwards goes through with its whole table; any other
 call uses the distribution of the function for each distinct argument, computed once.
@@ -244,8 +244,8 @@ class _Engine:
     ) -> tuple[Table, list[Callable[[Row], Any]]]:
         """Evaluate several expressions in order.
 
-        Those that draw nothing and cannot fail wait until the others are done, so that they cost
-        no pass over the table.
+        Definitions that draw nothing and cannot fail wait until the others are done, so that they
+        cost no pass over the table.
 
         Returns:
             A table that has at least the columns ``keep``, and the value of each expression as a
@@ -479,7 +479,7 @@ class _Engine:
     def _enter(self, node: Apply, inputs: frozenset[Row], weight: Any) -> None:
         """Note an open call; refuse one that can never end.
 
-        What a function does with a set of inputs depends on nothing else, so a call with the
+        A function's effect on a set of inputs depends on nothing else, so a call with the
         same set inside itself calls itself for ever.
         """
         function = node.function

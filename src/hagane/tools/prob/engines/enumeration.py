@@ -13,7 +13,7 @@ from hagane.tools.prob.language.recursion import deep_recursion
 from hagane.tools.prob.language.source import Span, TooLarge
 from hagane.tools.prob.language.syntax import Value
 
-# Among what a draw chooses: so many values alike, or outcomes with their chances.
+# The choices of a draw: a number of equal values, or outcomes with their chances.
 _Options: TypeAlias = "tuple[Fraction, ...] | int"
 
 

@@ -1,6 +1,6 @@
 """One run at a time: a unit as nested Python functions over a frame of values.
 
-The tree is walked once, when a unit is first run; what is left for each run are calls of small
+The tree is walked once, when a unit is first run; each run consists of calls of small
 functions. Nothing here merges states or keeps tables, so ``enumeration`` is a plain check on the
 other engines, and ``sampling`` draws a million runs in about a minute.
 """
@@ -89,7 +89,7 @@ class Odds:
 
 
 class Chooser(Protocol):
-    """Decides what a draw gives."""
+    """Decides the value of a draw."""
 
     def uniform(self, size: int) -> int:
         """Return a number from 0 to size - 1."""

@@ -3,7 +3,7 @@
 After ``let a = rand(1, 6) in let b = rand(1, 6) in …`` all dice are alive at once, and seven of
 them are 280,000 states. Where a bound expression stands on its own (it reads no variable, cannot
 fail, observes, calls and claims nothing) and its value is used in one place, it can as well be
-evaluated there: draws are independent, and what is never used does not count. Sums of dice then
+evaluated there: draws are independent, and unused draws do not count. Sums of dice then
 need their partial sums alone, however they are written.
 """
 

@@ -1,8 +1,8 @@
-"""A program as a Markov chain: an abstract machine whose states hold only what is still needed.
+"""A program as a Markov chain: an abstract machine whose states hold only values still needed.
 
-A state is what is left to do (a stack of frames) with the live variables of each frame, so states
-that differ in nothing that matters are one. The chain has a state for each draw, each claim that
-is reached and each end; everything between is deterministic and takes no state.
+A state is the rest of the program (a stack of frames) with the live variables of each frame, so
+states that differ in nothing that matters are one. The chain has a state for each draw, each claim
+that is reached and each end; everything between is deterministic and takes no state.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from hagane.tools.prob.language.syntax import (
 
 # Live variables with their values, in the order of their names.
 _Values: TypeAlias = tuple[tuple[str, Any], ...]
-# What to do with the value of an expression, and then: (frame, rest), or () at the end.
+# The use of the value of an expression, and then: (frame, rest), or () at the end.
 Stack: TypeAlias = tuple[Any, ...]
 # To evaluate a node, or (None, value, stack): to go on with a value.
 Control: TypeAlias = tuple["Expression | None", Any, Stack]
@@ -88,7 +88,7 @@ class State:
 class Chain:
     """States, the first of which is the start.
 
-    ``gain`` is what sums that states do not hold amount to there.
+    ``gain`` is the total there of sums outside the states.
     """
 
     states: list[State]
@@ -135,7 +135,7 @@ class Machine:
         self.liveness = Liveness()
         self.compiler = Compiler(self.liveness)
         self.book = Ledger()
-        # What the last step added to sums that states do not hold.
+        # The last step's addition to sums outside the states.
         self.gain = 0
 
     def explore(self, start: Expression) -> Chain:
@@ -180,7 +180,7 @@ class Machine:
         """Go on until something is drawn, claimed or over.
 
         Returns:
-            What tells the state from others, the state, and what may follow.
+            The key of the state, the state, and its successors.
         """
         while True:
             node, content, stack = control

@@ -65,7 +65,7 @@ def _cancelled(node: Expression) -> Expression:
 
 
 def _addends(node: Expression) -> tuple[Dim, list[_Addend]]:
-    """Split a sum into what is a polynomial of variables and the rest, in its order."""
+    """Split a sum into a polynomial of variables and the rest, in its order."""
     known: Dim = 0
     others: list[_Addend] = []
     waiting = [("+", node)]

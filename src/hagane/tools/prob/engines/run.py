@@ -16,7 +16,7 @@ from hagane.tools.prob.language.syntax import Value
 # Digits of a numerator or denominator that people still read.
 _MOST_DIGITS = 40
 
-# What was drawn: nothing, one draw, or two traces one after the other.
+# A trace of draws: nothing, one draw, or two traces one after the other.
 Trace: TypeAlias = "tuple[Span, Value] | Joined | None"
 
 

@@ -223,7 +223,7 @@ class _Parser(TypeParser):
                 left = Project(left.span.to(word.span), left, int(self._digits(word, part)))
         return left
 
-    # What begins with a word of its own.
+    # Expressions that begin with a word of their own.
 
     def _primary(self) -> Expression:
         word = self.peek()

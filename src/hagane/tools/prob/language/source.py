@@ -11,7 +11,7 @@ The tree::
     │   │   └── EndlessRecursion
     │   ├── ImpossibleCondition                          conditioning on probability zero
     │   └── BadDistribution                              an empty range, weights that are none
-    └── TooLarge                  (MemoryError)          beyond what an engine was allowed
+    └── TooLarge                  (MemoryError)          beyond the limit of an engine
 """
 
 from __future__ import annotations

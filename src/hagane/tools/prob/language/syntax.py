@@ -201,7 +201,7 @@ class Refinement(Node):
 
 @dataclass(frozen=True, eq=False)
 class FunctionType(Node):
-    """``(x: type, ...) -> type``: what an annotated function is claimed to do."""
+    """``(x: type, ...) -> type``: the claim of an annotated function."""
 
     parameters: tuple[Parameter, ...]
     result: Type

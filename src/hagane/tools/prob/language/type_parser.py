@@ -59,7 +59,7 @@ class TypeParser(ABC):
         return self.next()
 
     def unexpected(self, described: str) -> ProgramSyntaxError:
-        """Return the error that the next word is not what it should be."""
+        """Return the error that the next word is not the expected one."""
         word = self.peek()
         got = "the end of the text" if word.kind == "END" else f"'{word.text}'"
         return ProgramSyntaxError(f"expected {described}, got {got}", self.source, word.span)

@@ -1,1 +1,1 @@
-"""Agents by one protocol, whatever they are made of."""
+"""Agents by one protocol, of any library."""

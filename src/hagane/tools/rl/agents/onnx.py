@@ -174,7 +174,7 @@ class OnnxAgent:
 
 
 def loaded(path: str) -> OnnxAgent:
-    """Return the agent in a file; raises AgentFault with what is wrong about it."""
+    """Return the agent in a file; raises AgentFault, which names the fault."""
     try:
         return OnnxAgent(path)
     except AgentFault:

@@ -1,4 +1,4 @@
-"""The keys by which an agent shows what it weighs, and their form in a log.
+"""The keys by which an agent shows its estimates, and their form in a log.
 
 ========================  =====================================================================
 key                       value
@@ -63,7 +63,7 @@ def plain(value: Any) -> Any:
 
 
 def checked(shown: object, agent: str) -> dict[str, Any]:
-    """Return the record of what an agent showed, ready for a log.
+    """Return the record of an agent's outputs, ready for a log.
 
     Args:
         shown: the result of ``explain``.

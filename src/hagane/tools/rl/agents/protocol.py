@@ -1,10 +1,10 @@
-"""The protocol of agents: ``act``, and whatever more they can show.
+"""The protocol of agents: ``act``, and the outputs that they can show.
 
 An agent is any object with ``act(observation)``. It may have, each on its own:
 
 - ``explain(observation) -> dict`` with keys of ``outputs.py``; it leaves a recurrent state alone.
 - ``reset()`` or ``stop_episode()``, called where an episode ends.
-- ``forward(batch, state) -> (outputs, state)``: the same for a batch of observations, which is what
+- ``forward(batch, state) -> (outputs, state)``: the same for a batch of observations, on which
   explanations in batches use. Outputs are arrays whose first dimension is the batch.
 - ``state`` (tuple of arrays with a batch of 1, or None) of a recurrent agent.
 - ``gradient(batch, key, index, state) -> array like batch``: of output ``key[index]``.
@@ -36,7 +36,7 @@ class Agent(Protocol):
 
 
 class Watched:
-    """An agent with what it lacks made up for, or named as lacking.
+    """An agent with substitutes for missing methods, or a note that names them.
 
     Args:
         agent: the object of somebody's program.
@@ -51,6 +51,7 @@ class Watched:
             )
         self.agent = agent
         self.name = name or type(agent).__name__
+        self._acting = False
 
     @property
     def kind(self) -> str:
@@ -67,6 +68,7 @@ class Watched:
 
     def act(self, observation: Any) -> Any:
         """Return the action for one observation."""
+        self._acting = True
         return self.agent.act(observation)
 
     def explain(self, observation: Any) -> dict[str, Any]:
@@ -77,11 +79,16 @@ class Watched:
         return checked(explain(observation), self.name)
 
     def end_episode(self) -> None:
-        """Tell it that an episode has ended."""
+        """Tell it that an episode has ended, or that the first one begins.
+
+        ``stop_episode`` is called only after actions, as ChainerRL does.
+        """
+        ended, self._acting = self._acting, False
         for name in ("reset", "stop_episode"):
             call = getattr(self.agent, name, None)
             if callable(call):
-                call()
+                if ended or name == "reset":
+                    call()
                 return
 
     def state(self) -> State:

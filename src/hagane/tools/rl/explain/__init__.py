@@ -1,1 +1,1 @@
-"""Why an agent acts as it does: maps of what it looked at, and whether to believe them."""
+"""Why an agent acts as it does: maps of the attended parts, and checks of their trust."""

@@ -1,7 +1,7 @@
 """The job that explains steps of a rollout, with its checks, and keeps the result in its folder.
 
-``explanations/<name>/meta.json`` says what was made; ``maps.f32`` holds float32 maps, step by step
-and target by target.
+``explanations/<name>/meta.json`` describes the explanation; ``maps.f32`` holds float32 maps, step
+by step and target by target.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def _write(path: Path, meta: dict[str, Any]) -> None:
 
 
 class _Kept:
-    """The observations of a rollout, and what follows from all of them."""
+    """The observations of a rollout, and values over all of them."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -272,7 +272,7 @@ class _Kept:
         return [self.sample()[index] for index in picked]
 
     def median(self) -> Floats:
-        """Return the median observation: the picture without what moves."""
+        """Return the median observation: the picture without moving things."""
         return np.asarray(np.median(self.sample(), axis=0), np.float32)
 
     def boxes(self, step: int, world: World) -> dict[str, Box]:

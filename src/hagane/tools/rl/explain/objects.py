@@ -1,7 +1,7 @@
-"""Explanations by objects: what changes if the ball, the paddle or the enemy is taken away.
+"""Explanations by objects: the change of outputs where the ball, the paddle or the enemy is gone.
 
 After Iyer et al. 2018 (object saliency maps). Objects are known where the environment names them or
-where an Atari game's memory holds their places; they give way to what the picture shows without
+where an Atari game's memory holds their places; they give way to the picture without
 them, the rollout's median.
 """
 

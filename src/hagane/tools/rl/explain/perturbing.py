@@ -68,7 +68,7 @@ def greydanus(subject: Subject, targets: Mapping[str, Target], grid: Grid) -> di
 def one_by_one(subject: Subject, targets: Mapping[str, Target], grid: Grid) -> dict[str, Floats]:
     """Return the maps of ``greydanus`` as the original computes them, a pass a point.
 
-    It is what the batched form is measured against.
+    The batched form is measured against it.
     """
     height, width = subject.plane
     base = subject.base

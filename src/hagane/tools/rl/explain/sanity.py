@@ -1,12 +1,12 @@
 """Whether an explanation may be believed: three checks that stand beside every one.
 
 - *Randomised weights* (Adebayo et al. 2018): a map that stays the same when the network's weights
-  are drawn anew does not depend on what was learnt.
+  are drawn anew does not depend on learnt weights.
 - *Intervention* (Atrey et al. 2020): where the map says that something matters, changing the state
   there has to change the output. Parts of the observation are exchanged for those of other states
   of the rollout, and the change is ranked against the map.
-- *Deletion and insertion* (Petsiuk et al. 2018): taking away what the map ranks first has to change
-  the output sooner than taking away parts in random order.
+- *Deletion and insertion* (Petsiuk et al. 2018): taking away the parts that the map ranks first has
+  to change the output sooner than taking away parts in random order.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def rank_correlation(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
 def correlation_where_any(a: Floats, b: Floats) -> float:
     """Return Spearman's ρ over the places where either map is not zero.
 
-    Methods that multiply by the observation give zero wherever it is empty, whatever the weights;
+    Methods that multiply by the observation give zero wherever it is empty, for any weights;
     with those places every two maps of a sparse picture look alike.
     """
     held = (a != 0) | (b != 0)
@@ -202,7 +202,7 @@ def faithfulness(subject: Subject, target: Target, found: Floats, seed: int = 0)
 
 
 def faithful(curves: Curves) -> Verdict:
-    """Judge curves: what matters has to be taken away sooner than at random."""
+    """Judge curves: important parts have to be taken away sooner than at random."""
     deletion, insertion = curves.areas()
     return Verdict(
         "deletion and insertion",

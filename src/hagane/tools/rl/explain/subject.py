@@ -50,7 +50,7 @@ class Subject:
         agent: is asked in batches.
         observation: as the agent saw it.
         state: the recurrent state before it, each part with a batch of 1; None without one.
-        mean: of the rollout's observations, what stands for "nothing to see".
+        mean: of the rollout's observations, in place of "nothing to see".
         history: observations before this one in its episode, if all of them are perturbed.
     """
 
@@ -106,7 +106,7 @@ class Subject:
         """Return the agent's outputs for variants of the observation.
 
         With a history, the same change is made to every observation of it, and the recurrent state
-        is computed anew: ``batch - observation`` is what is added everywhere.
+        is computed anew: ``batch - observation`` is added everywhere.
         """
         if not len(batch):
             raise NotExplainable("there is no variant of the observation to ask about")

@@ -1,6 +1,6 @@
 """Jobs, each in a process of its own: queued, watched, cancelled, and never in each other's way.
 
-A thread a running job reads what its worker tells. A worker that says nothing for too long is
+For each running job a thread reads its worker's reports. A worker that says nothing for too long is
 ended, as is one that takes too much memory; one that dies leaves an error, and the next job runs.
 """
 

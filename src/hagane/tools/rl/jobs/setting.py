@@ -49,7 +49,7 @@ class Setting:
         return agent, make_world(wanted, self.frames) if isinstance(wanted, str) else World(wanted)
 
     def prepare(self) -> None:
-        """Import what the environment needs; nothing of somebody's own program runs yet."""
+        """Import the modules of the environment; no user code runs yet."""
         if self.environment or any(agent.endswith(".onnx") for agent in self.agents):
             with contextlib.suppress(ImportError):
                 import gymnasium

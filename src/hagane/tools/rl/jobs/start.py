@@ -41,7 +41,7 @@ class Worker:
             os.write(self.writing, line)
 
     def kill(self) -> None:
-        """End it and whatever it started."""
+        """End it and its child processes."""
         for end in (os.killpg, os.kill):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 end(self.pid, signal.SIGKILL)

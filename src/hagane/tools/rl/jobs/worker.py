@@ -1,7 +1,7 @@
 """A worker process: makes the agent, waits for one job, does it, says how it went, ends.
 
 It is told about its job by one line of JSON, and tells by lines of JSON: ``ready``, ``progress``,
-``done`` or ``error``. If the server goes away, so does it. What the agent prints goes to standard
+``done`` or ``error``. If the server goes away, so does it. Prints of the agent go to standard
 error, and its memory is limited.
 """
 

@@ -1,6 +1,6 @@
 """The folder of logs: ``rollouts/<time>/rollout_log.jsonl`` and ``images/*.png``.
 
-Nothing outside is ever opened: names are checked, links are resolved, and what they point to has to
+Nothing outside is ever opened: names are checked, links are resolved, and their targets have to
 lie within the folder.
 """
 

@@ -1,4 +1,4 @@
-"""A log as columns: read once, then only what was appended since.
+"""A log as columns: read once, then only lines appended since.
 
 A log of 100,000 steps has to open within a second, so lines are parsed in one go and become columns
 of NumPy; a row is read again from its place in the file when somebody asks for it. A rollout that
@@ -62,7 +62,7 @@ class Log:
         return len(self.offsets)
 
     def refresh(self) -> None:
-        """Read what was appended; a file that was replaced is read anew."""
+        """Read appended lines; a file that was replaced is read anew."""
         try:
             descriptor = open_regular(self.path)
         except LookupError:
@@ -85,7 +85,7 @@ class Log:
             self._take(raw[:whole])
 
     def keep(self) -> None:
-        """Write the columns beside the log, for the next who opens it."""
+        """Write the columns beside the log, for the next opening."""
         facts = {
             "end": self.end,
             "lines": self.lines,

@@ -37,7 +37,7 @@ def find_steps(log: Log, condition: str) -> Steps:
     A drop or rise is the difference to the step before, within an episode.
 
     Raises:
-        InvalidLog: the condition is malformed, or names what the log does not hold.
+        InvalidLog: the condition is malformed, or names a quantity that the log lacks.
     """
     parts = [part.strip() for part in re.split(r"\band\b", condition)]
     if not condition.strip() or len(condition) > 1000:

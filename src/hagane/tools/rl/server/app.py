@@ -1,4 +1,4 @@
-"""The routes: those of ChainerRL Visualizer, and what the page needs beyond them."""
+"""The routes: those of ChainerRL Visualizer, and the page's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of requests: JSON of the expected form, or an answer that says what is wrong."""
+"""Bodies of requests: JSON of the expected form, or an answer that names the fault."""
 
 from __future__ import annotations
 

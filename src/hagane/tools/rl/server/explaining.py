@@ -1,4 +1,4 @@
-"""Routes that start explanations of steps, list those that were made, and give their maps."""
+"""Routes that start explanations of steps, list finished ones, and give their maps."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _HEADERS = (
 
 
 class Guard:
-    """Refuses what does not come from the page that this server gave out.
+    """Refuses requests that do not come from the page of this server.
 
     Args:
         app: the application behind it.

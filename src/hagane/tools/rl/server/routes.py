@@ -14,7 +14,7 @@ from hagane.tools.rl.server.state import State
 
 
 def answered(make: Callable[[State, Request], Any]) -> Callable[[Request], Awaitable[Response]]:
-    """Return a route that answers with what ``make`` returns, as JSON."""
+    """Return a route that answers with the value of ``make`` as JSON."""
 
     async def route(request: Request) -> Response:
         value = await run_in_threadpool(make, state_of(request), request)

@@ -22,7 +22,7 @@ class State:
 
     Attributes:
         agents: names of the agents, the watched one first.
-        profile: facts of ``agent_profile``, from what is given; completed by a job.
+        profile: facts of ``agent_profile``, from the caller; completed by a job.
     """
 
     folder: LogFolder

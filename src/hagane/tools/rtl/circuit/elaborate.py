@@ -24,11 +24,15 @@ class Sources:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A place in a source file; line and column count from 1."""
+    """A place in a source file; line and column count from 1.
+
+    ``macro`` is the place in the text of a macro, which tells apart what one use of it makes.
+    """
 
     file: str
     line: int
     column: int
+    macro: tuple[int, int] = (0, 0)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
@@ -54,6 +58,10 @@ class Elaborated:
 
     def _find(self, location: Any) -> Position:
         manager = self._manager
+        macro = (0, 0)
+        if manager.isMacroLoc(location):
+            written = manager.getFullyOriginalLoc(location)
+            macro = (manager.getLineNumber(written), manager.getColumnNumber(written))
         location = manager.getFullyExpandedLoc(location)
         buffer = location.buffer
         if buffer not in self._paths:
@@ -62,6 +70,7 @@ class Elaborated:
             self._paths[buffer],
             manager.getLineNumber(location),
             manager.getColumnNumber(location),
+            macro,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -132,15 +132,28 @@ class Machine:
     dead: bool = False
     depth: int = 0
     iterations: int = 0
+    reading: set[Variable] | None = None
+    deciding: frozenset[Variable] = frozenset()
+    watched: dict[Variable, list[PointKey]] = field(default_factory=dict)
+    overwritten: set[PointKey] = field(default_factory=set)
+
+    def watch(self, key: PointKey, variables: Iterable[Variable]) -> None:
+        """Note a point that is ``overwritten`` once one of these variables is written."""
+        for variable in variables:
+            self.watched.setdefault(variable, []).append(key)
 
     def read(self, variable: Variable) -> Value:
         """Return the value at this place of the execution."""
+        if self.reading is not None:
+            self.reading.add(variable)
         found = self.now.get(variable)
         return self.base(variable) if found is None else found
 
     def write(self, target: Target, value: Value, *, blocking: bool = True) -> None:
         """Assign, now or (non-blocking) at the end."""
         variable = target.variable
+        if blocking and variable in self.watched:
+            self.overwritten.update(self.watched.pop(variable))
         if not variable.local and not self.dead:
             mask = self.masks.get(variable)
             if mask is None:

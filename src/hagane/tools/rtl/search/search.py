@@ -1,64 +1,85 @@
-"""The search: random tests first, then a solver for what they missed."""
+"""The search: long random runs, a solver for what they missed, and proofs for what is left."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hagane.symbolic import bitvector as bv
-from hagane.symbolic.interpret import Substitution
-from hagane.symbolic.logic import equal, negate
-from hagane.symbolic.smt import Answer, Solver
-from hagane.symbolic.term import FALSE, Term, const, postorder
-from hagane.tools.rtl.circuit.model import CycleModel
-from hagane.tools.rtl.search.simulate import (
-    Bit,
-    Dead,
-    Goal,
-    Row,
-    Simulator,
-    Test,
-    Violation,
-    goals_of,
-)
+import numpy as np
 
-_RESET_AGAIN = 0.04
-_RECENT = 8
-_HARD = frozenset({"mul", "udiv", "sdiv", "urem", "srem"})
+from hagane.machine.compiler import NoCompiler
+from hagane.symbolic import bitvector as bv
+from hagane.symbolic.logic import negate
+from hagane.symbolic.smt import Solver
+from hagane.symbolic.term import FALSE, TRUE, Term, postorder
+from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.compiled.engine import Engine, Words
+from hagane.tools.rtl.compiled.plain import PlainEngine
+from hagane.tools.rtl.search.corpus import Corpus, Node
+from hagane.tools.rtl.search.patterns import patterns
+from hagane.tools.rtl.search.products import HARD, solve
+from hagane.tools.rtl.search.simulate import Bit, Dead, Goal, Row, Simulator, Test, Violation
+
+_BURST = 50_000  # cycles between two looks at the clock
+_LENGTH = 256  # rows of a random run that finds nothing
+_STARTS = 512
+_REPLAYED_VALUES = 40_000  # of signals, in a second of the whole time
+_FIRST_VECTORS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How long the search may take, and how many cycles after reset it looks ahead."""
+    """How long everything may take, and how many cycles after reset the proofs look ahead.
+
+    ``vectors`` says how many random rows are run at least where anything stays open.
+    """
 
     seconds: float = 60.0
     cycles: int = 24
     query_seconds: float = 5.0
+    vectors: int = 1_000_000
+
+    def replayed_rows(self, signals: int) -> int:
+        """Return how many rows of a circuit a simulator replays in its share of the time."""
+        return int(_REPLAYED_VALUES * self.seconds / (20 + signals))
 
 
 @dataclass(slots=True)
 class Found:
-    """The findings of the search so far."""
+    """The findings of the search.
+
+    ``reachable`` are goals that no run met, but a loop of so many cycles leads to.
+    """
 
     tests: list[Test] = field(default_factory=list)
     covered: dict[Goal, int] = field(default_factory=dict)
     dead: dict[Goal, Dead] = field(default_factory=dict)
     unknown: dict[Goal, str] = field(default_factory=dict)
-    random_tests: int = 0
-    random_covered: int = 0
+    reachable: dict[Goal, int] = field(default_factory=dict)
+    random_vectors: int = 0
     rounds: int = 0
-    met: list[set[Goal]] = field(default_factory=list)
     history: list[tuple[int, int]] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
 
 
 Report = Callable[[int, int, int], None]
 
 
 class Search:
-    """One search over one model; deterministic for a seed, up to its time limit."""
+    """One search over one model; deterministic for a seed, up to its time limit.
+
+    Args:
+        model: The circuit.
+        simulator: Its runs with plain numbers.
+        goals: What to reach, with conditions.
+        budget: Limits.
+        seed: Of the random rows.
+        report: Told how many goals are covered, dead and open.
+        stop: When to end, on the monotonic clock; ``budget.seconds`` from now where it is None.
+        skipped: Goals that need no test.
+    """
 
     def __init__(
         self,
@@ -68,130 +89,133 @@ class Search:
         budget: Budget,
         seed: int = 0,
         report: Report | None = None,
+        stop: float | None = None,
+        skipped: frozenset[Goal] = frozenset(),
     ):
         self.model = model
         self.simulator = simulator
-        self.goals = goals
+        self.goals = {goal: term for goal, term in goals.items() if goal not in skipped}
         self.budget = budget
         self.random = random.Random(seed)
         self.found = Found()
-        self.tried = 0
         self._report = report
-        self._deadline = time.monotonic() + budget.seconds
+        self._stop = time.monotonic() + budget.seconds if stop is None else stop
         self.prologue = self._prologue()
-        self._resets = {reset.name: reset.active for reset in model.resets}
+        try:
+            self.engine: Engine = Engine(model, self.goals, patterns(model))
+        except NoCompiler as error:
+            self.found.notices.append(f"runs are not compiled, and slower: {error}")
+            self.engine = PlainEngine(model, self.goals, simulator)
+        self.corpus = Corpus(self.engine, self.engine.rows(self.prologue))
+        self._dead_bits = 0
+        self._told = 0
 
     def run(self) -> Found:
         """Search until every goal is covered or dead, or time is up."""
         for goal, term in self.goals.items():
             if term is FALSE:
                 self.found.dead[goal] = Dead(None, "its condition is false whatever the inputs")
-        self._random_phase()
+        self.tell()
         if self.model.sequential:
-            self._sequential_phase()
+            from hagane.tools.rtl.search.sequential import explore
+
+            explore(self)
         else:
             self._combinational_phase()
-        for goal in self.open_goals():
-            self.found.unknown.setdefault(goal, "the time limit was met before it was tried")
         return self.found
+
+    # What is open
+
+    @property
+    def open(self) -> int:
+        """The bits of the goals that are neither met nor dead."""
+        corpus = self.corpus
+        return self.engine.every & ~corpus.met & ~corpus.jumped & ~self._dead_bits
 
     def open_goals(self) -> list[Goal]:
         """Return the goals that are neither covered nor dead."""
-        found = self.found
-        return [g for g in self.goals if g not in found.covered and g not in found.dead]
+        left = self.open
+        return [goal for goal, bit in self.engine.bit_of.items() if left >> bit & 1]
+
+    def bury(self, goal: Goal, dead: Dead) -> None:
+        """Note that a goal is dead, and all that share its condition."""
+        bit = self.engine.bit_of[goal]
+        for same in self.engine.goals_at[bit]:
+            self.found.dead[same] = dead
+            self.found.unknown.pop(same, None)
+        if dead.cycles is None:
+            self._dead_bits |= 1 << bit
+
+    def excuse(self, goal: Goal, why: str) -> None:
+        """Note why a goal is unknown, and all that share its condition."""
+        for same in self.engine.goals_at[self.engine.bit_of[goal]]:
+            if same not in self.found.dead:
+                self.found.unknown[same] = why
 
     def time_left(self) -> float:
         """Return the seconds left."""
-        return self._deadline - time.monotonic()
+        return self._stop - time.monotonic()
 
     def tell(self) -> None:
         """Report how far the search is."""
+        covered = sum(len(self.engine.goals_at[bit]) for bit in _positions(self.corpus.met))
+        if covered != self._told:
+            self._told = covered
+            self.found.history.append((self.found.random_vectors, covered))
         if self._report is not None:
-            covered, dead = len(self.found.covered), len(self.found.dead)
+            dead = len(self.found.dead)
             self._report(covered, dead, len(self.goals) - covered - dead)
 
-    # Concrete runs
+    def finish(self) -> list[Words]:
+        """Fill ``found`` with few tests for all goals; return the same tests as words."""
+        nodes = self.corpus.fewest(self.corpus.met & self.engine.every)
+        tests = [node.path() for node in nodes]
+        if not tests and any(term is TRUE for term in self.goals.values()):
+            tests = [self._any_row()]
+        found = self.found
+        found.tests = [self.engine.test(rows) for rows in tests]
+        met = [node.met for node in nodes]
+        for goal, term in self.goals.items():
+            bit = self.engine.bit_of.get(goal)
+            if bit is None:
+                if term is TRUE:
+                    found.covered[goal] = 0
+                continue
+            for number, bits in enumerate(met):
+                if bits >> bit & 1:
+                    found.covered[goal] = number
+                    found.dead.pop(goal, None)
+                    found.unknown.pop(goal, None)
+                    break
+        for node in self.corpus.nodes:
+            for goal in self.engine.goals(node.met) if node.jump else ():
+                if goal not in found.covered and goal not in found.reachable:
+                    found.reachable[goal] = node.length
+                    found.dead.pop(goal, None)
+                    found.unknown.pop(goal, None)
+        for goal in self.goals:
+            if not any(goal in known for known in (found.covered, found.dead, found.reachable)):
+                found.unknown.setdefault(goal, "the time limit was met before it was tried")
+        return tests
+
+    def _any_row(self) -> Words:
+        rows = self.engine.rows((*self.prologue, self.random_row()))
+        return rows if len(rows) else np.zeros((1, self.engine.row_words), np.uint64)
+
+    # Runs
 
     def _prologue(self) -> Test:
         if not self.model.clocks:
             return ()
         row = {reset.name: reset.active for reset in self.model.resets}
-        return (row, row) if row else ()
+        # Without a reset, a row of zeros stands for the cycle that is not counted.
+        return (row, row) if row else ({},)
 
     def random_row(self) -> Row:
         """Return random inputs, with resets at rest."""
-        row = {item.name: self._random_bits(item.width) for item in self.model.inputs}
-        for reset in self.model.resets:
-            again = not reset.asynchronous and self.random.random() < _RESET_AGAIN
-            row[reset.name] = reset.active if again else 1 - reset.active
+        row = {item.name: self.random.getrandbits(item.width) for item in self.model.inputs}
+        row.update({reset.name: 1 - reset.active for reset in self.model.resets})
         return row
-
-    def _random_bits(self, width: int) -> int:
-        choice = self.random.random()
-        if width > 1 and choice < 0.1:
-            return self.random.choice((0, (1 << width) - 1, 1, 1 << (width - 1)))
-        return self.random.getrandbits(width)
-
-    def try_test(self, test: Test) -> int:
-        """Run a test, keep it if it meets a new goal; return how many new ones it met."""
-        cycles = self.simulator.run(test)
-        self.tried += 1
-        if not cycles:
-            return 0
-        met = goals_of(self.simulator, cycles)
-        return self.keep(test, met)
-
-    def keep(self, test: Test, met: set[Goal]) -> int:
-        """Keep a test that meets ``met`` if any of it is new; return how many are."""
-        covered = self.found.covered
-        fresh = [goal for goal in met if goal in self.goals and goal not in covered]
-        if fresh:
-            for goal in fresh:
-                covered[goal] = len(self.found.tests)
-                self.found.unknown.pop(goal, None)
-                self.found.dead.pop(goal, None)
-            self.found.tests.append(test)
-            self.found.history.append((self.tried, len(covered)))
-            self.found.met.append(met & self.goals.keys())
-            self.tell()
-        return len(fresh)
-
-    def _random_phase(self) -> None:
-        length = 1 if not self.model.sequential else max(8, self.budget.cycles)
-        stop = time.monotonic() + min(3.0, self.budget.seconds * 0.15)
-        barren = 0
-        # A walk meets a condition a cycle; random rows that do worse only make the set longer.
-        alike = len(self.goals) / max(1, len(set(self.goals.values())))
-        enough = _RECENT * length * alike
-        recent = deque([enough] * _RECENT, _RECENT)
-        while barren < 64 and time.monotonic() < stop:
-            left = len(self.open_goals())
-            if not left or (left > enough and 2 * sum(recent) < enough):
-                break
-            test = (*self.prologue, *(self.random_row() for _ in range(length)))
-            fresh = self.try_test(test)
-            recent.append(fresh)
-            barren = 0 if fresh else barren + 1
-            self.found.random_tests += 1
-        self.found.random_covered = len(self.found.covered)
-
-    def random_growth(self, tests: int) -> list[tuple[int, int]]:
-        """Return how many goals random tests alone meet, over the number of tests."""
-        stop = time.monotonic() + 1.0
-        met: set[Goal] = set()
-        growth = [(0, 0)]
-        length = 1 if not self.model.sequential else max(8, self.budget.cycles)
-        for number in range(1, tests + 1):
-            if time.monotonic() > stop:
-                break
-            test = (*self.prologue, *(self.random_row() for _ in range(length)))
-            before = len(met)
-            met |= goals_of(self.simulator, self.simulator.run(test)) & self.goals.keys()
-            if len(met) > before or number == tests:
-                growth.append((number, len(met)))
-        return growth
-
-    # Solving
 
     def complete(self, assignment: Mapping[str, int], suffix: str) -> Row:
         """Return the inputs that a solver chose, the others random."""
@@ -201,87 +225,86 @@ class Search:
                 row[item.name] = assignment[item.name + suffix]
         return row
 
+    def try_rows(self, parent: Node, rows: Iterable[Row]) -> Node | None:
+        """Run rows from where a node ends; keep them if they meet a new goal."""
+        words = self.engine.rows(list(rows))
+        self.engine.keep_rows(words)
+        return self.corpus.add(parent, words)
+
+    def burst(self, seconds: float, vectors: int | None = None) -> int:
+        """Run random rows from the states reached; return how many runs met something new."""
+        stop = time.monotonic() + min(seconds, self.time_left())
+        fresh, done = 0, 0
+        while self.open and time.monotonic() < stop and (vectors is None or done < vectors):
+            starts, nodes = self.corpus.starts(_STARTS)
+            cycles, records, _ = self.engine.burst(
+                starts, self.random.getrandbits(64), self.engine.pace(_BURST),
+                _LENGTH if self.model.sequential else 64,
+                self.corpus.met | self.corpus.jumped | self._dead_bits,
+            )  # fmt: skip
+            done += cycles
+            self.found.random_vectors += cycles
+            for record in records:
+                rows = self.engine.random_rows(record.seed, record.cycles)
+                if not self.corpus.sequential:
+                    rows = rows[-1:]
+                fresh += self.corpus.add(nodes[record.start], rows) is not None
+            if records:
+                self.tell()
+        return fresh
+
+    def random_growth(self, seconds: float) -> list[tuple[int, int]]:
+        """Return how many goals random rows from reset alone meet, over the number of rows."""
+        stop, met, done, growth = time.monotonic() + seconds, 0, 0, [(0, 0)]
+        while done < max(1_000, self.found.random_vectors) and time.monotonic() < stop:
+            cycles, _, met = self.engine.burst(
+                self.corpus.root.state[None, :], self.random.getrandbits(64),
+                self.engine.pace(_BURST) // 50, _LENGTH, met,
+            )  # fmt: skip
+            done += cycles
+            goals = sum(len(self.engine.goals_at[bit]) for bit in _positions(met))
+            growth.append((done, goals))
+        return growth
+
+    # Circuits without state
+
     def _combinational_phase(self) -> None:
+        self.burst(self.time_left() * 0.3, _FIRST_VECTORS)
         solver = Solver("rtl")
-        while self.open_goals() and self.time_left() > 0:
+        while self.open and self.time_left() > 0:
             self.found.rounds += 1
-            progress = False
-            for goal in self.nearest_first(self.open_goals()):
-                if goal in self.found.covered or goal in self.found.unknown:
-                    continue
+            before = self.corpus.met
+            for goal in nearest_first(self.open_goals(), self.goals):
                 if self.time_left() <= 0:
                     return
-                answer = self.solve(solver, self.goals[goal])
+                if not self.open >> self.engine.bit_of[goal] & 1 or goal in self.found.unknown:
+                    continue
+                answer = solve(self, solver, self.goals[goal])
                 if answer.status == "unsat":
-                    self.found.dead[goal] = Dead(None, "unsatisfiable for every input")
-                    self.tell()
+                    self.bury(goal, Dead(None, "unsatisfiable for every input"))
                 elif answer.status == "sat":
-                    before = len(self.found.covered)
-                    self.try_test((self.complete(answer.assignment or {}, ""),))
-                    progress = progress or len(self.found.covered) > before
-                    if goal not in self.found.covered:
-                        self.found.unknown[goal] = "the solver's inputs do not reach it in a run"
+                    row = self.complete(answer.assignment or {}, "")
+                    self.try_rows(self.corpus.root, [row])
+                    if self.open >> self.engine.bit_of[goal] & 1:
+                        self.excuse(goal, "the solver's inputs do not reach it in a run")
                 else:
-                    self.found.unknown[goal] = f"the solver gave up: {answer.reason}"
-            if not progress:
-                return
-
-    def solve(self, solver: Solver, term: Term) -> Answer:
-        """Ask the solver; where it takes too long, with one factor of products made concrete."""
-        hard = [node for node in postorder((term,)) if node.op in _HARD]
-        limit = min(self.budget.query_seconds, max(0.1, self.time_left()))
-        answer = solver.check((term,), seconds=limit if not hard else min(limit, 2.0))
-        if answer.status != "unknown" or not hard:
-            return answer
-        for _ in range(12):
-            if self.time_left() <= 0:
+                    self.excuse(goal, f"the solver gave up: {answer.reason}")
+            self.tell()
+            if self.corpus.met == before:
                 break
-            attempt = self._with_concrete_factors(solver, term)
-            if attempt.status == "sat":
-                return attempt
-        return answer
+        self.burst(self.time_left(), max(0, self.budget.vectors - self.found.random_vectors))
 
-    def _with_concrete_factors(self, solver: Solver, term: Term) -> Answer:
-        hard = [node for node in postorder((term,)) if node.op in _HARD]
-        terms = [term]
-        replaced = Substitution(
-            {
-                unknown: const(self._small(unknown.width), unknown.sort)
-                for node in hard
-                for unknown in self._unknowns(node.args[1])
-            }
-        )
-        terms = [replaced(term)]
-        for node in hard:
-            for unknown in self._unknowns(node.args[1]):
-                value = replaced(unknown)
-                terms.append(equal(unknown, value))
-        return solver.check(terms, seconds=min(1.0, max(0.1, self.time_left())))
 
-    @staticmethod
-    def _unknowns(term: Term) -> list[Term]:
-        return [node for node in postorder((term,)) if node.op == "var"]
+def nearest_first(goals: Iterable[Goal], terms: Mapping[Goal, Term]) -> list[Goal]:
+    """Order goals by how much of their condition is left to satisfy."""
 
-    def _small(self, width: int) -> int:
-        return self.random.choice(
-            (0, 1, 2, 3, 5, (1 << width) - 1, 1 << (width - 1), self.random.getrandbits(width))
-        )
+    def distance(goal: Goal) -> int:
+        if isinstance(goal, Violation):
+            return 0
+        term = terms[goal]
+        return len(term.args) if term.op == "and" else 1
 
-    def nearest_first(self, goals: Iterable[Goal]) -> list[Goal]:
-        """Order goals by how much of their condition is left to satisfy."""
-
-        def distance(goal: Goal) -> int:
-            if isinstance(goal, Violation):
-                return 0
-            term = self.goals[goal]
-            return len(term.args) if term.op == "and" else 1
-
-        return sorted(goals, key=distance)
-
-    def _sequential_phase(self) -> None:
-        from hagane.tools.rtl.search.unroll import explore
-
-        explore(self)
+    return sorted(goals, key=distance)
 
 
 def toggle_goals(model: CycleModel) -> dict[Goal, Term]:
@@ -293,3 +316,17 @@ def toggle_goals(model: CycleModel) -> dict[Goal, Term]:
             goals[Bit(name, index, 1)] = bit
             goals[Bit(name, index, 0)] = negate(bit)
     return goals
+
+
+def is_hard(term: Term) -> bool:
+    """Return whether a condition has products or divisions below it."""
+    return any(node.op in HARD for node in postorder((term,)))
+
+
+def _positions(bits: int) -> list[int]:
+    text = bin(bits)[:1:-1]
+    found, at = [], text.find("1")
+    while at >= 0:
+        found.append(at)
+        at = text.find("1", at + 1)
+    return found

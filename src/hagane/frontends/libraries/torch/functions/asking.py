@@ -101,7 +101,7 @@ def device(t: Core, name: Value, index: Value = None) -> Value:
     "are_deterministic_algorithms_enabled",
 )
 def is_available(t: Core) -> Value:
-    """Return False: what is checked runs on a plain CPU unless it names another device."""
+    """Return False: checked programs run on a plain CPU unless they name another device."""
     return False
 
 

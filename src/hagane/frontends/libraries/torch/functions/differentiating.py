@@ -31,7 +31,7 @@ def grad(
 
 @TORCH.method("backward")
 def backward(t: Core, self: Value, gradient: Value = None, *_: Value, **__: Value) -> Value:
-    """Compute gradients; what they start from is one number, or comes with a gradient."""
+    """Compute gradients; their origin is one number, or comes with a gradient."""
     if not isinstance(gradient, Tensor):
         for size in shape_of(t, self):
             if t.emit.differ(size, 1):

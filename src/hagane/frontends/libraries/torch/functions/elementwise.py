@@ -314,7 +314,7 @@ def float_power(t: Core, input: Value, exponent: Value) -> Tensor:
     return computed(t, made, lambda x, y: op("Pow", x, y), a, b)
 
 
-# What some functions of pairs are over the builder; the rest have only types.
+# Some functions of pairs over the builder; the rest have only types.
 _PAIRS: dict[str, Callable[[Any, Any], Any]] = {
     "maximum": lambda x, y: op("Max", x, y),
     "minimum": lambda x, y: op("Min", x, y),

@@ -1,4 +1,4 @@
-"""Functions of PyTorch that sort, accumulate, or count what is equal."""
+"""Functions of PyTorch that sort, accumulate, or count equal elements."""
 
 from __future__ import annotations
 

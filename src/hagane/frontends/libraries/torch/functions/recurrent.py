@@ -215,7 +215,7 @@ def _steps(
 
 
 def _is_computed(self: View) -> bool:
-    """Whether operators compute what a layer does: neither projections nor drawn numbers."""
+    """Whether operators compute a layer: neither projections nor drawn numbers."""
     drawn = self.dropout and self.num_layers > 1 and self.get("training", True)
     return self.instance().host is not None and not self.proj_size and not drawn
 

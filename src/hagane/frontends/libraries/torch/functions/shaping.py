@@ -440,7 +440,7 @@ def as_strided(
 
 @TORCH.method("resize_", "resize")
 def resize_(t: Core, self: Value, *shape: Value) -> Tensor:
-    """Give the tensor another shape, whatever its content."""
+    """Give the tensor another shape, its content aside."""
     self.shape = tuple(sizes(t, shape))
     self.known = None
     return self

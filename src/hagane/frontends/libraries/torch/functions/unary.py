@@ -43,7 +43,7 @@ _REAL_COMPOSED = (
         "bessel_j1",
     )),
 )  # fmt: skip
-# What some of them are over the builder; the rest have only types.
+# Some of them over the builder; the rest have only types.
 _COMPUTED: dict[str, Callable[[Any], Any]] = {
     "rsqrt": activations.rsqrt, "expm1": activations.expm1, "special.expm1": activations.expm1,
     "log1p": activations.log1p, "special.log1p": activations.log1p,
@@ -71,7 +71,7 @@ _KEEPING = {
     "neg": "Neg", "negative": "Neg", "abs": "Abs", "absolute": "Abs", "floor": "Floor",
     "ceil": "Ceil", "sign": "Sign",
 }  # fmt: skip
-# name -> the arguments beside the input with their defaults, and what it is over the builder.
+# name -> the arguments beside the input with their defaults, and the function over the builder.
 _ACTIVATIONS: dict[str, tuple[dict[str, Value], Callable[..., Any] | None]] = {
     "relu": ({}, lambda x: op("Relu", x)), "selu": ({}, lambda x: op("Selu", x)),
     "softsign": ({}, lambda x: op("Softsign", x)), "hardswish": ({}, lambda x: op("HardSwish", x)),
@@ -95,7 +95,7 @@ _ACTIVATIONS: dict[str, tuple[dict[str, Value], Callable[..., Any] | None]] = {
         lambda x, low, high, training: op("LeakyRelu", x, alpha=(low + high) / 2),
     ),
 }  # fmt: skip
-# Names that torch itself has, and those that work in place.
+# Names that torch itself has, and names of functions in place.
 _AT_ROOT = ("relu", "selu", "celu", "rrelu", "threshold", "prelu", "hardshrink")
 _IN_PLACE = ("relu", "selu", "celu", "elu", "hardtanh", "leaky_relu", "rrelu", "threshold")
 

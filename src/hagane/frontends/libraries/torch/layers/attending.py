@@ -320,11 +320,11 @@ class Transformer:
 
     @staticmethod
     def generate_square_subsequent_mask(t: Core, self: View, sz: Value, **_: Value) -> Value:
-        """Return a mask that hides what comes later: (sz, sz)."""
+        """Return a mask that hides later positions: (sz, sz)."""
         return causal_mask(t, sz)
 
 
 @TORCH.function("nn.Transformer.generate_square_subsequent_mask")
 def causal_mask(t: Core, sz: Value, device: Value = None, dtype: Value = None) -> Tensor:
-    """Return a mask that hides what comes later: (sz, sz)."""
+    """Return a mask that hides later positions: (sz, sz)."""
     return made(t, dtype_of(dtype), [sz, sz], device_of(device))

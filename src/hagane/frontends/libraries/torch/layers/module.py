@@ -1,4 +1,4 @@
-"""``torch.nn.Module``: what every module has, and the containers of modules."""
+"""``torch.nn.Module``: members of every module, and the containers of modules."""
 
 from __future__ import annotations
 

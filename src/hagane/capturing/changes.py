@@ -1,0 +1,110 @@
+"""Arguments that a call changes: the outputs of its graph put into the caller's objects."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.capturing.leaves import Obstacle, TensorLeaf, rebuilt
+from hagane.capturing.tensors import returned
+from hagane.frontends.capture.structure import Change, Kept
+
+
+def apply_changes(
+    changes: Sequence[Change],
+    values: Mapping[str, Any],
+    given: Mapping[str, Any],
+    tensors: Mapping[str, TensorLeaf],
+) -> None:
+    """Change the arguments of a call as the program would have.
+
+    Args:
+        changes: What changes.
+        values: The outputs of the graph by name.
+        given: The objects of the caller by path.
+        tensors: The tensors of the caller by path.
+    """
+    steps: list[Callable[[], None]] = []  # nothing changes before all new content is there
+    for change in changes:
+        for path, name in change.written.items():
+            steps.append(_writing(tensors[path], values[name]))
+        if change.path not in given:
+            continue
+        real = given[change.path]
+        for name, part in change.attributes.items():
+            content = None if part is None else rebuilt(part, values, returned, given)
+            steps.append(_setting(real, name, content, gone=part is None))
+        if change.items is not None:
+            steps.append(_filling(real, change.items, values, given))
+    for step in steps:
+        step()
+
+
+def check_apart(changes: Sequence[Change], tensors: Sequence[TensorLeaf]) -> None:
+    """Refuse calls in which memory that is written belongs to two arguments.
+
+    Raises:
+        Obstacle: It does.
+    """
+    written = {path for change in changes for path in change.written}
+    for leaf in tensors:
+        if leaf.path not in written:
+            continue
+        for other in tensors:
+            if other is not leaf and _share(leaf.value, other.value):
+                raise Obstacle(
+                    f"'{leaf.path}', which the call writes in place, shares memory with "
+                    f"'{other.path}'"
+                )
+
+
+def _share(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return np.may_share_memory(a, b)
+    if hasattr(a, "untyped_storage") and hasattr(b, "untyped_storage"):
+        return bool(a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr())
+    return False
+
+
+def _writing(leaf: TensorLeaf, value: Any) -> Callable[[], None]:
+    if leaf.kind != "torch.Tensor":
+        return lambda: np.copyto(leaf.value, value)
+
+    def write() -> None:
+        with sys.modules["torch"].no_grad():
+            leaf.value.copy_(returned(value, leaf.kind))
+
+    return write
+
+
+def _setting(real: Any, name: str, content: Any, *, gone: bool) -> Callable[[], None]:
+    if gone:
+        return lambda: object.__delattr__(real, name)
+    return lambda: object.__setattr__(real, name, content)
+
+
+def _filling(
+    real: Any, items: Any, values: Mapping[str, Any], given: Mapping[str, Any]
+) -> Callable[[], None]:
+    def new(part: Any) -> Any:
+        if isinstance(part, Kept):
+            return (dict if isinstance(real, dict) else list).__getitem__(real, part.key)
+        return rebuilt(part, values, returned, given)
+
+    if isinstance(items, dict):
+        content = {key: new(part) for key, part in items.items()}
+
+        def fill() -> None:
+            if [*dict.keys(real)] != [*content][: len(real)]:  # the order may be another one
+                dict.clear(real)
+            dict.update(real, content)
+
+        return fill
+    made = [new(part) for part in items]
+    return lambda: list.__setitem__(real, slice(None), made)
+
+
+__all__ = ["apply_changes", "check_apart"]

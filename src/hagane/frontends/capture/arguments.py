@@ -1,0 +1,139 @@
+"""Objects, lists and dicts that the caller of a program gives, and what the program changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.frontends.capture.names import joined
+from hagane.frontends.python.enter.interpreter import Interpreter
+from hagane.frontends.python.values.memory import PART
+from hagane.frontends.python.values.values import (
+    DictRef,
+    Instance,
+    ListRef,
+    Ref,
+    Tensor,
+    Value,
+    is_plain,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A mutable argument or a part of one.
+
+    Attributes:
+        path: Its path.
+        ref: Its stand-in, or that of the items of an object that is a list or dict.
+        before: Its content before the call.
+    """
+
+    path: str
+    ref: Ref
+    before: Any
+
+
+class Arguments:
+    """The mutable parts of the arguments of a call.
+
+    Args:
+        core: The interpreter.
+
+    Attributes:
+        returned: The keys of those that are in the result.
+    """
+
+    def __init__(self, core: Interpreter):
+        self._core = core
+        self.returned: set[int] = set()
+        self._given: list[Argument] = []
+        self._paths: dict[int, str] = {}
+        self._inputs: dict[str, ir.Value] = {}
+        self._tensors: int | None = None
+
+    def add(self, path: str, ref: Ref, owner: Ref | None = None) -> None:
+        """Hold an object whose changes the caller would see; it has its content.
+
+        Args:
+            path: Its path.
+            ref: Its stand-in.
+            owner: The object that it is the items of.
+        """
+        content = self._core.heap[ref]
+        kept = dict(content) if isinstance(content, dict) else content
+        self._given.append(Argument(path, ref, kept))
+        self._paths.setdefault((owner or ref).key, path)
+
+    def add_tensor(self, path: str, tensor: Tensor) -> None:
+        """Hold a tensor that is a part of an argument: the program may write into its memory."""
+        heap = self._core.heap
+        if self._tensors is None:
+            self._tensors = heap.new({})
+        tensor.value.meta[PART] = path
+        self._inputs[path] = tensor.value
+        heap[self._tensors][path] = tensor
+
+    def path_of(self, value: Value) -> str | None:
+        """Return the path of what is an argument or a part of one; None for all else."""
+        if not isinstance(value, Instance | ListRef | DictRef):
+            return None
+        return self._paths.get(value.key)
+
+    def changed(self) -> Iterator[tuple[Argument, Any]]:
+        """Yield what the call changes, with its content after it."""
+        for argument in self._given:
+            now = self._core.heap[argument.ref]
+            if not same_content(argument.before, now):
+                yield argument, now
+
+    def written(self) -> dict[str, Tensor]:
+        """Return the tensors, by path, whose memory the call writes, with their new content."""
+        if self._tensors is None:
+            return {}
+        now: dict[str, Tensor] = self._core.heap[self._tensors]
+        return {path: t for path, t in now.items() if t.value is not self._inputs[path]}
+
+    def changed_numbers(self) -> set[str]:
+        """Return the paths of known numbers that the call changes."""
+        found = set()
+        for argument, now in self.changed():
+            before = argument.before
+            pairs = before.items() if isinstance(before, dict) else ()
+            for name, old in pairs:
+                new = now.get(name)
+                is_number = type(old) in (int, float) and not isinstance(new, Tensor)
+                if is_number and new is not None and not equal(old, new):
+                    found.add(joined(argument.path, name))
+        return found
+
+
+def equal(before: Value, now: Value) -> bool:
+    """Whether two values are known and the same, or tuples of the same."""
+    if is_plain(before) and is_plain(now) and not isinstance(before, tuple):
+        return type(before) is type(now) and bool(before == now)
+    return isinstance(before, tuple) and isinstance(now, tuple) and before == now
+
+
+def same_content(before: Any, now: Any) -> bool:
+    """Whether the content of a list, dict, set or object is the same after a call."""
+    if isinstance(before, dict):
+        return (
+            isinstance(now, dict)
+            and [*before] == [*now]
+            and all(
+                a is b or equal(a, b) for a, b in zip(before.values(), now.values(), strict=True)
+            )
+        )
+    if isinstance(before, tuple | list) and isinstance(now, tuple | list):
+        return len(before) == len(now) and all(
+            a is b or equal(a, b) for a, b in zip(before, now, strict=True)
+        )
+    return before is now or bool(np.all(before == now))
+
+
+__all__ = ["Argument", "Arguments", "equal", "same_content"]
