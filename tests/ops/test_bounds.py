@@ -240,6 +240,16 @@ def test_values_that_cannot_be_allocated_are_named_with_node_and_bytes() -> None
     ) as at:
         hagane.InferenceSession(data).run(None, feed)
     assert isinstance(at.value, MemoryError)
+    data, feed = model("Resize", [X, None, np.array([1, 1, 1e6, 1e6], np.float32)], [])
+    with pytest.raises(OutOfMemory, match=r"Resize 'it' failed: .* [0-9,]{18,} bytes"):
+        hagane.InferenceSession(data).run(None, feed)
+    data, feed = model("ConstantOfShape", [np.array([2**62, 4])], [])
+    with pytest.raises(HaganeError, match="ConstantOfShape 'it' failed: .* more bytes than any"):
+        hagane.InferenceSession(data).run(None, feed)
+    for op, inputs in (("ConstantOfShape", [np.array([-1])]), ("Tile", [ROWS, np.array([-1, 2])])):
+        data, feed = model(op, inputs, [])
+        with pytest.raises(HaganeError, match=f"{op} 'it' failed: .* of 0 and more, got"):
+            hagane.InferenceSession(data).run(None, feed)
     nodes = [
         helper.make_node("Concat", [f"s{i}", f"s{i}"], [f"s{i + 1}"], axis=0) for i in range(40)
     ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+
 import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-from hagane.errors import InvalidModel
+from hagane.errors import InvalidModel, KernelError, OutOfMemory
 from hagane.ops.definition import Array, RuntimeValue
 
 _DTYPES = {
@@ -67,3 +70,25 @@ def describe_value(value: RuntimeValue) -> str:
     if isinstance(value, dict):
         return f"map of {len(value)}"
     return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+
+
+def kernel_failed(label: str, error: Exception, inputs: Iterable[RuntimeValue]) -> KernelError:
+    """Return the error of a reference kernel that failed.
+
+    Args:
+        label: The operator or node.
+        error: The cause; where memory is short, the array is named with its bytes.
+        inputs: The kernel's operands.
+    """
+    given = f"inputs: {', '.join(map(describe_value, inputs))}"
+    shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+    if isinstance(error, MemoryError):
+        array = ""
+        if shape is not None and dtype is not None:
+            size = math.prod(map(int, shape)) * dtype.itemsize
+            array = f" for {dtype}[{', '.join(map(str, shape))}], which is {size:,} bytes"
+        return OutOfMemory(f"{label} failed: there is no memory{array}; {given}")
+    text = f"{type(error).__name__}: {error}"
+    if "array is too big" in text:
+        text = "its result has more bytes than any memory"
+    return KernelError(f"{label} failed: {text}; {given}")

@@ -92,12 +92,13 @@ static inline int32_t hg_saturate_d(double v, int32_t zero, int32_t low, int32_t
   double r = __builtin_rint(v) + zero;
   return r != r ? 0 : r < low ? low : r > high ? high : (int32_t)r;
 }
-/* Division as NumPy has it for whole numbers: no trap at zero or at overflow. A remainder has the
+/* Division of whole numbers in a kernel: a failure at zero, no trap at overflow. A remainder has the
  * sign of the dividend, a modulus that of the divisor. */
-#define hg_quotient(a, b) ((b) == 0 ? 0 : (b) == -1 ? 0 - (a) : (a) / (b))
-#define hg_quotient_unsigned(a, b) ((b) == 0 ? 0 : (a) / (b))
-#define hg_remainder(a, b) ((b) == 0 || (b) == -1 ? 0 : (a) % (b))
-#define hg_remainder_unsigned(a, b) ((b) == 0 ? 0 : (a) % (b))
+#define hg_by_zero (hg_fail(thread, 0), 0)
+#define hg_quotient(a, b) ((b) == 0 ? hg_by_zero : (b) == -1 ? 0 - (a) : (a) / (b))
+#define hg_quotient_unsigned(a, b) ((b) == 0 ? hg_by_zero : (a) / (b))
+#define hg_remainder(a, b) ((b) == 0 ? hg_by_zero : (b) == -1 ? 0 : (a) % (b))
+#define hg_remainder_unsigned(a, b) ((b) == 0 ? hg_by_zero : (a) % (b))
 #define hg_modulus(a, b) \
   (hg_remainder(a, b) + (hg_remainder(a, b) != 0 && (hg_remainder(a, b) < 0) != ((b) < 0) ? (b) : 0))
 /* A float as an integer: what does not fit is the smallest one, as processors have it. */

@@ -131,6 +131,7 @@ INLINE vf v_relu(vf x) { return v_max2(v_set1(0.f), x); }
 INLINE float v_sum(vf x) { return _mm512_reduce_add_ps((__m512)x); }
 /* The largest lane; NaN lanes may be passed over. */
 INLINE float v_top(vf x) { return _mm512_reduce_max_ps((__m512)x); }
+INLINE int v_any(vm m) { return _mm512_test_epi32_mask((__m512i)m, (__m512i)m) != 0; }
 #else
 INLINE float v_sum(vf x) {
   float half[VL];
@@ -144,17 +145,12 @@ INLINE float v_top(vf x) {
   for (int i = 1; i < VL; i++) y = x[i] > y ? x[i] : y;
   return y;
 }
+INLINE int v_any(vm m) {
+  int32_t y = 0;
+  for (int i = 0; i < VL; i++) y |= m[i];
+  return y != 0;
+}
 #endif
-INLINE float v_hmax(vf x) {
-  float y = x[0];
-  for (int i = 1; i < VL; i++) y = x[i] > y || x[i] != x[i] ? x[i] : y;
-  return y;
-}
-INLINE float v_hmin(vf x) {
-  float y = x[0];
-  for (int i = 1; i < VL; i++) y = x[i] < y || x[i] != x[i] ? x[i] : y;
-  return y;
-}
 
 /* 2^n for whole n in [-126, 127] */
 INLINE vf v_pow2(vf n) { return (vf)((__builtin_convertvector(n, vi) + 127) << 23); }

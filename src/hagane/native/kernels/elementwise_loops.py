@@ -21,13 +21,14 @@ from hagane.native.kernels.expression import (
     Expression,
     Leaf,
     cost_of,
+    divides_integers,
     float_text,
     loaded,
     number_type,
     stored,
     vectorizes,
 )
-from hagane.native.kernels.kernel import Body, c_type, work_of
+from hagane.native.kernels.kernel import BY_REFERENCE, Body, c_type, work_of
 from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.tensor import Tensor
 from hagane.symbolic import Dim, ceildiv, product
@@ -114,7 +115,10 @@ def emit_elementwise(
         body.add("}", "}")
     vector = writer.vector and loops.inner.strides[0] == 1
     work = work_of(target.size, cost_of(expression) / (16 if vector else 1) * 0.5)
-    recorder.emit(label, body, tasks, work=work, flops=work_of(target.size, 1.0), followers=nodes)
+    recorder.emit(
+        label, body, tasks, work=work, flops=work_of(target.size, 1.0), followers=nodes,
+        failure=BY_REFERENCE if divides_integers(expression) else "",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

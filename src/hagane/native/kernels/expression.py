@@ -114,6 +114,17 @@ def vectorizes(expression: Expression) -> bool:
     return expression.dtype in _VECTORS
 
 
+def divides_integers(expression: Expression) -> bool:
+    """Whether an integer is divided by a number that may be zero, which is a failure of the kernel."""
+    if not isinstance(expression, Apply):
+        return False
+    if expression.template.startswith(("hg_quotient", "hg_remainder", "hg_modulus")):
+        divisor = expression.arguments[1]
+        if not isinstance(divisor, Constant) or divisor.value == 0:
+            return True
+    return any(map(divides_integers, expression.arguments))
+
+
 def leaves(expression: Expression) -> Iterable[Tensor]:
     """Yield the tensors that an expression reads."""
     if isinstance(expression, Leaf):

@@ -327,7 +327,8 @@ BUILDERS: dict[str, Builder] = {
     "Relu": _template("v_relu({0})", "({0} > 0 ? {0} : 0)"),
     "Round": _template("v_round({0})"),
     "Selu": _with_numbers(
-        f"{{2}} * {_IF_NEGATIVE}, {{1}} * v_expm1({_NEGATIVE}), {{0}})", "alpha", "gamma"
+        f"{{2}} * v_sel(v_gt({{0}}, v_num(0)), {{0}}, {{1}} * v_expm1({_NEGATIVE}))",
+        *("alpha", "gamma"),
     ),
     "Shrink": _with_numbers(
         "v_sel(v_lt({0}, v_neg({1})), {0} + {2}, v_sel(v_gt({0}, {1}), {0} - {2}, v_num(0)))",

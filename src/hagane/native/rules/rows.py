@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from hagane.native.kernels.elementwise_loops import emit_copy, merged_axes
+from hagane.native.kernels.elementwise_loops import Axis, emit_copy, merged_axes
 from hagane.native.kernels.expression import float_text
 from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.tensor import Blocked, Tensor
@@ -33,16 +33,21 @@ def _axes(low: Lowering, node: ir.Node, rank: int) -> list[int]:
     return axes
 
 
-# start, step from `a` and `v`, combination of a vector's lanes, last step from `a` (n: count)
+# start, step from `a` and `v`, combination of a vector's lanes (extremes have steps of their own),
+# last step from `a` (n: count)
 _REDUCTIONS = {
     "ReduceSum": ("0.f", "a + v", "v_sum({0})", "a"),
     "ReduceMean": ("0.f", "a + v", "v_sum({0})", "a / (float)n"),
-    "ReduceMax": ("-INFINITY", "{p}max(a, v)", "v_hmax({0})", "a"),
-    "ReduceMin": ("INFINITY", "{p}min(a, v)", "v_hmin({0})", "a"),
+    "ReduceMax": ("-INFINITY", "{p}max(a, v)", "", "a"),
+    "ReduceMin": ("INFINITY", "{p}min(a, v)", "", "a"),
     "ReduceSumSquare": ("0.f", "a + v * v", "v_sum({0})", "a"),
     "ReduceL1": ("0.f", "a + {p}abs(v)", "v_sum({0})", "a"),
     "ReduceL2": ("0.f", "a + v * v", "v_sum({0})", "{p}sqrt(a)"),
 }
+
+
+# What makes the extreme a maximum.
+_SIGNS = {"ReduceMax": "", "ReduceMin": "-"}
 
 
 def lower_reduce(low: Lowering, node: ir.Node) -> None:
@@ -116,6 +121,9 @@ def emit_reduction(
             f"v_store_n({d} + row * {width} + x, {last.format(p='v_')}, m);",
             "} }",
         )
+    elif inner[-1].strides[0] == 1 and node.op_type in _SIGNS:
+        _add_extreme(body, node.op_type, s, inner)
+        body.add(f"{d}[row] = a;", "}")
     elif inner[-1].strides[0] == 1:
         body.add(f"vf sum = v_set1({start}); float a = {start};")
         offset = _inner_loops(body, inner[:-1])
@@ -142,6 +150,31 @@ def emit_reduction(
         )
     size = source.size
     low.recorder.emit(node, body, tasks, work=work_of(size, 0.1), flops=work_of(size, 1.0))
+
+
+def _add_extreme(body: Body, name: str, source: str, inner: Sequence[Axis]) -> None:
+    """Write the search for the greatest or least number ``a`` in rows, NaN where there is one.
+
+    Numbers that are none are marked apart: to keep them in the maximum takes three steps in place of
+    one, each of which waits for the one before.
+    """
+    sign = _SIGNS[name]
+    body.add(
+        "vf most = v_set1(-INFINITY), other = most; vm bad = {0}; float a = -INFINITY; int none = 0;"
+    )
+    offset = _inner_loops(body, inner[:-1])
+    length = body.size(inner[-1].length)
+    body.add(
+        f"const float *p = {source} + at + {offset}; int64_t i = 0;",
+        f"for (; i + 2 * VL <= {length}; i += 2 * VL) {{",
+        f"vf v = {sign}v_load(p + i), w = {sign}v_load(p + i + VL);",
+        "most = v_max2(most, v); other = v_max2(other, w); bad |= (v != v) | (w != w); }",
+        f"for (; i + VL <= {length}; i += VL) {{",
+        f"vf v = {sign}v_load(p + i); most = v_max2(most, v); bad |= v != v; }}",
+        f"for (; i < {length}; i++) {{ float v = {sign}p[i]; a = v > a ? v : a; none |= v != v; }}",
+        *["}"] * (len(inner) - 1),
+        f"a = none | v_any(bad) ? NAN : {sign}s_max2(a, v_top(v_max2(most, other)));",
+    )
 
 
 def _inner_loops(body: Body, axes: Sequence[object]) -> str:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from hagane.errors import HaganeError, KernelError
+from hagane.errors import HaganeError
 from hagane.graph.types import SequenceType, TensorType, Type
 from hagane.ops.builder.interpreter import Call
 from hagane.ops.builder.types import check_call
 from hagane.ops.definition import Array, OpDef, RuntimeValue
 from hagane.ops.registry import schema
-from hagane.ops.values import array_dtype, describe_value
+from hagane.ops.values import array_dtype, kernel_failed
 
 # Runs an operator on arrays: its reference kernel, or something faster.
 Kernel = Callable[[OpDef, Sequence[RuntimeValue], dict[str, Any], int], Sequence[RuntimeValue]]
@@ -58,10 +58,7 @@ class Eager:
         except HaganeError:
             raise
         except Exception as error:
-            shown = ", ".join(describe_value(value) for value in call.inputs)
-            raise KernelError(
-                f"{call.op.name} failed: {type(error).__name__}: {error}; inputs: {shown}"
-            ) from error
+            raise kernel_failed(call.op.name, error, call.inputs) from error
         return [np.asarray(one) if isinstance(one, np.generic) else one for one in results]
 
     def _check(self, call: Call, n_outputs: int) -> None:

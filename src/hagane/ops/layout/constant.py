@@ -73,6 +73,8 @@ def _infer_constant(ctx: InferContext) -> Sequence[Any]:
 def _constant_of_shape(shape: Array, *, value: Array | None = None) -> Array:
     fill = np.float32(0) if value is None else value.ravel()[0]
     dtype = np.float32 if value is None else value.dtype
+    if any(dim < 0 for dim in shape):
+        raise ValueError(f"expected sizes of 0 and more, got {shape.tolist()}")
     return np.full(tuple(int(dim) for dim in shape), fill, dtype=dtype)
 
 

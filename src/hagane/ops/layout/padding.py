@@ -28,20 +28,26 @@ def _pad(
     *,
     mode: str = "constant",
 ) -> Array:
-    """Pad; a negative amount cuts elements off, before the others are added."""
+    """Pad; a negative amount cuts elements off, before the others are added.
+
+    A constant is also laid where more is cut off at one end than there is, if the other end makes
+    up for it, as ONNX Runtime has it.
+    """
     targets = list(range(x.ndim)) if axes is None else [int(a) % x.ndim for a in axes]
     amounts = [(0, 0)] * x.ndim
     for i, axis in enumerate(targets):
         amounts[axis] = (int(pads[i]), int(pads[i + len(targets)]))
     for axis, ((before, after), size) in enumerate(zip(amounts, x.shape, strict=True)):
         left = size + min(0, before) + min(0, after)
+        if mode == "constant":
+            left = min(0, size + before + after)
         if left < 0 or (left == 0 < size and mode != "constant"):
             raise ValueError(
                 f"pads {before} and {after} leave nothing of axis {axis} of size {size}"
                 + ("" if left < 0 else f" to take for mode '{mode}'")
             )
     cut = tuple(
-        slice(max(0, -before), size - max(0, -after))
+        slice(max(0, -before), max(0, size - max(0, -after)))
         for (before, after), size in zip(amounts, x.shape, strict=True)
     )
     added = [(max(0, before), max(0, after)) for before, after in amounts]
@@ -51,7 +57,14 @@ def _pad(
         fill = np.zeros((), x.dtype)[()] if value is None else np.asarray(value).ravel()[0]
         if x.dtype == object and value is None:
             fill = ""
-        return np.pad(x[cut], added, mode="constant", constant_values=fill)
+        sizes = [n + sum(ends) for n, ends in zip(x.shape, amounts, strict=True)]
+        result = np.full(sizes, fill, dtype=x.dtype)
+        place = tuple(
+            slice(min(before, n), min(before, n) + taken)
+            for (before, _), n, taken in zip(added, sizes, x[cut].shape, strict=True)
+        )
+        result[place] = x[cut]
+        return result
     return np.pad(x[cut], added, mode=_NUMPY_MODES[mode])  # type: ignore[call-overload]
 
 
@@ -79,6 +92,8 @@ def _infer_pad(ctx: InferContext) -> Sequence[Any]:
             if not isinstance(size, int) or not all(isinstance(end, int) for end in ends):
                 continue
             left = size + sum(min(0, int(end)) for end in ends)
+            if ctx.attr("mode") == "constant":
+                left = min(0, size + sum(map(int, ends)))
             if left < 0:
                 ctx.fail(f"pads cut more than axis {axis} of {ctx.tensor(0)} holds")
             if left == 0 < size and ctx.attr("mode") != "constant":

@@ -148,6 +148,8 @@ def _infer_expand(ctx: InferContext) -> Sequence[Any]:
 
 
 def _tile(x: Array, repeats: Array) -> Array:
+    if any(count < 0 for count in repeats):
+        raise ValueError(f"expected repeats of 0 and more, got {repeats.tolist()}")
     return np.tile(x, tuple(int(r) for r in repeats))
 
 

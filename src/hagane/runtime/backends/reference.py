@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.errors import HaganeError, KernelError
+from hagane.errors import HaganeError
 from hagane.graph.verify import describe
 from hagane.ops.context import known_attributes
 from hagane.ops.definition import Array, RuntimeValue
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import find, schema_of
-from hagane.ops.values import describe_value, tensor_to_array
+from hagane.ops.values import kernel_failed, tensor_to_array
 from hagane.runtime.port import CPU, Device, Function, Part, Planned, Region, Value, Watch
 
 
@@ -56,10 +56,7 @@ class ReferencePart(Part):
         except HaganeError:
             raise
         except Exception as error:
-            shown = ", ".join(describe_value(value) for value in arguments)
-            raise KernelError(
-                f"{describe(self.node)} failed: {type(error).__name__}: {error}; inputs: {shown}"
-            ) from error
+            raise kernel_failed(describe(self.node), error, arguments) from error
         return [np.asarray(value) if isinstance(value, np.generic) else value for value in results]
 
 

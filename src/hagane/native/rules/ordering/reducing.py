@@ -1,49 +1,85 @@
-"""Reductions of any type over any axes, those from the data among them; normalisation by norms."""
+"""Reductions of any type over any axes, those from the data among them."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import c_type
 from hagane.native.kernels.tensor import Tensor
-from hagane.native.kernels.written import emit_written, is_real, loaded, stored
-from hagane.native.lowering.facts import NotNative
+from hagane.native.kernels.written import emit_written, is_real, loaded, number_type, stored
 from hagane.native.lowering.state import Lowering, Rule
-from hagane.native.rules.indexing.axes import around, axis_of, number_input, whole_numbers
+from hagane.native.rules.indexing.axes import number_input, whole_numbers
 from hagane.native.rules.shaping.numbers import found_numbers, length_of
 from hagane.symbolic import Dim, ceildiv, floordiv, maximum, minimum
 
-# Start, step from `a` and `v`, last step from `a` (n: count); of real numbers, then of whole ones.
-_STEPS = {
-    "ReduceL1": ("0", "a + (v < 0 ? -v : v)", "a"),
-    "ReduceL2": ("0", "a + v * v", "sqrt((double)a)"),
-    "ReduceLogSum": ("0", "a + v", "log((double)a)"),
-    "ReduceMax": ("least", "(a >= v) | (a != a) ? a : v", "a"),
-    "ReduceMean": ("0", "a + v", "a / n"),
-    "ReduceMin": ("most", "(a <= v) | (a != a) ? a : v", "a"),
-    "ReduceProd": ("1", "a * v", "a"),
-    "ReduceSum": ("0", "a + v", "a"),
-    "ReduceSumSquare": ("0", "a + v * v", "a"),
+if TYPE_CHECKING:
+    from hagane.native.rules.ordering.runs import Step
+
+_OPERATORS = (
+    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
+    "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
+)  # fmt: skip
+_EXTREMES = ("ReduceMax", "ReduceMin")
+# Last step from a sum `a` of `n` elements, of which the largest is `t`.
+_LAST = {
+    "ReduceL2": "sqrt((double)a)",
+    "ReduceLogSum": "log((double)a)",
+    "ReduceLogSumExp": "(t - t == 0 ? log((double)a) + t : t)",
+    "ReduceMean": "a / n",
 }
-# The least and the greatest number of a C type in which numbers are summed.
-_LIMITS = {
-    "double": ("-INFINITY", "INFINITY"),
-    "int64_t": ("INT64_MIN", "INT64_MAX"),
-    "uint64_t": ("0", "UINT64_MAX"),
-}
-# Sums side by side along an axis that is reduced, and results side by side along one that is not.
-_LANES, _RESULTS = 16, 128
 # Results of one task at least; in how many parts few results are made at most, and of how many
 # elements a part of a task's results is at least.
 _FEW, _PARTS, _PART = 64, 16, 32768
 
 
-def _wide(dtype: np.dtype[np.generic]) -> str:
-    """Return the C type in which numbers are summed."""
-    if is_real(dtype):
-        return "double"
-    return "uint64_t" if dtype.kind in "ub" else "int64_t"
+def _limits(kind: str) -> tuple[str, str]:
+    """Return C text for the least and the greatest number of a C type."""
+    if kind in ("float", "double"):
+        return "-INFINITY", "INFINITY"
+    name = kind.removesuffix("_t").upper()
+    return "0" if kind.startswith("u") else f"{name}_MIN", f"{name}_MAX"
+
+
+def step_of(name: str, dtype: np.dtype[np.generic]) -> Step:
+    """Return how a reduction takes elements of a type.
+
+    Real numbers are summed as float32, if they have no more bits, along a short way, and such sums as
+    float64; whole numbers in their own type, where results wrap around like it.
+    """
+    from hagane.native.rules.ordering.runs import Step  # few models need it
+
+    real, number, element = is_real(dtype), number_type(dtype), c_type(dtype)
+    load = loaded(dtype, "x[at]")
+    if name in _EXTREMES:
+        sign = ">" if name == "ReduceMax" else "<"
+        start, step = _limits(number)[name == "ReduceMin"], f"v {sign} a ? v : a"
+        if not real:
+            return Step(element, load, number, start, step, number, step)
+        mark = f"uint{8 * np.dtype(_numpy_type(number)).itemsize}_t"
+        join = f"(v {sign} a) | (v != v) ? v : a"
+        return Step(element, load, number, start, step, number, join, mark=mark)
+    if name == "ReduceProd":
+        kind = "double" if real else number
+        return Step(element, load, kind, "1", "a * v", kind, "a * v")
+    if real:
+        quick, wide = ("double" if dtype.itemsize == 8 else "float"), "double"
+    elif name in ("ReduceL1", "ReduceSum", "ReduceSumSquare"):
+        quick = wide = number
+    elif name == "ReduceLogSumExp":
+        quick = wide = "double"
+    else:
+        quick = wide = "uint64_t" if dtype.kind in "ub" else "int64_t"
+    value = {
+        "ReduceL1": "v" if dtype.kind in "ub" else "(v < 0 ? -v : v)",
+        "ReduceL2": "v * v",
+        "ReduceLogSumExp": "RUNS_exp(v - top)",
+        "ReduceSumSquare": "v * v",
+    }.get(name, "v")
+    shift = number if name == "ReduceLogSumExp" else ""
+    return Step(element, load, quick, "0", f"a + {value}", wide, "a + v", shift)
 
 
 def lower_reduce(low: Lowering, node: ir.Node) -> None:
@@ -117,94 +153,99 @@ def _emit_results(
         sizes: Numbers that ``head`` needs.
         reads: Operands that ``head`` needs, and ``x``.
     """
-    rank, dtype, wide = len(x.shape), x.dtype, _wide(x.dtype)
-    value = f"(S){loaded(dtype, 'x[at]')}"
+    from hagane.native.rules.ordering.runs import RESULTS, runs_of
+
+    rank, dtype, name = len(x.shape), x.dtype, node.op_type
+    step, top = step_of(name, dtype), ""
     each = floordiv(x.size, maximum(1, y.size))
     share = maximum(_FEW, floordiv(8192, maximum(1, each)))
     chunks = ceildiv(y.size, share)
     parts: Dim = 1
-    if node.op_type == "ReduceLogSumExp":
-        start, join, last = "0", "a + v", "log(a)"
-        making = f"""
-{_each("top[j] = -INFINITY;", "lanes")}
-{_walk(f"const S v = {value}; top[j] = (top[j] >= v) | (top[j] != top[j]) ? top[j] : v;")}
-if (along) for (int64_t j = 1; j < lanes; j++) top[0] = (top[0] >= top[j]) | (top[0] != top[0]) ? top[0] : top[j];
-if (along) for (int64_t j = 1; j < lanes; j++) top[j] = top[0];
-{_walk(f"sums[j] += exp({value} - (top[j] - top[j] == 0 ? top[j] : 0));")}"""
-        last = "(top[j] - top[j] == 0 ? log(a) + top[j] : top[j])"
+    helper = runs_of(step, "sum")
+    line = _walk("sum = KERNEL_sum_join(sum, KERNEL_sum_line(x + place, m));")
+    across = _walk("KERNEL_sum_across(x + place, m, stride, w, sums);")
+    if step.shift:
+        largest = step_of("ReduceMax", dtype)
+        helper = runs_of(largest, "top") + helper
+        line = f"""
+{step.shift} t = {largest.start};
+{_walk("t = KERNEL_top_join(t, KERNEL_top_line(x + place, m));")}
+const {step.shift} shift = t - t == 0 ? t : 0;
+{_walk("sum += KERNEL_sum_line(x + place, m, shift);")}"""
+        across = f"""
+{step.shift} top[{RESULTS}], shift[{RESULTS}];
+for (int64_t j = 0; j < w; j++) top[j] = {largest.start};
+{_walk("KERNEL_top_across(x + place, m, stride, w, top);")}
+for (int64_t j = 0; j < w; j++) shift[j] = top[j] - top[j] == 0 ? top[j] : 0;
+{_walk("KERNEL_sum_across(x + place, m, stride, w, sums, shift);")}"""
+        top = f"const {step.shift} t = top[j];"
     else:
-        start, step, last = _STEPS[node.op_type]
-        if not is_real(dtype):
-            # (Compilers warn of a whole number compared with itself.)
-            step = step.replace(" | (a != a)", "")
-        if dtype.kind in "ub":
-            step = step.replace("(v < 0 ? -v : v)", "v")
-        start = {"least": _LIMITS[wide][0], "most": _LIMITS[wide][1]}.get(start, start)
-        join = step if node.op_type in ("ReduceMax", "ReduceMin", "ReduceProd") else "a + v"
-        making = _walk(f"const S v = {value}, a = sums[j]; sums[j] = {step};")
         parts = minimum(
             maximum(1, floordiv(x.size, _PART * maximum(1, chunks))),
             maximum(1, ceildiv(_PARTS, maximum(1, chunks))),
         )
     real = ("float" if dtype.itemsize < 8 else "double") if is_real(dtype) else "T"
-    if real == "T" and node.op_type == "ReduceMean":
+    last = _LAST.get(name, "a")
+    if real == "T" and name == "ReduceMean":
         last = "(n == 0 ? 0 : a / n)"
     made = stored(y.dtype, f"({real})({last})")
-    empty = (
-        "if (n == 0) { hg_fail(thread, 0); return; }"
-        if "Max" in node.op_type or "Min" in node.op_type
-        else ""
-    )
-    types = {"T": c_type(dtype), "S": wide}
+    empty = "if (n == 0) { hg_fail(thread, 0); return; }" if name in _EXTREMES else ""
+    types = {"T": c_type(dtype), "S": step.wide}
     lengths: dict[str, Dim] = {
         **sizes, "share": share, "chunks": chunks, "parts": parts, "results": y.size, "n": each,
     }  # fmt: skip
     writes = {"y": y}
     if parts == 1:
-        keep = f"y[item + j] = {made};"
+        keep = f"y[item] = {made};"
     else:
         # (Of no use, and of no length, where the run finds that there is one part.)
         room = y.size * parts * minimum(parts - 1, 1)
-        name, kind = f"{node.outputs[0].name} parts", np.dtype(wide.removesuffix("_t"))
-        writes["partial"] = low.recorder.new(name, kind, (maximum(1, room),))
-        keep = f"if (parts > 1) partial[part * results + item + j] = a; else y[item + j] = {made};"
+        label, kind = f"{node.outputs[0].name} parts", _numpy_type(step.wide)
+        writes["partial"] = low.recorder.new(label, kind, (maximum(1, room),))
+        keep = f"if (parts > 1) partial[part * results + item] = a; else y[item] = {made};"
     text = f"""
 {head}
 const int64_t part = q % parts, f0 = n * part / parts, f1 = n * (part + 1) / parts;
 const int64_t first = q / parts * share, last = hg_min(results, first + share);
 {empty}
-int64_t size[{rank + 1}], steps[{rank + 1}], axes_left = 0, inner = -1;
+int64_t size[{rank + 1}], steps[{rank + 1}], at[{rank + 1}], axes_left = 0, inner = -1, reduced = 0;
 int kind[{rank + 1}];
 for (int64_t i = 0; i < {rank}; i++) {{
 if (dims[i] == 1) continue;
 if (axes_left && kind[axes_left - 1] == folded[i]) {{ size[axes_left - 1] *= dims[i]; continue; }}
 kind[axes_left] = folded[i]; size[axes_left++] = dims[i]; }}
-{{ int64_t step = 1; for (int64_t i = axes_left - 1; i >= 0; i--) {{ steps[i] = step; step *= size[i]; if (kind[i] && inner < 0) inner = i; }} }}
+{{ int64_t step = 1; for (int64_t i = axes_left - 1; i >= 0; i--) {{
+steps[i] = step; step *= size[i]; reduced += kind[i];
+if (kind[i] && inner < 0) inner = i; }} }}
 const int along = axes_left > 0 && inner == axes_left - 1;
 const int64_t length = inner < 0 ? 1 : size[inner], stride = inner < 0 ? 0 : steps[inner];
-const int64_t row = along || !axes_left ? 1 : size[axes_left - 1];
-int64_t w;
-for (int64_t item = first; item < last; item += w) {{
-int64_t left = item, base = 0;
-for (int64_t i = axes_left - 1; i >= 0; i--) if (!kind[i]) {{ base += left % size[i] * steps[i]; left /= size[i]; }}
-w = hg_min(hg_min({_RESULTS}, row - item % row), last - item);
-const int64_t lanes = along ? hg_max(1, hg_min({_LANES}, length)) : w;
-S sums[{_RESULTS}], top[{_RESULTS}]; (void)top;
-{_each(f"sums[j] = {start};", "lanes")}
-{making}
-if (along) for (int64_t j = 1; j < lanes; j++) {{ const S a = sums[0], v = sums[j]; sums[0] = {join}; }}
-{_each(f"const S a = sums[j]; {keep}", "w")}
+int64_t left = first, base = 0;
+for (int64_t i = axes_left - 1; i >= 0; i--) if (!kind[i]) {{ at[i] = left % size[i]; left /= size[i]; base += at[i] * steps[i]; }}
+if (along) for (int64_t item = first; item < last; item++) {{
+S sum = {step.start};
+{line}
+const S a = sum;
+{keep}
+{_next("1")}
+}} else for (int64_t first_item = first, w; first_item < last; first_item += w) {{
+w = hg_min(axes_left ? size[axes_left - 1] - at[axes_left - 1] : 1, last - first_item);
+w = w >= {RESULTS} ? {RESULTS} : w > {RESULTS // 2} ? {RESULTS // 2} : w;
+S sums[{RESULTS}];
+for (int64_t j = 0; j < w; j++) sums[j] = {step.start};
+{across}
+for (int64_t j = 0; j < w; j++) {{ const int64_t item = first_item + j; const S a = sums[j]; {top} {keep} }}
+{_next("w")}
 }}"""
     emit_written(
         low.recorder, node, text, reads=reads, writes=writes, sizes=lengths, types=types,
-        tasks=chunks * parts, cost=_FEW * 64.0,
+        tasks=chunks * parts, cost=_FEW * 16.0, helper=helper,
     )  # fmt: skip
     if parts != 1:
         text = f"""
 const int64_t first = q * share, last = hg_min(results, first + share);
 for (int64_t j = first; j < last; j++) {{
 S sum = partial[j];
-for (int64_t part = 1; part < parts; part++) {{ const S a = sum, v = partial[part * results + j]; sum = {join}; }}
+for (int64_t part = 1; part < parts; part++) {{ const S a = sum, v = partial[part * results + j]; sum = {step.join}; }}
 const S a = sum;
 y[j] = {made};
 }}"""
@@ -216,36 +257,23 @@ y[j] = {made};
         )  # fmt: skip
 
 
-def _each(action: str, count: str | int) -> str:
-    """Return C that does an action for each ``j`` up to a count."""
-    return f"for (int64_t j = 0; j < {count}; j++) {{ {action} }}"
+def _numpy_type(kind: str) -> np.dtype[np.generic]:
+    """Return the element type of a C type of numbers."""
+    return np.dtype({"float": "float32", "double": "float64"}.get(kind, kind.removesuffix("_t")))
 
 
 def _walk(action: str) -> str:
-    """Return C that does an action with each element ``at`` of ``w`` results, for its sum ``j``."""
-    single = "const int64_t at = place + k * stride + j;"
+    """Return C that takes the runs of ``m`` elements or rows at ``place`` of the results at hand."""
     return f"""
-if (f0 < f1) {{
-int64_t f = f0, place = base, from = f0, index[sizeof size / sizeof *size] = {{0}};
+if (reduced <= 1) {{
+const int64_t m = f1 - f0, place = base + f0 * stride;
+{action}
+}} else if (f0 < f1) {{
+int64_t f = f0, place = base, from = f0, index[sizeof size / sizeof *size];
 for (int64_t i = inner; i >= 0; i--) if (kind[i]) {{ index[i] = from % size[i]; from /= size[i]; place += index[i] * steps[i]; }}
 for (;;) {{
-const int64_t m = hg_min(length - (inner < 0 ? 0 : index[inner]), f1 - f);
-if (along && m >= {_LANES}) {{
-int64_t k = 0;
-S own[{_LANES}];
-{_each("own[j] = sums[j];", _LANES)}
-for (; k + {_LANES} <= m; k += {_LANES}) for (int64_t j = 0; j < {_LANES}; j++) {{ const int64_t at = place + k + j; {action.replace("sums[j]", "own[j]")} }}
-{_each("sums[j] = own[j];", _LANES)}
-for (int64_t j = 0; j < m - k; j++) {{ const int64_t at = place + k + j; {action} }}
-}} else if (along) {{
-for (int64_t j = 0; j < m; j++) {{ const int64_t at = place + j; {action} }}
-}} else if (w == {_RESULTS}) {{
-for (int64_t k = 0; k < m; k++) for (int64_t j = 0; j < {_RESULTS}; j++) {{ {single} {action} }}
-}} else if (w < 8) {{
-for (int64_t j = 0; j < w; j++) for (int64_t k = 0; k < m; k++) {{ {single} {action} }}
-}} else {{
-for (int64_t k = 0; k < m; k++) for (int64_t j = 0; j < w; j++) {{ {single} {action} }}
-}}
+const int64_t m = hg_min(length - index[inner], f1 - f);
+{action}
 f += m;
 if (f >= f1) break;
 place -= index[inner] * steps[inner]; index[inner] = 0;
@@ -256,60 +284,25 @@ if (++index[i] < size[i]) break;
 place -= size[i] * steps[i]; index[i] = 0; }} }} }}"""
 
 
-def lower_lp_normalization(low: Lowering, node: ir.Node) -> None:
-    """Lower LpNormalization: each line divided by its norm."""
-    attributes = low.facts.attributes(node)
-    x = low.forms.contiguous(node.inputs[0])
-    outer, n, inner = around(x.shape, axis_of(low, node, len(x.shape)))
-    p = int(attributes["p"])
-    y = low.forms.result(node.outputs[0])
-    value = f"(double){loaded(x.dtype, 'from[i * inner]')}"
-    text = f"""
-for (int64_t line = first; line < last; line++) {{
-const int64_t at = line / inner * n * inner + line % inner;
-const T *from = x + at;
-double sum = 0;
-for (int64_t i = 0; i < n; i++) {{ double v = {value}; sum += {"fabs(v)" if p == 1 else "v * v"}; }}
-const double norm = {"sum" if p == 1 else "sqrt(sum)"};
-for (int64_t i = 0; i < n; i++) y[at + i * inner] = {stored(x.dtype, f"(norm == 0 ? 0 : {value} / norm)")};
-}}"""
-    emit_written(
-        low.recorder, node, text,
-        reads={"x": x}, writes={"y": y}, sizes={"n": n, "inner": inner},
-        types={"T": c_type(x.dtype)}, items=outer * inner, each=n * 2,
-    )  # fmt: skip
-    low.forms[node.outputs[0]] = y
+def _next(count: str) -> str:
+    """Return C that goes on by results along the last axis that is kept."""
+    return f"""
+int64_t more = {count};
+for (int64_t i = axes_left - 1; i >= 0; i--) {{
+if (kind[i]) continue;
+base += more * steps[i]; at[i] += more;
+if (at[i] < size[i]) break;
+base -= size[i] * steps[i]; at[i] = 0; more = 1; }}"""
 
 
-def lower_softmax(low: Lowering, node: ir.Node) -> None:
-    """Lower Softmax and LogSoftmax of float64."""
-    x = low.forms.contiguous(node.inputs[0])
-    if not is_real(x.dtype) or not x.shape:
-        raise NotNative(f"element type {x.dtype}")
-    outer, n, inner = around(x.shape, axis_of(low, node, len(x.shape)))
-    y = low.forms.result(node.outputs[0])
-    value = f"(double){loaded(x.dtype, 'from[i * inner]')}"
-    result = "exp(v - top) / sum" if node.op_type == "Softmax" else "(v - top) - log(sum)"
-    text = f"""
-for (int64_t line = first; line < last; line++) {{
-const int64_t at = line / inner * n * inner + line % inner;
-const T *from = x + at;
-double top = -INFINITY, sum = 0;
-for (int64_t i = 0; i < n; i++) {{ double v = {value}; top = v > top || v != v ? v : top; }}
-for (int64_t i = 0; i < n; i++) sum += exp({value} - top);
-for (int64_t i = 0; i < n; i++) {{ double v = {value}; y[at + i * inner] = {stored(x.dtype, result)}; }}
-}}"""
-    emit_written(
-        low.recorder, node, text,
-        reads={"x": x}, writes={"y": y}, sizes={"n": n, "inner": inner},
-        types={"T": c_type(x.dtype)}, items=outer * inner, each=n * 16,
-    )  # fmt: skip
-    low.forms[node.outputs[0]] = y
+def lower_normalization(low: Lowering, node: ir.Node) -> None:
+    """Lower an operator that divides by a reduction."""
+    from hagane.native.rules.ordering import normalizing  # few models need it
+
+    normalizing.RULES[node.op_type](low, node)
 
 
 RULES: dict[tuple[str, str], Rule] = {
-    **{("", name): lower_reduce for name in (*_STEPS, "ReduceLogSumExp")},
-    ("", "LogSoftmax"): lower_softmax,
-    ("", "LpNormalization"): lower_lp_normalization,
-    ("", "Softmax"): lower_softmax,
+    **{("", name): lower_reduce for name in _OPERATORS},
+    **{("", name): lower_normalization for name in ("LogSoftmax", "LpNormalization", "Softmax")},
 }

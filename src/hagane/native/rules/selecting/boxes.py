@@ -9,7 +9,6 @@ from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.found import Place, find_sizes
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.indexing.axes import number_input
-from hagane.native.rules.selecting.chosen import sorting
 from hagane.native.rules.shaping.numbers import INT64
 
 _CENTRED = """
@@ -17,6 +16,31 @@ float x = b[0], y = b[1], w = b[2], h = b[3];
 c[0] = y - h / 2, c[1] = x - w / 2, c[2] = y + h / 2, c[3] = x + w / 2;"""
 _CORNERS = """
 c[0] = fminf(b[0], b[2]), c[1] = fminf(b[1], b[3]), c[2] = fmaxf(b[0], b[2]), c[3] = fmaxf(b[1], b[3]);"""
+# Sorts numbers by their upper halves, equal ones by the lower; returns where the result lies.
+_SORT = """
+static const uint64_t *KERNEL_sort(uint64_t *keys, uint64_t *spare, int64_t n) {
+if (n < 32) {
+for (int64_t i = 1; i < n; i++) {
+uint64_t key = keys[i]; int64_t j = i;
+for (; j > 0 && keys[j - 1] > key; j--) keys[j] = keys[j - 1];
+keys[j] = key; }
+return keys; }
+int64_t counts[4][256] = {{0}};
+for (int64_t i = 0; i < n; i++)
+for (int pass = 0; pass < 4; pass++) counts[pass][keys[i] >> (32 + 8 * pass) & 255]++;
+for (int pass = 0; pass < 4; pass++) {
+int64_t *places = counts[pass], sum = 0; const int shift = 32 + 8 * pass;
+if (places[keys[0] >> shift & 255] == n) continue;
+for (int b = 0; b < 256; b++) { int64_t count = places[b]; places[b] = sum; sum += count; }
+for (int64_t i = 0; i < n; i++) spare[places[keys[i] >> shift & 255]++] = keys[i];
+uint64_t *swap = keys; keys = spare; spare = swap; }
+return keys; }
+/* A number that grows as a score falls; what is not a number comes last. */
+INLINE uint64_t KERNEL_key(float score) {
+union { float number; uint32_t bits; } u = {score + 0.f};
+if (score != score) return 0xffffffff;
+return u.bits & 0x80000000 ? u.bits : ~(u.bits | 0x80000000); }
+"""
 _LANES = 16
 
 
@@ -50,32 +74,35 @@ def lower_non_max_suppression(low: Lowering, node: ir.Node) -> None:
     centred = low.facts.attributes(node)["center_point_box"]
     helper = f"""
 INLINE void KERNEL_corners(const float *b, float *c) {{ {_CENTRED if centred else _CORNERS} }}
-{sorting("s[a] > s[b] || (s[b] != s[b] && s[a] == s[a])", "const float *s", "s")}"""
+{_SORT}"""
     has_floor = "floor" in reads
     text = f"""
 if (boxes_n != n || boxes_b != batches) {{ hg_fail(thread, n); return; }}
 const float *b = boxes + q / classes * n * 4, *s = scores + q * n;
 const float threshold = {given[1]}, least = {given[2]}; (void)least;
-int64_t *at = (int64_t *)thread->scratch, *spare = at + n, limit = {given[0]}, left = 0, count = 0;
+uint64_t *keys = (uint64_t *)thread->scratch, *spare = keys + n;
+int64_t limit = {given[0]}, left = 0, count = 0;
 float *t0 = (float *)(spare + n), *t1 = t0 + n + {_LANES}, *t2 = t1 + n + {_LANES};
 float *t3 = t2 + n + {_LANES}, *areas = t3 + n + {_LANES};
 int64_t *out = taken + q * n;
-for (int64_t i = 0; i < n && limit > 0; i++) {"if (floor_n == 0 || s[i] > least) " if has_floor else ""}at[left++] = i;
-KERNEL_sort(at, spare, left, s);
+for (int64_t i = 0; i < n && limit > 0; i++) {"if (floor_n == 0 || s[i] > least) " if has_floor else ""}keys[left++] = KERNEL_key(s[i]) << 32 | (uint64_t)i;
+const uint64_t *sorted = KERNEL_sort(keys, spare, left);
 for (int64_t i = 0; i < left && count < limit; i++) {{
-float c[4]; KERNEL_corners(b + at[i] * 4, c);
+const int64_t box = (uint32_t)sorted[i];
+float c[4]; KERNEL_corners(b + box * 4, c);
 float area = (c[2] - c[0]) * (c[3] - c[1]);
 int beaten = 0;
 for (int64_t j = 0; j < count && !beaten; j += {_LANES}) {{
-for (int64_t l = j; l < hg_min(j + {_LANES}, count); l++) {{
-float h = fminf(c[2], t2[l]) - fmaxf(c[0], t0[l]), w = fminf(c[3], t3[l]) - fmaxf(c[1], t1[l]);
+for (int64_t l = j; l < j + {_LANES}; l++) {{
+float bottom = c[2] < t2[l] ? c[2] : t2[l], right = c[3] < t3[l] ? c[3] : t3[l];
+float h = bottom - (c[0] > t0[l] ? c[0] : t0[l]), w = right - (c[1] > t1[l] ? c[1] : t1[l]);
 float inner = (h > 0 ? h : 0) * (w > 0 ? w : 0), whole = areas[l] + area - inner;
 float share = whole > 0 ? inner / whole : 0;
-beaten |= !(share <= threshold);
+beaten |= (l < count) & !(share <= threshold);
 }} }}
 if (beaten) continue;
 t0[count] = c[0], t1[count] = c[1], t2[count] = c[2], t3[count] = c[3], areas[count] = area;
-out[count++] = at[i];
+out[count++] = box;
 }}
 counts[q] = count;"""
     emit_written(

@@ -216,6 +216,7 @@ ends[axis] = pads[i]; ends[{rank} + axis] = pads[i + {count}]; }}
 {{ int64_t before = ends[{axis}], after = ends[{rank + axis}], size = X{axis};
 if (before > {_MOST} || after > {_MOST} || before < -{_MOST} || after < -{_MOST}) {{ hg_fail(thread, before); return; }}
 int64_t cut = before < 0 ? -before : 0, left = size - cut - (after < 0 ? -after : 0);
+if ({int(mode == "constant")} && left < 0 && size + before + after >= 0) left = cut = 0;
 if (left < 0 || (left == 0 && {int(mode != "constant")} && (size > 0 || before + after != 0))) {{ hg_fail(thread, left); return; }}
 found[{at}] = size + before + after; found[{at + 1}] = cut; found[{at + 2}] = left;
 found[{at + 3}] = before > 0 ? before : 0; }}"""

@@ -17,7 +17,10 @@ from hagane.symbolic import Dim, ceildiv, product
 
 # Channels whose sums are kept at once, and pixels that are computed together.
 _CHANNELS, _PIXELS = 32, 32
-
+# Results of a product that are summed side by side.
+_MAPS = 4
+# Points that are sampled at once.
+_POINTS = 32
 _FOLD = """
 static double KERNEL_fold(double x, double n) {{ (void)n;
 {body} }}"""
@@ -90,25 +93,30 @@ at[i] = inside ? (int64_t)p[i] : 0; weight[i] = inside ? (float)w[i] : 0; }} }}"
     for number, chosen in enumerate(itertools.product(range(count), repeat=rank)):
         offset = " + ".join(f"at{i}[{t}] * {steps[i]}" for i, t in enumerate(chosen))
         weight = " * ".join(f"w{i}[{t}]" for i, t in enumerate(chosen))
-        combine.append(f"offsets[{number}] = {offset}; weights[{number}] = {weight};")
+        combine.append(f"offsets[{number}][p] = {offset}; weights[{number}][p] = {weight};")
     new_line = "\n"
+    # Places and weights of some points, which all channels then share.
     text = f"""
 const int64_t plane = {" * ".join(f"X{i}" for i in range(rank))};
 if (grid_n != images) {{ hg_fail(thread, grid_n); return; }}
-for (int64_t point = first; point < last; point++) {{
-const int64_t image = point / points;
-const G *at_point = grid + point * {rank};
+int64_t m;
+for (int64_t point = first; point < last; point += m) {{
+const int64_t image = point / points, inner = point % points;
+m = hg_min(hg_min({_POINTS}, last - point), points - inner);
+int64_t offsets[{total}][{_POINTS}]; float weights[{total}][{_POINTS}];
+for (int64_t p = 0; p < m; p++) {{
+const G *at_point = grid + (point + p) * {rank};
 int64_t {", ".join(f"at{i}[{count}]" for i in range(rank))};
 float {", ".join(f"w{i}[{count}]" for i in range(rank))};
 {of_axes}
-int64_t offsets[{total}]; float weights[{total}];
-{new_line.join(combine)}
+{new_line.join(combine)} }}
 const T *from = x + image * channels * plane;
-T *to = y + image * channels * points + point % points;
+T *to = y + image * channels * points + inner;
 for (int64_t c = 0; c < channels; c++, from += plane, to += points) {{
-T sum = 0;
-if (plane > 0) for (int i = 0; i < {total}; i++) sum += from[offsets[i]] * weights[i];
-*to = sum; }} }}"""
+T sums[{_POINTS}] = {{0}};
+if (plane > 0) for (int i = 0; i < {total}; i++)
+for (int64_t p = 0; p < m; p++) sums[p] += from[offsets[i][p]] * weights[i][p];
+for (int64_t p = 0; p < m; p++) to[p] = sums[p]; }} }}"""
     emit_written(
         low.recorder, node, text,
         reads={"x": x, "grid": grid}, writes={"y": y},
@@ -241,8 +249,8 @@ def lower_deform_conv(low: Lowering, node: ir.Node) -> None:
             f"{'t' if c else '(1 - t'}{i}{'' if c else ')'}" for i, c in enumerate(chosen)
         )
         reading.append(
-            f"{{ int in = {every} && {inside}; places[{number}] = in ? {place} : 0;"
-            f" shares[{number}] = in ? {weight} : 0; }}"
+            f"{{ int in = {every} && {inside}; places[{number}][p] = in ? {place} : 0;"
+            f" shares[{number}][p] = in ? {weight} : 0; }}"
         )
     new_line = "\n"
     text = f"""
@@ -256,27 +264,35 @@ for (int64_t g = 0; g < {moves}; g++)
 for (int64_t k = 0; k < {taps}; k++) {{
 int64_t rest = k; (void)rest;
 {tap}
+int64_t places[{len(corners)}][{_PIXELS}]; T shares[{len(corners)}][{_PIXELS}];
 for (int64_t p = 0; p < count; p++) {{
 int64_t left = point0 + p;
 {left}
 const T *move = offset + ((image * {moves} + g) * {taps} + k) * {rank} * points + point0 + p;
 {along}
-int64_t places[{len(corners)}]; T shares[{len(corners)}];
-{new_line.join(reading)}
-{f"T m = mask[((image * {moves} + g) * {taps} + k) * points + point0 + p];" if mask is not None else "const T m = 1;"}
+{new_line.join(reading)} }}
+{f"const T *ms = mask + ((image * {moves} + g) * {taps} + k) * points + point0;" if mask is not None else ""}
 for (int64_t c = g * each; c < (g + 1) * each; c++) {{
 const T *from = x + (image * channels + c) * plane;
-T sum = 0;
-if (plane > 0) for (int i = 0; i < {len(corners)}; i++) sum += from[places[i]] * shares[i];
-read[(c * {taps} + k) * {_PIXELS} + p] = sum * m; }} }} }}
+T sums[{_PIXELS}] = {{0}}, *to = read + (c * {taps} + k) * {_PIXELS};
+if (plane > 0) for (int i = 0; i < {len(corners)}; i++)
+for (int64_t p = 0; p < count; p++) sums[p] += from[places[i][p]] * shares[i][p];
+for (int64_t p = 0; p < count; p++) to[p] = sums[p]{" * ms[p]" if mask is not None else ""}; }} }}
 const int64_t of_maps = maps / {groups}, terms = of_group * {taps};
-for (int64_t m = 0; m < maps; m++) {{
+for (int64_t m = 0, few; m < maps; m += few) {{
 const T *in = read + m / of_maps * terms * {_PIXELS}, *v = w + m * terms;
-T sums[{_PIXELS}];
-for (int p = 0; p < {_PIXELS}; p++) sums[p] = {"bias[m]" if bias is not None else "0"};
-for (int64_t i = 0; i < terms; i++) {{ T u = v[i];
-for (int p = 0; p < {_PIXELS}; p++) sums[p] += u * in[i * {_PIXELS} + p]; }}
-for (int64_t p = 0; p < count; p++) y[(image * maps + m) * points + point0 + p] = sums[p]; }}"""
+few = of_maps - m % of_maps < {_MAPS} ? 1 : {_MAPS};
+T sums[{_MAPS}][{_PIXELS}];
+for (int64_t n = 0; n < few; n++)
+for (int p = 0; p < {_PIXELS}; p++) sums[n][p] = {"bias[m + n]" if bias is not None else "0"};
+if (few == 1) for (int64_t i = 0; i < terms; i++) {{
+for (int p = 0; p < {_PIXELS}; p++) sums[0][p] += v[i] * in[i * {_PIXELS} + p]; }}
+else for (int64_t i = 0; i < terms; i++)
+for (int p = 0; p < {_PIXELS}; p++) {{
+const T e = in[i * {_PIXELS} + p];
+{" ".join(f"sums[{n}][p] += v[{n} * terms + i] * e;" for n in range(_MAPS))} }}
+for (int64_t n = 0; n < few; n++)
+for (int64_t p = 0; p < count; p++) y[(image * maps + m + n) * points + point0 + p] = sums[n][p]; }}"""
     sizes: dict[str, Dim] = {
         "channels": x.shape[1], "maps": w.shape[0], "of_group": w.shape[1], "points": points,
         "pieces": pieces, "offset_c": offset.shape[1], "offset_p": product(offset.shape[2:]),
