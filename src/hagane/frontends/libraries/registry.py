@@ -129,6 +129,12 @@ class LibraryTables:
         if table is not None and whole in table.names:
             table.names[whole][1](core, value)
 
+    def is_class_method(self, library: Library, name: str) -> bool:
+        """Whether a name of a library's class is a method that gets the class."""
+        table = self.table_of(library.name)
+        layer = None if table is None else table.layers.get(library.name)
+        return name in getattr(layer, "CLASS_METHODS", ())
+
     def constant_attribute(self, value: DType | Device, name: str) -> Value:
         """Return an attribute of an element type or a device."""
         if isinstance(value, DType):

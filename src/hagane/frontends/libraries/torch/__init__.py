@@ -37,6 +37,14 @@ from hagane.frontends.libraries.torch.layers import (
 )
 from hagane.frontends.libraries.torch.layers import normalising as layers_normalising
 from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.libraries.torch.training import (
+    data,
+    gradients,
+    optimizers,
+    precision,
+    processes,
+    schedules,
+)
 
 # Importing a module enters its functions into the table.
 PARTS = (
@@ -44,6 +52,7 @@ PARTS = (
     elementwise, fourier, gathering, joining, linalg, losses, normalising, ordering, products,
     recurrent, ranges, reducing, resizing, shaping, unary, weighing, windows,
     applying, attending, convolving, initialising, layers_normalising, module, plain, recurring,
+    data, gradients, optimizers, precision, processes, schedules,
 )  # fmt: skip
 
 __all__ = ["PARTS", "TORCH"]

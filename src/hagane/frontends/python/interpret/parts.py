@@ -45,6 +45,10 @@ class Parts:
         """Call any value of the program."""
         raise NotImplementedError
 
+    def outside(self, what: str) -> Unknown:
+        """Return a value from outside of the program."""
+        raise NotImplementedError
+
     def attribute(self, value: Value, name: str) -> Value:
         """Return an attribute of any value of the program."""
         raise NotImplementedError

@@ -83,12 +83,12 @@ class Containers(Core):
             items = self.sequence(arguments[0])
             if isinstance(items, list) and all(isinstance(item, str) for item in items):
                 return receiver.join(items)
-            return Unknown("a text that depends on sizes", told=True)
+            return self.outside("a text that depends on sizes")
         plain = [tuple(v) if isinstance(v := (self.unwrap(a)), list) else v for a in arguments]
         if is_plain(tuple(plain)) and is_plain(tuple(keywords.values())):
             found = apply_plain(lambda: getattr(receiver, name)(*plain, **keywords))
             return self.new_list(found) if isinstance(found, list) else found
-        return Unknown("a text that depends on sizes", told=True)
+        return self.outside("a text that depends on sizes")
 
     # Lists.
 

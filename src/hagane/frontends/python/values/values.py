@@ -114,6 +114,11 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Outside(Unknown):
+    """A value from outside of the program, such as a text of a file: told of where it matters."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Choice:
     """``yes`` where ``condition`` holds, else ``no``: values too different to be joined."""
 

@@ -116,6 +116,7 @@ def _move(t: Core, module: Value, place: str, wanted: Value) -> None:
                     else cast(t, value, dtype_of(wanted))
                 )
                 moved = t.emit.on(moved, place) if place else moved
+                moved.parameter = value.parameter
                 t.heap[inner][name] = moved
 
 
