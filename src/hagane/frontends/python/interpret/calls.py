@@ -331,7 +331,7 @@ class Calls(Core):
             own = self.own_attribute(value, name) if name == "forward" else MISSING
             method = self.method_of(value, name) if own is MISSING else own
             if method is not MISSING:
-                return self.call(method, arguments, keywords)
+                return self.tables.call_forward(self, value, method, arguments, keywords)
         raise CheckError("call", f"an object of {value.cls.name} cannot be called")
 
     # Libraries.

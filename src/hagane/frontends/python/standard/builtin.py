@@ -291,6 +291,13 @@ class Builtins(StandardLibrary, RealObjects, World, Arguments):
     def _call_defaultdict(self, factory: Value = None, **_: Value) -> Value:
         return self.new_dict({}, f"defaultdict:{self.heap.new(factory)}")
 
+    def _call_deque(self, value: Value = (), maxlen: Value = None) -> Value:
+        made = self.new_list(self.sequence(value))
+        if maxlen is not None:
+            self.bounds[made.key] = maxlen
+            self.bound_list(made)
+        return made
+
     def _call_iter(self, value: Value) -> Value:
         return value if isinstance(value, Stream) else self.new_stream(self.sequence(value))
 

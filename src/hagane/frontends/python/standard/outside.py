@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
+import random
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,13 +18,13 @@ from hagane.frontends.python.values.values import (
     Many,
     Outside,
     Real,
-    Tensor,
     Truth,
     Unknown,
     Value,
     Wrapped,
     is_size,
 )
+from hagane.symbolic import minimum
 
 # Modules of the standard library whose functions tell of the world, or change it.
 _WORLD = frozenset(
@@ -64,7 +64,7 @@ class World(Core):
         of = owner if isinstance(owner, type | types.ModuleType) else type(owner)
         name = getattr(found, "__name__", "")
         module = (getattr(found, "__module__", None) or "").partition(".")[0]
-        root = of.__module__.partition(".")[0] if owner is not None else module
+        root = getattr(of, "__module__", "").partition(".")[0] if owner is not None else module
         if isinstance(owner, types.ModuleType):
             root = owner.__name__
         if name == "open" and found is open:
@@ -86,6 +86,8 @@ class World(Core):
 
     def call_chance(self, name: str, arguments: Sequence[Value]) -> Value:
         """Call a function of ``random``."""
+        if arguments and isinstance(getattr(arguments[0], "object", None), random.Random):
+            arguments = arguments[1:]
         if name in ("seed", "setstate", "shuffle"):
             if name == "shuffle" and isinstance(arguments[0], ListRef):
                 content = self.heap[arguments[0]]
@@ -118,16 +120,17 @@ class World(Core):
             return drawn
         if low == high:
             return low
-        count = high - low + 1
-        if not isinstance(count, int) or count > 0:
-            self.knowledge.path = self.knowledge.path.taking(self.within(drawn, count))
-        return low + drawn
+        return low + minimum(drawn, high - low)
 
     def some_of(self, items: list[Value]) -> Value:
         """Return an item of a list of which only the run knows the place."""
         if items and all(isinstance(item, int) for item in items) and len(set(items)) > 1:
-            drawn = self.emit.fresh("drawn")
-            return drawn
+            return self.emit.fresh("drawn")
+        if items and all(isinstance(item, str) for item in items) and len(set(items)) > 1:
+            return self.outside("one of several texts")
+        lengths = {len(item) if type(item) is tuple else -1 for item in items}
+        if len(lengths) == 1 and min(lengths) > 0 and not self.emit.builds:
+            return tuple(self.some_of(list(parts)) for parts in zip(*items, strict=True))
         return self.as_many(tuple(items))[0]
 
     # Records of a run.
@@ -146,6 +149,15 @@ class _Silent:
     """A logger: whatever is called, nothing comes back."""
 
     __module__ = "logging"
+    __name__ = "logger"
+
+    def __getattr__(self, name: str) -> _Silent:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __call__(self) -> None:
+        raise NotImplementedError
 
 
 SILENT = _Silent()
@@ -156,4 +168,4 @@ def _runs(value: Value) -> bool:
     return isinstance(value, Function | Bound | Wrapped)
 
 
-__all__ = ["World", "ast", "Tensor"]
+__all__ = ["World"]

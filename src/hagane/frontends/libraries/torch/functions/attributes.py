@@ -191,7 +191,7 @@ def _nothing(name: str) -> None:
     TORCH.method(name)(method)
 
 
-for _name in ("register_hook", "record_stream"):
+for _name in ("record_stream",):
     _nothing(_name)
 
 

@@ -99,3 +99,9 @@ def _check_backward(
                 x,
                 gradient,
             )
+
+
+@TORCH.function("autograd.Variable", "autograd.variable.Variable")
+def variable(t: Core, data: Value, requires_grad: Value = False, volatile: Value = None) -> Value:
+    """Return the tensor itself."""
+    return data
