@@ -283,8 +283,11 @@ class LibraryTables:
                 self.initialise(core, receiver, Library(owner), arguments[1:], keywords)
                 return None
             handler = getattr(table.layers[owner], method)
-            rest = [View(core, receiver), *arguments[1:]]
-            return call_handler(handler, name, core, rest, keywords, hidden=2)
+            view = View(core, receiver)
+            return self._in_context(
+                core, name, arguments[1:], keywords,
+                lambda a, k: call_handler(handler, name, core, [view, *a], k, hidden=2),
+            )  # fmt: skip
         core.emit.kind = owner if owner == table.tensor else table.tensor
         found = table.methods[owner][method]
         return self._in_context(

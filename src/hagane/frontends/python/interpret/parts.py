@@ -20,6 +20,7 @@ from hagane.frontends.python.values.values import (
     Ref,
     SetRef,
     Tensor,
+    Unknown,
     Value,
 )
 from hagane.symbolic import Dim
@@ -65,24 +66,12 @@ class Parts:
         """Return an item of a list of which only the run knows the place."""
         raise NotImplementedError
 
-    def many_of(self, left: Any, right: Any) -> Many:
-        """Return the contents of two lists behind each other, with one value for all."""
-        raise NotImplementedError
-
-    def many_items(self, items: list[Value]) -> Many:
-        """Return known items as a content of which one value stands for all."""
-        raise NotImplementedError
-
     def loaded(self, what: str) -> Unknown:
         """Return what a file holds."""
         raise NotImplementedError
 
     def copied(self, value: Value, done: dict[int, Value]) -> Value:
         """Return a deep copy of a value."""
-        raise NotImplementedError
-
-    def find_in_class(self, cls: Class, name: str, after: Class | None = None) -> Value:
-        """Return a name from a class or its bases, in method resolution order."""
         raise NotImplementedError
 
     def lift(self, found: Any) -> Value:

@@ -294,4 +294,12 @@ def _first_line(statement: ast.stmt) -> str:
     return ast.unparse(statement).partition("\n")[0]
 
 
-__all__ = ["Any", "Modules", "Sequence", "SourceError", "effects_at_import", "is_script", "parse_file"]
+__all__ = [
+    "Any",
+    "Modules",
+    "Sequence",
+    "SourceError",
+    "effects_at_import",
+    "is_script",
+    "parse_file",
+]

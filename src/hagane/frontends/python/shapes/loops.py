@@ -54,9 +54,7 @@ class Loops(Plain):
         if done < _FIRST or left < _LAST or steps // done * left < _MAX_STEPS:
             return False
         many = self.core.many_items(list(items[done:]))
-        self._summary(
-            node, many.length, lambda k: self.core.item_turn(node, many.item(k)), breaks
-        )
+        self._summary(node, many.length, lambda k: self.core.item_turn(node, many.item(k)), breaks)
         return True
 
     def gather(

@@ -31,6 +31,7 @@ class Parser(argparse.ArgumentParser):
         self.own_types: dict[str, Value] = {}
 
     def error(self, message: str) -> Any:
+        """Raise what makes the script end."""
         raise CheckError("value", f"argparse: {message}")
 
 

@@ -18,7 +18,6 @@ from hagane.frontends.python.values.values import (
     Method,
     SetRef,
     Stream,
-    Unknown,
     Value,
     is_key,
     is_plain,

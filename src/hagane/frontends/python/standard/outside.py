@@ -31,15 +31,15 @@ _WORLD = frozenset(
     ("os", "posix", "nt", "shutil", "pathlib", "tempfile", "glob", "sys", "subprocess", "pickle",
      "_pickle", "csv", "_csv", "socket", "datetime", "io", "_io", "gzip", "bz2", "lzma", "zipfile",
      "tarfile", "urllib", "http", "signal", "atexit", "platform", "getpass", "configparser",
-     "fnmatch", "stat", "posixpath", "genericpath", "json", "hashlib", "_hashlib", "uuid", "resource",
-     "textwrap", "pprint", "collections", "string", "unicodedata", "re", "struct", "_struct",
+     "fnmatch", "stat", "posixpath", "genericpath", "json", "hashlib", "_hashlib", "uuid",
+     "resource", "textwrap", "pprint", "collections", "string", "unicodedata", "re", "struct", "_struct",
      "traceback", "locale", "tokenize", "base64", "zlib")
 )  # fmt: skip
 _ASKED = frozenset(("exists", "isfile", "isdir", "is_file", "is_dir", "islink", "isatty"))
 _DONE = frozenset(
     ("makedirs", "mkdir", "remove", "unlink", "rmdir", "rmtree", "chdir", "putenv", "touch",
      "rename", "replace", "dump", "register", "signal", "write", "flush", "close", "write_text",
-     "write_bytes", "copyfile", "copy2", "copytree", "move", "pprint", "print_exc", "rmtree_", "kill",
+     "write_bytes", "copyfile", "copy2", "copytree", "move", "pprint", "print_exc", "kill",
      "symlink", "cleanup", "system")
 )  # fmt: skip
 _ENDS = frozenset(("exit", "_exit", "abort"))
@@ -50,7 +50,9 @@ class World(Core):
 
     def outside(self, what: str) -> Unknown:
         """Return a value from outside; it counts as unknown where a shape or a branch needs it."""
-        return self.lost(what) if self.emit.builds else Outside(what, told=True)
+        if not self.emit.builds:
+            return Outside(what, told=True)
+        return Unknown(what, told=True) if "text" in what else self.lost(what)
 
     def loaded(self, what: str) -> Unknown:
         """Return what a file holds."""

@@ -58,6 +58,13 @@ WIDEST = {
     "cuda": frozenset(("cat", "stack", "concat", "addcdiv", "addcmul", "atan2", "bilinear",
                        "cross", "dot", "grid_sample", "index_put", "tensordot", "scatter_add")),
 }  # fmt: skip
+# Layers whose weights are cast with what they get.
+_LAYERS = frozenset(
+    f"torch.nn.{name}.forward"
+    for name in ("Linear", "Bilinear", "MultiheadAttention",
+                 *(f"{kind}{n}d" for kind in ("Conv", "ConvTranspose") for n in (1, 2, 3)))
+)  # fmt: skip
+_RECURRENT = frozenset(f"torch.nn.{name}.forward" for name in ("LSTM", "GRU", "RNN"))
 # Normalisations compute in 32 bits and return what they got.
 _MIXED = frozenset(("layer_norm", "batch_norm", "group_norm", "instance_norm", "rms_norm"))
 
@@ -118,6 +125,7 @@ class Autocast:
 
     @staticmethod
     def __call__(t: Core, self: View, function: Value) -> Value:
+        """Return a function that runs within the context."""
         return Wrapped("partial", Library("torch.amp.<decorated>"), (self.instance(), function))
 
 
@@ -160,6 +168,8 @@ def casted(
         t.lost("autocast that is on in one of two branches only")
         return given, named, None
     small: ir.DataType = state[place].dtype
+    if short == "forward":
+        return _layer(t, name, given, named, small, place)
     if short in LOWER[place]:
         return _each(t, given, named, small) if _fits(tensors) else (given, named, None)
     if short in WIDER[place]:
@@ -172,6 +182,24 @@ def casted(
     if short in _MIXED and tensors and tensors[0].dtype in _SMALL:
         kept = tensors[0].dtype
         return (*_each(t, given, named, FLOAT)[:2], kept)
+    return given, named, None
+
+
+def _layer(
+    t: Core, name: str, given: list[Value], named: dict[str, Value], small: ir.DataType, place: str
+) -> tuple[list[Value], dict[str, Value], ir.DataType | None]:
+    """Return the same for a layer, which has weights of 32 bits."""
+    if name in _LAYERS:
+        return (*_each(t, given, named, FLOAT)[:2], small)
+    if name in _RECURRENT and place == "cuda":
+        return (*_each(t, given, named, FLOAT)[:2], small)
+    if name in _RECURRENT:
+        t.lost("a recurrent layer under autocast on a CPU, which casts where oneDNN has it")
+        return given, named, None
+    tensors = _tensors(given)
+    if "Norm" in name and tensors and tensors[0].dtype in _SMALL:
+        wide = place == "cuda" and ("LayerNorm" in name or "GroupNorm" in name)
+        return (*_each(t, given, named, FLOAT)[:2], None if wide else tensors[0].dtype)
     return given, named, None
 
 
@@ -208,6 +236,8 @@ def _each(
 
 def result_of(t: Core, found: Value, dtype: ir.DataType | None) -> Value:
     """Return a result cast to the element type that goes with the context."""
-    if dtype is None or isinstance(found, Unknown) or not isinstance(found, Tensor):
+    if dtype is None or isinstance(found, Unknown):
         return found
-    return cast(t, found, dtype)
+    if type(found) in (tuple, list):
+        return type(found)(result_of(t, one, dtype) for one in found)
+    return cast(t, found, dtype) if isinstance(found, Tensor) and _casts(found) else found

@@ -26,7 +26,6 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
-    is_plain,
     is_size,
 )
 from hagane.symbolic import Dim, minimum
@@ -146,7 +145,11 @@ def random_split(t: Core, dataset: Value, lengths: Value, generator: Value = Non
     whole = _length(t, dataset)
     if not isinstance(lengths, list | tuple):
         return t.lost("random_split into a number of parts that is not known")
-    if all(isinstance(n, int) for n in lengths) and isinstance(whole, int) and sum(lengths) != whole:
+    if (
+        all(isinstance(n, int) for n in lengths)
+        and isinstance(whole, int)
+        and sum(lengths) != whole
+    ):
         t.fail("value", f"ValueError: expected lengths that sum to {whole}, got {sum(lengths)}")
     counts: list[Value] = []
     for n in lengths:
@@ -209,9 +212,16 @@ def _of_batches(t: Core, self: View) -> Value:
     return count // size if self.drop_last is True else -(-count // size)
 
 
-TORCH.layer(*_names("Sampler", "sampler"))(type("Sampler", (), {"init": staticmethod(
-    lambda t, data_source=None: {}  # fmt: skip
-)}))
+@TORCH.layer(*_names("Sampler", "sampler"))
+class Sampler:
+    """The base class."""
+
+    @staticmethod
+    def init(t: Core, data_source: Value = None) -> dict[str, Value]:
+        """Return no attributes."""
+        return {}
+
+
 _sampler("RandomSampler", ("data_source", "replacement", "num_samples", "generator"), _of_source)
 _sampler("SequentialSampler", ("data_source",), _of_source)
 _sampler("SubsetRandomSampler", ("indices", "generator"), lambda t, s: _length(t, s.raw("indices")))
@@ -385,4 +395,4 @@ def get_worker_info(t: Core) -> Value:
     return None
 
 
-__all__ = ["DataLoader", "collate", "is_plain"]
+__all__ = ["DataLoader", "collate"]

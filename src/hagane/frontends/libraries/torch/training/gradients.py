@@ -71,7 +71,9 @@ def _check_backward(
     """Follow the backward pass: one gradient an argument, each of its argument's shape."""
     outputs = result if type(result) is tuple else (result,)
     gradients = [
-        t.emit.new(y.dtype, y.shape, kind=y.kind, device=y.device) if isinstance(y, Tensor) else None
+        t.emit.new(y.dtype, y.shape, kind=y.kind, device=y.device)
+        if isinstance(y, Tensor)
+        else None
         for y in outputs
     ]
     found = t.settle(t.call(t.attribute(cls, "backward"), [ctx, *gradients], {}))

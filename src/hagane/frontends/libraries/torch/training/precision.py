@@ -84,7 +84,8 @@ class _Wrapper:
         return Host(contextlib.nullcontext())
 
 
-@TORCH.layer("nn.parallel.DistributedDataParallel", "nn.parallel.distributed.DistributedDataParallel",
+@TORCH.layer("nn.parallel.DistributedDataParallel",
+             "nn.parallel.distributed.DistributedDataParallel",
              "nn.DataParallel", "nn.parallel.DataParallel", base=_MODULE)  # fmt: skip
 class Parallel(_Wrapper):
     """A module in several processes or on several devices."""

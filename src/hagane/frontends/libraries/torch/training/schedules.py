@@ -113,9 +113,12 @@ def _add(name: str, settings: dict[str, Value]) -> None:
         made = Schedule.init(t, optimizer)
         for rule in _rules(t, given.get("lr_lambda")):
             t.call(rule, [t.emit.fresh("epoch")], {})
-        if name == "OneCycleLR" and given.get("total_steps") is None:
-            if given.get("epochs") is None or given.get("steps_per_epoch") is None:
-                t.fail("value", "ValueError: expected total_steps, or epochs and steps_per_epoch")
+        if (
+            name == "OneCycleLR"
+            and given.get("total_steps") is None
+            and (given.get("epochs") is None or given.get("steps_per_epoch") is None)
+        ):
+            t.fail("value", "ValueError: expected total_steps, or epochs and steps_per_epoch")
         return {**{k: v for k, v in settings.items() if v is not ...}, **given, **made}
 
     content: dict[str, Any] = {k: v for k, v in vars(Schedule).items() if not k.startswith("__")}

@@ -124,7 +124,9 @@ def vmapped(
 
 def _derived(name: str) -> None:
     @TORCH.function(f"func.{name}")
-    def later(t: Core, func: Value, argnums: Value = 0, has_aux: Value = False, **_: Value) -> Value:
+    def later(
+        t: Core, func: Value, argnums: Value = 0, has_aux: Value = False, **_: Value
+    ) -> Value:
         return _later(name, func, argnums, has_aux)
 
     @TORCH.function(f"func.<{name}>")
