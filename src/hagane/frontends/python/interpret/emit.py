@@ -313,10 +313,15 @@ class Emitter:
         node = node_of(call.op, values, attributes, n_outputs, self.label or None)
         made = self._infer(node, call.inputs, types_of(bodies) if bodies else _no_graphs)
         self.record(node, [type_ for type_, _ in made])
-        return [
+        results = [
             self._wrap(value, type_, known, kinds[0] if kinds else self.kind, place)
             for value, (type_, known) in zip(node.outputs, made, strict=True)
         ]
+        if call.op.name in _KEEPING_ORDER and given and given[0].order is not None:
+            shaped = [x for x in given if x.shape != ()]
+            if all(x.order == given[0].order for x in shaped):
+                results[0].order = given[0].order
+        return results
 
     def value_of(self, tensor: Tensor) -> ir.Value:
         """Return the graph value that stands for a tensor where the next node lies."""
@@ -576,6 +581,11 @@ def _apart(value: ir.Value) -> tuple[int, ir.Value]:
     return 0, value
 
 
+# Operators whose results lie in memory as what they are computed of.
+_KEEPING_ORDER = frozenset(
+    ("Identity", "Cast", "Relu", "Neg", "Abs", "Exp", "Log", "Sqrt", "Tanh", "Sigmoid", "Erf",
+     "LeakyRelu", "Gelu", "Add", "Sub", "Mul", "Div")
+)  # fmt: skip
 # Operators that keep all elements, in another shape, order or type.
 _MOVING = frozenset(("Reshape", "Identity", "Flatten", "Squeeze", "Unsqueeze", "Transpose"))
 

@@ -216,6 +216,8 @@ class Operators(Core):
         value = self.evaluate(node.values[index])
         if index == len(node.values) - 1:
             return value
+        if isinstance(value, Unknown) and value.failed:
+            return value
         is_and = isinstance(node.op, ast.And)
         decided = self.decide(self.truth(value))
         if isinstance(decided, bool):

@@ -102,7 +102,7 @@ class Arguments(Core):
                 self.here(), "the arguments of the command line have their defaults"
             )
         parser = self._parser(owner)
-        found = self._parsed(parser, list(words))
+        found = self._parsed_arguments(parser, list(words))
         assert self.frame is not None
         cls = Class(self.heap.new({}), "Namespace", (), self.frame.module)
         return Instance(self.heap.new(found), cls)
@@ -110,7 +110,7 @@ class Arguments(Core):
     def _call_parse_known_args(self, owner: Value, *given: Value, **_: Value) -> Value:
         return (self._call_parse_args(owner, *given), self.new_list())
 
-    def _parsed(self, parser: Parser, words: list[str]) -> dict[str, Value]:
+    def _parsed_arguments(self, parser: Parser, words: list[str]) -> dict[str, Value]:
         options = [a for a in parser._actions if a.option_strings]
         places = [a for a in parser._actions if not a.option_strings]
         for action in places:  # which take no words here: the script is run without any
@@ -118,15 +118,17 @@ class Arguments(Core):
         values = vars(parser.parse_known_args(words)[0])
         for action in places:
             parser._actions.append(action)
-        found: dict[str, Value] = {name: self._default(value) for name, value in values.items()}
+        found: dict[str, Value] = {
+            name: self._argument_default(value) for name, value in values.items()
+        }
         for action in [*options, *places]:
             own = parser.own_defaults.get(action.dest, MISSING)
             if own is not MISSING:
                 found[action.dest] = own
             elif action in places and action.nargs in ("?", "*"):
-                found[action.dest] = self._default(action.default)
+                found[action.dest] = self._argument_default(action.default)
             elif action in places or getattr(action, "hagane_required", False):
-                found[action.dest] = self._open(action)
+                found[action.dest] = self._open_argument(action)
             kind = parser.own_types.get(action.dest)
             if kind is not None and isinstance(found[action.dest], str):
                 found[action.dest] = self.call(kind, [found[action.dest]], {})
@@ -134,10 +136,10 @@ class Arguments(Core):
             found.setdefault(name, value)
         return found
 
-    def _default(self, value: Any) -> Value:
+    def _argument_default(self, value: Any) -> Value:
         return self.lift(value) if not isinstance(value, Tensor | ListRef) else value
 
-    def _open(self, action: argparse.Action) -> Value:
+    def _open_argument(self, action: argparse.Action) -> Value:
         """Return the value of an argument that has to be given."""
         if action.nargs in ("+", "*") or isinstance(action.nargs, int):
             one = self.outside(f"the argument '{action.dest}' of the command line")

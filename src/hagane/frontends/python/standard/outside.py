@@ -32,8 +32,8 @@ _WORLD = frozenset(
      "_pickle", "csv", "_csv", "socket", "datetime", "io", "_io", "gzip", "bz2", "lzma", "zipfile",
      "tarfile", "urllib", "http", "signal", "atexit", "platform", "getpass", "configparser",
      "fnmatch", "stat", "posixpath", "genericpath", "json", "hashlib", "_hashlib", "uuid",
-     "resource", "textwrap", "pprint", "collections", "string", "unicodedata", "re", "struct", "_struct",
-     "traceback", "locale", "tokenize", "base64", "zlib")
+     "resource", "textwrap", "pprint", "collections", "string", "unicodedata", "re", "struct",
+     "_struct", "traceback", "locale", "tokenize", "base64", "zlib")
 )  # fmt: skip
 _ASKED = frozenset(("exists", "isfile", "isdir", "is_file", "is_dir", "islink", "isatty"))
 _DONE = frozenset(
@@ -100,7 +100,7 @@ class World(Core):
                         self.heap[arguments[0]] = Many(self.some_of(list(content)), len(content))
             return None
         if name in ("randint", "randrange", "getrandbits"):
-            return self._drawn(name, arguments)
+            return self._drawn_whole(name, arguments)
         if name in ("choice", "sample", "choices"):
             found = self.sequence(arguments[0])
             one = found.element if isinstance(found, Many) else self.some_of(found)
@@ -112,7 +112,7 @@ class World(Core):
             return self.outside("the state of random numbers")
         return Real()
 
-    def _drawn(self, name: str, bounds: Sequence[Value]) -> Value:
+    def _drawn_whole(self, name: str, bounds: Sequence[Value]) -> Value:
         drawn = self.emit.fresh("drawn")
         if name == "randint" and len(bounds) == 2 and all(map(is_size, bounds)):
             low, high = bounds

@@ -70,6 +70,8 @@ def _check_backward(
 ) -> None:
     """Follow the backward pass: one gradient an argument, each of its argument's shape."""
     outputs = result if type(result) is tuple else (result,)
+    if any(isinstance(y, Unknown) for y in outputs):
+        return
     gradients = [
         t.emit.new(y.dtype, y.shape, kind=y.kind, device=y.device)
         if isinstance(y, Tensor)

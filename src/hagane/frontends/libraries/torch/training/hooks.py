@@ -95,7 +95,13 @@ def held(t: Core, module: Instance, kind: str) -> Sequence[tuple[Value, Value, b
     spread = (
         host._forward_pre_hooks_with_kwargs if kind == BEFORE else host._forward_hooks_with_kwargs
     )
-    return (*((key, t.lift(hook), key in spread) for key, hook in real.items()), *own)
+    # Those of PyTorch itself compute weights, which are known without them.
+    kept = {
+        key: hook
+        for key, hook in real.items()
+        if not (getattr(hook, "__module__", None) or "").startswith("torch.")
+    }
+    return (*((key, t.lift(hook), key in spread) for key, hook in kept.items()), *own)
 
 
 def run(
