@@ -90,11 +90,6 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
         ("y.transpose(1, 2).contiguous().view(B, T, C)", "y.contiguous().view(B, T, C // 2)", ""),
         ("torch.cat((idx, idx_next), dim=1)", "torch.cat((idx, idx_next[0]), dim=1)", ""),
     ],
-    "reinforce": [
-        ("nn.Linear(128, 2)", "nn.Linear(64, 2)", "self.action_head(x)"),
-        ("self.affine1 = nn.Linear(4, 128)", "self.affine1 = nn.Linear(5, 128)", "self.affine1(x)"),
-        ("torch.stack(policy_losses).sum()", "torch.stack(policy_losses)", "loss.backward()"),
-    ],
     "schedules_checkpoints": [
         ("nn.LSTM(cfg.hidden, cfg.hidden, batch_first=True)",
          "nn.LSTM(cfg.hidden * 2, cfg.hidden, batch_first=True)", "self.rnn(h)"),

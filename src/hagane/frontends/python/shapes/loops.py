@@ -24,6 +24,7 @@ _MAX_ROUNDS = 4
 # Turns of a loop over known items that are run one by one, the fewest that are summarised behind
 # them, and the statements that all of these may take without that.
 _FIRST, _LAST, _MAX_STEPS = 3, 8, 4000
+_MANY = 64  # turns of a loop that the data may end
 _MAX_WHILE_STEPS = 4000
 
 
@@ -51,7 +52,8 @@ class Loops(Plain):
     ) -> bool:
         """Summarise the rest of a loop whose turns are many and long."""
         left = len(items) - done
-        if done < _FIRST or left < _LAST or steps // done * left < _MAX_STEPS:
+        early = done > 0 and bool(breaks) and left > _MANY  # it ends where only the run knows
+        if not early and (done < _FIRST or left < _LAST or steps // done * left < _MAX_STEPS):
             return False
         many = self.core.many_items(list(items[done:]))
         self._summary(node, many.length, lambda k: self.core.item_turn(node, many.item(k)), breaks)

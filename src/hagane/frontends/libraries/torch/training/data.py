@@ -197,9 +197,15 @@ def _sampler(name: str, parameters: Sequence[str], count: Any) -> None:
     def set_epoch(t: Core, self: View, epoch: Value) -> Value:
         return None
 
-    content = {"init": init, "__len__": length, "__iter__": iterate, "set_epoch": set_epoch}
+    content: dict[str, Any] = {
+        "init": init,
+        "__len__": length,
+        "__iter__": iterate,
+        "set_epoch": set_epoch,
+    }
     made = type(name, (), {key: staticmethod(item) for key, item in content.items()})
-    TORCH.layer(*_names(name, "sampler", "distributed"), base=_SAMPLER)(made)
+    module = "distributed" if name == "DistributedSampler" else "sampler"
+    TORCH.layer(*_names(name, module), base=_SAMPLER)(made)
 
 
 def _of_source(t: Core, self: View) -> Value:

@@ -9,7 +9,7 @@ from hagane.frontends.python.values.values import Real, Value
 TORCH.constants.update(
     {f"torch.distributed.ReduceOp.{name}": name for name in ("SUM", "AVG", "MAX", "MIN", "PRODUCT")}
     | {f"torch.backends.cudnn.{name}": False for name in ("benchmark", "deterministic", "enabled")}
-    | {"torch.version.cuda": None, "torch.multiprocessing.SUM": "SUM"}
+    | {"torch.version.cuda": None}
 )
 
 
