@@ -142,6 +142,6 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
          "torch.bmm(output_vectors"),
         ("torch.mm(valid_vectors, embed_vectors.t())", "torch.mm(valid_vectors, embed_vectors)", ""),
         ("view(batch_size, n_samples, self.n_embed)", "view(batch_size, n_samples, self.n_embed + 1)",
-         ""),
+         "noise_loss = torch.bmm"),
     ],
 }  # fmt: skip
