@@ -8,10 +8,12 @@ from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.python.enter import check as checks
 from hagane.frontends.python.enter import explore as exploring
 from hagane.frontends.python.enter import imported
-from hagane.frontends.python.enter.check import Request
+from hagane.frontends.python.enter.check import SCRIPT, Request
+from hagane.frontends.python.load.modules import is_script
 from hagane.frontends.python.report.findings import Problem, Report, TypedExpression
 
 __all__ = [
+    "SCRIPT",
     "Problem",
     "Report",
     "Request",
@@ -21,6 +23,7 @@ __all__ = [
     "check_imported",
     "check_source",
     "explore",
+    "is_script",
 ]
 
 

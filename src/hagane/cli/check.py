@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hagane.checking import Request, explore
+from hagane.checking import SCRIPT, Request, explore, is_script
 from hagane.cli.width import fitted, terminal_width
 from hagane.errors import InvalidArgument
 from hagane.frontends.python.report.findings import Report
@@ -96,6 +96,8 @@ def command(
     hagane check src/ tests/helpers.py
 
     hagane check model.py:Net --make 'Net(10)' --input 'x=float32[batch, 3, height, width]'
+
+    hagane check train.py  # a script without annotations: as it is run without arguments
     """
     if serving:
         from hagane.reviewing.server import serve
@@ -124,6 +126,8 @@ def command(
         _watch(review, words, settings)
         return
     results = list(review.run(found))
+    if len(found) == 1 and Path(words[0]).suffix and results[0].empty and is_script(found[0].file):
+        results = list(review.run([Target(found[0].file, SCRIPT)]))
     if new_baseline is not None:
         problems = [p for one in results for p in one.report.errors]
         count = write_baseline(new_baseline, problems, settings.root)

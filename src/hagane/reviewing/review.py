@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from hagane.checking import Report, Request, check_imported, check_source
+from hagane.checking import SCRIPT, Report, Request, check_imported, check_source
 from hagane.frontends.python.report.findings import Problem
 from hagane.reviewing.baseline import without_known
 from hagane.reviewing.cache import ResultCache, key_of
@@ -133,7 +133,7 @@ def check(request: Request, *, no_import: bool) -> Report:
     report = check_source(request)
     if no_import or report.errors or (report.checked and not report.unknown):
         return report
-    return check_imported(request, report) if request.target else report
+    return check_imported(request, report) if request.target not in ("", SCRIPT) else report
 
 
 def _marks(problems: Iterable[Problem], root: Path) -> Iterator[str]:

@@ -63,6 +63,7 @@ class Knowledge:
     budget: float = 8.0
     solver_missing: bool = False
     _answers: dict[tuple[Term, Term], Finding] = field(default_factory=dict)
+    _variables: dict[Term, frozenset[str]] = field(default_factory=dict)
     _solver: Solver | None = None
 
     def close(self) -> None:
@@ -131,7 +132,7 @@ class Knowledge:
         """Say whether ``claim`` holds wherever the path leads."""
         if claim is TRUE:
             return Finding(Verdict.PROVED)
-        key = (claim, self.path.term)
+        key = (claim, logic.both(*self._about(claim)))
         found = self._answers.get(key)
         if found is None:
             found = self._answers[key] = self._ask(claim)
@@ -186,8 +187,34 @@ class Knowledge:
         """Whether a claim speaks of sizes that nothing determines."""
         return not self.invented.isdisjoint(variables_of((claim,)))
 
+    def _about(self, claim: Term) -> list[Term]:
+        """Return the decisions of the path that share names with a claim, or with each other.
+
+        The others hold for some sizes, which no size of the claim changes.
+        """
+        names = set(self._names(claim))
+        rest = [d for d in self.path.decisions if d is not TRUE]
+        if FALSE in rest:
+            return rest
+        kept: set[int] = set()
+        grown = True
+        while grown:
+            grown = False
+            for place, decision in enumerate(rest):
+                if place not in kept and not names.isdisjoint(self._names(decision)):
+                    kept.add(place)
+                    names |= self._names(decision)
+                    grown = True
+        return [rest[place] for place in sorted(kept)]
+
+    def _names(self, term: Term) -> frozenset[str]:
+        found = self._variables.get(term)
+        if found is None:
+            found = self._variables[term] = frozenset(variables_of((term,)))
+        return found
+
     def _search(self, claim: Term) -> Finding:
-        goal = logic.both(self.path.term, logic.negate(claim))
+        goal = logic.both(*self._about(claim), logic.negate(claim))
         unknowns = variables_of((goal,))
         if goal is TRUE:
             return Finding(Verdict.REFUTED, self.example(()))

@@ -261,12 +261,30 @@ def slice_length(t: Core, part: slice, size: Dim) -> Dim:
         return t.emit.fresh("slice")
     for bound in bounds[:2]:
         _expect_within(t, bound, size)
+    width = _drawn_width(t, bounds[0], bounds[1], size)
+    if width is not None:
+        return width if step == 1 else ceildiv(width, step)
     start = _clamped(t, bounds[0], size, 0)
     stop = _clamped(t, bounds[1], size, size)
     length = stop - start
     if not t.knowledge.is_nonnegative(length):
         length = maximum(0, length)
     return length if step == 1 else ceildiv(length, step)
+
+
+def _drawn_width(t: Core, start: Value, stop: Value, size: Dim) -> int | None:
+    """Return how many elements lie between a place that the data decide and one so much later."""
+    if not isinstance(start, Expr) or not isinstance(stop, Expr):
+        return None
+    width = stop - start
+    if not isinstance(width, int) or width < 0:
+        return None
+    claim = t.knowledge.less(stop, size, strict=False)
+    if t.emit.builds or not t.knowledge.depends_on_invented(claim):
+        return None
+    if t.knowledge.ask(claim).verdict is not Verdict.PROVED:
+        t.emit.suppose(claim, f"{stop} <= {size} (bound of a slice)")
+    return width
 
 
 def _expect_within(t: Core, bound: Dim | None, size: Dim) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -135,6 +135,12 @@ class LibraryTables:
         if table is not None and whole in table.names:
             table.names[whole][1](core, value)
 
+    def is_class_method(self, library: Library, name: str) -> bool:
+        """Whether a name of a library's class is a method that gets the class."""
+        table = self.table_of(library.name)
+        layer = None if table is None else table.layers.get(library.name)
+        return name in getattr(layer, "CLASS_METHODS", ())
+
     def constant_attribute(self, value: DType | Device, name: str) -> Value:
         """Return an attribute of an element type or a device."""
         if isinstance(value, DType):
@@ -207,7 +213,9 @@ class LibraryTables:
         core.emit.kind = kind
         run = self.by_tensor[kind].operator
         assert run is not None
-        return run(core, name, left, right)
+        return self._in_context(
+            core, f"{kind}.{name}", (left, right), {}, lambda a, _: run(core, name, a[0], a[1])
+        )
 
     def unary(self, core: Core, name: str, value: Tensor) -> Value:
         """Return an operator applied to a tensor."""
@@ -242,7 +250,10 @@ class LibraryTables:
             if table.operator is not None:  # a library with tensors of its own
                 core.emit.kind = table.tensor
             if name in table.functions:
-                return call_handler(table.functions[name], name, core, arguments, keywords)
+                return self._in_context(
+                    core, name, arguments, keywords,
+                    lambda a, k: call_handler(table.functions[name], name, core, a, k),
+                )  # fmt: skip
             if name in table.layers:
                 made = Instance(core.heap.new({}), Library(name))
                 self.initialise(core, made, Library(name), arguments, keywords)
@@ -278,10 +289,30 @@ class LibraryTables:
                 self.initialise(core, receiver, Library(owner), arguments[1:], keywords)
                 return None
             handler = getattr(table.layers[owner], method)
-            rest = [View(core, receiver), *arguments[1:]]
-            return call_handler(handler, name, core, rest, keywords, hidden=2)
+            view = View(core, receiver)
+            return self._in_context(
+                core, name, arguments[1:], keywords,
+                lambda a, k: call_handler(handler, name, core, [view, *a], k, hidden=2),
+            )  # fmt: skip
         core.emit.kind = owner if owner == table.tensor else table.tensor
-        return call_handler(table.methods[owner][method], name, core, arguments, keywords, hidden=2)
+        found = table.methods[owner][method]
+        return self._in_context(
+            core, name, arguments, keywords,
+            lambda a, k: call_handler(found, name, core, a, k, hidden=2),
+        )  # fmt: skip
+
+    def _in_context(
+        self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value],
+        run: Callable[[Sequence[Value], Mapping[str, Value]], Value],
+    ) -> Value:  # fmt: skip
+        """Call a function of tensors as the contexts around it have it (``torch.autocast``)."""
+        variables = core.heap[core.variables]
+        if not variables or not name.startswith("torch."):
+            return run(arguments, keywords)
+        from hagane.frontends.libraries.torch.training.casting import casted, result_of
+
+        given, named, dtype = casted(core, name, arguments, keywords)
+        return result_of(core, run(given, named), dtype)
 
     def prepare(self, core: Core, made: Instance, library: Library) -> None:
         """Give a new object of a derived class its base's attributes of before ``__init__``."""
@@ -355,6 +386,22 @@ class LibraryTables:
         if any(name.startswith("torch.") for name in names):
             return ("forward", "__call__")
         return ("__call__", "forward")
+
+    def call_forward(
+        self,
+        core: Core,
+        value: Instance,
+        method: Value,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+    ) -> Value:
+        """Call the method that a call of an object means, between the hooks of a module."""
+        names = self.libraries_of(core, value)
+        if "torch.nn.Module" not in names:
+            return core.call(method, arguments, keywords)
+        from hagane.frontends.libraries.torch.training import hooks
+
+        return hooks.run(core, value, method, arguments, keywords)
 
     def keep_member(self, core: Core, receiver: Instance, name: str, value: Value) -> bool:
         """Store a module that is set as an attribute of a container among its modules."""

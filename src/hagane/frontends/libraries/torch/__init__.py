@@ -37,6 +37,17 @@ from hagane.frontends.libraries.torch.layers import (
 )
 from hagane.frontends.libraries.torch.layers import normalising as layers_normalising
 from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.libraries.torch.training import (
+    casting,
+    data,
+    gradients,
+    hooks,
+    optimizers,
+    precision,
+    processes,
+    schedules,
+    transforms,
+)
 
 # Importing a module enters its functions into the table.
 PARTS = (
@@ -44,6 +55,7 @@ PARTS = (
     elementwise, fourier, gathering, joining, linalg, losses, normalising, ordering, products,
     recurrent, ranges, reducing, resizing, shaping, unary, weighing, windows,
     applying, attending, convolving, initialising, layers_normalising, module, plain, recurring,
+    casting, data, gradients, hooks, optimizers, precision, processes, schedules, transforms,
 )  # fmt: skip
 
 __all__ = ["PARTS", "TORCH"]

@@ -31,8 +31,9 @@ TORCH.constants.update(
 TORCH.transparent.update(
     f"torch.{name}"
     for name in (
-        "no_grad", "enable_grad", "inference_mode", "set_grad_enabled", "autocast",
-        "amp.autocast", "cuda.amp.autocast", "jit.script", "jit.export", "jit.ignore",
+        "no_grad", "enable_grad", "inference_mode", "set_grad_enabled",
+        "amp.custom_fwd", "amp.custom_bwd", "cuda.amp.custom_fwd", "cuda.amp.custom_bwd",
+        "jit.script", "jit.export", "jit.ignore",
         "jit.unused", "jit.script_method", "compile", "profiler.record_function",
         "autograd.set_detect_anomaly", "autograd.no_grad", "compiler.disable", "set_default_dtype",
         "manual_seed", "random.fork_rng", "backends.cudnn.flags", "nn.attention.sdpa_kernel",

@@ -35,6 +35,7 @@ from hagane.frontends.python.values.values import (
 from hagane.symbolic import symbol
 from hagane.symbolic.questions import Knowledge
 
+SCRIPT = "__main__"  # the target that is the whole file, as ``python FILE`` runs it
 _MAX_DEPTH = 12_000  # of Python's own stack: interpreted calls nest a dozen of its frames
 
 
@@ -44,7 +45,8 @@ class Request:
 
     Attributes:
         file: The source file.
-        target: ``Class``, ``Class.method`` or a function's name; empty for all that is annotated.
+        target: ``Class``, ``Class.method`` or a function's name; empty for all that is annotated;
+            ``__main__`` for the file as a script.
         inputs: The types of arguments by name, as text.
         make: An expression over the file's names that makes the object.
         sizes: Numbers for named sizes; they become those of the example.
@@ -68,8 +70,11 @@ def interpret(request: Request, knowledge: Knowledge, tables: Tables) -> Interpr
     report = interpreter.collector.report
     with DeepRecursion():
         try:
-            module = interpreter.load_source(request.file, request.file.stem)
-            _check_target(interpreter, module, request)
+            if request.target == SCRIPT:
+                interpreter.run_script(request.file)
+            else:
+                module = interpreter.load_source(request.file, request.file.stem)
+                _check_target(interpreter, module, request)
         except SourceError as error:
             report.checked = False
             if error.problem is not None:

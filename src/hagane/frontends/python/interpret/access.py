@@ -27,7 +27,9 @@ from hagane.frontends.python.values.values import (
     Many,
     Method,
     ModuleRef,
+    Outside,
     Range,
+    Real,
     SetRef,
     Stream,
     Super,
@@ -150,7 +152,10 @@ class Access(Objects):
         }
         python = kinds.get(type(value), type(value))
         extra = isinstance(value, DictRef) and value.kind != "dict"
-        if not hasattr(python, name) and not (extra and name in ("move_to_end", "most_common")):
+        deque = isinstance(value, ListRef) and name in ("appendleft", "popleft")
+        if not (hasattr(python, name) or deque) and not (
+            extra and name in ("move_to_end", "most_common")
+        ):
             return MISSING
         found = getattr(python, name, None)
         if is_plain(value) and found is not None and not callable(found):
@@ -176,10 +181,12 @@ class Access(Objects):
             return (
                 self.tables.tensor_item(self, value, self.unwrap(index)) if lost is None else lost
             )
+        if isinstance(value, DictRef) and (
+            isinstance(index, Outside) or not isinstance(index, Unknown)
+        ):
+            return self._dict_item(value, index)
         if isinstance(index, Unknown):
             return index
-        if isinstance(value, DictRef):
-            return self._dict_item(value, index)
         if isinstance(value, Instance):
             if isinstance(value.cls, Class) and "named tuple" in value.cls.flags:
                 return self._sequence_item(value, index)
@@ -202,6 +209,10 @@ class Access(Objects):
         content = self.heap[value]
         if isinstance(content, Many):
             return content.element
+        if isinstance(content, dict) and content and not self.emit.builds:
+            found = self._at_some_key(content, index)
+            if found is not MISSING:
+                return found
         if not isinstance(content, dict) or not is_key(index):
             return self.lost("an item of a dictionary at a key that is not known")
         if index in content:
@@ -214,6 +225,28 @@ class Access(Objects):
         raise CheckError(
             "key", f"KeyError: expected one of the keys {known or '(none)'}, got {index!r}"
         )
+
+    def _at_some_key(self, content: dict[Any, Value], index: Value) -> Value:
+        """Return the item at a key that only the run knows, where all items are of one kind."""
+        if not isinstance(index, Outside | Expr) or not (
+            isinstance(index, Outside) or all(isinstance(key, int) for key in content)
+        ):
+            return MISSING
+        items = list(content.values())
+        if all(isinstance(item, str) for item in items):
+            return self.outside("one of several texts")
+        if all(isinstance(item, ListRef) for item in items):
+            contents = [self.heap[item] for item in items]
+            if all(isinstance(one, tuple | Many) for one in contents):
+                joined = contents[0]
+                for other in contents[1:]:
+                    joined = self.many_of(joined, other)
+                return self.new_list(Many(self.as_many(joined)[0], self.emit.fresh("length")))
+        if all(map(is_size, items)):
+            return self.some_of(items)
+        if all(isinstance(item, Tensor | float | Real) for item in items):
+            return self.as_many(tuple(items))[0]
+        return MISSING
 
     def _sequence_item(self, value: Value, index: Value) -> Value:
         items = self.sequence(value)

@@ -31,6 +31,7 @@ from hagane.frontends.python.values.values import (
     Many,
     Method,
     ModuleRef,
+    Outside,
     SetRef,
     Super,
     Tensor,
@@ -42,6 +43,11 @@ from hagane.frontends.python.values.values import (
 from hagane.graph.types import dtype_name
 
 _MAX_RECURSION = 40
+# What library functions do with a value that nobody knows, they do with any.
+_TAKE_UNKNOWN = frozenset(
+    ("register_buffer", "register_parameter", "add_module", "register_module", "load_state_dict",
+     "save", "load", "DataLoader")
+)  # fmt: skip
 _CONSUMERS = (list, tuple, set, dict, sorted, sum, max, min, any, all)
 
 
@@ -87,6 +93,9 @@ class Calls(Core):
 
     def _unpacked_many(self, function: Value, arguments: list[Value], items: Many) -> Value:
         if isinstance(function, Host) and function.object is zip:
+            if isinstance(items.element, tuple) and not arguments and not items.stacked:
+                turned = [self.new_list(Many(x, items.length)) for x in items.element]
+                return self.new_stream(turned)
             return self.lost("zip(*items) of a number of items that is not known")
         return self.lost(f"a call of {name_of(function)} with a number of arguments not known")
 
@@ -325,7 +334,7 @@ class Calls(Core):
             own = self.own_attribute(value, name) if name == "forward" else MISSING
             method = self.method_of(value, name) if own is MISSING else own
             if method is not MISSING:
-                return self.call(method, arguments, keywords)
+                return self.tables.call_forward(self, value, method, arguments, keywords)
         raise CheckError("call", f"an object of {value.cls.name} cannot be called")
 
     # Libraries.
@@ -337,7 +346,7 @@ class Calls(Core):
         if special is not MISSING:
             return special
         return self._with_known(
-            arguments, keywords, lambda a, k: self.tables.call(self, name, a, k)
+            arguments, keywords, lambda a, k: self.tables.call(self, name, a, k), name
         )
 
     def _library_method(
@@ -350,15 +359,22 @@ class Calls(Core):
             [method.receiver, *arguments],
             keywords,
             lambda a, k: self.tables.call_method(self, method.name, a, k),
+            method.name,
         )
 
     def _with_known(
-        self, arguments: Sequence[Value], keywords: Mapping[str, Value], run: Any
+        self,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+        run: Any,
+        name: str = "",
     ) -> Value:
         """Call with lists as Python's own and choices taken apart; unknown values stay unknown."""
         values = [*arguments, *keywords.values()]
         lost = next((value for value in values if isinstance(value, Unknown)), None)
-        if lost is not None:
+        if lost is not None and name.rpartition(".")[2] not in _TAKE_UNKNOWN:
+            if isinstance(lost, Outside):
+                return self.lost(f"'{name}' of {lost.reason}, which only a run knows")
             return lost
         place = next((i for i, value in enumerate(values) if isinstance(value, Choice)), None)
         if place is not None:
@@ -373,6 +389,8 @@ class Calls(Core):
         """Call with values as library functions take them; choices inside lists are taken apart."""
         for value in [*plain, *named.values()]:
             lost = _lost_inside(value)
+            if lost is not None and isinstance(lost, Outside):
+                return self.lost(f"a call with {lost.reason}, which only a run knows")
             if lost is not None:
                 return lost
         choice = next((c for v in [*plain, *named.values()] if (c := _choice_inside(v))), None)

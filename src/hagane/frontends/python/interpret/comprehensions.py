@@ -11,6 +11,8 @@ from hagane.frontends.python.values.values import Frame, Many, Value
 from hagane.symbolic import Dim
 from hagane.symbolic.term import Term
 
+_MAX_OPEN = 16  # items of which only the run knows whether they are kept
+
 
 class Comprehensions(Core):
     """Evaluates comprehensions."""
@@ -80,6 +82,8 @@ class Comprehensions(Core):
             kept = self._kept(generator)
             if kept is False:
                 continue
+            if kept is None and len(items) > _MAX_OPEN:
+                return self._generate_many(generators, place, self.many_items(items), result)
             number = self.emit.fresh("kept") if kept is None else None
             inner = self._inner(generators, place, result)
             if isinstance(inner, Many) or number is not None:

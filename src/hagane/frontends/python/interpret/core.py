@@ -57,6 +57,7 @@ class Core(Parts):
     def __init__(self, domain: Callable[[Any], Domain]):
         self.heap = Heap()
         self.dead = False
+        self.steps = 0  # statements run so far
         self.frame: Frame | None = None
         self.handlers: list[Any] = []  # the try statements around, innermost last
         self.caught: list[CheckError] = []  # the exceptions that are being handled

@@ -112,6 +112,23 @@ class Domain(Protocol):
         """Run a loop; the interpreter runs single iterations (``Core.turn``, ``each``)."""
         ...
 
+    def rest(
+        self, node: ast.For, items: Sequence[Value], done: int, steps: int, breaks: list[Exit]
+    ) -> bool:
+        """Run what is left of a loop over known items at once, and what follows it, if worthwhile.
+
+        Args:
+            node: The loop.
+            items: All items.
+            done: How many turns were run.
+            steps: The statements that they took.
+            breaks: The ways out of the loop so far.
+
+        Returns:
+            Whether it was done.
+        """
+        ...
+
     def gather(
         self,
         node: ast.comprehension,
@@ -181,6 +198,13 @@ class Plain:
 
     def __init__(self, core: Interpreter):
         self.core = core
+
+    def rest(
+        self, node: ast.For, items: Sequence[Value], done: int, steps: int, breaks: list[Exit]
+    ) -> bool:
+        """Leave known items to be run one by one."""
+        del node, items, done, steps, breaks
+        return False
 
     def interpret(self, node: ast.expr | ast.stmt) -> Value:
         """Return the value of an expression, or run a statement."""

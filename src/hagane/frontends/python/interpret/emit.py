@@ -119,11 +119,26 @@ class Emitter:
         Unlike a size that is lost, it takes any value: nothing may rest on it. Equal computations
         give the same one.
         """
-        key = (label, self._key(source.value))
+        key = (label, self._key(_same_elements(source.value)))
         if key not in self._counts:
             made = self._counts[key] = self.fresh(label)
-            self.knowledge.invented.discard(str(made))
+            if not self._is_plain(source.value):
+                self.knowledge.invented.discard(str(made))
         return self._counts[key]
+
+    def _is_plain(self, value: ir.Value) -> bool:
+        """Whether no data reach a value: only the program decides its content."""
+        queue, seen = [value], set()
+        while queue:
+            current = queue.pop()
+            if current in seen or current.const_value is not None:
+                continue
+            seen.add(current)
+            producer = current.producer()
+            if producer is None or producer.op_type.startswith(("Random", "Multinomial")):
+                return False
+            queue += [one for one in producer.inputs if one is not None]
+        return True
 
     def _key(self, value: ir.Value) -> int:
         """Return a number that equal computations share."""
@@ -298,10 +313,15 @@ class Emitter:
         node = node_of(call.op, values, attributes, n_outputs, self.label or None)
         made = self._infer(node, call.inputs, types_of(bodies) if bodies else _no_graphs)
         self.record(node, [type_ for type_, _ in made])
-        return [
+        results = [
             self._wrap(value, type_, known, kinds[0] if kinds else self.kind, place)
             for value, (type_, known) in zip(node.outputs, made, strict=True)
         ]
+        if call.op.name in _KEEPING_ORDER and given and given[0].order is not None:
+            shaped = [x for x in given if x.shape != ()]
+            if all(x.order == given[0].order for x in shaped):
+                results[0].order = given[0].order
+        return results
 
     def value_of(self, tensor: Tensor) -> ir.Value:
         """Return the graph value that stands for a tensor where the next node lies."""
@@ -329,8 +349,13 @@ class Emitter:
 
     def scalar(self, value: Tensor, *, whole: bool) -> Value:
         """Return the only element of a tensor, whose content is not known, as a number."""
-        del value
-        return self.fresh("item") if whole else Real()
+        if not whole:
+            return Real()
+        offset, source = _apart(value.value)
+        key = ("item", self._key(source))
+        if key not in self._counts:
+            self._counts[key] = self.fresh("item")
+        return self._counts[key] + offset
 
     def item_name(self, name: str, place: int) -> str:
         """Return the name of an item of an argument that is a tuple or list."""
@@ -526,6 +551,43 @@ class Emitter:
 
 def _no_graphs(*_: Any) -> NoReturn:
     raise AssertionError("no operator with a subgraph is emitted by tables")
+
+
+def _same_elements(value: ir.Value) -> ir.Value:
+    """Return the value whose elements one holds in another shape."""
+    producer = value.producer()
+    while producer is not None and producer.op_type in _MOVING and producer.inputs[0] is not None:
+        value = producer.inputs[0]
+        producer = value.producer()
+    return value
+
+
+def _apart(value: ir.Value) -> tuple[int, ir.Value]:
+    """Return a whole number and the value that it is added to."""
+    value = _same_elements(value)
+    producer = value.producer()
+    if producer is None or producer.op_type not in ("Add", "Sub"):
+        return 0, value
+    left, right = producer.inputs
+    for known, other in ((right, left), (left, right)):
+        content = None if known is None else known.const_value
+        if content is None or other is None or content.size != 1:
+            continue
+        number = int(content.numpy().ravel()[0])
+        if producer.op_type == "Sub" and known is left:
+            continue
+        offset, source = _apart(other)
+        return offset + (number if producer.op_type == "Add" else -number), source
+    return 0, value
+
+
+# Operators whose results lie in memory as what they are computed of.
+_KEEPING_ORDER = frozenset(
+    ("Identity", "Cast", "Relu", "Neg", "Abs", "Exp", "Log", "Sqrt", "Tanh", "Sigmoid", "Erf",
+     "LeakyRelu", "Gelu", "Add", "Sub", "Mul", "Div")
+)  # fmt: skip
+# Operators that keep all elements, in another shape, order or type.
+_MOVING = frozenset(("Reshape", "Identity", "Flatten", "Squeeze", "Unsqueeze", "Transpose"))
 
 
 def common_device(tensors: Sequence[Tensor]) -> str:

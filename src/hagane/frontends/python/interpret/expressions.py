@@ -131,7 +131,7 @@ class Expressions(Core):
         parts = [self.evaluate(part) for part in node.values]
         if all(isinstance(part, str) for part in parts):
             return "".join(parts)
-        return Unknown("a text that depends on sizes", told=True)
+        return self.outside("a text that depends on sizes")
 
     def _FormattedValue(self, node: ast.FormattedValue) -> Value:
         value = self.evaluate(node.value)
@@ -139,7 +139,7 @@ class Expressions(Core):
         if is_plain(value) and isinstance(form, str):
             shown = repr(value) if node.conversion == ord("r") else value
             return apply_plain(format, shown, form)
-        return Unknown("a text that depends on sizes", told=True)
+        return self.outside("a text that depends on sizes")
 
     def _Lambda(self, node: ast.Lambda) -> Value:
         return self.make_function(node, "<lambda>")

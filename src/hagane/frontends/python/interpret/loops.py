@@ -61,9 +61,12 @@ class Loops(Core):
         """Run a loop over known items."""
         entry = self.knowledge.path
         breaks: list[Exit] = []
-        for item in self.in_turn(items):
+        start = self.steps
+        for place, item in enumerate(self.in_turn(items)):
             if self.dead:
                 break
+            if self.domain.rest(node, items, place, self.steps - start, breaks):
+                return
             self.turn(partial(self.item_turn, node, item), breaks)
         self.after(node.orelse, breaks, entry)
 

@@ -236,7 +236,10 @@ class Objects(Core):
             return DictRef(cls.key)
         library = next((b for b in self.resolution_order(cls) if isinstance(b, Library)), None)
         if library is not None:
-            return self.tables.member(self, library, name)
+            found = self.tables.member(self, library, name)
+            if self.tables.is_class_method(library, name):
+                return Wrapped("partial", found, (cls,))
+            return found
         if cls.host is not None and hasattr(cls.host, name):
             return self.lift(getattr(cls.host, name))
         for base in self.resolution_order(cls):

@@ -122,7 +122,7 @@ class Operators(Core):
 
     def _binary_containers(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
         if isinstance(left, str) and kind is ast.Mod:
-            return Unknown("a text that depends on sizes", told=True)
+            return self.outside("a text that depends on sizes")
         if isinstance(left, ListRef) and isinstance(right, ListRef) and kind is ast.Add:
             return self.new_list(self._concatenated(self.heap[left], self.heap[right]))
         if isinstance(left, tuple) and isinstance(right, tuple) and kind is ast.Add:
@@ -215,6 +215,8 @@ class Operators(Core):
     def _bool_op(self, node: ast.BoolOp, index: int) -> Value:
         value = self.evaluate(node.values[index])
         if index == len(node.values) - 1:
+            return value
+        if isinstance(value, Unknown) and value.failed:
             return value
         is_and = isinstance(node.op, ast.And)
         decided = self.decide(self.truth(value))

@@ -20,6 +20,7 @@ from hagane.frontends.python.values.values import (
     Ref,
     SetRef,
     Tensor,
+    Unknown,
     Value,
 )
 from hagane.symbolic import Dim
@@ -45,6 +46,10 @@ class Parts:
         """Call any value of the program."""
         raise NotImplementedError
 
+    def outside(self, what: str) -> Unknown:
+        """Return a value from outside of the program."""
+        raise NotImplementedError
+
     def attribute(self, value: Value, name: str) -> Value:
         """Return an attribute of any value of the program."""
         raise NotImplementedError
@@ -55,6 +60,18 @@ class Parts:
 
     def as_many(self, content: Any) -> tuple[Value, Any]:
         """Return one value that stands for all of a list's content, and how many there are."""
+        raise NotImplementedError
+
+    def some_of(self, items: list[Value]) -> Value:
+        """Return an item of a list of which only the run knows the place."""
+        raise NotImplementedError
+
+    def loaded(self, what: str) -> Unknown:
+        """Return what a file holds."""
+        raise NotImplementedError
+
+    def copied(self, value: Value, done: dict[int, Value]) -> Value:
+        """Return a deep copy of a value."""
         raise NotImplementedError
 
     def lift(self, found: Any) -> Value:

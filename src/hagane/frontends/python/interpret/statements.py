@@ -46,6 +46,7 @@ class Statements(Core):
         frame = self.frame
         assert frame is not None
         self.collector.nodes[frame.key] = statement
+        self.steps += 1
         try:
             self.domain.interpret(statement)
         except CheckError as error:

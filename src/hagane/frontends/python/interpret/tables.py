@@ -30,6 +30,21 @@ class Tables(Protocol):
         """Return a function's arguments and whether each has to be given; None if not known."""
         ...
 
+    def call_forward(
+        self,
+        core: Core,
+        value: Instance,
+        method: Value,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+    ) -> Value:
+        """Call the method that a call of an object means, with what runs around it."""
+        ...
+
+    def is_class_method(self, library: Library, name: str) -> bool:
+        """Whether a name of a library's class is a method that gets the class."""
+        ...
+
     def member(self, core: Core, library: Library, name: str) -> Value:
         """Return the meaning of a dotted name."""
         ...

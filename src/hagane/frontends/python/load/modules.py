@@ -41,6 +41,16 @@ class Modules(Core):
     tables: Tables
     observer: Observer
     root: Path
+    runs_modules = False  # whether statements with effects are followed too
+
+    def run_script(self, path: Path) -> ModuleRef:
+        """Interpret a file as ``python FILE`` runs it, and all that it imports.
+
+        Raises:
+            CheckError: The file cannot be read or is not Python.
+        """
+        self.runs_modules = True
+        return self.load_source(path, "__main__")
 
     def load_source(self, path: Path, name: str, *, is_user: bool = True) -> ModuleRef:
         """Interpret a module's definitions from its source.
@@ -62,7 +72,10 @@ class Modules(Core):
         self.collector.muted += muted
         try:
             for statement in tree.body:
-                if isinstance(statement, _DEFINING):
+                if self.runs_modules:
+                    if not self.dead:
+                        self._execute_one(statement)
+                elif isinstance(statement, _DEFINING):
                     self._execute_one(statement)
                     self.dead = False
                 elif not _is_text(statement):
@@ -73,6 +86,7 @@ class Modules(Core):
                     )
         finally:
             self.frame = outer
+            self.dead = False
             self.collector.muted -= muted
         return module
 
@@ -241,6 +255,15 @@ class SourceError(CheckError):
         self.problem = problem
 
 
+def is_script(path: Path) -> bool:
+    """Whether a file that can be read does more than define something when it is run."""
+    try:
+        body = parse_file(path).body
+    except SourceError:
+        return False
+    return any(_is_main_guard(s) or _has_effects(s) for s in body)
+
+
 def effects_at_import(path: Path) -> list[Note]:
     """Return the statements of a module that do more than define something."""
     notes = []
@@ -271,4 +294,12 @@ def _first_line(statement: ast.stmt) -> str:
     return ast.unparse(statement).partition("\n")[0]
 
 
-__all__ = ["Any", "Modules", "Sequence", "SourceError", "effects_at_import", "parse_file"]
+__all__ = [
+    "Any",
+    "Modules",
+    "Sequence",
+    "SourceError",
+    "effects_at_import",
+    "is_script",
+    "parse_file",
+]

@@ -21,6 +21,11 @@ from hagane.symbolic.term import Term
 
 _MAX_TURNS = 1024  # of a loop whose turns are decided one by one
 _MAX_ROUNDS = 4
+# Turns of a loop over known items that are run one by one, the fewest that are summarised behind
+# them, and the statements that all of these may take without that.
+_FIRST, _LAST, _MAX_STEPS = 3, 8, 4000
+_MANY = 64  # turns of a loop that the data may end
+_MAX_WHILE_STEPS = 4000
 
 
 class Loops(Plain):
@@ -41,6 +46,18 @@ class Loops(Plain):
             core.each(node, items)
         else:
             self._summary(node, items.length, lambda k: core.item_turn(node, items.item(k)))
+
+    def rest(
+        self, node: ast.For, items: Sequence[Value], done: int, steps: int, breaks: list[Exit]
+    ) -> bool:
+        """Summarise the rest of a loop whose turns are many and long."""
+        left = len(items) - done
+        early = done > 0 and bool(breaks) and left > _MANY  # it ends where only the run knows
+        if not early and (done < _FIRST or left < _LAST or steps // done * left < _MAX_STEPS):
+            return False
+        many = self.core.many_items(list(items[done:]))
+        self._summary(node, many.length, lambda k: self.core.item_turn(node, many.item(k)), breaks)
+        return True
 
     def gather(
         self,
@@ -79,7 +96,10 @@ class Loops(Plain):
     def _while(self, node: ast.While) -> None:
         entry = self.knowledge.path
         breaks: list[Exit] = []
-        for _ in range(_MAX_TURNS):
+        begun = self.core.steps
+        for done in range(_MAX_TURNS):
+            if done > _FIRST and self.core.steps - begun > _MAX_WHILE_STEPS:
+                break
             condition = self.core.decide(self.core.condition(node.test))
             if isinstance(condition, Term):
                 self._open_while(node, breaks, entry)
@@ -92,7 +112,7 @@ class Loops(Plain):
                 self.core.after((), breaks, entry)
                 return
         self.core.collector.notice(
-            self.core.here(), f"a 'while' loop is followed {_MAX_TURNS} turns, then summarised"
+            self.core.here(), f"a 'while' loop is followed {done} turns, then summarised"
         )
         self._open_while(node, breaks, entry)
 

@@ -9,6 +9,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
+    DictRef,
     ListRef,
     Many,
     Real,
@@ -61,12 +62,28 @@ class Recurrence:
                 content = self.list_rule(old, new)
                 if content is not None:
                     return lambda k: before if k == 0 else self.core.new_list(content(k))
+        if isinstance(before, DictRef) and isinstance(after, DictRef):
+            items = self._items(before, after)
+            if items is not None:
+                return lambda k: (
+                    before
+                    if k == 0
+                    else self.core.new_dict({n: rule(k) for n, rule in items.items()}, after.kind)
+                )
         if isinstance(before, float | Real) and isinstance(after, float | Real):
             return lambda k: Real()
         if isinstance(before, bool | Truth) and isinstance(after, bool | Truth):
             truth = Truth(self.core.unknown_truth())
             return lambda k: truth
         return self._first_differs(before, after)
+
+    def _items(self, before: DictRef, after: DictRef) -> dict[Any, Rule] | None:
+        """Return a rule for each item of a dictionary that is made anew; None without rules."""
+        old = self.start.get(before.key, MISSING)
+        new = self.core.heap.contents.get(after.key, MISSING)
+        if type(old) is not dict or type(new) is not dict or old.keys() != new.keys():
+            return None
+        return {name: self.rule(old[name], new[name]) for name in old}
 
     def _first_differs(self, before: Value, after: Value) -> Rule:
         """A value that is set in the first turn: None, then always of one type."""
@@ -155,6 +172,15 @@ class Recurrence:
         if isinstance(expected, ListRef) and isinstance(found, ListRef):
             contents = self.core.heap.contents
             return self.alike(contents.get(expected.key), contents.get(found.key))
+        if isinstance(expected, DictRef) and isinstance(found, DictRef):
+            contents = self.core.heap.contents
+            a, b = contents.get(expected.key), contents.get(found.key)
+            return (
+                type(a) is dict
+                and type(b) is dict
+                and a.keys() == b.keys()
+                and all(self.alike(a[name], b[name]) for name in a)
+            )
         if isinstance(expected, Real):
             return isinstance(found, float | Real)
         if isinstance(expected, Truth):

@@ -7,6 +7,7 @@ import builtins
 import contextvars
 import enum
 import operator
+import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 from hagane.frontends.python.interpret.arithmetic import apply_plain, round_down
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard import standard
+from hagane.frontends.python.standard.arguments import Arguments
+from hagane.frontends.python.standard.outside import World
 from hagane.frontends.python.standard.real import RealObjects
 from hagane.frontends.python.standard.standard import StandardLibrary
 from hagane.frontends.python.values.values import (
@@ -33,6 +36,7 @@ from hagane.frontends.python.values.values import (
     ListRef,
     Many,
     Method,
+    Outside,
     Range,
     Real,
     SetRef,
@@ -58,7 +62,7 @@ _OPERATORS: dict[Any, type[ast.operator]] = {
 }  # fmt: skip
 
 
-class Builtins(StandardLibrary, RealObjects):
+class Builtins(StandardLibrary, RealObjects, World, Arguments):
     """Calls built-in functions."""
 
     def call_builtin(
@@ -89,8 +93,11 @@ class Builtins(StandardLibrary, RealObjects):
         """Call a real function: for real where everything is known."""
         if isinstance(found, type) and issubclass(found, BaseException):
             return self._exception_of(found, arguments)
-        if any(isinstance(value, Unknown) for value in (*arguments, *keywords.values())):
-            return next(v for v in (*arguments, *keywords.values()) if isinstance(v, Unknown))
+        module = (getattr(found, "__module__", None) or "").partition(".")[0]
+        if module in _SILENT or _module_of_method(found) in _SILENT:
+            return Real() if module == "time" else None
+        if any(type(value) is Unknown for value in (*arguments, *keywords.values())):
+            return next(v for v in (*arguments, *keywords.values()) if type(v) is Unknown)
         owner = getattr(found, "__self__", None)
         if isinstance(owner, contextvars.ContextVar):
             return self.call_variable(owner, found.__name__, arguments)
@@ -98,17 +105,20 @@ class Builtins(StandardLibrary, RealObjects):
             return self.binary(_OPERATORS[found], arguments[0], arguments[1])
         if getattr(found, "__module__", "") == "math":
             return self.call_math(found, arguments)
-        module = (getattr(found, "__module__", None) or "").partition(".")[0]
         if "random" in (module, _module_of_method(found)):
-            return Real() if found.__name__ in ("random", "uniform", "gauss") else self.emit.fresh()
-        if module in _SILENT or _module_of_method(found) in _SILENT:
-            return Real() if module == "time" else None
+            return self.call_chance(found.__name__, arguments)
+        if found is sys.exit:
+            self.dead = True
+            return None
         told = self.real_call(found, arguments, keywords)
         if told is not MISSING:
             return told
         method = self._method_of_type(found, arguments)
         if method is not None:
             return self.call(method, arguments[1:], keywords)
+        reached = self.call_world(found, arguments, keywords)
+        if reached is not MISSING:
+            return reached
         name = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', found)}"
         return self.lost(f"'{name}' is not understood")
 
@@ -165,6 +175,8 @@ class Builtins(StandardLibrary, RealObjects):
             if not value.shape:
                 raise CheckError("type", "len() of a tensor without axes", tensors=(value,))
             return value.shape[0]
+        if isinstance(value, Outside):
+            return self.emit.fresh("length")
         if isinstance(value, Unknown):
             return value
         if isinstance(value, Instance):
@@ -245,6 +257,9 @@ class Builtins(StandardLibrary, RealObjects):
         items = self.sequence(value)
         if isinstance(items, list) and is_plain(tuple(items)):
             return self.new_set(items)
+        if not self.emit.builds and (isinstance(items, Many) or all(map(is_size, items))):
+            element = items.element if isinstance(items, Many) else self.some_of(items)
+            return SetRef(self.heap.new(Many(element, self.emit.fresh("different"))))
         return self.lost("a set of values that are not known")
 
     _call_frozenset = _call_set
@@ -275,6 +290,13 @@ class Builtins(StandardLibrary, RealObjects):
 
     def _call_defaultdict(self, factory: Value = None, **_: Value) -> Value:
         return self.new_dict({}, f"defaultdict:{self.heap.new(factory)}")
+
+    def _call_deque(self, value: Value = (), maxlen: Value = None) -> Value:
+        made = self.new_list(self.sequence(value))
+        if maxlen is not None:
+            self.bounds[made.key] = maxlen
+            self.bound_list(made)
+        return made
 
     def _call_iter(self, value: Value) -> Value:
         return value if isinstance(value, Stream) else self.new_stream(self.sequence(value))
@@ -426,7 +448,7 @@ class Builtins(StandardLibrary, RealObjects):
                 return self.call(method, [], {})
         if isinstance(value, Host) and isinstance(value.object, type | BaseException | enum.Enum):
             return str(value.object)
-        return Unknown("a text that depends on sizes", told=True)
+        return self.outside("a text that depends on sizes")
 
     _call_repr = _call_str
 
@@ -531,7 +553,7 @@ class Builtins(StandardLibrary, RealObjects):
 _MODULES = frozenset(
     ("builtins", "math", "functools", "_functools", "_operator", "_collections", "itertools",
      "collections", "copy", "dataclasses", "typing", "abc", "contextlib", "operator",
-     "collections.abc", standard.__name__, identity.__module__)
+     "collections.abc", "argparse", "logging", standard.__name__, identity.__module__)
 )  # fmt: skip
 
 

@@ -18,16 +18,30 @@ from hagane.frontends.python.values.values import (
     Method,
     SetRef,
     Stream,
-    Unknown,
     Value,
     is_key,
     is_plain,
+    is_size,
 )
-from hagane.symbolic import Expr, product
+from hagane.symbolic import Expr, minimum, product
 
 
 class Containers(Core):
     """Calls methods of Python's own containers."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.bounds: dict[int, Value] = {}  # the most items of a deque, by its key
+
+    def bound_list(self, target: ListRef) -> None:
+        """Drop the oldest items of a deque that is full."""
+        most = self.bounds.get(target.key)
+        content = self.heap[target]
+        if isinstance(most, int) and isinstance(content, tuple):
+            self.heap[target] = content[max(0, len(content) - most) :]
+        elif most is not None and is_size(most):
+            element, length = self.as_many(content)
+            self.heap[target] = Many(element, minimum(length, most))
 
     def call_method(
         self, method: Method, arguments: Sequence[Value], keywords: Mapping[str, Value]
@@ -35,7 +49,10 @@ class Containers(Core):
         """Call a method of a container, a text or a number."""
         receiver, name = method.receiver, method.name
         if isinstance(receiver, ListRef):
-            return self._list_method(receiver, name, arguments, keywords)
+            result = self._list_method(receiver, name, arguments, keywords)
+            if receiver.key in self.bounds:
+                self.bound_list(receiver)
+            return result
         if isinstance(receiver, DictRef):
             return self._dict_method(receiver, name, arguments, keywords)
         if isinstance(receiver, SetRef):
@@ -83,12 +100,12 @@ class Containers(Core):
             items = self.sequence(arguments[0])
             if isinstance(items, list) and all(isinstance(item, str) for item in items):
                 return receiver.join(items)
-            return Unknown("a text that depends on sizes", told=True)
+            return self.outside("a text that depends on sizes")
         plain = [tuple(v) if isinstance(v := (self.unwrap(a)), list) else v for a in arguments]
         if is_plain(tuple(plain)) and is_plain(tuple(keywords.values())):
             found = apply_plain(lambda: getattr(receiver, name)(*plain, **keywords))
             return self.new_list(found) if isinstance(found, list) else found
-        return Unknown("a text that depends on sizes", told=True)
+        return self.outside("a text that depends on sizes")
 
     # Lists.
 
@@ -124,6 +141,15 @@ class Containers(Core):
             case "extend":
                 self.extend(receiver, arguments[0])
                 return None
+            case "appendleft":
+                self.heap[receiver] = (
+                    (arguments[0], *content)
+                    if isinstance(content, tuple)
+                    else self.many_of((arguments[0],), content)
+                )
+                return None
+            case "popleft":
+                return self._list_method(receiver, "pop", [0], {})
             case "copy":
                 return self.new_list(content)
             case "__init__":

@@ -79,6 +79,17 @@ class StandardLibrary(Containers):
     def _call_from_iterable(self, value: Value) -> Value:
         return self._call_chain(*self.sequence(value))  # type: ignore[misc]
 
+    def _call_count(self, start: Value = 0, step: Value = 1) -> Value:
+        return self.new_stream(
+            Many(start, self.emit.fresh("turns"), lambda k: self.binary(ast.Add, start,
+                 self.binary(ast.Mult, step, k)))
+        )  # fmt: skip
+
+    def _call_cycle(self, value: Value) -> Value:
+        items = self.sequence(value)
+        element = items.element if isinstance(items, Many) else self.as_many(tuple(items))[0]
+        return self.new_stream(Many(element, self.emit.fresh("turns")))
+
     def _call_product(self, *values: Value, repeat: Value = 1) -> Value:
         lists = [self.sequence(value) for value in values]
         if any(isinstance(items, Many) for items in lists):

@@ -58,6 +58,7 @@ class Tensor:
         device: ``cpu``, ``cuda:0``, ...; empty if unknown.
         origin: The expression it came from.
         parameter: Whether it is a trained parameter.
+        order: For each axis its place in memory, where the axes lie there in another order.
     """
 
     dtype: ir.DataType
@@ -69,6 +70,7 @@ class Tensor:
     device: str = "cpu"
     origin: Origin | None = None
     parameter: bool = False
+    order: tuple[int, ...] | None = None
 
     def seen_as(self, kind: str) -> Tensor:
         """Return the same value as an object of another class, such as ``numpy.ndarray``."""
@@ -111,6 +113,11 @@ class Unknown:
     reason: str
     told: bool = False
     failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outside(Unknown):
+    """A value from outside of the program, such as a text of a file: told of where it matters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

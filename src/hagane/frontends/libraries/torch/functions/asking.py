@@ -84,7 +84,6 @@ def device(t: Core, name: Value, index: Value = None) -> Value:
     "cuda.is_bf16_supported",
     "jit.is_tracing",
     "onnx.is_in_onnx_export",
-    "is_autocast_enabled",
     "distributed.is_initialized",
     "distributed.is_available",
     "compiler.is_compiling",

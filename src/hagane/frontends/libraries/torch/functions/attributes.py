@@ -165,7 +165,7 @@ def _same(name: str) -> None:
 
 
 for _name in (
-    "contiguous", "requires_grad_", "retain_grad", "pin_memory", "share_memory_", "coalesce",
+    "requires_grad_", "retain_grad", "pin_memory", "share_memory_", "coalesce",
     "detach_", "zero_",
     "fill_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_", "fill_diagonal_",
     "set_", "bernoulli", "cauchy_", "log_normal_", "geometric_",
@@ -191,7 +191,7 @@ def _nothing(name: str) -> None:
     TORCH.method(name)(method)
 
 
-for _name in ("register_hook", "record_stream"):
+for _name in ("record_stream",):
     _nothing(_name)
 
 
@@ -202,7 +202,12 @@ def _answer(name: str, value: Value) -> None:
     TORCH.method(name)(method)
 
 
-_answer("is_contiguous", True)
+@TORCH.method("is_contiguous")
+def is_contiguous(t: Core, self: Value, *_: Value, **__: Value) -> Value:
+    """Return whether the axes lie in memory as they are named."""
+    return self.order is None
+
+
 _answer("get_device", -1)
 _answer("storage_offset", 0)
 

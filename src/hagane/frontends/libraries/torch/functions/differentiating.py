@@ -24,6 +24,18 @@ def grad(
                     y,
                     remedy="sum it first, or pass grad_outputs",
                 )
+    weights = [grad_outputs] if isinstance(grad_outputs, Tensor) else grad_outputs or []
+    for y, weight in zip(sources, weights, strict=False):
+        if isinstance(y, Tensor) and isinstance(weight, Tensor):
+            own, other = shape_of(t, y), shape_of(t, weight)
+            if len(own) != len(other) or any(map(t.emit.differ, own, other)):
+                t.fail(
+                    "shape-mismatch",
+                    f"expected grad_outputs of the shape of the outputs, {t.show(y)}, got "
+                    f"{t.show(weight)}",
+                    y,
+                    weight,
+                )
     given = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
     tensors = [need_tensor(t, x, "inputs") for x in given]
     return tuple(t.emit.typed("Gradient", [x], x.dtype, x.shape) for x in tensors)

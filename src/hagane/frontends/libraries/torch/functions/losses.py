@@ -27,7 +27,7 @@ from hagane.graph.types import Shape
 from hagane.ops.builder import interpreting, op
 from hagane.ops.functions.layers import alignment, losses
 from hagane.ops.functions.numbers.elementary import div
-from hagane.symbolic import Dim
+from hagane.symbolic import Dim, definitely_equal
 
 
 def reduction_shape(reduction: Value, shape: Shape) -> Shape:
@@ -83,6 +83,7 @@ def _elementwise(
         need_reduction(t, reduction, ("batchmean",) if name == "kl_div" else ())
         dtype = promoted(x.dtype, y.dtype)
         shape = broadcast_shape(t, x, y)
+        _no_pairs(t, name, x, y, shape)
         for what in ("weight", "pos_weight"):
             if isinstance(given.get(what), Tensor):
                 _fits(t, given[what], x, what)
@@ -101,6 +102,22 @@ def _elementwise(
         return computed(t, typed, compute)
 
     TORCH.function(f"nn.functional.{name}")(function)
+
+
+def _no_pairs(t: Core, name: str, x: Tensor, y: Tensor, shape: Sequence[Dim]) -> None:
+    """Refuse an input and a target that broadcast to more elements than either has."""
+    for z in (x, y):
+        own = shape_of(t, z)
+        if len(own) == len(shape) and all(map(definitely_equal, own, shape)):
+            return
+    t.fail(
+        "broadcast",
+        f"{name}: input {t.show(x)} and target {t.show(y)} broadcast to "
+        f"({', '.join(map(str, shape))}): every element is compared with others",
+        x,
+        y,
+        remedy="give both one shape, as with .squeeze(-1) or .view_as(input)",
+    )
 
 
 def _fits(t: Core, weight: Tensor, x: Tensor, what: str) -> None:

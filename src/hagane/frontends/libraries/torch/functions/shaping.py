@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.torch.functions.memory import expect_viewable, turned
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,
@@ -28,7 +30,16 @@ from hagane.ops.functions.tensors import parts as taken
 from hagane.symbolic import Dim, floordiv, product
 
 
-@TORCH.method("view", "reshape")
+@TORCH.method("view")
+def viewed(t: Core, self: Value, *shape: Value, **named: Value) -> Tensor:
+    """Return the same memory in another shape, of which one size may be -1."""
+    made = view(t, self, *shape, **named)
+    if self.order is not None and made.shape is not None and made.dtype == self.dtype:
+        expect_viewable(t, self, made.shape)
+    return made
+
+
+@TORCH.method("reshape")
 def view(t: Core, self: Value, *shape: Value, **named: Value) -> Tensor:
     """Return the tensor with another shape, of which one size may be -1."""
     if not shape and named.keys() <= {"shape", "size", "dtype"}:
@@ -44,7 +55,13 @@ def reshape_function(t: Core, input: Value, shape: Value) -> Tensor:
     return reshape(t, need_tensor(t, input, "input"), sizes(t, (shape,)))
 
 
-@TORCH.method("view_as", "reshape_as")
+@TORCH.method("view_as")
+def viewed_as(t: Core, self: Value, other: Value) -> Tensor:
+    """Return the same memory in the shape of another tensor."""
+    return viewed(t, self, *shape_of(t, need_tensor(t, other, "other")))
+
+
+@TORCH.method("reshape_as")
 def view_as(t: Core, self: Value, other: Value) -> Tensor:
     """Return the tensor in the shape of another."""
     return reshape(t, self, shape_of(t, need_tensor(t, other, "other")))
@@ -100,7 +117,7 @@ def transpose(t: Core, input: Value, dim0: Value, dim1: Value) -> Tensor:
     a, b = axis(t, dim0, rank, x, what="dim0"), axis(t, dim1, rank, x, what="dim1")
     if rank:
         order[a], order[b] = order[b], order[a]
-    return t.op("Transpose", x, perm=order)
+    return turned(t, x, order)
 
 
 @TORCH.function("t", methods=("t",))
@@ -115,13 +132,13 @@ def t_(t: Core, input: Value) -> Tensor:
             x,
             remedy="name the axes: .transpose(a, b)",
         )
-    return t.op("Transpose", x) if rank == 2 else x
+    return turned(t, x, [1, 0]) if rank == 2 else x
 
 
 @TORCH.attribute("T", "H")
 def transposed(t: Core, x: Tensor) -> Tensor:
     """Return the tensor with its axes in reverse."""
-    return t.op("Transpose", x)
+    return turned(t, x, list(range(len(shape_of(t, x))))[::-1])
 
 
 @TORCH.attribute("mT", "mH")
@@ -150,7 +167,7 @@ def permute(t: Core, self: Value, *dims: Value) -> Tensor:
     order = [axis(t, item, len(shape), self) for item in given]
     if len(set(order)) != len(order):
         t.fail("axis", f"permute names an axis twice: {given}", self)
-    return t.op("Transpose", self, perm=order)
+    return turned(t, self, order)
 
 
 @TORCH.function("permute")
@@ -170,7 +187,7 @@ def movedim(t: Core, input: Value, source: Value, destination: Value) -> Tensor:
     for a, b in zip(old, new, strict=True):
         order[b] = a
     order = [rest.pop(0) if place < 0 else place for place in order]
-    return t.op("Transpose", x, perm=order)
+    return turned(t, x, order)
 
 
 @TORCH.function("squeeze", methods=("squeeze",))
@@ -371,8 +388,7 @@ def _kept(name: str, least: int, compute: Callable[[Tensor, Value], Value]) -> N
             t.fail("rank", f"{name} needs at least {least} axes, got {t.show(x)}", x)
         return computed(t, (x.dtype, shape_of(t, x)), lambda: compute(x, diagonal))
 
-    if name != "contiguous":
-        TORCH.function(name)(function)
+    TORCH.function(name)(function)
     in_place = (f"{name}_",) if name in ("tril", "triu", "detach") else ()
     TORCH.method(name, *in_place)(function)
 
@@ -386,11 +402,16 @@ for _name, _least, _compute in (
     ("flipud", 1, lambda x, _: taken.flip(x, [0])),
     ("tril", 2, lambda x, diagonal: op("Trilu", x, np.array(diagonal), upper=0)),
     ("triu", 2, lambda x, diagonal: op("Trilu", x, np.array(diagonal), upper=1)),
-    ("contiguous", 0, _itself),
     ("clone", 0, _itself),
     ("detach", 0, _itself),
 ):
     _kept(_name, _least, _compute)
+
+
+@TORCH.method("contiguous")
+def contiguous(t: Core, self: Value, *_: Value, **__: Value) -> Tensor:
+    """Return the tensor with its axes in memory as they are named."""
+    return self if self.order is None else replace(self, order=None)
 
 
 @TORCH.function("broadcast_shapes")

@@ -52,8 +52,6 @@ def parameters_to_vector(t: Core, parameters: Value) -> Tensor:
 
 
 @TORCH.function(
-    "nn.DataParallel",
-    "nn.parallel.DataParallel",
     "nn.utils.remove_weight_norm",
     "nn.utils.remove_spectral_norm",
     "nn.utils.fuse_conv_bn_eval",

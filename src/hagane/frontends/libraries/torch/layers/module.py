@@ -116,6 +116,7 @@ def _move(t: Core, module: Value, place: str, wanted: Value) -> None:
                     else cast(t, value, dtype_of(wanted))
                 )
                 moved = t.emit.on(moved, place) if place else moved
+                moved.parameter = value.parameter
                 t.heap[inner][name] = moved
 
 
@@ -140,9 +141,15 @@ def same(t: Core, self: Value, *_: Value, **__: Value) -> Value:
     return self
 
 
-@_method("zero_grad", "load_state_dict", "register_load_state_dict_pre_hook", "extra_repr",
-         "register_forward_hook", "register_forward_pre_hook", "register_backward_hook",
-         "register_full_backward_hook", "register_state_dict_pre_hook")  # fmt: skip
+@_method("reset_parameters", "_reset_parameters")
+def reset_parameters(t: Core, self: Value) -> Value:
+    """Draw the parameters of a layer anew."""
+    if t.tables.libraries_of(t, self)[0] == _MODULE:
+        t.fail("attribute", f"{t.show(self)} has no attribute 'reset_parameters'")
+    return None
+
+
+@_method("zero_grad", "load_state_dict", "extra_repr")
 def nothing(t: Core, self: Value, *_: Value, **__: Value) -> Value:
     """Return None."""
     return None

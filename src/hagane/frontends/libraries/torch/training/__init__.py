@@ -1,0 +1,1 @@
+"""What trains a model in PyTorch: optimizers, schedules, data, mixed precision, processes."""

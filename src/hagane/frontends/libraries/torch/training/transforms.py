@@ -1,0 +1,162 @@
+"""``torch.func``: functions of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hagane.frontends.libraries.torch.operands import need_tensor, shape_of
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import DictRef, Library, ListRef, Tensor, Value, Wrapped
+from hagane.symbolic import Dim
+
+_F = "torch.func."
+
+
+def _mapped(t: Core, value: Value, one: Callable[[Tensor], Value]) -> Value:
+    """Return a structure of tensors with a function applied to each."""
+    value = t.settle(value)
+    if isinstance(value, Tensor):
+        return one(value)
+    if type(value) is tuple:
+        return tuple(_mapped(t, item, one) for item in value)
+    if isinstance(value, ListRef) and isinstance(t.heap[value], tuple):
+        return t.new_list([_mapped(t, item, one) for item in t.heap[value]])
+    if isinstance(value, DictRef) and isinstance(t.heap[value], dict):
+        return t.new_dict({k: _mapped(t, v, one) for k, v in t.heap[value].items()}, value.kind)
+    return value
+
+
+def _made(t: Core, x: Tensor, shape: tuple[Dim, ...]) -> Tensor:
+    made = t.emit.typed("Transformed", [x], x.dtype, shape)
+    made.origin = x.origin
+    return made
+
+
+@TORCH.function("func.functional_call", "nn.utils.stateless.functional_call")
+def functional_call(
+    t: Core, module: Value, parameter_and_buffer_dicts: Value, args: Value = (),
+    kwargs: Value = None, **_: Value,
+) -> Value:  # fmt: skip
+    """Call a module with other parameters."""
+    dicts = parameter_and_buffer_dicts
+    given: dict[str, Value] = {}
+    for one in dicts if isinstance(dicts, list | tuple) else [dicts]:
+        if not isinstance(one, dict):
+            return t.lost("functional_call with parameters whose names are not known")
+        given.update(one)
+    held: list[tuple[Value, str, Value]] = []
+    for name, value in given.items():
+        path, _dot, last = str(name).rpartition(".")
+        owner = module
+        for part in path.split(".") if path else ():
+            owner = t.attribute(owner, part)
+        held.append((owner, last, t.attribute(owner, last)))
+        t.heap[owner][last] = value
+    inputs = args if isinstance(args, tuple) else (args,)
+    try:
+        return t.call(module, [t.wrap(x) for x in inputs], dict(kwargs or {}))
+    finally:
+        for owner, last, before in held:
+            t.heap[owner][last] = before
+
+
+def _later(name: str, *kept: Value) -> Wrapped:
+    return Wrapped("partial", Library(f"{_F}<{name}>"), kept)
+
+
+@TORCH.function("func.vmap", "vmap")
+def vmap(
+    t: Core, func: Value, in_dims: Value = 0, out_dims: Value = 0, randomness: Value = "error",
+    *, chunk_size: Value = None,
+) -> Value:  # fmt: skip
+    """Return a function over batches."""
+    return _later("vmap", func, in_dims, out_dims)
+
+
+@TORCH.function("func.<vmap>")
+def vmapped(
+    t: Core, func: Value, in_dims: Value, out_dims: Value, *inputs: Value, **named: Value
+) -> Value:
+    """Call a function of one item with batches."""
+    if t.emit.builds:
+        return t.lost("'torch.vmap' in a graph")
+    batch: list[tuple[Dim, Tensor]] = []
+
+    def without(place: Value) -> Callable[[Tensor], Value]:
+        def one(x: Tensor) -> Value:
+            shape = shape_of(t, x)
+            if not -len(shape) <= place < len(shape):
+                t.fail("rank", f"vmap: expected an axis {place}, got {t.show(x)}", x)
+            at = place % len(shape)
+            if batch and t.emit.differ(batch[0][0], shape[at]):
+                t.fail(
+                    "shape-mismatch",
+                    f"vmap: expected batches of one size, got {t.show(batch[0][1])} and "
+                    f"{t.show(x)}",
+                    batch[0][1],
+                    x,
+                )
+            batch.append((shape[at], x))
+            return _made(t, x, (*shape[:at], *shape[at + 1 :]))
+
+        return one
+
+    places = in_dims if isinstance(in_dims, tuple | list) else [in_dims] * len(inputs)
+    items = [
+        _mapped(t, t.wrap(x), without(p)) if isinstance(p, int) else t.wrap(x)
+        for x, p in zip(inputs, places, strict=False)
+    ]
+    extra = {k: _mapped(t, t.wrap(x), without(0)) for k, x in named.items()}
+    if not batch:
+        t.fail("value", "ValueError: vmap needs at least one tensor with a batch")
+    result = t.call(func, items, extra)
+
+    def within(x: Tensor) -> Value:
+        shape = list(shape_of(t, x))
+        place = out_dims if isinstance(out_dims, int) else 0
+        shape.insert(place if place >= 0 else len(shape) + 1 + place, batch[0][0])
+        return _made(t, x, tuple(shape))
+
+    return _mapped(t, result, within)
+
+
+def _derived(name: str) -> None:
+    @TORCH.function(f"func.{name}")
+    def later(
+        t: Core, func: Value, argnums: Value = 0, has_aux: Value = False, **_: Value
+    ) -> Value:
+        return _later(name, func, argnums, has_aux)
+
+    @TORCH.function(f"func.<{name}>")
+    def run(
+        t: Core, func: Value, argnums: Value, has_aux: Value, *inputs: Value, **named: Value
+    ) -> Value:
+        if t.emit.builds:
+            return t.lost(f"'torch.func.{name}' in a graph")
+        given = [t.wrap(x) for x in inputs]
+        found = t.settle(t.call(func, given, {k: t.wrap(v) for k, v in named.items()}))
+        value, aux = (found[0], found[1]) if has_aux is True else (found, None)
+        y = need_tensor(t, value, "output")
+        picked: Any = argnums
+        if name in ("grad", "grad_and_value") and shape_of(t, y):
+            t.fail("shape-mismatch", f"{name}: expected one number, got {t.show(y)}", y,
+                   remedy="reduce it with .mean() or .sum()")  # fmt: skip
+        front = () if name.startswith("grad") else shape_of(t, y)
+
+        def slope(x: Tensor) -> Value:
+            twice = shape_of(t, x) if name == "hessian" else ()
+            return _made(t, x, (*front, *shape_of(t, x), *twice))
+
+        if isinstance(picked, tuple):
+            result: Value = tuple(_mapped(t, given[place], slope) for place in picked)
+        else:
+            result = _mapped(t, given[picked], slope)
+        if name == "grad_and_value":
+            return (result, (value, aux) if has_aux is True else value)
+        return (result, aux) if has_aux is True else result
+
+
+for _name in ("grad", "grad_and_value", "jacrev", "jacfwd", "hessian"):
+    _derived(_name)

@@ -1,0 +1,173 @@
+"""What lies outside of a program: files, the system, chance, other processes."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Bound,
+    Function,
+    Host,
+    ListRef,
+    Many,
+    Outside,
+    Real,
+    Truth,
+    Unknown,
+    Value,
+    Wrapped,
+    is_size,
+)
+from hagane.symbolic import minimum
+
+# Modules of the standard library whose functions tell of the world, or change it.
+_WORLD = frozenset(
+    ("os", "posix", "nt", "shutil", "pathlib", "tempfile", "glob", "sys", "subprocess", "pickle",
+     "_pickle", "csv", "_csv", "socket", "datetime", "io", "_io", "gzip", "bz2", "lzma", "zipfile",
+     "tarfile", "urllib", "http", "signal", "atexit", "platform", "getpass", "configparser",
+     "fnmatch", "stat", "posixpath", "genericpath", "json", "hashlib", "_hashlib", "uuid",
+     "resource", "textwrap", "pprint", "collections", "string", "unicodedata", "re", "struct",
+     "_struct", "traceback", "locale", "tokenize", "base64", "zlib")
+)  # fmt: skip
+_ASKED = frozenset(("exists", "isfile", "isdir", "is_file", "is_dir", "islink", "isatty"))
+_DONE = frozenset(
+    ("makedirs", "mkdir", "remove", "unlink", "rmdir", "rmtree", "chdir", "putenv", "touch",
+     "rename", "replace", "dump", "register", "signal", "write", "flush", "close", "write_text",
+     "write_bytes", "copyfile", "copy2", "copytree", "move", "pprint", "print_exc", "kill",
+     "symlink", "cleanup", "system")
+)  # fmt: skip
+_ENDS = frozenset(("exit", "_exit", "abort"))
+
+
+class World(Core):
+    """Calls functions that reach outside of the program."""
+
+    def outside(self, what: str) -> Unknown:
+        """Return a value from outside; it counts as unknown where a shape or a branch needs it."""
+        if not self.emit.builds:
+            return Outside(what, told=True)
+        return Unknown(what, told=True) if "text" in what else self.lost(what)
+
+    def loaded(self, what: str) -> Unknown:
+        """Return what a file holds."""
+        return self.outside(f"the content of {what}")
+
+    def call_world(
+        self, found: Any, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call a real function that reaches outside; ``MISSING`` where it does not."""
+        owner = getattr(found, "__self__", None)
+        of = owner if isinstance(owner, type | types.ModuleType) else type(owner)
+        name = getattr(found, "__name__", "")
+        module = (getattr(found, "__module__", None) or "").partition(".")[0]
+        root = getattr(of, "__module__", "").partition(".")[0] if owner is not None else module
+        if isinstance(owner, types.ModuleType):
+            root = owner.__name__
+        if name == "open" and found is open:
+            return self.outside("the content of a file")
+        if root not in _WORLD and module not in _WORLD:
+            return MISSING
+        if self.emit.builds or any(_runs(value) for value in (*arguments, *keywords.values())):
+            return MISSING
+        if name in _ENDS and root in ("sys", "os", "posix"):
+            self.dead = True
+            return None
+        if name in _ASKED:
+            return Truth(self.unknown_truth())
+        if name in _DONE:
+            return None
+        return self.outside(f"what '{module or root}.{name}' gives")
+
+    # Chance.
+
+    def call_chance(self, name: str, arguments: Sequence[Value]) -> Value:
+        """Call a function of ``random``."""
+        if arguments and isinstance(getattr(arguments[0], "object", None), random.Random):
+            arguments = arguments[1:]
+        if name in ("seed", "setstate", "shuffle"):
+            if name == "shuffle" and isinstance(arguments[0], ListRef):
+                content = self.heap[arguments[0]]
+                if isinstance(content, tuple) and len(content) > 1:
+                    items = self.many_items(list(content))
+                    self.heap[arguments[0]] = Many(items.element, items.length)
+                    if isinstance(items.element, int):
+                        self.heap[arguments[0]] = Many(self.some_of(list(content)), len(content))
+            return None
+        if name in ("randint", "randrange", "getrandbits"):
+            return self._drawn_whole(name, arguments)
+        if name in ("choice", "sample", "choices"):
+            found = self.sequence(arguments[0])
+            one = found.element if isinstance(found, Many) else self.some_of(found)
+            if name == "choice":
+                return one
+            count: Value = arguments[1] if len(arguments) > 1 else 1
+            return self.new_list(Many(one, count if is_size(count) else self.emit.fresh("count")))
+        if name == "getstate":
+            return self.outside("the state of random numbers")
+        return Real()
+
+    def _drawn_whole(self, name: str, bounds: Sequence[Value]) -> Value:
+        drawn = self.emit.fresh("drawn")
+        if name == "randint" and len(bounds) == 2 and all(map(is_size, bounds)):
+            low, high = bounds
+        elif name == "randrange" and len(bounds) == 1 and is_size(bounds[0]):
+            low, high = 0, bounds[0] - 1
+        else:
+            return drawn
+        if low == high:
+            return low
+        return low + minimum(drawn, high - low)
+
+    def some_of(self, items: list[Value]) -> Value:
+        """Return an item of a list of which only the run knows the place."""
+        if items and all(isinstance(item, int) for item in items) and len(set(items)) > 1:
+            return self.emit.fresh("drawn")
+        if items and all(isinstance(item, str) for item in items) and len(set(items)) > 1:
+            return self.outside("one of several texts")
+        lengths = {len(item) if type(item) is tuple else -1 for item in items}
+        if len(lengths) == 1 and min(lengths) > 0 and not self.emit.builds:
+            return tuple(self.some_of(list(parts)) for parts in zip(*items, strict=True))
+        return self.as_many(tuple(items))[0]
+
+    # Records of a run.
+
+    def _call_getLogger(self, *_: Value, **__: Value) -> Value:
+        return Host(SILENT)
+
+    def _call_suppress(self, *_: Value) -> Value:
+        return Host(contextlib.nullcontext())
+
+    def _call_redirect_stdout(self, *_: Value) -> Value:
+        return Host(contextlib.nullcontext())
+
+
+class _Silent:
+    """A logger: whatever is called, nothing comes back."""
+
+    __module__ = "logging"
+    __name__ = "logger"
+
+    def __getattr__(self, name: str) -> _Silent:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __call__(self) -> None:
+        raise NotImplementedError
+
+
+SILENT = _Silent()
+
+
+def _runs(value: Value) -> bool:
+    """Whether a function outside may run a value of the program."""
+    return isinstance(value, Function | Bound | Wrapped)
+
+
+__all__ = ["World"]

@@ -1,0 +1,209 @@
+"""What surrounds a forward pass: memory, hooks, mixed precision, optimizers, loaders, arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import hagane
+from hagane.checking import SCRIPT, Report, Request, check_source
+from hagane.cli import main
+
+HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
+
+
+class Inner(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.linear(x)
+        return found
+
+
+def longer(module: torch.nn.Module, args: object, out: torch.Tensor) -> torch.Tensor:
+    return out.unsqueeze(0)
+
+
+def checked(tmp_path: Path, text: str) -> Report:
+    file = tmp_path / "train.py"
+    file.write_text(HEAD + text)
+    return check_source(Request(file, SCRIPT))
+
+
+VIEWS = [
+    "x.t().view(-1)",
+    "x.permute(1, 0).view(15)",
+    "x.t().contiguous().view(-1)",
+    "x.t().reshape(-1)",
+    "x.t().clone().view(-1)",
+    "(x.t() + 1).view(-1)",
+    "torch.relu(x.t()).view(3, 5)",
+    "x.t().view(3, 5, 1)",
+    "z.transpose(1, 2).view(2, 12)",
+    "z.transpose(0, 1).view(3, 2, 2, 2)",
+    "z.permute(2, 0, 1).view(4, 6)",
+    "z.permute(1, 2, 0).view(12, 2)",
+    "z.transpose(0, 1).flatten(1).view(-1)",
+    "x.view(5, 1, 3).transpose(0, 1).view(-1)",
+    "x.t().t().view(-1)",
+    "x.mT.view(-1)",
+]
+
+
+@pytest.mark.parametrize("text", VIEWS)
+def test_a_view_needs_neighbours_in_memory_as_pytorch_has_it(text: str, tmp_path: Path) -> None:
+    given = {"x": torch.zeros(5, 3), "z": torch.zeros(2, 3, 4), "torch": torch}
+    try:
+        eval(text, given)
+        fails = False
+    except RuntimeError:
+        fails = True
+    report = checked(
+        tmp_path, f"x = torch.zeros(5, 3)\nz = torch.zeros(2, 3, 4)\ny = {text}\nprint(y)\n"
+    )
+    assert [e.code for e in report.errors] == (["view"] if fails else [])
+    if fails:
+        assert "use .reshape(...)" in report.errors[0].remedy
+
+
+AUTOCAST = [
+    "m(x)", "x @ x.t()", "F.softmax(m(x), -1)", "F.mse_loss(m(x), x)", "m(x) + x", "n(m(x))",
+    "torch.cat([m(x), x])", "F.cross_entropy(m(x), y)", "torch.exp(m(x))", "m(x).sum()",
+    "c(x.view(3, 1, 2, 2))", "b(c(x.view(3, 1, 2, 2)))", "torch.einsum('ij,kj->ik', x, x)",
+    "torch.bmm(x[None], x.t()[None])", "m(x.double().float())", "x * 2",
+    "F.scaled_dot_product_attention(x[None], x[None], x[None])", "F.gelu(m(x))",
+    "F.binary_cross_entropy_with_logits(m(x), x)", "torch.stack([m(x), x])", "m(x).prod()",
+    "a(x[None], x[None], x[None])[0]",
+]  # fmt: skip
+MADE = (
+    "m, n = nn.Linear(4, 4), nn.LayerNorm(4)\nc, b = nn.Conv2d(1, 2, 2), nn.BatchNorm2d(2)\n"
+    "a = nn.MultiheadAttention(4, 2, batch_first=True)\n"
+    "x, y = torch.ones(3, 4), torch.ones(3, dtype=torch.long)\n"
+)
+
+
+@pytest.mark.parametrize("text", AUTOCAST)
+def test_autocast_gives_the_element_types_of_pytorch(text: str, tmp_path: Path) -> None:
+    names: dict[str, object] = {}
+    exec(HEAD + MADE, names)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        expected = eval(text, names)
+    report = checked(
+        tmp_path,
+        MADE
+        + f"with torch.autocast('cpu', dtype=torch.bfloat16):\n    z = {text}\nw = z\nv = x @ x.t()\n",
+    )
+    assert report.exit_code == 0, (report.errors, report.unknown)
+    found = {t.expression: t.dtype for t in report.types}
+    types = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+    assert found["w"] == types[expected.dtype]
+    assert found["v"] == "float32"
+
+
+def test_a_hook_changes_what_comes_out_until_it_is_removed(tmp_path: Path) -> None:
+    report = checked(
+        tmp_path,
+        "m = nn.Linear(4, 4)\nx = torch.ones(3, 4)\n"
+        "before = m.register_forward_pre_hook(lambda module, args: (args[0][:2],))\n"
+        "after = m.register_forward_hook(lambda module, args, out: out.sum(1))\n"
+        "a = m(x)\nafter.remove()\nb = m(x)\nbefore.remove()\nc = m(x)\n",
+    )
+    shapes = {t.expression: t.shape for t in report.types if t.expression in ("a", "b", "c")}
+    sizes = {name: [n for n, _ in shape or ()] for name, shape in shapes.items()}
+    assert sizes == {"a": [2], "b": [2, 4], "c": [3, 4]}
+
+
+def test_a_real_module_keeps_its_hooks() -> None:
+    module = Inner()
+    module.linear.register_forward_hook(longer)
+    report = hagane.check(module, "float32[batch, 4]")
+    assert "(1, batch, 2)" in str(report.returned)
+
+
+WRONG = {
+    "a loss of every pair": (
+        "m, x, y = nn.Linear(4, 1), torch.ones(5, 4), torch.ones(5)\nloss = F.mse_loss(m(x), y)\n",
+        "every element is compared with others",
+    ),
+    "an optimizer without parameters": (
+        "o = torch.optim.Adam([])\n", "the optimizer got an empty list of parameters",
+    ),
+    "a setting that no optimizer has": (
+        "o = torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=1, betas=(0.9, 0.99))\n",
+        "unexpected argument 'betas'",
+    ),
+    "a schedule of no optimizer": (
+        "s = torch.optim.lr_scheduler.StepLR(nn.Linear(1, 1), 3)\n", "expected an optimizer",
+    ),
+    "rows of two lengths": (
+        "from torch.utils.data import TensorDataset\n"
+        "d = TensorDataset(torch.ones(5, 2), torch.ones(6))\n", "expected tensors of one length",
+    ),
+    "parts that are not the whole": (
+        "from torch.utils.data import TensorDataset, random_split\n"
+        "d = random_split(TensorDataset(torch.ones(5, 2)), [3, 3])\n", "lengths that sum to 5",
+    ),
+    "an item that no batch is made of": (
+        "from torch.utils.data import DataLoader, Dataset\n"
+        "class D(Dataset):\n    def __len__(self):\n        return 9\n"
+        "    def __getitem__(self, i):\n        return torch.ones(2), None\n"
+        "for x, y in DataLoader(D(), batch_size=2):\n    print(x)\n", "default_collate makes",
+    ),
+    "the last batch is smaller": (
+        "from torch.utils.data import DataLoader, TensorDataset\n"
+        "for (x,) in DataLoader(TensorDataset(torch.ones(10, 4)), batch_size=4):\n"
+        "    y = x.view(4, 2, 2)\n", "cannot reshape",
+    ),
+    "a gradient of another shape": (
+        "class S(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
+        "        ctx.save_for_backward(x)\n        return x.sum(1)\n    @staticmethod\n"
+        "    def backward(ctx, g):\n        return g\n"
+        "y = S.apply(torch.ones(3, 2))\n", "gradient 0 has to have the shape of argument 0",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_fault_of_training_is_named(name: str, tmp_path: Path) -> None:
+    text, message = WRONG[name]
+    report = checked(tmp_path, text)
+    assert [e for e in report.errors if message in e.message], (report.errors, report.unknown)
+    assert len(report.errors) == 1
+
+
+def test_a_size_that_comes_from_outside_is_no_clean_bill(tmp_path: Path) -> None:
+    report = checked(
+        tmp_path,
+        "import json\nsettings = json.load(open('settings.json'))\nm = nn.Linear(4, settings['width'])\n",
+    )
+    assert report.exit_code == 2
+    assert "which only a run knows" in report.unknown[0].message
+
+
+def test_a_failed_value_fails_no_assertion(tmp_path: Path) -> None:
+    report = checked(
+        tmp_path,
+        "def f(x, flag):\n    assert x.dim() == 3 or not flag\n    return x\n"
+        "x = torch.zeros(3, 4).view(5)\ny = f(x, True)\n",
+    )
+    assert [e.code for e in report.errors] == ["shape-mismatch"]
+
+
+def test_the_command_follows_a_script_as_it_is_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(
+        HEAD + "import argparse\n\ndef main():\n    p = argparse.ArgumentParser()\n"
+        "    p.add_argument('--width', type=int, default=3)\n    args = p.parse_args()\n"
+        "    print(nn.Linear(4, 2)(torch.ones(2, args.width)))\n\n"
+        "if __name__ == '__main__':\n    main()\n"
+    )
+    with pytest.raises(SystemExit) as left:
+        main(["check", "--no-cache", str(file)])
+    assert left.value.code == 1
+    assert "train.py:10:" in capsys.readouterr().out
