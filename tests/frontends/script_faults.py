@@ -19,7 +19,7 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "compiled_segmentation": [
         ("permute(0, 3, 1, 2)", "permute(0, 3, 1)", ""),
-        ("torch.cat([x2, x1], dim=1)", "torch.cat([x2, x1], dim=2)", ""),
+        ("torch.cat([x2, x1], dim=1)", "torch.cat([x2, x1], dim=2)", "self.double_conv(x)"),
         ("self.up1 = Up(width * 8, width * 4 // factor, bilinear)",
          "self.up1 = Up(width * 4, width * 4 // factor, bilinear)", "self.up("),
     ],
