@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hagane.frontends.capture.loops import Graph
+from hagane.frontends.capture.flow.loops import Graph
 from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.interpret.domain import Domain, Operation

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hagane.capturing.leaves import Leaf, NumberLeaf, Obstacle, TensorLeaf, Tree, joined
-from hagane.frontends.capture.structure import Object, Text, Whole
+from hagane.frontends.capture.interface.structure import Object, Text, Whole
 
 _NUMBERS = (bool, int, float)
 _PLAIN = (str, bytes, type(None), type(Ellipsis), range, np.dtype, enum.Enum)

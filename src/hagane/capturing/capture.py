@@ -14,7 +14,7 @@ from hagane.capturing.arguments import Reader, example_leaf
 from hagane.capturing.leaves import NumberLeaf, Obstacle, TensorLeaf, replaced
 from hagane.errors import CaptureError, InvalidArgument
 from hagane.frontends.capture.capture import Captured, capture_object
-from hagane.frontends.capture.structure import Example
+from hagane.frontends.capture.interface.structure import Example
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.values.type_text import TensorText, parse_type
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hagane.capturing.leaves import Obstacle, TensorLeaf, rebuilt
 from hagane.capturing.tensors import returned
-from hagane.frontends.capture.structure import Change, Kept
+from hagane.frontends.capture.interface.structure import Change, Kept
 
 
 def apply_changes(

@@ -451,7 +451,7 @@ def _is_seen_by_others() -> bool:
 
 def _kinds(structure: Any) -> dict[str, str]:
     """Return the kinds of outputs by name, in order."""
-    from hagane.frontends.capture.structure import Leaf, Made, Record
+    from hagane.frontends.capture.interface.structure import Leaf, Made, Record
 
     if isinstance(structure, Leaf):
         return {structure.name: structure.kind}
@@ -469,7 +469,7 @@ def _kinds(structure: Any) -> dict[str, str]:
 
 def _tensors_of(structure: Any, result: Any) -> list[Any]:
     """Return the tensors in a result, in the order of the outputs."""
-    from hagane.frontends.capture.structure import Leaf, Made, Record
+    from hagane.frontends.capture.interface.structure import Leaf, Made, Record
 
     if isinstance(structure, Leaf):
         return [result] if structure.kind == "torch.Tensor" else []
@@ -488,7 +488,7 @@ def _tensors_of(structure: Any, result: Any) -> list[Any]:
 
 
 def _guards(variant: Variant) -> str:
-    from hagane.frontends.capture.reads import NameRead, shown
+    from hagane.frontends.capture.interface.reads import NameRead, shown
 
     told = [r for r in variant.reads.reads if isinstance(r, NameRead)]
     lines = [

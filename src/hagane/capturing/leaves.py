@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hagane.errors import HaganeError
-from hagane.frontends.capture.structure import Object, Whole
+from hagane.frontends.capture.interface.structure import Object, Whole
 
 
 class Obstacle(HaganeError, NotImplementedError):
@@ -209,7 +209,7 @@ def rebuilt(
         convert: Makes of an output a value of the kind of the program.
         given: The objects of the caller by their paths, as :func:`objects` returns them.
     """
-    from hagane.frontends.capture.structure import Constant, Handed, Leaf, Made, Record
+    from hagane.frontends.capture.interface.structure import Constant, Handed, Leaf, Made, Record
 
     def build(part: Any) -> Any:
         if isinstance(part, Leaf):
@@ -276,7 +276,7 @@ def _real(value: Any) -> Any:
 
 def can_be_rebuilt(structure: Any) -> bool:
     """Whether the classes of all objects in a structure are known, and all that they hold."""
-    from hagane.frontends.capture.structure import Made, Opaque, Record
+    from hagane.frontends.capture.interface.structure import Made, Opaque, Record
 
     if isinstance(structure, Opaque):
         return False

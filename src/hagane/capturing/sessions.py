@@ -15,7 +15,7 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.capturing.tensors import array_of
-from hagane.frontends.capture.reads import version
+from hagane.frontends.capture.interface.reads import version
 from hagane.runtime import InferenceSession
 
 # Runs without a change after which weights are taken for constants again. A session takes about as

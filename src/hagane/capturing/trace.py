@@ -10,8 +10,8 @@ import onnx_ir as ir
 
 from hagane.capturing.capture import onnx_model
 from hagane.errors import CaptureError, InvalidArgument
-from hagane.frontends.capture.names import joined
-from hagane.frontends.capture.prune import prune
+from hagane.frontends.capture.emitting.prune import prune
+from hagane.frontends.capture.interface.names import joined
 from hagane.graph.names import separate_names
 from hagane.graph.types import TensorType, to_ir_shape, to_ir_type
 from hagane.nn.autograd.variable import Variable

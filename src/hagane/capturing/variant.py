@@ -27,9 +27,9 @@ from hagane.capturing.sessions import Sessions
 from hagane.capturing.tensors import array_of, as_array, returned
 from hagane.errors import CaptureError, KernelError
 from hagane.frontends.capture.capture import Captured, capture_object
-from hagane.frontends.capture.reads import NameRead, Reads
-from hagane.frontends.capture.state import Attribute
-from hagane.frontends.capture.structure import Example, Text
+from hagane.frontends.capture.interface.reads import NameRead, Reads
+from hagane.frontends.capture.interface.state import Attribute
+from hagane.frontends.capture.interface.structure import Example, Text
 from hagane.frontends.libraries.meaning import MeaningTables
 
 # Questions of a program that guards do not see.

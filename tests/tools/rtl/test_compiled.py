@@ -15,13 +15,13 @@ from hagane.symbolic.term import Term, bits, const, variable
 from hagane.tools.rtl.circuit.elaborate import read_sources
 from hagane.tools.rtl.circuit.machine import PointKey
 from hagane.tools.rtl.circuit.model import CycleModel, Input
+from hagane.tools.rtl.circuit.simulate import Simulator, goals_of
 from hagane.tools.rtl.compiled.engine import Engine
 from hagane.tools.rtl.compiled.plain import PlainEngine
 from hagane.tools.rtl.cover import load
 from hagane.tools.rtl.proofs.blast import Blaster
 from hagane.tools.rtl.proofs.gates import Copy, Gates
 from hagane.tools.rtl.search.search import toggle_goals
-from hagane.tools.rtl.search.simulate import Simulator, goals_of
 
 DESIGNS = Path(__file__).parent / "designs"
 WIDTHS = (1, 3, 8, 63, 64, 65, 100, 130)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hagane.tools.rtl import Budget, cover, read_sources
+from hagane.tools.rtl.circuit.simulate import Simulator, goals_of
 from hagane.tools.rtl.cover import load
 from hagane.tools.rtl.search.search import Search, toggle_goals
-from hagane.tools.rtl.search.simulate import Simulator, goals_of
 
 
 def written(tmp_path: Path, text: str) -> Path:

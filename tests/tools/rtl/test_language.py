@@ -9,12 +9,12 @@ import pytest
 
 from hagane.symbolic.term import FALSE
 from hagane.tools.rtl.circuit.elaborate import Sources, read_sources
+from hagane.tools.rtl.circuit.simulate import Simulator, Test
 from hagane.tools.rtl.cover import load
 from hagane.tools.rtl.replay.icarus import find_icarus, run_icarus
 from hagane.tools.rtl.replay.replay import Replay, read_waves
 from hagane.tools.rtl.replay.testbench import write_testbench
 from hagane.tools.rtl.replay.verilator import Run, find_verilator, run_verilator
-from hagane.tools.rtl.search.simulate import Simulator, Test
 
 DESIGNS = Path(__file__).parent / "designs"
 EXAMPLES = Path(__file__).parents[3] / "examples" / "rtl"

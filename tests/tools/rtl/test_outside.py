@@ -13,9 +13,9 @@ from hagane.cli import main
 from hagane.errors import InvalidArgument
 from hagane.tools.rtl import Budget, cover, read_sources
 from hagane.tools.rtl.circuit.design import Design
+from hagane.tools.rtl.circuit.simulate import Bit
 from hagane.tools.rtl.cover import load
 from hagane.tools.rtl.merged import covered_elsewhere
-from hagane.tools.rtl.search.simulate import Bit
 from hagane.tools.rtl.waivers import read_waivers
 
 CIRCUIT = """module m(input logic clk, rst, input logic [3:0] a, output logic [3:0] y);

@@ -13,17 +13,22 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.errors import CaptureError
-from hagane.frontends.capture.emitter import GraphEmitter
-from hagane.frontends.capture.given import given
-from hagane.frontends.capture.loops import Graph
-from hagane.frontends.capture.names import array_names, object_paths
-from hagane.frontends.capture.outputs import changes, outputs
-from hagane.frontends.capture.prune import prune
-from hagane.frontends.capture.reads import Reads
-from hagane.frontends.capture.roots import root_of
-from hagane.frontends.capture.scans import scan_appended
-from hagane.frontends.capture.state import Attribute, LastingChange, Stateful, type_of_state
-from hagane.frontends.capture.structure import Change
+from hagane.frontends.capture.emitting.emitter import GraphEmitter
+from hagane.frontends.capture.emitting.prune import prune
+from hagane.frontends.capture.flow.loops import Graph
+from hagane.frontends.capture.flow.scans import scan_appended
+from hagane.frontends.capture.interface.given import given
+from hagane.frontends.capture.interface.names import array_names, object_paths
+from hagane.frontends.capture.interface.outputs import changes, outputs
+from hagane.frontends.capture.interface.reads import Reads
+from hagane.frontends.capture.interface.roots import root_of
+from hagane.frontends.capture.interface.state import (
+    Attribute,
+    LastingChange,
+    Stateful,
+    type_of_state,
+)
+from hagane.frontends.capture.interface.structure import Change
 from hagane.frontends.python.enter.check import DeepRecursion, call_with
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.interpret.emit import Training

@@ -16,6 +16,7 @@ from hagane.symbolic.term import Term
 from hagane.tools.rtl.circuit.design import Design, flatten
 from hagane.tools.rtl.circuit.elaborate import Sources, elaborate
 from hagane.tools.rtl.circuit.model import CycleModel, build_model
+from hagane.tools.rtl.circuit.simulate import Cycle, Goal, Simulator, Test, Violation
 from hagane.tools.rtl.compiled.engine import Words
 from hagane.tools.rtl.errors import InvalidDesign, SimulatorError
 from hagane.tools.rtl.judge import judge, settle_outside, waived_goals
@@ -38,7 +39,6 @@ from hagane.tools.rtl.search.assertions import (
 from hagane.tools.rtl.search.compose import compose
 from hagane.tools.rtl.search.minimise import minimise
 from hagane.tools.rtl.search.search import Budget, Found, Report, Search, toggle_goals
-from hagane.tools.rtl.search.simulate import Cycle, Goal, Simulator, Test, Violation
 from hagane.tools.rtl.unread import ports_alone, random_tests
 from hagane.tools.rtl.waivers import Waivers
 from hagane.tools.rtl.within import TimeUp, within

@@ -10,12 +10,12 @@ from typing import TypeGuard
 from hagane.symbolic.term import Term
 from hagane.tools.rtl.circuit.machine import PointKey
 from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.circuit.simulate import Bit, Goal, Simulator, Test, Violation, goals_of
 from hagane.tools.rtl.replay.replay import Replay, line_points
 from hagane.tools.rtl.replay.verilator import LinePoint, Run
 from hagane.tools.rtl.result import Result, Status
 from hagane.tools.rtl.search.assertions import CHECKER_FILE, standings
 from hagane.tools.rtl.search.search import Found
-from hagane.tools.rtl.search.simulate import Bit, Goal, Simulator, Test, Violation, goals_of
 from hagane.tools.rtl.waivers import Waivers
 
 _NOT_REPLAYED = "no simulator replayed the tests"

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 
 from hagane.errors import InvalidArgument
 from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.circuit.simulate import Bit, Goal
 from hagane.tools.rtl.replay.verilator import coverage_entries
-from hagane.tools.rtl.search.simulate import Bit, Goal
 
 _PAGE = re.compile(r"^v_(\w+)/(.*)$")
 _EDGE = re.compile(r":[01xz]->[01xz]$", re.I)

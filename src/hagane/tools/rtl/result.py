@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.circuit.simulate import Test
 from hagane.tools.rtl.replay.replay import Difference
 from hagane.tools.rtl.replay.verilator import Run
 from hagane.tools.rtl.search.assertions import Standing
 from hagane.tools.rtl.search.search import Found
-from hagane.tools.rtl.search.simulate import Test
 
 KINDS = ("line", "branch", "statement", "condition", "toggle", "cover")
 

@@ -8,8 +8,8 @@ import re
 from hagane.symbolic.term import bits, variable
 from hagane.tools.rtl.circuit.design import Design
 from hagane.tools.rtl.circuit.model import CycleModel, Input, Reset, synchronous_resets
+from hagane.tools.rtl.circuit.simulate import Row, Test
 from hagane.tools.rtl.circuit.values import leaves
-from hagane.tools.rtl.search.simulate import Row, Test
 
 _CLOCK = re.compile(r"(?:^|[._])(?:i_)?(?:clk|clock)(?:_i|_in)?$", re.I)
 _ROWS = 2_000

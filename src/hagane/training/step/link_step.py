@@ -13,7 +13,7 @@ import numpy as np
 
 from hagane.errors import CaptureError, InvalidArgument
 from hagane.frontends.capture.capture import Captured, capture_object
-from hagane.frontends.capture.structure import Constant, Example, Leaf
+from hagane.frontends.capture.interface.structure import Constant, Example, Leaf
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.emit import Training
 from hagane.nn import reporter

@@ -20,8 +20,8 @@ from hagane.machine.cache import CodeCache
 from hagane.machine.compiler import find_compiler
 from hagane.symbolic.term import Term, postorder
 from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.circuit.simulate import Bit, Cycle, Goal, Row, Test, Violation
 from hagane.tools.rtl.compiled.emit import emit, words_of
-from hagane.tools.rtl.search.simulate import Bit, Cycle, Goal, Row, Test, Violation
 
 Words = NDArray[np.uint64]
 _QUICK_TERMS = 60_000  # of more than these the compiler makes plain code

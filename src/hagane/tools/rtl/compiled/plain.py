@@ -9,8 +9,8 @@ import numpy as np
 
 from hagane.symbolic.term import Term
 from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.circuit.simulate import Cycle, Goal, Simulator, goals_of
 from hagane.tools.rtl.compiled.engine import Engine, Record, Words
-from hagane.tools.rtl.search.simulate import Cycle, Goal, Simulator, goals_of
 
 
 class PlainEngine(Engine):

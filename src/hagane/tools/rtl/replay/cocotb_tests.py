@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from hagane.tools.rtl.circuit.model import CycleModel
 from hagane.tools.rtl.circuit.ports import Port
+from hagane.tools.rtl.circuit.simulate import Cycle, Simulator, Test
 from hagane.tools.rtl.circuit.values import Packed
 from hagane.tools.rtl.replay.testbench import instantiate
-from hagane.tools.rtl.search.simulate import Cycle, Simulator, Test
 
 _PLAY = '''
 

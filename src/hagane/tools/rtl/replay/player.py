@@ -13,6 +13,7 @@ from pathlib import Path
 from hagane.tools.rtl.circuit.elaborate import Sources
 from hagane.tools.rtl.circuit.model import CycleModel
 from hagane.tools.rtl.circuit.ports import Port
+from hagane.tools.rtl.circuit.simulate import Test
 from hagane.tools.rtl.errors import SimulatorError
 from hagane.tools.rtl.replay.icarus import compile_words, icarus_version
 from hagane.tools.rtl.replay.staged import keep_runtime, runtime_key, staged_words
@@ -26,7 +27,6 @@ from hagane.tools.rtl.replay.verilator import (
     verilator_version,
     write_main,
 )
-from hagane.tools.rtl.search.simulate import Test
 
 _ROWS = "rows.hex"
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from hagane.symbolic.term import Term, postorder
+from hagane.tools.rtl.circuit.simulate import Test
 from hagane.tools.rtl.replay.replay import Difference, Replay
-from hagane.tools.rtl.search.simulate import Test
 
 _MOST_ROWS = 48
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hagane.tools.rtl.circuit.machine import PointKey
+from hagane.tools.rtl.circuit.simulate import Cycle, Row, Simulator, Test
 from hagane.tools.rtl.replay.verilator import LinePoint, Run
-from hagane.tools.rtl.search.simulate import Cycle, Row, Simulator, Test
 
 
 @dataclass(frozen=True, slots=True)

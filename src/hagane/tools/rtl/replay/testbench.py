@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hagane.tools.rtl.circuit.model import CycleModel
 from hagane.tools.rtl.circuit.ports import Port, bundles
+from hagane.tools.rtl.circuit.simulate import Cycle, Simulator, Test
 from hagane.tools.rtl.circuit.values import Array, Layout, Packed, leaves, parts
-from hagane.tools.rtl.search.simulate import Cycle, Simulator, Test
 
 
 def write_csv(model: CycleModel, tests: Sequence[Test]) -> str:

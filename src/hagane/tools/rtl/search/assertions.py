@@ -14,9 +14,9 @@ from pathlib import Path
 from hagane.symbolic.term import Term
 from hagane.tools.rtl.circuit.elaborate import Elaborated, Sources
 from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.circuit.simulate import Goal, Test, Violation
 from hagane.tools.rtl.errors import InvalidDesign
 from hagane.tools.rtl.search.search import Found
-from hagane.tools.rtl.search.simulate import Goal, Test, Violation
 
 _CHECKER = "hagane_check"
 CHECKER_FILE = "hagane_assertions.sv"

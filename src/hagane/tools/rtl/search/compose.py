@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from hagane.symbolic.logic import either
 from hagane.symbolic.smt import Solver
 from hagane.symbolic.term import FALSE, Term
+from hagane.tools.rtl.circuit.simulate import Test
 from hagane.tools.rtl.search.search import Search
-from hagane.tools.rtl.search.simulate import Test
 from hagane.tools.rtl.search.unroll import Unrolling
 
 _LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)

@@ -15,12 +15,12 @@ from hagane.symbolic.logic import negate
 from hagane.symbolic.smt import Solver
 from hagane.symbolic.term import FALSE, TRUE, Term, postorder
 from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.circuit.simulate import Bit, Dead, Goal, Row, Simulator, Test, Violation
 from hagane.tools.rtl.compiled.engine import Engine, Words
 from hagane.tools.rtl.compiled.plain import PlainEngine
 from hagane.tools.rtl.search.corpus import Corpus, Node
 from hagane.tools.rtl.search.patterns import patterns
 from hagane.tools.rtl.search.products import HARD, solve
-from hagane.tools.rtl.search.simulate import Bit, Dead, Goal, Row, Simulator, Test, Violation
 
 _BURST = 50_000  # cycles between two looks at the clock
 _LENGTH = 256  # rows of a random run that finds nothing

@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from hagane.tools.rtl.circuit.simulate import Dead
 from hagane.tools.rtl.proofs.ahead import Ahead, Reached
 from hagane.tools.rtl.proofs.circuit import Circuit
 from hagane.tools.rtl.proofs.induction import Together
 from hagane.tools.rtl.proofs.relations import relations
 from hagane.tools.rtl.search.loops import accelerate
-from hagane.tools.rtl.search.simulate import Dead
 
 if TYPE_CHECKING:
     from hagane.tools.rtl.search.corpus import Node

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.capture import prelude
-from hagane.frontends.capture.lists import is_data
-from hagane.frontends.capture.paths import Paths
-from hagane.frontends.capture.slots import is_stackable
+from hagane.frontends.capture.flow import prelude
+from hagane.frontends.capture.flow.lists import is_data
+from hagane.frontends.capture.flow.paths import Paths
+from hagane.frontends.capture.flow.slots import is_stackable
 from hagane.frontends.python.interpret.domain import Operation
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (

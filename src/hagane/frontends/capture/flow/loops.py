@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NoReturn
 
-from hagane.frontends.capture.builtins import Calling
-from hagane.frontends.capture.carried import Odd
-from hagane.frontends.capture.holding import UNKNOWN_ITEMS, refuse_items
-from hagane.frontends.capture.looping import Looping
-from hagane.frontends.capture.slots import is_stackable
+from hagane.frontends.capture.flow.builtins import Calling
+from hagane.frontends.capture.flow.carried import Odd
+from hagane.frontends.capture.flow.holding import UNKNOWN_ITEMS, refuse_items
+from hagane.frontends.capture.flow.looping import Looping
+from hagane.frontends.capture.flow.slots import is_stackable
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Step, Visit
 from hagane.frontends.python.report.findings import CheckError

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hagane.frontends.capture.emitter import GraphEmitter
+from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.python.values.values import Real, Tensor, Truth, Value
 from hagane.symbolic import Expr
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError
-from hagane.frontends.capture.emitter import GraphEmitter
-from hagane.frontends.capture.lists import Lists
-from hagane.frontends.capture.scope import Scope, meeting_scope
-from hagane.frontends.capture.slots import number_kind
-from hagane.frontends.capture.telling import Telling
+from hagane.frontends.capture.emitting.emitter import GraphEmitter
+from hagane.frontends.capture.emitting.scope import Scope, meeting_scope
+from hagane.frontends.capture.emitting.telling import Telling
+from hagane.frontends.capture.flow.lists import Lists
+from hagane.frontends.capture.flow.slots import number_kind
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Plain
 from hagane.frontends.python.report.collect import Collector

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.capture.emitter import GraphEmitter
-from hagane.frontends.capture.scope import Scope
+from hagane.frontends.capture.emitting.emitter import GraphEmitter
+from hagane.frontends.capture.emitting.scope import Scope
 from hagane.graph.types import TensorType
 from hagane.ops.builder import node_of
 from hagane.ops.registry import operators

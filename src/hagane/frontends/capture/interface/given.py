@@ -6,10 +6,10 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hagane.frontends.capture.names import array_names, joined
-from hagane.frontends.capture.roots import Root
-from hagane.frontends.capture.state import Stateful
-from hagane.frontends.capture.structure import Example, Object, Text, Whole
+from hagane.frontends.capture.interface.names import array_names, joined
+from hagane.frontends.capture.interface.roots import Root
+from hagane.frontends.capture.interface.state import Stateful
+from hagane.frontends.capture.interface.structure import Example, Object, Text, Whole
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.type_text import parse_type

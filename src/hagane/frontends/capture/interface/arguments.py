@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.capture.names import joined
+from hagane.frontends.capture.interface.names import joined
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.values.memory import PART
 from hagane.frontends.python.values.values import (

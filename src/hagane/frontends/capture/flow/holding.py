@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.capture.emitter import GraphEmitter
-from hagane.frontends.capture.slots import (
+from hagane.frontends.capture.emitting.emitter import GraphEmitter
+from hagane.frontends.capture.flow.slots import (
     DTYPES,
     Contents,
     Fixed,

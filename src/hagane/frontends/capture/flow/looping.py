@@ -9,10 +9,11 @@ from typing import Any
 
 import onnx_ir as ir
 
-from hagane.frontends.capture.body import Body
-from hagane.frontends.capture.carried import Carried, Odd, at
-from hagane.frontends.capture.paths import Paths
-from hagane.frontends.capture.slots import (
+from hagane.frontends.capture.emitting.terms import as_value
+from hagane.frontends.capture.flow.body import Body
+from hagane.frontends.capture.flow.carried import Carried, Odd, at
+from hagane.frontends.capture.flow.paths import Paths
+from hagane.frontends.capture.flow.slots import (
     Fixed,
     NumberSlot,
     Slot,
@@ -21,7 +22,6 @@ from hagane.frontends.capture.slots import (
     slot_of,
     varying,
 )
-from hagane.frontends.capture.terms import as_value
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import WRITTEN

@@ -10,8 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError
-from hagane.frontends.capture.scope import Scope
-from hagane.frontends.capture.terms import as_value
+from hagane.frontends.capture.emitting.scope import Scope
+from hagane.frontends.capture.emitting.terms import as_value
 from hagane.frontends.python.interpret.emit import Emitter, Training
 from hagane.frontends.python.values.memory import Lazy, Written, memory_of, share, written_since
 from hagane.frontends.python.values.values import Place, Tensor

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hagane.frontends.capture import prelude
-from hagane.frontends.capture.holding import UNKNOWN_ITEMS, Holding, refuse_items
-from hagane.frontends.capture.slots import (
+from hagane.frontends.capture.flow import prelude
+from hagane.frontends.capture.flow.holding import UNKNOWN_ITEMS, Holding, refuse_items
+from hagane.frontends.capture.flow.slots import (
     Listed,
     NumberSlot,
     Rows,

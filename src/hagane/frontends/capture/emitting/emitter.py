@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.capture.scalars import ScalarEmitter
-from hagane.frontends.capture.scope import Branch, Scope
-from hagane.frontends.capture.terms import as_value
+from hagane.frontends.capture.emitting.scalars import ScalarEmitter
+from hagane.frontends.capture.emitting.scope import Branch, Scope
+from hagane.frontends.capture.emitting.terms import as_value
 from hagane.frontends.python.values.memory import Written, mark_stale, share, written_since
 from hagane.frontends.python.values.values import Tensor
 from hagane.graph.types import Shape, TensorType

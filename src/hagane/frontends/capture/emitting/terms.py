@@ -12,7 +12,7 @@ from hagane.symbolic import symbol
 from hagane.symbolic.term import BOOL, Term, postorder
 
 if TYPE_CHECKING:
-    from hagane.frontends.capture.scoped import ScopedEmitter
+    from hagane.frontends.capture.emitting.scoped import ScopedEmitter
 
 _OPERATORS = {
     "and": "And", "or": "Or", "not": "Not", "eq": "Equal", "lt": "Less", "ite": "Where",

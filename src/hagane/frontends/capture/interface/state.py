@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from hagane.frontends.capture.arguments import Arguments, equal, same_content
-from hagane.frontends.capture.reads import Reading, Reads
+from hagane.frontends.capture.interface.arguments import Arguments, equal, same_content
+from hagane.frontends.capture.interface.reads import Reading, Reads
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.type_text import parse_type

@@ -7,8 +7,8 @@ import ast
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.capture.scoped import ScopedEmitter
-from hagane.frontends.capture.terms import as_value
+from hagane.frontends.capture.emitting.scoped import ScopedEmitter
+from hagane.frontends.capture.emitting.terms import as_value
 from hagane.frontends.python.values.values import Real, Tensor, Truth, Value
 from hagane.symbolic import Dim, Expr
 from hagane.symbolic.questions import denominator

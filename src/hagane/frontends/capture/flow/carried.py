@@ -7,8 +7,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from hagane.frontends.capture.holding import Holding
-from hagane.frontends.capture.slots import (
+from hagane.frontends.capture.flow.holding import Holding
+from hagane.frontends.capture.flow.slots import (
     Contents,
     Fixed,
     Listed,

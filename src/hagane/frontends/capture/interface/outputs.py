@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from hagane.frontends.capture.arguments import Argument, Arguments, equal
-from hagane.frontends.capture.emitter import GraphEmitter
-from hagane.frontends.capture.names import joined
-from hagane.frontends.capture.state import Stateful
-from hagane.frontends.capture.structure import (
+from hagane.frontends.capture.emitting.emitter import GraphEmitter
+from hagane.frontends.capture.interface.arguments import Argument, Arguments, equal
+from hagane.frontends.capture.interface.names import joined
+from hagane.frontends.capture.interface.state import Stateful
+from hagane.frontends.capture.interface.structure import (
     Change,
     Constant,
     Handed,

@@ -1,0 +1,1 @@
+"""Operators and sizes of a program as nodes of a graph."""

@@ -1,0 +1,1 @@
+"""Arguments, results and lasting state of a program as inputs and outputs of a graph."""
