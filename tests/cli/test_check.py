@@ -184,16 +184,16 @@ def test_an_object_that_only_running_can_make_is_imported_after_it_was_said(tmp_
     pytest.importorskip("torch")
     path = tmp_path / "made.py"
     path.write_text(
-        "import tempfile\nimport torch\nimport torch.nn as nn\nprint('side effect')\n"
+        "import colorsys\nimport torch\nimport torch.nn as nn\nprint('side effect')\n"
         "class Net(nn.Module):\n"
         "    def __init__(self):\n"
         "        super().__init__()\n"
-        "        size = 4 + len(tempfile.gettempdir()[:0])\n"
+        "        size = 4 + int(colorsys.rgb_to_hsv(0, 0, 0)[0])\n"
         "        self.fc = nn.Linear(size, 2)\n"
         "    def forward(self, x):\n        return self.fc(x)\n"
     )
     refused = run(f"{path}:Net", "--input", "x=float32[b, 5]", "--no-import")
-    assert "tempfile.gettempdir" in refused.stdout
+    assert "colorsys.rgb_to_hsv" in refused.stdout
     done = run(f"{path}:Net", "--input", "x=float32[b, 5]")
     assert "importing the file runs: print('side effect')" in done.stdout
     assert done.returncode == 1

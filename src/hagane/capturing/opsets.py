@@ -13,7 +13,9 @@ from onnx.defs import OpSchema, SchemaError, get_schema
 from hagane.errors import InvalidArgument
 from hagane.graph import to_proto
 from hagane.ops.builder import op
+from hagane.ops.builder.node import node_of
 from hagane.ops.inference import GraphTypes, infer_types
+from hagane.ops.registry import operators
 from hagane.passes.edit import (
     add_initializer,
     attributes_of,
@@ -182,13 +184,13 @@ def _shape(graph: ir.Graph, node: ir.Node, schema: OpSchema, types: GraphTypes) 
     found = attributes_of(node)
     bounds = [found.get("start") or 0, found.get("end")]
     bounds[1] = np.iinfo(np.int64).max if bounds[1] is None else bounds[1]
-    whole = ir.Node("", "Shape", [_input(node, 0)])
+    whole = node_of(operators()["", "Shape"], [_input(node, 0)], {}, 1)
     whole.outputs[0].name = f"{node.outputs[0].name}_whole"
     inputs = [
         add_initializer(graph, f"{node.outputs[0].name}_{name}", np.array([bound], np.int64))
         for name, bound in zip(("first", "end"), bounds, strict=True)
     ]
-    part = ir.Node("", "Slice", [whole.outputs[0], *inputs])
+    part = node_of(operators()["", "Slice"], [whole.outputs[0], *inputs], {}, 1)
     for made in (whole, part):
         made.metadata_props.update(node.metadata_props)
     old = node.outputs[0]

@@ -18,7 +18,6 @@ from hagane.native.rules.bytes import convolution as byte_convolution
 from hagane.native.rules.bytes import general as general_quantization
 from hagane.native.rules.bytes import products as byte_products
 from hagane.native.rules.bytes import quantization
-from hagane.native.rules.classical import labels, linear, trees
 from hagane.native.rules.control import operators as control
 from hagane.native.rules.convolution import choose as convolution
 from hagane.native.rules.convolution import pooling, transposed
@@ -61,8 +60,6 @@ _WRITTEN = (
     fourier,
     general_quantization,
     grids,
-    labels,
-    linear,
     looped_convolution,
     looped_einsum,
     looped_products,
@@ -71,7 +68,6 @@ _WRITTEN = (
     resizing,
     sampling,
     slicing,
-    trees,
     tuples,
     windows,
 )
@@ -90,6 +86,10 @@ def rules_of(node: ir.Node) -> list[Rule]:
     """Return the rules that may make kernels of a node, in order of preference."""
     key = node.domain, node.op_type
     found = [table[key] for table in (RULES, WRITTEN) if key in table]
+    if node.domain == "ai.onnx.ml" or node.op_type == "TfIdfVectorizer":
+        from hagane.native.rules import classical  # networks have none of these
+
+        found += [classical.RULES[key]] if key in classical.RULES else []
     if node.domain == "hagane":
         from hagane.native.rules import training  # inference has none of these
 
