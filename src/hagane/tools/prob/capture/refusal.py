@@ -67,7 +67,9 @@ class Refusing(Collector):
         """End the capture: a value is not known."""
         del place
         if message.startswith("recursion of"):
-            message += "; give the function a type with prob.typed, so that calls of it stay calls"
+            fault = message.partition(":")[0]
+            remedy = "give the function a type with prob.typed, so that calls of it stay calls"
+            message = f"{fault}; {remedy}"
         self.refuse(LENGTH if message == "items of one of two lists" else message)
 
 
