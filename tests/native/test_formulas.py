@@ -30,8 +30,8 @@ def test_the_text_of_nested_terms_grows_by_their_number() -> None:
         last = formulas.text(nested(depth)) + formulas.bound(nested(depth))
         return len(body.code()) + len(last)
 
-    assert length(10) < 2.5 * length(5)
-    assert length(10) < 10_000
+    assert length(6) < 2.5 * length(3)
+    assert length(6) < 10_000
 
 
 def compiled(values: list[Dim], folder: Path) -> Callable[[int, int], list[int]]:
@@ -66,7 +66,7 @@ def compiled(values: list[Dim], folder: Path) -> Callable[[int, int], list[int]]
 
 
 def test_the_numbers_are_those_of_python(tmp_path: Path) -> None:
-    values = [nested(depth) for depth in range(1, 9)]
+    values = [nested(depth) for depth in range(1, 6)]
     found = compiled(values, tmp_path)
     draw = random.Random(0)
     for _ in range(50):
