@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -167,14 +167,31 @@ def mask_at(place: tuple[int, int], height: int, width: int, grid: Grid) -> Floa
 
 
 def blur(subject: Subject, deviation: float) -> Floats:
-    """Return the picture blurred by a Gaussian, each channel by itself."""
-    height, width = subject.plane
-    rows = blur_matrix(height, deviation).astype(np.float32)
-    columns = blur_matrix(width, deviation).astype(np.float32)
-    base = subject.base
-    if subject.channels == 2:
-        return np.ascontiguousarray((rows @ base.transpose(2, 0, 1) @ columns.T).transpose(1, 2, 0))
-    return np.asarray(rows @ base @ columns.T, np.float32)
+    """Return the picture blurred by a Gaussian, each channel by itself.
+
+    By sums of shifted pictures: small products of matrices would wait for threads of NumPy's.
+    """
+    last = subject.base.ndim - (subject.channels == 2)
+    blurred = subject.base.astype(np.float64)
+    for axis in (last - 2, last - 1):
+        blurred = _blurred(blurred, axis, deviation)
+    return blurred.astype(np.float32)
+
+
+def _blurred(picture: npt.NDArray[np.float64], axis: int, deviation: float) -> Any:
+    reach, weights = _gaussian(deviation)
+    size = picture.shape[axis]
+    ends = [(reach, reach) if i == axis else (0, 0) for i in range(picture.ndim)]
+    padded = np.moveaxis(np.pad(picture, ends, "symmetric"), axis, 0)
+    total = sum(weight * padded[at : at + size] for at, weight in enumerate(weights))
+    return np.moveaxis(total, 0, axis)
+
+
+def _gaussian(deviation: float) -> tuple[int, npt.NDArray[np.float64]]:
+    """Return the weights of a Gaussian cut at four deviations, and how far they reach."""
+    reach = int(4 * deviation + 0.5)
+    weights = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * deviation**2))
+    return reach, weights / weights.sum()
 
 
 @lru_cache(maxsize=32)
@@ -183,9 +200,7 @@ def blur_matrix(size: int, deviation: float) -> npt.NDArray[np.float64]:
 
     The convention of ``scipy.ndimage.gaussian_filter`` (mode ``reflect``).
     """
-    reach = int(4 * deviation + 0.5)
-    weights = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * deviation**2))
-    weights /= weights.sum()
+    reach, weights = _gaussian(deviation)
     matrix = np.zeros((size, size))
     for row in range(size):
         for offset, weight in zip(range(-reach, reach + 1), weights, strict=True):
