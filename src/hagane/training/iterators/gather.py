@@ -70,7 +70,7 @@ def _is_tensor_dataset(kind: type) -> bool:
 
 
 def gather(sources: Sources, indices: npt.NDArray[np.int64], writer: BatchWriter) -> Layout | None:
-    """Write the rows of a batch; None if an index asks for what only the dataset can answer."""
+    """Write the rows of a batch; None if only the dataset can answer an index."""
     if not len(indices) or indices.min() < 0 or indices.max() >= sources.length:
         return None
     rows = indices if sources.rows is None else sources.rows[indices]

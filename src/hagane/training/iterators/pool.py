@@ -82,7 +82,7 @@ class Setting:
 
 @dataclass(slots=True)
 class Task:
-    """One batch on its way: what to draw, where to, and how far it is."""
+    """One batch on its way: its indices, its place, and its progress."""
 
     draw: Draw
     seed: int
@@ -102,7 +102,7 @@ class Task:
 
 
 class _Queue:
-    """A pipe of tasks; what does not fit waits here."""
+    """A pipe of tasks; tasks beyond its room wait here."""
 
     def __init__(self, read: int, write: int):
         self.read = read
@@ -419,7 +419,7 @@ class Pool:
 
     def _take(self, result: ResultMessage) -> None:
         # A worker does one thing after the other, and all it said before an attempt was revoked
-        # was read before: what it says now comes after that attempt.
+        # was read before: its messages from now on come after that attempt.
         self._clear(result.process, result.ticket)
         if result.kind == READY:
             self._places[result.worker].ready = True
@@ -455,11 +455,11 @@ class Pool:
         data = memory[result.offset : result.offset + result.length]
         try:
             return remote_failure(data, task.draw, result.worker, result.process)
-        except Exception as error:  # whatever it is, the caller must not wait for ever
+        except Exception as error:  # of any kind: the caller must not wait for ever
             return LoadingError(f"a worker's error cannot be read in this process: {error!r}")
 
     def _bury(self) -> None:
-        """Replace processes that ended, and have what they were at made again."""
+        """Replace processes that ended, and have their batches made again."""
         for number, place in enumerate(self._places):
             if place.process.exitcode is None:
                 continue
@@ -513,7 +513,7 @@ class Pool:
         self._send(task)
 
     def _look_for_lost(self) -> None:
-        """Send again what a worker took from the pipe and did not live to say so.
+        """Send again the tasks that a worker took from the pipe before it died unannounced.
 
         A ticket is lost if, at two looks, nothing waits in the pipes, all workers are ready and
         none is at it.

@@ -29,7 +29,7 @@ class TaskMessage(NamedTuple):
         ticket: Unique to one attempt at one batch; its slot bears it as owner.
         slot: Slot to read the draw from and write the batch to.
         samples: Number of samples.
-        keys: Bytes of a pickle, behind the draw, of what the dataset is asked for; 0 if that
+        keys: Bytes of a pickle, behind the draw, of the dataset's keys; 0 if that
             are the indices.
     """
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def suits(layout: Layout) -> bool:
     """Say whether batches that look like this one are to be written so.
 
-    They are if the only arrays in them are ragged, which wait for each other whatever is done.
+    They are if the only arrays in them are ragged, which wait for each other in any case.
     """
     ragged = False
     for column in layout.columns:

@@ -54,7 +54,7 @@ class Work:
         limit: Bytes of arrays in a slot, or None.
         most_tasks: Tasks after which a worker ends, or None.
         workers: Number of workers.
-        seed: What the global generators start from, together with a worker's number; None leaves
+        seed: The start of the global generators, together with a worker's number; None leaves
             them as they are.
         streams: Whether the dataset is iterable, and each worker goes through its own copy.
         drop_last: Whether a stream's last batch is left out if it is short.
@@ -83,7 +83,7 @@ class Assignment:
         close: Descriptors to close first; a forked worker must not keep the parent's ends.
         parent: Process id of the parent.
         tied: Whether the kernel may end the worker with the thread that started it.
-        dataset: The dataset, what is called on a list of samples, and on the worker's number.
+        dataset: The dataset, the function of a list of samples, that of the worker's number.
         work: Its use of them.
     """
 
@@ -240,7 +240,7 @@ class _Worker:
         """Raise _Abandoned if the batch, or this attempt at it, was given up.
 
         A slot that was given up is not used again before this worker has said that it saw so;
-        what it wrote meanwhile was written where nobody looks.
+        its writes meanwhile went to memory that nobody reads.
         """
         if task.ticket < self._words[0] or slot.owner != task.ticket:
             raise _Abandoned

@@ -185,7 +185,7 @@ class BatchWriter:
         self.restart()
 
     def restart(self) -> Callable[[Any], object]:
-        """Forget what was written; return what takes the samples, one after the other."""
+        """Forget the written samples; return a function that takes samples one by one."""
         self.slot.used = HEADER
         self._overflow = 0
         self._tree: Tree | None = None
