@@ -14,14 +14,14 @@ from hagane.training.errors import IteratorFinalized, LoadingError
 from hagane.training.iterators.base import Collation, Iterator
 from hagane.training.iterators.batch import make_batch
 from hagane.training.iterators.cores import default_worker_count
-from hagane.training.iterators.layout import assemble
-from hagane.training.iterators.lending import LEASES, MOST_SLOTS, Lender
 from hagane.training.iterators.orders import OrderFunction
-from hagane.training.iterators.pool import Pool, Setting, Task
-from hagane.training.iterators.protocol import MOST_WORKERS
+from hagane.training.iterators.processes.layout import assemble
+from hagane.training.iterators.processes.lending import LEASES, MOST_SLOTS, Lender
+from hagane.training.iterators.processes.pool import Pool, Setting, Task
+from hagane.training.iterators.processes.protocol import MOST_WORKERS
+from hagane.training.iterators.processes.worker import Work
 from hagane.training.iterators.randomness import Loader
 from hagane.training.iterators.state import IteratorState
-from hagane.training.iterators.worker import Work
 
 # Seconds that workers may take to start and open the dataset, independent of dataset_timeout.
 _START_TIMEOUT = 30.0

@@ -9,8 +9,8 @@ import numpy as np
 
 from hagane.errors import InvalidArgument
 from hagane.training.errors import DatasetError
-from hagane.training.iterators.protocol import MOST_WORKERS
-from hagane.training.iterators.tensors import loaded
+from hagane.training.iterators.processes.protocol import MOST_WORKERS
+from hagane.training.iterators.processes.tensors import loaded
 
 
 def is_iterable(dataset: Any) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 
 from hagane.errors import InvalidArgument
 from hagane.training.iterators.base import dataset_length
+from hagane.training.iterators.processes.tensors import loaded
 from hagane.training.iterators.state import batches_in_epoch
-from hagane.training.iterators.tensors import loaded
 from hagane.training.loader import arguments
 from hagane.training.loader.epochs import Epoch, EpochHere, EpochOfWorkers
 from hagane.training.loader.sampling import batches_of, sampler_for

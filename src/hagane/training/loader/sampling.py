@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hagane.errors import InvalidArgument
-from hagane.training.iterators.tensors import loaded
+from hagane.training.iterators.processes.tensors import loaded
 
 Generator = np.random.Generator | np.random.RandomState
 

@@ -12,9 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hagane.training.iterators.layout import Column, Layout, StackedColumn, Tree, Wrap, describe
-from hagane.training.iterators.tensors import is_tensor
-from hagane.training.iterators.writer import BatchWriter
+from hagane.training.iterators.processes.layout import (
+    Column,
+    Layout,
+    StackedColumn,
+    Tree,
+    Wrap,
+    describe,
+)
+from hagane.training.iterators.processes.tensors import is_tensor
+from hagane.training.iterators.processes.writer import BatchWriter
 
 
 @dataclass(frozen=True, slots=True)

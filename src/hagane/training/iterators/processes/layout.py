@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hagane.training.iterators.tensors import as_tensor
+from hagane.training.iterators.processes.tensors import as_tensor
 
 Wrap = Literal["array", "scalar", "tensor"]
 

@@ -15,7 +15,7 @@ from multiprocessing import reduction
 from typing import Any
 
 from hagane.training.errors import DatasetError
-from hagane.training.iterators.memory import Descriptor, solid_file
+from hagane.training.iterators.processes.memory import Descriptor, solid_file
 
 _ALIGNMENT = 64
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hagane.training.iterators.layout import (
+from hagane.training.iterators.processes.layout import (
     Column,
     Layout,
     ObjectColumn,
@@ -22,7 +22,7 @@ from hagane.training.iterators.layout import (
 )
 
 if TYPE_CHECKING:
-    from hagane.training.iterators.writer import BatchWriter
+    from hagane.training.iterators.processes.writer import BatchWriter
 
 
 def suits(layout: Layout) -> bool:

@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hagane.training.iterators.memory import CONTROL_BYTES
+from hagane.training.iterators.processes.memory import CONTROL_BYTES
 
 MESSAGE = struct.Struct("<8q")
 _ENTRY = 8  # control words of a worker

@@ -20,11 +20,11 @@ import numpy as np
 
 from hagane.training.errors import SharedMemoryFull
 from hagane.training.iterators.failures import pack_failure
-from hagane.training.iterators.gather import gather, gatherable
-from hagane.training.iterators.layout import Layout, RaggedColumn
-from hagane.training.iterators.memory import HEADER, Descriptor, Slot
-from hagane.training.iterators.parcel import Parcel
-from hagane.training.iterators.protocol import (
+from hagane.training.iterators.processes.gather import gather, gatherable
+from hagane.training.iterators.processes.layout import Layout, RaggedColumn
+from hagane.training.iterators.processes.memory import HEADER, Descriptor, Slot
+from hagane.training.iterators.processes.parcel import Parcel
+from hagane.training.iterators.processes.protocol import (
     DONE,
     ENDED,
     FAILED,
@@ -37,10 +37,10 @@ from hagane.training.iterators.protocol import (
     ResultMessage,
     TaskMessage,
 )
+from hagane.training.iterators.processes.together import suits
+from hagane.training.iterators.processes.writer import BatchWriter, Collate, UnpicklableSample
 from hagane.training.iterators.randomness import Loader
 from hagane.training.iterators.streams import Stream, WorkerInfo, seed_globals, set_worker_info
-from hagane.training.iterators.together import suits
-from hagane.training.iterators.writer import BatchWriter, Collate, UnpicklableSample
 
 _PR_SET_PDEATHSIG = 1
 

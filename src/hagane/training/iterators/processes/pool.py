@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 
 from hagane.training.errors import DatasetError, LoadingError, WorkerDied
-from hagane.training.iterators import worker as worker_module
 from hagane.training.iterators.failures import remote_failure
-from hagane.training.iterators.memory import HEADER, Descriptor, Slot, create, extend
-from hagane.training.iterators.parcel import Parcel, pack
-from hagane.training.iterators.protocol import (
+from hagane.training.iterators.processes import worker as worker_module
+from hagane.training.iterators.processes.memory import HEADER, Descriptor, Slot, create, extend
+from hagane.training.iterators.processes.parcel import Parcel, pack
+from hagane.training.iterators.processes.protocol import (
     DONE,
     ENDED,
     MESSAGE,
@@ -45,9 +45,9 @@ from hagane.training.iterators.protocol import (
     ResultMessage,
     TaskMessage,
 )
+from hagane.training.iterators.processes.worker import Assignment, Work
+from hagane.training.iterators.processes.writer import Collate
 from hagane.training.iterators.state import Draw
-from hagane.training.iterators.worker import Assignment, Work
-from hagane.training.iterators.writer import Collate
 
 # How long the parent sleeps at most between looks at stalls and lost tasks, in milliseconds.
 _LOOK = 100
