@@ -26,7 +26,8 @@ from hagane.training.errors import (
     WorkerDied,
 )
 from hagane.training.iterators import MultiprocessIterator, MultithreadIterator, SerialIterator
-from hagane.training.iterators.processes.pool import Pool, Setting
+from hagane.training.iterators.processes.crew import Setting
+from hagane.training.iterators.processes.pool import Pool
 from hagane.training.iterators.processes.protocol import MESSAGE, TaskMessage
 from hagane.training.iterators.processes.worker import Work
 from hagane.training.iterators.state import Draw

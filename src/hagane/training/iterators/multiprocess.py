@@ -15,9 +15,10 @@ from hagane.training.iterators.base import Collation, Iterator
 from hagane.training.iterators.batch import make_batch
 from hagane.training.iterators.cores import default_worker_count
 from hagane.training.iterators.orders import OrderFunction
+from hagane.training.iterators.processes.crew import Setting
 from hagane.training.iterators.processes.layout import assemble
 from hagane.training.iterators.processes.lending import LEASES, MOST_SLOTS, Lender
-from hagane.training.iterators.processes.pool import Pool, Setting, Task
+from hagane.training.iterators.processes.pool import Pool, Task
 from hagane.training.iterators.processes.protocol import MOST_WORKERS
 from hagane.training.iterators.processes.worker import Work
 from hagane.training.iterators.randomness import Loader

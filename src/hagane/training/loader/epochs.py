@@ -12,9 +12,10 @@ import numpy as np
 
 from hagane.training.errors import LoadingTimeout
 from hagane.training.iterators.failures import local_failure
+from hagane.training.iterators.processes.crew import Setting
 from hagane.training.iterators.processes.layout import Layout, assemble
 from hagane.training.iterators.processes.lending import LEASES, MOST_SLOTS, Lender
-from hagane.training.iterators.processes.pool import Pool, Setting, Task
+from hagane.training.iterators.processes.pool import Pool, Task
 from hagane.training.iterators.processes.protocol import ENDED
 from hagane.training.iterators.processes.worker import Work
 from hagane.training.iterators.randomness import Loader
