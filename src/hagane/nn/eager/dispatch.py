@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hagane.nn.eager.order import Order, operands_of
-from hagane.nn.eager.programs import WORKSHOP, Program, is_off
+from hagane.nn.eager.programs import WORKSHOP, Program
 from hagane.nn.eager.table import SERVED
 from hagane.ops.builder import Call
 from hagane.ops.builder.eager import Eager
@@ -65,7 +65,6 @@ class Native(Eager):
     def __init__(self) -> None:
         super().__init__()
         self._prepared: dict[object, Prepared] = {}
-        self._off = is_off()
 
     def apply(self, call: Call, n_outputs: int) -> Sequence[Any]:
         """Check the types of the operands and return the results.
@@ -75,7 +74,7 @@ class Native(Eager):
             KernelError: The kernel failed on their content.
         """
         served = SERVED.get(call.op.key)
-        if served is None or self._off:
+        if served is None or WORKSHOP.mode == "off":
             return super().apply(call, n_outputs)
         inputs = call.inputs
         key = (
@@ -83,7 +82,9 @@ class Native(Eager):
             n_outputs,
             tuple(
                 [
-                    None if x is None else (x.dtype.char, x.shape)
+                    None
+                    if x is None
+                    else (x.dtype.char, x.shape)
                     if i not in served.constants
                     else x.tobytes()
                     for i, x in enumerate(inputs)
@@ -118,7 +119,7 @@ class Native(Eager):
             targets: The operands by which.
         """
         served = SERVED.get(call.op.key)
-        if served is None or self._off or isinstance(call.op.vjp, Unsupported):
+        if served is None or WORKSHOP.mode == "off" or isinstance(call.op.vjp, Unsupported):
             return None
         key = (
             call.op.name,
@@ -126,7 +127,9 @@ class Native(Eager):
             targets,
             tuple(
                 [
-                    None if x is None else (x.dtype.char, x.shape)
+                    None
+                    if x is None
+                    else (x.dtype.char, x.shape)
                     if i not in served.constants
                     else x.tobytes()
                     for i, x in enumerate(call.inputs)
@@ -178,7 +181,7 @@ class Native(Eager):
             given: For a gradient: whether each output has one.
             targets: For a gradient: the operands by which.
         """
-        if self._off:
+        if WORKSHOP.mode == "off":
             return None
         signature = [None if x is None else (x.dtype.char, x.shape) for x in arrays]
         key = (define, given, targets, tuple(signature), attributes)

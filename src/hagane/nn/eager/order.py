@@ -1,7 +1,7 @@
 """The description of a program: an operator or a function, or the gradient of one, on open sizes.
 
-Sizes that are equal in a call share a name, so that what follows from their being equal is known when
-the program is made; sizes of 1, along which operators repeat elements, are numbers.
+Sizes that are equal in a call share a name, so that the consequences of that are known when the
+program is made; sizes of 1, along which operators repeat elements, are numbers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Operand:
         """Return the constant, or None."""
         if self.content is None:
             return None
-        return np.frombuffer(self.content, self.dtype).reshape(self.dims)  # type: ignore[arg-type]
+        return np.frombuffer(self.content, self.dtype).reshape(self.dims)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from hagane.errors import HaganeError
+from hagane.errors import InvalidArgument
 from hagane.machine import CodeCache, NoCompiler
 from hagane.nn.eager.order import Order
 from hagane.runtime.kept import find, key_of, source_state
@@ -30,6 +30,8 @@ from hagane.runtime.options import SessionOptions
 if TYPE_CHECKING:
     from hagane.runtime.session import InferenceSession
 
+# NumPy alone; a program when it is first needed; NumPy until there is a program.
+Mode = Literal["off", "wait", "beside"]
 # Seconds that NumPy's calls take together before a program is asked for.
 _PATIENCE = 0.02
 _CACHE = "eager"
@@ -81,14 +83,19 @@ def options() -> SessionOptions:
     return SessionOptions(specialize=False)
 
 
-def is_off(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether NumPy computes everything."""
-    return environment.get("HAGANE_EAGER", "") == "off"
+def mode_of(environment: Mapping[str, str]) -> Mode:
+    """Return how programs are made, as the environment says.
 
-
-def waits(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether programs are compiled when they are first needed."""
-    return environment.get("HAGANE_EAGER", "") == "wait"
+    Raises:
+        InvalidArgument: It says something else.
+    """
+    match environment.get("HAGANE_EAGER", ""):
+        case "":
+            return "beside"
+        case "off" | "wait" as found:
+            return found
+        case other:
+            raise InvalidArgument(f"HAGANE_EAGER: expected 'off', 'wait' or nothing, got '{other}'")
 
 
 def make(order: Order) -> Path:
@@ -150,9 +157,14 @@ def _source() -> str:
 
 
 class Workshop:
-    """The thread that loads programs, and the process that makes those that are missing."""
+    """The thread that loads programs, and the process that makes those that are missing.
 
-    def __init__(self) -> None:
+    Attributes:
+        mode: How programs are made.
+    """
+
+    def __init__(self, mode: Mode) -> None:
+        self.mode = mode
         self._programs: dict[Order, Program] = {}
         self._wanted: queue.Queue[Program] = queue.Queue()
         self._lock = threading.Lock()
@@ -165,9 +177,13 @@ class Workshop:
         found = self._programs.get(order)
         if found is None:
             found = self._programs[order] = Program(order)
-            if waits():
+            if self.mode == "wait":
                 self._make_here(found)
         return found
+
+    def programs(self) -> list[Program]:
+        """Return all programs that calls had a use for."""
+        return list(self._programs.values())
 
     def ask(self, program: Program) -> None:
         """Let a program be loaded or made."""
@@ -188,8 +204,8 @@ class Workshop:
         if session is None and not is_refused(program.order):
             try:
                 make(program.order)
-            except (HaganeError, NotImplementedError, NoCompiler) as error:
-                refuse(program.order, str(error))
+            except Exception as error:  # NumPy computes it then
+                refuse(program.order, f"{type(error).__name__}: {error}")
             session = load(program.order)
         program.take(session)
 
@@ -232,4 +248,4 @@ class Workshop:
                 os.killpg(self._process.pid, 9)
 
 
-WORKSHOP = Workshop()
+WORKSHOP = Workshop(mode_of(os.environ))

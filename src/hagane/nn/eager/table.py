@@ -22,8 +22,21 @@ class Served:
 
 
 _ELEMENTWISE = (
-    *("Abs", "Add", "Ceil", "Clip", "Cos", "Div", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid"),
-    *("LeakyRelu", "Log", "Max", "Mean", "Min", "Mul", "Neg", "PRelu", "Pow", "Reciprocal", "Relu"),
+    *("Abs", "Add", "Ceil", "Clip", "Cos", "Div", "Elu", "Erf", "Exp", "Floor", "Gelu"),
+    *(
+        "HardSigmoid",
+        "LeakyRelu",
+        "Log",
+        "Max",
+        "Mean",
+        "Min",
+        "Mul",
+        "Neg",
+        "PRelu",
+        "Pow",
+        "Reciprocal",
+        "Relu",
+    ),
     *("Selu", "Sigmoid", "Sin", "Softplus", "Sqrt", "Sub", "Sum", "Tanh", "Where"),
 )
 _ROWS = ("LayerNormalization", "LogSoftmax", "RMSNormalization", "Softmax")
