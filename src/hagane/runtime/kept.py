@@ -102,7 +102,7 @@ class Kept:
 
 
 def key_of(path: str, options: SessionOptions) -> str | None:
-    """Return the key of everything that a session of a file compiles; None if nothing is kept.
+    """Return the key of a session's compiled parts; None if nothing is kept.
 
     Args:
         path: The model's file.
