@@ -190,7 +190,7 @@ def beside_of(
         key: Of the session in the cache.
         fed: The inputs of each run.
     """
-    # (Of a frozen program, what is called Python is the program itself.)
+    # (In a frozen program the executable called Python is the program itself.)
     if not sys.executable or getattr(sys, "frozen", False) or not can_repeat(options):
         return None
     if isinstance(source, bytes):

@@ -24,12 +24,12 @@ _PR_SET_PDEATHSIG = 1
 def main() -> None:
     """Read an order from the standard input and carry it out."""
     order: Order = pickle.load(sys.stdin.buffer)
-    _end_with(order.parent)
+    end_with(order.parent)
     with _one_at_a_time():
         sys.exit(0 if make(order) else NOTHING)
 
 
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
     """End when the process that asked does."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
