@@ -93,7 +93,7 @@ def _values(
     step, end = (text.format(**names) for text in (step, end))
     last = _EACH.format(end=end, **names) if end else _TANH.format(**names)
     kernels = _KERNELS.format(
-        kind=c_type(x.dtype), count=count, columns=columns, step=step, end=end
+        kind=c_type(x.dtype), count=count, columns=columns, step=step, last=last
     )
     across = np.ascontiguousarray(vectors.T)
     return {"vectors": table(low, node, "vectors", across)}, kernels
