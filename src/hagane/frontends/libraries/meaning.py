@@ -42,6 +42,8 @@ class MeaningTables(LibraryTables):
     def __init__(self, used: Callable[[str], None] = lambda name: None, *, trusting: bool = False):
         self._used = used
         self._trusting = trusting
+        # Views that indices took, with the whole and the index.
+        self._parts: dict[ir.Value, tuple[Tensor, Value]] = {}
         self._frame: object = None  # of the program, in which a function of a library runs
 
     @cached_property
@@ -126,15 +128,41 @@ class MeaningTables(LibraryTables):
         plain = name.rstrip("_")
         x = arguments[0] if arguments else None
         if name.endswith("_") and isinstance(x, Tensor) and self._handler(plain) is not None:
-            check_writable(core, x, f"use its result, as in x = x.{plain.rpartition('.')[2]}(...)")
-            made = self._within(
+            remedy = f"use its result, as in x = x.{plain.rpartition('.')[2]}(...)"
+            return self._written(core, x, remedy, lambda: self._within(
                 core, plain, lambda: _super(self).call_method(core, plain, arguments, keywords)
-            )
-            return write(core, x, made)
+            ))  # fmt: skip
+        filling = _FILLING.get(name)
+        if filling is not None and isinstance(x, Tensor):
+            return self._written(core, x, f"make a new tensor with {filling}", lambda: core.op(
+                "Identity", self._within(core, filling, lambda: _super(self).call(
+                    core, filling, arguments, keywords
+                )),
+            ))  # fmt: skip
         made = self._within(
             core, name, lambda: _super(self).call_method(core, name, arguments, keywords)
         )
         return copied(core, made, x) if name in _COPYING and isinstance(x, Tensor) else made
+
+    def _written(self, core: Core, x: Tensor, remedy: str, run: Callable[[], Value]) -> Value:
+        """Give a tensor the content that a function returns.
+
+        A part that was taken by an index is set as an item of the whole: ``x[i].zero_()``.
+        """
+        if x.value not in self._parts:
+            check_writable(core, x, remedy)
+            return write(core, x, run())
+        (whole, index), item = self._parts[x.value], run()
+        new = self._written(core, whole, remedy, lambda: self._with(core, whole, index, item))
+        return self.tensor_item(core, new, index)
+
+    def _with(self, core: Core, value: Tensor, index: Value, item: Value) -> Tensor:
+        """Return a tensor with another item."""
+        made = core.op("Identity", value) if value.known is not None else replace(value)
+        made.known = None
+        super().set_tensor_item(core, made, index, item)
+        copied(core, made, None)
+        return made
 
     def tensor_attribute(self, core: Core, value: Tensor, name: str) -> Value:
         """Return an attribute or a method of a tensor."""
@@ -162,11 +190,7 @@ class MeaningTables(LibraryTables):
     def set_tensor_item(self, core: Core, value: Tensor, index: Value, item: Value) -> None:
         """Do ``value[index] = item``: all names of the tensor get the new content."""
         check_writable(core, value, "make a new tensor", by_statement=True)
-        made = core.op("Identity", value) if value.known is not None else replace(value)
-        made.known = None
-        super().set_tensor_item(core, made, index, item)
-        copied(core, made, None)
-        write(core, value, made)
+        write(core, value, self._with(core, value, index, item))
 
     def tensor_item(self, core: Core, value: Tensor, index: Value) -> Value:
         """Return ``value[index]``: a view, except where index arrays or NumPy's scalars copy."""
@@ -175,6 +199,8 @@ class MeaningTables(LibraryTables):
         alone = isinstance(made, Tensor) and made.shape == () and value.kind == "numpy.ndarray"
         if alone or any(isinstance(part, Tensor | list | Many) for part in parts):
             return copied(core, made, value)
+        if isinstance(made, Tensor):
+            self._parts[made.value] = value, index
         return made
 
 
@@ -207,13 +233,19 @@ _STRUCTURE = frozenset(
                          "values", "children", "modules")),
     )
 ) | {"torch.Tensor.device", "torch._C._log_api_usage_once", "torch.is_grad_enabled",
-     "torch.jit.annotate"}  # fmt: skip
+     "torch.jit.annotate", "torch.autograd.Function.apply",
+     "torch.autograd.function.Function.apply",
+     *(f"torch.autograd.function.FunctionCtx.{name}" for name in (
+         "save_for_backward", "save_for_forward", "mark_non_differentiable", "mark_dirty",
+         "set_materialize_grads"))}  # fmt: skip
 # Functions whose results share no memory with their arguments, for any operators.
 _COPYING = frozenset(
     ("numpy.array", "numpy.copy", "numpy.ndarray.copy", "numpy.ndarray.flatten",
      "numpy.ndarray.astype", "torch.clone", "torch.Tensor.clone", "torch.tensor",
      "numpy.zeros_like", "numpy.ones_like", "torch.zeros_like", "torch.ones_like")
 )  # fmt: skip
+# Methods that give a tensor a new content, by the functions that make a tensor of it.
+_FILLING = {"torch.Tensor.zero_": "torch.zeros_like", "torch.Tensor.fill_": "torch.full_like"}
 _IN_PLACE = frozenset(
     f"i{name}"
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
