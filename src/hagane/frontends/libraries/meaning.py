@@ -144,13 +144,16 @@ class MeaningTables(LibraryTables):
         )
         return copied(core, made, x) if name in _COPYING and isinstance(x, Tensor) else made
 
-    def _written(self, core: Core, x: Tensor, remedy: str, run: Callable[[], Value]) -> Value:
+    def _written(
+        self, core: Core, x: Tensor, remedy: str, run: Callable[[], Value],
+        *, by_statement: bool = False,
+    ) -> Value:  # fmt: skip
         """Give a tensor the content that a function returns.
 
         A part that was taken by an index is set as an item of the whole: ``x[i].zero_()``.
         """
         if x.value not in self._parts:
-            check_writable(core, x, remedy)
+            check_writable(core, x, remedy, by_statement=by_statement)
             return write(core, x, run())
         (whole, index), item = self._parts[x.value], run()
         new = self._written(core, whole, remedy, lambda: self._with(core, whole, index, item))
@@ -178,9 +181,9 @@ class MeaningTables(LibraryTables):
         whole = f"{kind} {name.removeprefix('i') if name in _IN_PLACE else name}"
         if name not in _IN_PLACE or not isinstance(left, Tensor):
             return self._within(core, whole, lambda: _super(self).operator(core, name, left, right))
-        check_writable(core, left, "write x = x + y for x += y")
-        made = self._within(core, whole, lambda: _super(self).operator(core, name, left, right))
-        return write(core, left, made)
+        return self._written(core, left, "write x = x + y for x += y", lambda: self._within(
+            core, whole, lambda: _super(self).operator(core, name, left, right)
+        ))  # fmt: skip
 
     def unary(self, core: Core, name: str, value: Tensor) -> Value:
         """Return an operator applied to a tensor."""
@@ -189,8 +192,10 @@ class MeaningTables(LibraryTables):
 
     def set_tensor_item(self, core: Core, value: Tensor, index: Value, item: Value) -> None:
         """Do ``value[index] = item``: all names of the tensor get the new content."""
-        check_writable(core, value, "make a new tensor", by_statement=True)
-        write(core, value, self._with(core, value, index, item))
+        self._written(
+            core, value, "make a new tensor", lambda: self._with(core, value, index, item),
+            by_statement=True,
+        )  # fmt: skip
 
     def tensor_item(self, core: Core, value: Tensor, index: Value) -> Value:
         """Return ``value[index]``: a view, except where index arrays or NumPy's scalars copy."""
