@@ -16,7 +16,7 @@ from hagane.errors import CaptureError, InvalidArgument
 from hagane.frontends.capture.capture import Captured, capture_object
 from hagane.frontends.capture.interface.structure import Example
 from hagane.frontends.libraries.meaning import MeaningTables
-from hagane.frontends.python.values.type_text import TensorText, parse_type
+from hagane.frontends.python.values.type_text import tensor_text
 
 __all__ = ["CaptureNotice", "capture", "model_of", "onnx_model"]
 
@@ -146,11 +146,7 @@ def _read(reader: Reader, value: Any, path: str) -> Any:
 
 def _text(value: str) -> Any:
     """Return a text in a list or object: the type of a tensor if it reads like one."""
-    try:
-        is_type = "[" in value and isinstance(parse_type(value), TensorText)
-    except InvalidArgument:
-        is_type = False
-    return Example(value) if is_type else value
+    return value if tensor_text(value) is None else Example(value)
 
 
 def _around(path: str) -> Iterator[str]:
