@@ -13,7 +13,7 @@ from hagane.nn.autograd.configuration import config
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.tape import CURRENT
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.eager.dispatch import NATIVE, Prepared
+from hagane.nn.eager.dispatch import NATIVE
 from hagane.ops.gradient import pull_back
 
 Attributes = tuple[tuple[str, Any], ...]
@@ -57,7 +57,7 @@ def fused(
     back = None
     if targets and config.enable_backprop:
         back = NATIVE.function(define, named, arrays, outputs, given or (True,) * outputs, targets)
-    if _is_there(forward) and (back is None or _is_there(back)):
+    if forward.is_there() and (back is None or back.is_there()):
         found = forward.run(arrays)
         if found is not None:
             made = Fused(define, named, values, found).apply([x for x in values if x is not None])
@@ -69,10 +69,6 @@ def fused(
         if each is not None and each.program is not None:
             each.program.spend(spent)
     return result
-
-
-def _is_there(prepared: Prepared) -> bool:
-    return prepared.program is not None and prepared.program.run is not None
 
 
 class Fused(FunctionNode):
