@@ -48,6 +48,10 @@ class Deferred(Variable):
             self._array = self.compute(*self.parts)
         return self._array
 
+    @array.setter
+    def array(self, array: Any) -> None:
+        self._array = array
+
 
 def together(terms: list[Any]) -> list[Any]:
     """Return gradients with those of one kind that are not computed yet as one, computed."""

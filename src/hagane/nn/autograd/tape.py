@@ -74,6 +74,8 @@ class Operator(FunctionNode):
             self._attributes,
             self._retained_output_data,
         )
+        if self._op.name in _RESHAPING and gradients[0] is not None and 0 in target_input_indexes:
+            return [Variable.make(gradients[0].reshape(self.inputs[0].shape))]
         if self._op.name in _DEFERRED and not read("debug"):
             return self._deferred(target_input_indexes, call, gradients)
         return self._computed(target_input_indexes, call, gradients)
@@ -144,6 +146,8 @@ class Operator(FunctionNode):
         return Call(self._op, inputs, self._attributes, self.get_retained_outputs())
 
 
+# Operators whose gradient has the elements of that of the output, in its order.
+_RESHAPING = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 # Operators whose gradients by a parameter wait for those of other calls: which operand that is.
 _DEFERRED = {"Gemm": (1, deferred_weight), "Gather": (0, deferred_rows)}
 

@@ -11,14 +11,13 @@ from contextlib import suppress
 from hagane.nn.eager.programs import make
 from hagane.runtime.making import end_with
 
-_NICE = 10
+_NICE = 5
 
 
 def main() -> None:
     """Make the programs that come on the standard input; answer with one byte for each."""
     with suppress(OSError, AttributeError):
         os.nice(_NICE)
-    os.environ["HAGANE_JOBS"] = "1"
     given, told = sys.stdin.buffer, os.dup(1)
     os.dup2(2, 1)  # nothing else is said there
     while (size := given.read(8)) and len(size) == 8:

@@ -24,6 +24,7 @@ class Updates:
 
     def __init__(self) -> None:
         self._library: ctypes.CDLL | None = None
+        self._functions: dict[tuple[str, str], Any] = {}
         self._asked = False
 
     def update(self, name: str, arrays: tuple[Any, ...], numbers: tuple[float, ...]) -> bool:
@@ -50,12 +51,15 @@ class Updates:
             return False
         if any(np.may_share_memory(first, x) for x in arrays[1:]):
             return False
-        function = library[f"hg_{name}_{dtype}"]
-        function(
-            ctypes.c_int64(first.size),
-            *[ctypes.c_void_p(x.ctypes.data) for x in arrays],
-            *map(ctypes.c_double, numbers),
-        )
+        key = name, dtype
+        function = self._functions.get(key)
+        if function is None:
+            function = getattr(library, f"hg_{name}_{dtype}")
+            pointers = [ctypes.c_void_p] * len(arrays)
+            function.argtypes = [ctypes.c_int64, *pointers, *[ctypes.c_double] * len(numbers)]
+            function.restype = None
+            self._functions[key] = function
+        function(first.size, *[x.ctypes.data for x in arrays], *numbers)
         return True
 
     def _ask(self) -> None:
