@@ -74,6 +74,22 @@ class Tagger(nn.Module):
         return self.out(self.cells(self.embed(x))[0]).transpose(1, 2)
 
 
+class Reader(nn.Module):
+    """Two layers of both directions, from states of the caller's, whose last states count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(20, 6)
+        self.cells = nn.LSTM(6, 5, 2, bidirectional=True)
+        self.first = nn.Parameter(torch.randn(2, 4, 1, 5))
+        self.out = nn.Linear(10, 4)
+
+    def forward(self, x: Any) -> Any:
+        h, c = self.first.expand(2, 4, x.shape[0], 5)
+        y, (h, c) = self.cells(self.embed(x.t()), (h.contiguous(), c.contiguous()))
+        return self.out(y + torch.cat([h[3], c[2]], 1)).permute(1, 2, 0)
+
+
 class Dropping(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -166,7 +182,9 @@ def test_steps_of_each_optimizer_are_pytorchs(name: str) -> None:
     compare(Perceptron, vectors, OPTIMIZERS[name])
 
 
-@pytest.mark.parametrize(("make", "batches"), [(Residual, pictures), (Tagger, sentences)])
+@pytest.mark.parametrize(
+    ("make", "batches"), [(Residual, pictures), (Tagger, sentences), (Reader, sentences)]
+)
 def test_steps_of_networks_are_pytorchs(make: Any, batches: Any) -> None:
     compare(make, batches, lambda p: optim.SGD(p, 0.1, momentum=0.9))
 

@@ -24,13 +24,14 @@ from hagane.native.rules.convolution import pooling, transposed
 from hagane.native.rules.indexing import elements, tuples
 from hagane.native.rules.looped import convolution as looped_convolution
 from hagane.native.rules.looped import einsum as looped_einsum
+from hagane.native.rules.looped import inverse
 from hagane.native.rules.looped import products as looped_products
 from hagane.native.rules.looped import transposed as looped_transposed
 from hagane.native.rules.ordering import along, reducing
 from hagane.native.rules.products import matrix
 from hagane.native.rules.selecting import boxes, chosen
 from hagane.native.rules.shaping import filling, slicing
-from hagane.native.rules.signal import fourier
+from hagane.native.rules.signal import fourier, mel
 from hagane.native.rules.vision import grids, resizing, sampling, windows
 from hagane.ops.registry import find, operators
 
@@ -60,10 +61,12 @@ _WRITTEN = (
     fourier,
     general_quantization,
     grids,
+    inverse,
     looped_convolution,
     looped_einsum,
     looped_products,
     looped_transposed,
+    mel,
     reducing,
     resizing,
     sampling,

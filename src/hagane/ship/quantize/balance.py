@@ -21,6 +21,7 @@ import numpy as np
 
 from hagane.ops.definition import Array
 from hagane.ship.quantize.calibrate import Feed, values_of
+from hagane.ship.quantize.centre import centre_channels
 from hagane.ship.quantize.channels import (
     Group,
     along_columns,
@@ -53,7 +54,7 @@ class _Seen:
 
 
 def fit_channels(source: Source, feeds: Sequence[Feed]) -> int:
-    """Scale channels between layers in place; return how many groups of values were scaled.
+    """Centre and scale channels between layers in place; return how many groups were scaled.
 
     Outputs of the model stay as they are for feeds like these, up to rounding.
 
@@ -61,6 +62,7 @@ def fit_channels(source: Source, feeds: Sequence[Feed]) -> int:
         source: The model.
         feeds: Of the model.
     """
+    centre_channels(source, feeds)
     groups = find_groups(source)
     names = [layer.input for group in groups for layer in group.readers]
     names += [name for group in groups for name, _ in group.clipped]

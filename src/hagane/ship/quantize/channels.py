@@ -38,12 +38,16 @@ class Group:
         writers: Layers whose rows make the channels.
         readers: Layers whose columns multiply them.
         clipped: Results of Clip from zero to a number, with that number.
+        sums: Nodes that add two of the values, in order.
+        linear: Whether there are no other nodes between the layers.
     """
 
     channels: int
     writers: tuple[Layer, ...]
     readers: tuple[Layer, ...]
     clipped: tuple[tuple[str, float], ...]
+    sums: tuple[onnx.NodeProto, ...]
+    linear: bool
 
 
 def find_groups(source: Source) -> tuple[Group, ...]:
@@ -122,6 +126,8 @@ class _Values:
         self._writers: list[Layer] = []
         self._readers: list[Layer] = []
         self._clipped: list[tuple[str, float]] = []
+        self._sums: list[onnx.NodeProto] = []
+        self._bent: list[str] = []
         graph = source.model.graph
         self._fixed = {value.name for value in [*graph.input, *graph.output]}
         self._shared = Counter(layer.weight for layer in source.layers)
@@ -134,9 +140,14 @@ class _Values:
             self._readers.append(layer)
         elif node.op_type in _JOINING and not self._constant(node.input):
             self._join([*node.input, *node.output])
+            if node.op_type == "Add":
+                self._sums.append(node)
+            else:
+                self._bent.append(node.output[0])
         elif self._keeps_scale(node):
             self._join([node.input[0], node.output[0]])
             self._fixed.update(node.output[1:])
+            self._bent.append(node.output[0])
         else:
             self._fixed.update([*node.input, *node.output])
             for attribute in node.attribute:  # names that bodies read from outside
@@ -152,14 +163,17 @@ class _Values:
             writers[self._root(layer.node.output[0])].append(layer)
         for layer in self._readers:
             readers[self._root(layer.input)].append(layer)
+        bent = {self._root(name) for name in self._bent}
         found = []
         for root in writers.keys() & readers.keys() - fixed:
             sizes = {self._weight(layer).shape[layer.axis] for layer in writers[root]}
             (channels,) = sizes if len(sizes) == 1 else (0,)
             if channels and all(self._reads(layer, channels) for layer in readers[root]):
                 clipped = [each for each in self._clipped if self._root(each[0]) == root]
-                made = (tuple(writers[root]), tuple(readers[root]), tuple(clipped))
-                found.append((self._source.layers.index(writers[root][0]), Group(channels, *made)))
+                sums = [node for node in self._sums if self._root(node.output[0]) == root]
+                layers = tuple(writers[root]), tuple(readers[root])
+                group = Group(channels, *layers, tuple(clipped), tuple(sums), root not in bent)
+                found.append((self._source.layers.index(group.writers[0]), group))
         return tuple(group for _, group in sorted(found, key=lambda pair: pair[0]))
 
     def _scalable(self, layer: Layer) -> bool:
