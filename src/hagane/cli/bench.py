@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from hagane.cli.feeds import parse_shapes
-from hagane.cli.width import show
+from hagane.cli.terminal.width import show
 from hagane.errors import InvalidArgument
 from hagane.runtime.bench import BUILD, ENGINES, compare
 from hagane.runtime.feeds import check_sizes, feed_shapes

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from hagane.cli.named import named_function
-from hagane.cli.progress import working
+from hagane.cli.terminal.progress import working
 from hagane.errors import HaganeError, InvalidArgument
 from hagane.ship.quantize import QuantizeOptions, Scheme, check_report, quantize, table_lines
 

@@ -46,6 +46,9 @@ def flops(node: ir.Node, types: Mapping[ir.Value, Type]) -> Dim | None:
     if name in _CONVOLUTIONS:
         weight = inputs[3 if name == "QLinearConv" else 1]
         return None if weight is None else 2 * product(output) * product(weight[1:])
+    if name in ("LSTMSteps", "LSTMStepsGradient"):
+        states = inputs[2]
+        return None if inputs[0] is None or not states else 2 * product(inputs[0]) * states[1]
     if name == "ConvWeightGradient":
         return None if inputs[1] is None else 2 * product(inputs[1]) * product(output[1:])
     if name == "ConvTranspose":

@@ -89,6 +89,7 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
     },
     "recurrent": {
         "": "GRU LSTM RNN",
+        "hagane": "LSTMSteps LSTMStepsGradient",
     },
     "reduction": {
         "": """

@@ -80,8 +80,9 @@ def schemas() -> Mapping[tuple[str, str], Schema]:
     """Return the schemas of operators that ONNX does not define."""
     from hagane.ops import contrib
     from hagane.ops.convolution import gradient
+    from hagane.ops.recurrent import steps
 
-    return {**contrib.SCHEMAS, **gradient.SCHEMAS}
+    return {**contrib.SCHEMAS, **gradient.SCHEMAS, **steps.SCHEMAS}
 
 
 # Of the operators of users.

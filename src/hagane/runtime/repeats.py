@@ -39,7 +39,9 @@ _NICE = 10
 def step_back() -> None:
     """Put the thread that calls this behind all others of the machine."""
     with contextlib.suppress(OSError, AttributeError):  # a wish, which not every system grants
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        thread = threading.get_native_id()
+        now = os.getpriority(os.PRIO_PROCESS, thread)
+        os.setpriority(os.PRIO_PROCESS, thread, max(now, _NICE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,7 @@ class Repeats(Generic[T]):
             thread.join()
 
     def _build(self, shapes: Shapes) -> None:
+        step_back()
         try:
             made = self.make(shapes)
             if made is None:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ops.gradient.differences import check_operator
+from hagane.ops.builder import op
+from tests.ops.gradient.differences import check, check_operator
 
 RNG = np.random.default_rng(23)
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -43,6 +44,16 @@ def test_layers(name: str, direction: str) -> None:
         attributes["input_forget"] = 1
         flipped.append(draw(count, 3 * hidden))
     check_operator(name, flipped[0], *weights, None, *flipped[1:], attributes=attributes, **options)
+
+
+@pytest.mark.parametrize("reverse", [0, 1])
+def test_steps_that_keep_their_gates(reverse: int) -> None:
+    def steps(*inputs: Any) -> Any:
+        return op("LSTMSteps", *inputs, reverse=reverse, domain="hagane", outputs=3)
+
+    inputs = draw(4, 3, 8), draw(8, 2), draw(3, 2), draw(3, 2)
+    check(lambda *inputs: steps(*inputs)[:2], *inputs)
+    check(steps, *inputs, second=False)
 
 
 @pytest.mark.parametrize(

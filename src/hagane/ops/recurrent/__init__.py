@@ -1,5 +1,5 @@
 """Recurrent layers: RNN, GRU, LSTM."""
 
-from hagane.ops.recurrent import gru, lstm, rnn
+from hagane.ops.recurrent import gru, lstm, rnn, steps
 
-OPERATORS = (*gru.OPERATORS, *lstm.OPERATORS, *rnn.OPERATORS)
+OPERATORS = (*gru.OPERATORS, *lstm.OPERATORS, *rnn.OPERATORS, *steps.OPERATORS)

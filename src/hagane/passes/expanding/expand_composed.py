@@ -19,8 +19,12 @@ from hagane.ops.vjp import call_composed
 from hagane.passes import WRITTEN_IN_OTHERS
 from hagane.passes.edit import attributes_of, name_of, nodes_before, remove_unread, replace_value
 
-# Operators for which engines may have kernels: of weights while packing, or of windows in place.
-_LATE = frozenset({("com.microsoft", "MatMulNBits"), ("hagane", "ConvWeightGradient")})
+# Operators for which engines may have kernels: of weights while packing, of windows in place, of
+# all steps at once.
+_LATE = frozenset(
+    {("com.microsoft", "MatMulNBits"), ("hagane", "ConvWeightGradient"), ("hagane", "LSTMSteps"),
+     ("hagane", "LSTMStepsGradient")}
+)  # fmt: skip
 
 
 def expand_composed(graph: ir.Graph, types: GraphTypes) -> list[str]:

@@ -21,6 +21,7 @@ from hagane.passes.legalise import legalise
 from hagane.passes.removing.merge_common import merge_common
 from hagane.passes.removing.remove_dead import remove_dead
 from hagane.training.step.accumulation import Share, sum_name
+from hagane.training.step.open_recurrent import open_recurrent
 from hagane.training.step.rules import Group, Rule
 
 _IR_VERSION = 10
@@ -98,6 +99,8 @@ def step_program(
     types = infer_types(model)
     loss = graph.outputs[0]
     _check_loss(loss, types.types.get(loss))
+    open_recurrent(graph, types)
+    loss = graph.outputs[0]
     inputs = {str(value.name): value for value in graph.inputs}
     wanted = [name for name in trained if name in inputs]
     found = add_gradients(graph, types, [loss], [None], [inputs[name] for name in wanted])
