@@ -117,6 +117,34 @@ def test_channels_of_any_size_keep_their_levels(tmp_path: Path) -> None:
     assert found[1] > 20
 
 
+def test_channels_that_few_feeds_show_are_not_cut_off(tmp_path: Path) -> None:
+    nodes = [
+        node("Conv", ["x", "a"], ["c"], "first"),
+        node("Relu", ["c"], ["r"]),
+        node("Conv", ["r", "d"], ["y"], "deep", group=3),
+    ]
+    constants = {"a": np.eye(3, dtype=np.float32)[:, :, None, None], "d": draw((3, 1, 1, 1))}
+    found = []
+    for rare in (0.1, 1.0):
+        # The first channel is large, the second small; the third is small but in the last feed.
+        sizes = [(1.0, 0.1, 0.1)] * 7 + [(1.0, 0.1, rare)]
+        feeds = [
+            {"x": draw((1, 3, 6, 5), i) * np.float32(each).reshape(3, 1, 1)}
+            for i, each in enumerate(sizes)
+        ]
+        save(make(nodes, {"x": (1, 3, 6, 5)}, ["y"], constants, feeds[0]), tmp_path / "m.onnx")
+        source = Source(tmp_path / "m.onnx")
+        fit_channels(source, feeds)
+        found.append(float(source.constants["a"][1, 1, 0, 0]))
+    assert found[0] > 4
+    assert found[1] < found[0] / 2
+
+
+def test_one_feed_is_too_few_to_scale_channels(tmp_path: Path) -> None:
+    path, feeds = network(tmp_path)
+    assert fit_channels(Source(path), feeds[:1]) == 0
+
+
 def test_channels_are_fitted_to_data(tmp_path: Path) -> None:
     path, _ = network(tmp_path)
     options = QuantizeOptions(fit_channels=True)

@@ -37,8 +37,8 @@ _STRENGTHS = ((1.0, 1.0), (1.5, 1.0), (2.0, 1.0), (4.0, 1.0), (16.0, 1.0), (64.0
 # Channels are taken to be so much larger than seen.
 _MARGIN = 1.1
 # Feeds are divided into so many parts; the error of each is that of factors from the others.
-_FOLDS = 2
-_WEIGHTS = 1.0
+_FOLDS = 4
+
 _TINY = 1e-30
 
 
@@ -155,4 +155,4 @@ def _error(source: Source, layer: Layer, seen: _Seen, strength: int, factor: Arr
     inputs = along_columns(source, layer, squares) * columns**2 + 0 * weight
     of_weights = np.sum(np.square(steps) / 12 * inputs.sum(axis=axes))
     signal = max(float(np.sum(power * squares)), _TINY)
-    return float(np.sum(power * of_input) + _WEIGHTS * of_weights) / signal
+    return float(np.sum(power * of_input) + of_weights) / signal
