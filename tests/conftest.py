@@ -1,4 +1,4 @@
-"""Settings of all tests: patience, Ctrl-C where it is ignored, progress, shares, C that compiles."""
+"""Settings of all tests: patience, Ctrl-C, progress, shares of tables, C that compiles."""
 
 from __future__ import annotations
 
