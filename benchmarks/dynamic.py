@@ -108,15 +108,17 @@ CASES: Mapping[str, Case] = {
     ),
     "resnet50": Case(_made("ResNet-50"), {"": ["n", 3, "h", "w"]}, _pictures(96, 320, 8)),
     "mnist": Case(_made("MNIST CNN"), {"": ["n", 1, 28, 28]}, lambda i, n: {"n": 1 + i % 32}),
+    "yolo": Case(_made("YOLOv3-tiny"), {"": ["n", 3, "h", "w"]}, _pictures(160, 416, 32)),
+    "unet": Case(_made("U-Net"), {"": ["n", 3, "h", "w"]}, _pictures(96, 288, 16)),
     "bert": Case(
         _made("BERT-base"), {"*": ["n", "s"]}, lambda i, n: {"n": 1, "s": _between(1, 256, 1, i, n)}
     ),
 }
 
 
-def opened(case: Case) -> onnx.ModelProto:
+def opened(case: Case, path: Path) -> onnx.ModelProto:
     """Return the model with names for its open sizes."""
-    model = onnx.load(case.path())
+    model = onnx.load(path)
     known = {each.name for each in model.graph.initializer}
     inputs = [each for each in model.graph.input if each.name not in known]
     for number, value in enumerate(inputs):
@@ -175,7 +177,7 @@ def session_of(engine: str, model: bytes, threads: int) -> Callable[[Feed], Any]
 def measure(engine: str, name: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the times of one engine, in seconds, and its peak memory in bytes."""
     case = CASES[name]
-    model = opened(case)
+    model = opened(case, arguments.file)
     all_feeds = list(feeds(model, case, arguments.shapes))
     content = model.SerializeToString()
     start = time.perf_counter()
@@ -219,9 +221,12 @@ def _resident() -> int:
 def compare(name: str, arguments: argparse.Namespace) -> float:
     """Measure both engines, print what was found, and return the ratio over all shapes."""
     found: dict[str, dict[str, Any]] = {}
+    # (Made here: an engine's process is spared PyTorch, and the time that Python's collector takes
+    # to look through it.)
+    file = CASES[name].path()
     for engine in ("onnxruntime", "hagane"):
         command = [
-            *(sys.executable, __file__, name, "--engine", engine),
+            *(sys.executable, __file__, name, "--engine", engine, "--file", str(file)),
             *("--shapes", str(arguments.shapes), "--runs", str(arguments.runs)),
             *("--threads", str(arguments.threads), "--flat", str(arguments.flat)),
         ]
@@ -250,6 +255,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=100, help="of some shapes afterwards")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--flat", type=int, default=0, help="shapes to run for growing memory")
+    parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--engine", choices=["hagane", "onnxruntime"], help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.engine:

@@ -159,6 +159,33 @@ class Yolo(nn.Module):
         return self.coarse(high), self.fine(torch.cat([self.up(high), low], 1))
 
 
+class UNet(nn.Module):
+    """Ronneberger et al., "U-Net" (2015), with half its channels and padded convolutions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        wide = (32, 64, 128, 256, 512)
+        act = nn.ReLU()
+
+        def twice(i: int, o: int) -> nn.Module:
+            return nn.Sequential(unit(i, o, 3, act=act), unit(o, o, 3, act=act))
+
+        steps = list(zip((3, *wide), wide, strict=False))
+        self.down = nn.ModuleList([twice(i, o) for i, o in steps])
+        self.up = nn.ModuleList([nn.ConvTranspose2d(o, i, 2, 2) for i, o in steps[:0:-1]])
+        self.join = nn.ModuleList([twice(o, i) for i, o in steps[:0:-1]])
+        self.last = nn.Conv2d(wide[0], 2, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        kept: list[Tensor] = []
+        for number, down in enumerate(self.down):
+            x = down(F.max_pool2d(x, 2) if number else x)
+            kept.append(x)
+        for up, join, skip in zip(self.up, self.join, kept[-2::-1], strict=True):
+            x = join(torch.cat([skip, up(x)], 1))
+        return self.last(x)
+
+
 class Block(nn.Module):
     """A transformer's layer, normalised after (BERT) or before (GPT-2, with a cache)."""
 
@@ -255,6 +282,7 @@ WRITTEN: Mapping[str, tuple[Callable[[], nn.Module], Callable[[], tuple[Tensor, 
     "MobileNetV2": (mobilenetv2, picture),
     "EfficientNet-Lite0": (efficientnet_lite0, picture),
     "YOLOv3-tiny": (Yolo, lambda: picture(416)),
+    "U-Net": (UNet, lambda: picture(128)),
     "BERT-base": (lambda: Transformer(30522, False), lambda: words(30522, 128)),
     "GPT-2 prefill": (lambda: Transformer(50257, True), lambda: words(50257, 128)),
     "GPT-2 step": (lambda: Transformer(50257, True, True), step),

@@ -2,10 +2,11 @@
 
     python benchmarks/quantized.py [NAME …]
 
-Each model is quantised in several forms, calibrated on one part of the data and measured on the
-other. *agreement* is the share of results that are as in fp32: the first class of a picture, the
-closest sentence of a sentence, the digit. *signal* is that of the outputs over the error in
-decibels. *accuracy*, where labels are known, stands beside that of fp32.
+Each model is quantised in several forms, by hagane and by ONNX Runtime's quantiser, calibrated on
+one part of the data and measured on the other. *agreement* is the share of results that are as in
+fp32: the first class of a picture, the closest sentence of a sentence, the digit. *signal* is that
+of the outputs over the error in decibels; *KL* the mean divergence of classes from those of fp32,
+in nats. *accuracy*, where labels are known, stands beside that of fp32.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Task:
         held: Inputs that are measured.
         decide: What the outputs, one of each feed, say.
         labels: What they should say of those measured, where that is known.
+        scored: Whether outputs are scores of classes.
     """
 
     model: onnx.ModelProto
@@ -51,6 +53,7 @@ class Task:
     held: list[Feed]
     decide: Decide
     labels: list[np.ndarray] | None = None
+    scored: bool = True
 
 
 def pictures() -> Task:
@@ -147,7 +150,7 @@ def sentences() -> Task:
         return likeness.argmax(1)
 
     feeds = [feeds[i] for i in order]
-    return Task(minilm(), feeds[::2], feeds[1::2], closest)
+    return Task(minilm(), feeds[::2], feeds[1::2], closest, scored=False)
 
 
 def digits() -> Task:
@@ -199,19 +202,25 @@ TASKS: Mapping[str, Callable[[], Task]] = {
 WEIGHTS = Scheme(weights_only=True)
 # Crops of each picture.
 CROPS = 16
+CHANNELS = QuantizeOptions(fit_channels=True)
 IMAGES: Mapping[str, QuantizeOptions] = {
     "minmax": QuantizeOptions(),
     "entropy": QuantizeOptions("entropy"),
     "percentile": QuantizeOptions("percentile"),
     "mse": QuantizeOptions("mse"),
-    "percentile, biases": QuantizeOptions("percentile", correct_bias=True),
-    "percentile, biases, equal": QuantizeOptions("percentile", equalize=True, correct_bias=True),
-    "percentile, rounding, biases": QuantizeOptions(
-        "percentile", correct_bias=True, fit_rounding=True
+    "minmax, rounding, biases": QuantizeOptions(correct_bias=True, fit_rounding=True),
+    "minmax, channels": CHANNELS,
+    "percentile, channels": replace(CHANNELS, method="percentile"),
+    "channels, rounding, biases": replace(CHANNELS, correct_bias=True, fit_rounding=True),
+    "results, channels, rounding, biases": replace(
+        CHANNELS, method="results", correct_bias=True, fit_rounding=True
     ),
-    "results, rounding, biases": QuantizeOptions("results", correct_bias=True, fit_rounding=True),
-    "percentile, 1 % at most": QuantizeOptions("percentile", keep_accuracy=0.01),
+    "channels, rounding, biases, 1 % at most": replace(
+        CHANNELS, correct_bias=True, fit_rounding=True, keep_accuracy=0.01
+    ),
 }
+# Calibrations of ONNX Runtime's quantiser, by the form of the same method here.
+PEER = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
 FORMS: Mapping[str, Mapping[str, QuantizeOptions]] = {
     "MobileNetV2": IMAGES,
     "EfficientNet-Lite0": IMAGES,
@@ -230,7 +239,7 @@ FORMS: Mapping[str, Mapping[str, QuantizeOptions]] = {
 }
 
 
-def measure(name: str, forms: str) -> None:
+def measure(name: str, forms: str, peer: bool) -> None:
     """Print a table of the forms of a model whose names contain a text."""
     task = TASKS[name]()
     given, held = task.given, task.held
@@ -248,15 +257,60 @@ def measure(name: str, forms: str) -> None:
             if forms not in form:
                 continue
             kept = quantize(source, lambda: given, made, options, metric=metric).layers
-            found = _outputs(onnx.load(made), held)
-            same = float(np.mean(task.decide(found) == task.decide(expected)))
-            plain = sum(layer.precision == "fp32" for layer in kept)
+            plain = [layer.name for layer in kept if layer.precision == "fp32"]
             size = made.stat().st_size / source.stat().st_size
-            print(
-                f"  {form:24} agreement {same:.3f}, signal {_signal(expected, found):.1f} dB, "
-                f"{_accuracy(task, found)}size {size:.2f}, {plain} of {len(kept)} in fp32",
-                flush=True,
-            )
+            found = _compared(task, expected, _outputs(onnx.load(made), held))
+            note = f", in fp32: {', '.join(plain)}" if plain else ""
+            print(f"  {form:36} {found}, size {size:.2f}{note}", flush=True)
+            if peer and form in PEER:
+                found = _compared(task, expected, _outputs(by_peer(source, given, form), held))
+                print(f"  {f'onnxruntime, {form}':36} {found}", flush=True)
+
+
+def by_peer(source: Path, given: Sequence[Feed], form: str) -> onnx.ModelProto:
+    """Return a model quantised by ONNX Runtime, in QDQ form, with scales for each channel."""
+    from onnxruntime import quantization as peer
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    class Reader(peer.CalibrationDataReader):  # type: ignore[misc]
+        left = iter(given)
+
+        def get_next(self) -> Feed | None:
+            return next(self.left, None)
+
+    plain, made = source.with_name("plain.onnx"), source.with_name("peer.onnx")
+    quant_pre_process(str(source), str(plain), skip_symbolic_shape=True)
+    peer.quantize_static(
+        str(plain),
+        str(made),
+        Reader(),
+        per_channel=True,
+        activation_type=peer.QuantType.QUInt8,
+        weight_type=peer.QuantType.QInt8,
+        calibrate_method=peer.CalibrationMethod[PEER[form]],
+    )
+    return onnx.load(made)
+
+
+def _compared(task: Task, expected: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> str:
+    """Return the figures of outputs beside those of fp32."""
+    same = float(np.mean(task.decide(found) == task.decide(expected)))
+    told = f"agreement {same:.3f}, signal {_signal(expected, found):.1f} dB"
+    if task.scored:
+        told += f", KL {_divergence(expected, found):.4f}"
+    return f"{told}, {_accuracy(task, found)}".rstrip(", ")
+
+
+def _divergence(expected: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> float:
+    """Return the mean Kullback-Leibler divergence of classes from those of fp32, in nats."""
+    p, q = (_log_softmax(np.concatenate(outputs)) for outputs in (expected, found))
+    return float(np.mean(np.sum(np.exp(p) * (p - q), axis=-1)))
+
+
+def _log_softmax(scores: np.ndarray) -> np.ndarray:
+    left = scores.astype(np.float64) - scores.max(axis=-1, keepdims=True)
+    result: np.ndarray = left - np.log(np.exp(left).sum(axis=-1, keepdims=True))
+    return result
 
 
 def _outputs(model: onnx.ModelProto, feeds: Sequence[Feed]) -> list[np.ndarray]:
@@ -277,12 +331,16 @@ def _signal(expected: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> floa
 
 
 def main() -> None:
+    global CROPS
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--form", default="", help="Forms whose names contain this.")
+    parser.add_argument("--crops", type=int, default=CROPS, help="Of each picture.")
+    parser.add_argument("--peer", action="store_true", help="Let ONNX Runtime quantise too.")
     given = parser.parse_args()
+    CROPS = given.crops
     for name in given.names or TASKS:
-        measure(name, given.form)
+        measure(name, given.form, given.peer)
 
 
 if __name__ == "__main__":

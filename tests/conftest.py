@@ -17,6 +17,9 @@ from tests.progress import Progress
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
+# Eager calls are NumPy's: no process compiles beside the tests, and results do not change
+os.environ.setdefault("HAGANE_EAGER", "off")
+
 # Background jobs and nohup ignore SIGINT, which Python and the processes that it starts inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

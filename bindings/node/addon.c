@@ -1,4 +1,4 @@
-/* Builds for Node: what index.js is made of. Libraries are found when a build is opened. */
+/* Builds for Node, under index.js. Libraries are found when a build is opened. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <node_api.h>

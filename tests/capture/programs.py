@@ -236,6 +236,12 @@ def items(x: Tensor) -> tuple[Tensor, ...]:
     return x[1:, ::2], x[:, -1], x[x > 0], x[..., None], x[-1], x[:, [0, 2]]
 
 
+def above(x: Tensor) -> tuple[Tensor, ...]:
+    kept = x[x > 0]
+    order = kept.argsort(descending=True)
+    return kept[order], kept + torch.arange(kept.shape[0]), torch.zeros(len(kept), 2)
+
+
 def batched(x: Tensor) -> Tensor:
     if x.shape[0] > 3:
         return torch.exp(x)
@@ -283,7 +289,7 @@ PROGRAMS: list[Any] = [
     greatest_divisor, other_list, below_zero, indices, seen_through_views,
     changed_in_place, changed_under_two_names,
     changed_in_branches_and_loops, changed_by_a_function, popped, paired, nested,
-    items, batched, functions,
+    items, above, batched, functions,
 ]  # fmt: skip
 TYPE = "float32[rows, 3]"
 __all__ = ["INPUTS", "PROGRAMS", "TYPE", "Gated", "np"]

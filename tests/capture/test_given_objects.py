@@ -296,3 +296,18 @@ def test_sizes_that_are_not_there_are_named() -> None:
         hagane.capture(first, torch.ones(3), dynamic={"x": {1: "batch"}})
     with pytest.raises(InvalidArgument, match="expected dynamic as names by argument and axis"):
         hagane.capture(first, torch.ones(3), dynamic=True)
+
+
+def test_inputs_are_in_the_order_of_the_signature() -> None:
+    def attend(x: Any, past: Any, mask: Any) -> Any:
+        keys = torch.cat([past["k"], x], 1)
+        return {"y": (x @ keys.transpose(1, 2)) * mask, "past": {"k": keys}}
+
+    past = {"k": "float32[b, p, 8]"}
+    for call in (
+        lambda: hagane.capture(attend, "float32[b, t, 8]", past, "float32[b, t, 1]"),
+        lambda: hagane.capture(attend, mask="float32[b, t, 1]", past=past, x="float32[b, t, 8]"),
+    ):
+        model = call()
+        assert [value.name for value in model.graph.inputs] == ["x", "past.k", "mask"]
+        assert [value.name for value in model.graph.outputs] == ["y", "past.k.new"]

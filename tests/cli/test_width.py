@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from hagane.cli.width import fitted
+from hagane.cli.terminal.width import fitted
 
 
 def test_text_is_folded_and_set_in_and_source_is_cut() -> None:

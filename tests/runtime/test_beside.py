@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,7 @@ def test_a_file_that_has_changed_is_not_compiled(path: Path) -> None:
 def test_a_process_that_fails_is_named_once_and_runs_go_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(beside, "_PROGRAM", "raise SystemExit('no room {!r:.0}')")
+    monkeypatch.setattr(beside, "_PROGRAM", "raise SystemExit('no room')")
     session = session_of(pictures().SerializeToString())
     want = session.run(None, {"x": draw(SHAPE)})[0]
     with caplog.at_level(logging.WARNING, "hagane.runtime"):
@@ -166,8 +167,26 @@ def test_a_process_that_starves_is_given_up_for_one_that_does_not(
 
 
 def test_a_process_ends_when_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beside, "_PROGRAM", "import time; time.sleep(600)  # {}")
+    monkeypatch.setattr(beside, "_PROGRAM", "import time; time.sleep(600)")
     assert beside._run(_order(), 0.2) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="this system has no such policy")
+def test_a_process_steps_back_before_it_looks_for_modules(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    package = tmp_path / "hagane" / "runtime"
+    package.mkdir(parents=True)
+    for folder in (package.parent, package):
+        (folder / "__init__.py").touch()
+    (package / "making.py").write_text(
+        "import os, sys\n"
+        "def main():\n"
+        "    sys.exit(f'{os.sched_getscheduler(0) == os.SCHED_IDLE} {os.nice(0)}')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    order = replace(_order(), nice=3, idle=True)
+    assert beside._run(order) == (1, f"True {max(os.nice(0), 3)}")
 
 
 def _order() -> beside.Order:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from hagane.training.iterators import worker
-from hagane.training.iterators.protocol import DONE
-from hagane.training.iterators.writer import BatchWriter
+from hagane.training.iterators.processes import worker
+from hagane.training.iterators.processes.protocol import DONE
+from hagane.training.iterators.processes.writer import BatchWriter
 
 AT = 5  # a sample of the second batch of four
 

@@ -282,7 +282,7 @@ def test_an_epoch_left_in_the_middle_is_begun_anew_without_growing() -> None:
     assert kept._persistent is not None
     pool = kept._persistent._pool
     assert pool is not None
-    assert len(pool._slots) == pool.setting.slots
+    assert len(pool._ring._slots) == pool.setting.slots
     two = [iter(DataLoader(Kind("number"), 4, num_workers=1)) for _ in range(2)]
     for one, other in itertools.zip_longest(*two):
         assert torch.equal(one, other)

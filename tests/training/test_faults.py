@@ -26,10 +26,11 @@ from hagane.training.errors import (
     WorkerDied,
 )
 from hagane.training.iterators import MultiprocessIterator, MultithreadIterator, SerialIterator
-from hagane.training.iterators.pool import Pool, Setting
-from hagane.training.iterators.protocol import MESSAGE, TaskMessage
+from hagane.training.iterators.processes.crew import Setting
+from hagane.training.iterators.processes.pool import Pool
+from hagane.training.iterators.processes.protocol import MESSAGE, TaskMessage
+from hagane.training.iterators.processes.worker import Work
 from hagane.training.iterators.state import Draw
-from hagane.training.iterators.worker import Work
 from tests.training.sample_datasets import Faulty, Foreign, Mixed
 
 ROOT = Path(__file__).parents[2]
@@ -425,7 +426,7 @@ def test_an_iterator_carried_into_a_forked_process_says_so() -> None:
 
 
 def test_a_batch_larger_than_memory_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hagane.training.iterators import memory
+    from hagane.training.iterators.processes import memory
 
     monkeypatch.setattr(memory, "memory_left", lambda: 1 << 20)
     slot = memory.Slot(memory.create(1), 0)

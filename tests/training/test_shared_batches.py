@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from hagane.training.datasets import TupleDataset
 from hagane.training.iterators import MultiprocessIterator, SerialIterator
 from hagane.training.iterators.batch import stack
-from hagane.training.iterators.layout import assemble, read_layout
-from hagane.training.iterators.memory import Slot, create
-from hagane.training.iterators.writer import BatchWriter
+from hagane.training.iterators.processes.layout import assemble, read_layout
+from hagane.training.iterators.processes.memory import Slot, create
+from hagane.training.iterators.processes.writer import BatchWriter
 
 X = np.arange(400, dtype=np.float32).reshape(100, 4)
 

@@ -72,7 +72,7 @@ def test_a_worker_that_stalls_never_writes_into_a_batch_in_the_callers_hands(
             os.kill(process, signal.SIGCONT)
         deadline = time.monotonic() + SOON
         back = False  # whether a batch came from the one that stalled, or from the one after it
-        while not back or pool._revoked or any(map(pool.abandoned, pool._tickets.values())):
+        while not back or pool._ring._revoked or any(map(pool.abandoned, pool._tickets.values())):
             assert time.monotonic() < deadline
             batch = iterator.next()
             check(batch, number % 3)
@@ -81,7 +81,7 @@ def test_a_worker_that_stalls_never_writes_into_a_batch_in_the_callers_hands(
         for batch, kept in held:
             for part, expected in zip(batch, kept, strict=True):
                 np.testing.assert_array_equal(part, expected)
-        assert len(pool._slots) <= pool.setting.slots + 1
+        assert len(pool._ring._slots) <= pool.setting.slots + 1
 
 
 def test_the_slot_of_an_attempt_that_was_given_up_is_not_given_out(tmp_path: Path) -> None:
@@ -93,12 +93,12 @@ def test_the_slot_of_an_attempt_that_was_given_up_is_not_given_out(tmp_path: Pat
         process = stopped(mark)
         pool: Any = iterator._pool
         second = iterator.next()
-        (revoked,) = pool._revoked.values()
+        (revoked,) = pool._ring._revoked.values()
         assert process in revoked.holders
-        assert pool._slots[revoked.slot].owner == -1
+        assert pool._ring._slots[revoked.slot].owner == -1
         for _ in range(6):
             iterator.next()
             assert all(task.slot != revoked.slot for task, _ in iterator._tasks)
-            assert revoked.slot not in pool._free
+            assert revoked.slot not in pool._ring._free
         check(first, 0)
         check(second, 1)

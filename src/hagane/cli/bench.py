@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from hagane.cli.feeds import parse_shapes
-from hagane.cli.width import show
+from hagane.cli.terminal.width import show
 from hagane.errors import InvalidArgument
 from hagane.runtime.bench import BUILD, ENGINES, compare
 from hagane.runtime.feeds import check_sizes, feed_shapes
@@ -20,6 +21,7 @@ from hagane.runtime.options import Precision
 
 
 def command(
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(help="The ONNX model.")],
     vs: Annotated[
         str, typer.Option(help=f"Engines to compare with: {', '.join(ENGINES[1:])}, or none.")
@@ -58,14 +60,32 @@ def command(
         _profile(model, parse_shapes(shape or []), count, precision, trace, as_json)
         return
     engines = ["hagane", *(f"{BUILD}:{folder}" for folder in build or ()), *others]
+    plugins = [str(path) for path in context.find_root().params.get("plugin") or ()]
+    prepare = functools.partial(_load_plugins, plugins) if plugins else None
     with _progress(rounds * len(engines)) as advance:
         report = compare(
-            model, engines, parse_shapes(shape or []), count, rounds, seconds, advance, precision
+            model,
+            engines,
+            parse_shapes(shape or []),
+            count,
+            rounds,
+            seconds,
+            advance,
+            precision,
+            prepare,
         )
     if as_json:
         print(json.dumps(report, indent=1))
     else:
         _show(report)
+
+
+def _load_plugins(paths: Sequence[str]) -> None:
+    """Register the operators of some files, in a process that times an engine."""
+    from hagane.plugins import load_plugin
+
+    for path in paths:
+        load_plugin(path)
 
 
 def _profile(

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from hagane.cli.named import named_function
-from hagane.cli.progress import working
+from hagane.cli.terminal.progress import working
 from hagane.errors import HaganeError
 from hagane.ship import BuildOptions, build_model
 

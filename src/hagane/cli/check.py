@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from hagane.checking import SCRIPT, Request, explore, is_script
-from hagane.cli.width import fitted, terminal_width
+from hagane.cli.terminal.width import fitted, terminal_width
 from hagane.errors import InvalidArgument
 from hagane.frontends.python.report.findings import Report
 from hagane.frontends.python.report.render import (

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from hagane.cli.cluster_progress import simulating
-from hagane.cli.progress import working
+from hagane.cli.terminal.progress import working
+from hagane.cli.terminal.simulated import simulating
 from hagane.errors import InvalidArgument
 
 app = typer.Typer(no_args_is_help=True, help="Try a Kubernetes scheduler on a simulated cluster.")
@@ -52,7 +52,7 @@ def explain(
     if as_json:
         print(json.dumps(result.to_json()))
         return
-    from hagane.cli.cluster_tables import show_explanation
+    from hagane.cli.terminal.cluster import show_explanation
 
     show_explanation(result)
 
@@ -87,7 +87,7 @@ def run(
     if as_json:
         print(json.dumps(summary))
         return
-    from hagane.cli.cluster_tables import show_summary
+    from hagane.cli.terminal.cluster import show_summary
 
     show_summary(summary)
 
@@ -115,7 +115,7 @@ def compare(
         metrics = {d.metric: d.to_json() for d in found}
         print(json.dumps({"a": str(a), "b": str(b), "seeds": seeds, "metrics": metrics}))
         return
-    from hagane.cli.cluster_tables import show_differences
+    from hagane.cli.terminal.cluster import show_differences
 
     show_differences(found, confidence)
 
@@ -195,6 +195,6 @@ def serve_api(
     if as_json:
         print(json.dumps(summary))
         return
-    from hagane.cli.cluster_tables import show_summary
+    from hagane.cli.terminal.cluster import show_summary
 
     show_summary(summary)

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from hagane.cli.progress import working
-from hagane.cli.width import show
+from hagane.cli.terminal.progress import working
+from hagane.cli.terminal.width import show
 from hagane.errors import HaganeError, InvalidArgument
 from hagane.training import Measurement, measure
 from hagane.training.errors import SampleError

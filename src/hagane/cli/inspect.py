@@ -17,8 +17,8 @@ import typer
 
 from hagane.cli.feeds import parse_pair
 from hagane.cli.listing import code_of
-from hagane.cli.progress import working
-from hagane.cli.width import fitted, terminal_width
+from hagane.cli.terminal.progress import working
+from hagane.cli.terminal.width import fitted, terminal_width
 from hagane.errors import InvalidArgument
 from hagane.graph import to_text
 from hagane.graph.draw import to_svg

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from hagane.cli.named import named_function
-from hagane.cli.progress import working
+from hagane.cli.terminal.progress import working
 from hagane.errors import HaganeError, InvalidArgument
 from hagane.ship.quantize import QuantizeOptions, Scheme, check_report, quantize, table_lines
 
@@ -70,6 +70,12 @@ def command(
             "--fit-rounding", help="Round weights so that errors make up for each other (GPTQ)."
         ),
     ] = False,
+    fit_channels: Annotated[
+        bool,
+        typer.Option(
+            "--fit-channels", help="Scale channels of images so that one range fits all of them."
+        ),
+    ] = False,
     effects: Annotated[
         bool, typer.Option("--effects", help="Report each layer's effect on the outputs.")
     ] = False,
@@ -92,6 +98,7 @@ def command(
             correct_bias,
             fit_rounding,
             effects,
+            fit_channels,
         )
         make = None if data is None else named_function(data, "--data")
         measure = None if metric is None else named_function(metric, "--metric")

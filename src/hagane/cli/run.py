@@ -11,8 +11,8 @@ import numpy as np
 import typer
 
 from hagane.cli.feeds import parse_shapes, read_feed
-from hagane.cli.progress import working
-from hagane.cli.width import show
+from hagane.cli.terminal.progress import working
+from hagane.cli.terminal.width import show
 from hagane.errors import InvalidArgument
 from hagane.ops.values import describe_value
 from hagane.runtime import InferenceSession

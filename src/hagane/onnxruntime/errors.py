@@ -36,7 +36,7 @@ class ModelLoaded(Exception):
 
 
 class NotImplemented(Exception):
-    """Something that is not implemented."""
+    """A function that is not implemented."""
 
 
 class InvalidGraph(Exception):
@@ -56,7 +56,7 @@ class ModelRequiresCompilation(Exception):
 
 
 class NotFound(Exception):
-    """Something that was not found."""
+    """A file or name that was not found."""
 
 
 class DeviceReset(Exception):

@@ -111,7 +111,7 @@ def other_input(node: ir.Node, value: ir.Value) -> ir.Value | None:
 
 
 def replace_value(graph: ir.Graph, types: GraphTypes, old: ir.Value, new: ir.Value) -> None:
-    """Let everything that reads ``old`` read ``new``, outputs of the graph included."""
+    """Let all readers of ``old`` read ``new``, outputs of the graph included."""
     for use in list(old.uses()):
         use.node.replace_input_with(use.idx, new)
     if any(output is old for output in graph.outputs):

@@ -41,11 +41,13 @@ def compare(
     seconds: float,
     advance: Callable[[], None] = lambda: None,
     precision: Precision = "fp32",
+    prepare: Callable[[], None] | None = None,
 ) -> dict[str, Any]:
     """Return times and ratios of ``model`` in all ``engines``.
 
     An engine ``build:FOLDER`` is a build of the model. ``precision`` is hagane's, and OpenVINO's;
-    ONNX Runtime computes as the model is written.
+    ONNX Runtime computes as the model is written. ``prepare`` is called in each process before the
+    model is read, to register operators for instance; it has to be picklable.
     Each engine runs in a process of its own, with ``threads`` threads, on the same random
     inputs; in each round the engines take turns, so that a change of the machine's load meets
     all of them.
@@ -71,7 +73,7 @@ def compare(
     if "torch" in engines:
         skipped["torch"] = "PyTorch does not read ONNX models"
     present = [name for name in engines if name not in skipped]
-    workers = {name: _Worker(name, model, shapes, threads, precision) for name in present}
+    workers = {name: _Worker(name, model, shapes, threads, precision, prepare) for name in present}
     times: dict[str, list[float]] = {name: [] for name in present}
     peaks: list[float] = []
     try:
@@ -134,12 +136,13 @@ class _Worker:
         shapes: Mapping[str, tuple[int, ...]],
         threads: int,
         precision: Precision,
+        prepare: Callable[[], None] | None,
     ):
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
         self._process = context.Process(
             target=_serve,
-            args=(other, engine, str(model), dict(shapes), threads, precision),
+            args=(other, engine, str(model), dict(shapes), threads, precision, prepare),
             daemon=True,
         )
         # Libraries size their thread pools when they load, which the child does after this.
@@ -184,8 +187,11 @@ def _serve(
     shapes: dict[str, tuple[int, ...]],
     threads: int,
     precision: Precision,
+    prepare: Callable[[], None] | None,
 ) -> None:
     try:
+        if prepare is not None:
+            prepare()
         kind, _, folder = engine.partition(":")
         if kind == BUILD:
             version, run = _build(folder, model, shapes, threads)

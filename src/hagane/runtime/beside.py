@@ -34,7 +34,17 @@ from hagane.runtime.options import SessionOptions
 _PATIENCE, _NICE, _IDLE = 30.0, 15, True
 # The status of a process that found that the model is not one native part at these sizes.
 NOTHING = 3
-_PROGRAM = "import sys; sys.path[:] = {!r}; from hagane.runtime.making import main; main()"
+# (Its modules take a core for half a second: it steps back before it looks for them.)
+_PROGRAM = """
+import contextlib, os, sys
+with contextlib.suppress(OSError, AttributeError):
+    os.nice(max(0, {nice} - os.nice(0)))
+    if {idle}:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+sys.path[:] = {path!r}
+from hagane.runtime.making import main
+main()
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +60,7 @@ class Order:
         marks: Those of the packed weights that the session has.
         folder: Where to write.
         parent: The process that asks.
-        nice: How far the process is put behind others.
+        nice: How far the process is put behind others, at least.
         idle: Whether it takes the time of idle cores alone.
     """
 
@@ -149,8 +159,9 @@ def _run(order: Order, limit: float | None = None) -> tuple[int, str] | None:
         order: Its instructions.
         limit: Seconds, if there is one.
     """
+    program = _PROGRAM.format(nice=order.nice, idle=order.idle, path=sys.path)
     with subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM.format(sys.path)],
+        [sys.executable, "-c", program],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -179,7 +190,7 @@ def beside_of(
         key: Of the session in the cache.
         fed: The inputs of each run.
     """
-    # (Of a frozen program, what is called Python is the program itself.)
+    # (In a frozen program the executable called Python is the program itself.)
     if not sys.executable or getattr(sys, "frozen", False) or not can_repeat(options):
         return None
     if isinstance(source, bytes):

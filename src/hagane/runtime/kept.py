@@ -102,7 +102,7 @@ class Kept:
 
 
 def key_of(path: str, options: SessionOptions) -> str | None:
-    """Return the key of everything that a session of a file compiles; None if nothing is kept.
+    """Return the key of a session's compiled parts; None if nothing is kept.
 
     Args:
         path: The model's file.
@@ -133,7 +133,7 @@ def key_of(path: str, options: SessionOptions) -> str | None:
         return None  # each session says so
     machine = [level.name, sorted(level.needs), threads_of(options), platform.machine()]
     return json.dumps(
-        ["session", content, chosen, variables, versions, machine, _source()], sort_keys=True
+        ["session", content, chosen, variables, versions, machine, source_state()], sort_keys=True
     )
 
 
@@ -176,7 +176,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _source() -> str:
+def source_state() -> str:
     """Return a hash of the state of hagane's source files."""
     specs = [spec for name in _LIBRARIES if (spec := find_spec(name)) is not None]
     states = [_state(Path(spec.origin)) for spec in specs if spec.origin is not None]

@@ -24,21 +24,12 @@ _PR_SET_PDEATHSIG = 1
 def main() -> None:
     """Read an order from the standard input and carry it out."""
     order: Order = pickle.load(sys.stdin.buffer)
-    _step_back(order)
-    _end_with(order.parent)
+    end_with(order.parent)
     with _one_at_a_time():
         sys.exit(0 if make(order) else NOTHING)
 
 
-def _step_back(order: Order) -> None:
-    """Leave most of the machine's time to others, or all but that of idle cores."""
-    with suppress(OSError, AttributeError):
-        os.nice(order.nice)
-        if order.idle:
-            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-
-
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
     """End when the process that asked does."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,8 +1,8 @@
-"""A model from its file to parts that run, the one way that everything takes which runs models.
+"""A model from its file to parts that run, the one way to run models.
 
 ``read`` loads a model, brings it to the current opset and infers types; ``build`` applies the
 passes, lets the backends adapt the graph and measure its layers, places its nodes and makes the
-parts ready. Sessions, ``hagane inspect`` and ``hagane bench`` call these two. What each stage did
+parts ready. Sessions, ``hagane inspect`` and ``hagane bench`` call these two. Each stage's effect
 is recorded.
 """
 

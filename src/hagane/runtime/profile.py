@@ -117,7 +117,7 @@ class ProfileReport:
 
     @property
     def rest(self) -> float:
-        """Seconds of a run outside the kernels: the call, and what lies between them."""
+        """Seconds of a run outside the kernels: the call, and the time between them."""
         return max(0.0, self.seconds - sum(kernel.seconds for kernel in self.kernels))
 
     def trace(self) -> list[dict[str, Any]]:
@@ -198,7 +198,7 @@ def measure(run: Callable[[Observer], Any], peak: Callable[[], float], runs: int
     """Return the times of the kernels of a model: means over the faster half of the runs.
 
     Args:
-        run: Runs the model once, and calls what it is given after each step.
+        run: Runs the model once, and calls the given function after each step.
         peak: Measures the machine's operations a second; is called before and after.
         runs: How many runs to measure, after one that is not.
     """

@@ -114,7 +114,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Everything that decides about the parts of a graph and of its bodies.
+    """All settings that decide about the parts of a graph and of its bodies.
 
     Attributes:
         backends: In order of preference; every node runs on its reference kernel if there are

@@ -39,7 +39,9 @@ _NICE = 10
 def step_back() -> None:
     """Put the thread that calls this behind all others of the machine."""
     with contextlib.suppress(OSError, AttributeError):  # a wish, which not every system grants
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        thread = threading.get_native_id()
+        now = os.getpriority(os.PRIO_PROCESS, thread)
+        os.setpriority(os.PRIO_PROCESS, thread, max(now, _NICE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class _Met:
 
 @dataclass
 class Repeats(Generic[T]):
-    """Counts the runs of shapes, and has programs made for those that come again and again.
+    """Counts the runs of shapes, and has programs made for frequent ones.
 
     They are made one at a time, in a thread that runs do not wait for. A program that is not
     faster than the one for all shapes, as the first runs of it show, is let go; after some in a
@@ -166,7 +168,7 @@ class Repeats(Generic[T]):
                 self._own[gone].judged = True
 
     def keep(self, shapes: Shapes, value: T, bytes_: int, *, judged: bool = True) -> None:
-        """Keep the program of a shape, and let go of those that were not used for longest."""
+        """Keep the program of a shape, and let go of the one unused for longest."""
         with self._lock:
             self._own[shapes] = _Own(value, bytes_, judged)
             self._own.move_to_end(shapes)
@@ -183,6 +185,7 @@ class Repeats(Generic[T]):
             thread.join()
 
     def _build(self, shapes: Shapes) -> None:
+        step_back()
         try:
             made = self.make(shapes)
             if made is None:

@@ -22,7 +22,7 @@ _TUNE_SECONDS = {"fast": 10.0, "full": 120.0}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that decides about the way of a model from its file to parts that run.
+    """All settings that decide about the way of a model from its file to parts that run.
 
     Attributes:
         backends: In order of preference; the reference kernels take the rest.

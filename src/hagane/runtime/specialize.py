@@ -29,7 +29,7 @@ from hagane.runtime.backends.native import NativePart
 from hagane.runtime.pipeline import Built, ReadModel, build
 from hagane.runtime.port import Memory, Part
 from hagane.runtime.program import Planner, Program
-from hagane.runtime.repeats import Past, Repeats, Shapes, step_back
+from hagane.runtime.repeats import Past, Repeats, Shapes
 from hagane.runtime.settings import Settings
 from hagane.symbolic import Expr
 
@@ -243,7 +243,6 @@ class Programs:
     def _build_beside(self, key: Shapes) -> tuple[Program, int] | None:
         beside, whole = self._beside(), whole_part(self.general, self._fed())
         if beside is None or whole is None or not isinstance(whole[0], NativePart):
-            step_back()
             return self._build_own(key)
         names = [str(value.name) for value in self._model.graph.inputs]
         made = beside.make(dict(zip(names, key, strict=True)), whole[0].segment.store)

@@ -88,7 +88,7 @@ def build_model(
         model: An ONNX file, or a folder of chainer-trt's ModelRetriever.
         folder: Where to write: a new or empty folder, or a build.
         options: Settings.
-        notice: Is told what was chosen.
+        notice: Is told of choices.
         progress: Is told how far the build is.
 
     Raises:
@@ -288,7 +288,7 @@ def _write_texts(
     place = None
     if options.embed_weights:
         place = library.read_bytes().find(content)
-        assert place >= 0, "the linker keeps what is embedded in one piece"
+        assert place >= 0, "the linker keeps embedded bytes in one piece"
         weights.unlink()
     manifest: dict[str, Any] = {
         "version": VERSION,

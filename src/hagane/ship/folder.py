@@ -61,7 +61,7 @@ def check_replaceable(folder: Path) -> None:
 
 
 def _put(fresh: Path, folder: Path) -> None:
-    """Rename a folder into place; what was there goes where the new one was."""
+    """Rename a folder into place; the old one goes where the new one was."""
     if not folder.exists():
         os.rename(fresh, folder)
         return

@@ -69,7 +69,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
     Raises:
         NoSuchFile: There is none.
-        InvalidModel: It is damaged, or a key does not hold what it should.
+        InvalidModel: It is damaged, or a key has a value of another kind.
     """
     path = folder / MANIFEST
     try:

@@ -100,7 +100,7 @@ class RangeProgram:
 
 
 def _refusals(refused: Mapping[ir.Node, Refusal]) -> list[str]:
-    """Return which nodes cannot be built, why, and what helps; of many, the first."""
+    """Return the nodes that cannot be built, the reasons and the remedies; of many, the first."""
     texts = [
         f"{node.op_type} '{node.name or node.outputs[0].name}' cannot be built: {refusal.reason}"
         for node, refusal in itertools.islice(refused.items(), _MOST_TOLD)

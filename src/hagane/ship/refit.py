@@ -91,7 +91,7 @@ def _refit_into(fresh: Path, folder: Path, model: Path) -> dict[str, Any]:
 
 
 def _shapes(manifest: dict[str, Any]) -> tuple[str, ...]:
-    """Return the options with the ranges of a build, with those that it chose by itself."""
+    """Return the options with the ranges of a build, its own choices included."""
     return tuple(
         f"{each['name']}="
         + ",".join(
@@ -103,7 +103,7 @@ def _shapes(manifest: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _compare(what: str, before: Sequence[str], after: Sequence[str], model: Path) -> None:
+def _compare(kind: str, before: Sequence[str], after: Sequence[str], model: Path) -> None:
     """Raise InvalidArgument with the differences, if there are any."""
     if list(before) == list(after):
         return
@@ -118,7 +118,7 @@ def _compare(what: str, before: Sequence[str], after: Sequence[str], model: Path
     )
     more = f"; and {len(lines) - _MOST_LISTED} more" if len(lines) > _MOST_LISTED else ""
     raise InvalidArgument(
-        f"refit '{model}': other {what} than those of the build: {told}{more}; "
+        f"refit '{model}': other {kind} than those of the build: {told}{more}; "
         "build the model instead"
     )
 

@@ -72,7 +72,7 @@ def part_table(
     """Return a part as C.
 
     Args:
-        name: Of the table; what belongs to it begins with it.
+        name: Of the table; the names of its parts begin with it.
         compiled: The part.
         places: Where each packed weight lies, by the identity of its buffer.
         function: From the symbol of a kernel to the name of its C function.

@@ -20,7 +20,7 @@ from hagane.machine import (
     find_compiler,
 )
 
-# The psABI's levels of x86-64, and what may follow one after a plus sign.
+# The psABI's levels of x86-64, and the extensions that may follow one after a plus sign.
 _LEVELS = {"x86-64-v4": AVX512, "x86-64-v3": AVX2, "x86-64": PORTABLE, "aarch64": PORTABLE}
 _EXTRAS = {"vnni": "avx512_vnni", "bf16": "avx512_bf16"}
 _ZIG = {"x86_64": "x86_64-linux-gnu.2.34", "aarch64": "aarch64-linux-gnu.2.34"}
@@ -98,7 +98,7 @@ def targets_named(names: str | None) -> tuple[BuildTarget, ...]:
 def _this_machine() -> BuildTarget:
     machine = platform.machine()
     if machine not in _ZIG:
-        raise InvalidArgument(f"this machine is {machine}: say with --target what to build for")
+        raise InvalidArgument(f"this machine is {machine}: name the one to build for with --target")
     level = best_level()
     base = "aarch64" if machine == "aarch64" else "x86-64"
     for name in ("x86-64-v4", "x86-64-v3"):

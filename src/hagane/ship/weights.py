@@ -35,7 +35,7 @@ class WeightFile:
         sources = [source.array for source in compiled.sources]
         digests: dict[int, object] = {}
         for number, source in enumerate(compiled.sources):
-            # What was computed of several arrays may be equal by chance: other weights of the
+            # Results of several arrays may be equal by chance: other weights of the
             # same structure shall lie at the same places.
             origin = source.name or (self._parts, number)
             content = hashlib.sha256(np.ascontiguousarray(source.array).tobytes()).digest()
@@ -78,7 +78,7 @@ class WeightFile:
         return start
 
     def close(self) -> None:
-        """Write what kernels may read past the end, and close the file."""
+        """Write the bytes that kernels may read past the end, and close the file."""
         self._file.write(bytes(_SLACK))
         self.bytes += _SLACK
         self._file.close()

@@ -7,7 +7,7 @@ The tree continues that of ``hagane.errors``::
     │   ├── DatasetError                        a dataset cannot be used as one
     │   └── InvalidState                        a saved state does not fit the iterator
     ├── Diverged          (RuntimeError)        parameters are no longer finite
-    ├── NotProvided       (NotImplementedError) what Chainer has and hagane has not
+    ├── NotProvided       (NotImplementedError) a part of Chainer that hagane lacks
     └── LoadingError      (RuntimeError)        a batch could not be made
         ├── SampleError                         the dataset raised; also of the type it raised
         ├── CollationError (TypeError)          samples that make no batch
@@ -45,7 +45,7 @@ class LoadingError(HaganeError, RuntimeError):
 class SampleError(LoadingError):
     """The dataset raised while it made a sample.
 
-    What an iterator raises is of this class and, where Python allows it, also of the class that
+    Errors of an iterator are of this class and, where Python allows it, also of the class that
     the dataset raised, so that ``except ValueError`` catches a ``ValueError`` from a worker. A
     class that only the worker can import is left out; its name is in the text.
 

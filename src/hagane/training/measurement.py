@@ -91,7 +91,7 @@ def measure(
     saved = iterator.state_dict() if hasattr(iterator, "load_state_dict") else None
     source = _endless(iterator)
     ahead = getattr(iterator, "n_prefetch", 1) + getattr(iterator, "n_processes", 1)
-    for _ in range(ahead + 1):  # workers start, and what was made ahead of time is used up
+    for _ in range(ahead + 1):  # workers start, and batches made ahead of time are used up
         batch = next(source)
     step(batch)
 

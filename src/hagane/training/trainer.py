@@ -37,7 +37,7 @@ class Trainer:
     Args:
         updater: Does one iteration.
         stop_trigger: When to stop: a pair of length and unit, or a trigger; None for never.
-        out: The folder of what extensions write.
+        out: The folder of the extensions' files.
         extensions: Extensions to begin with.
 
     Attributes:
@@ -170,7 +170,7 @@ class Trainer:
             load_newest(self, resume, [entry.extension for entry in self._entries.values()])
         order = sorted(self._entries.items(), key=lambda item: -item[1].priority)
         self._start = time.time()
-        # What loads a snapshot goes first: others restore hyperparameters from what was loaded.
+        # Extensions that load a snapshot go first: others restore hyperparameters from it.
         for _, entry in sorted(order, key=lambda item: not _loads(item[1].extension)):
             initialize = getattr(entry.extension, "initialize", None)
             if initialize and not getattr(entry.trigger, "finished", False):

@@ -87,6 +87,7 @@ class Attempt:
         self.graph, self.state = self.core.emit, self.core.observer
         assert isinstance(self.core.domain, Graph)
         self.telling = self.core.domain.telling
+        self.arguments: tuple[str, ...] = ()  # names, in the order of the signature
 
     def watch(self) -> None:
         """Have the program's state looked at after each statement."""
@@ -205,6 +206,7 @@ def _attempt(
         try:
             root = root_of(interpreter, found, types, named)
             values = given(interpreter, kinds, root, types, named, attempt.names)
+            attempt.arguments = tuple(values)
             observed.seed()
             call_with(interpreter, root.value, root.function, root.bound, values, kinds)
             _refuse_doubts(report)
@@ -256,10 +258,7 @@ def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Ca
             outputs(interpreter, new, name, suffix=".new")
     interpreter.knowledge.close()
     graph = emit.root.graph
-    inputs = attempt.state.state_inputs
-    first = [value for value in graph.inputs if value.name not in inputs]
-    last = [value for value in graph.inputs if value.name in inputs]
-    graph.inputs[:] = [*first, *last]
+    graph.inputs[:] = sorted(graph.inputs, key=lambda value: _rank(attempt, str(value.name)))
     prune(graph)
     scan_appended(graph, emit.types, emit.fresh)
     prune(graph)
@@ -269,6 +268,15 @@ def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Ca
         graph, report, structure, reads, weights, tuple(changed), altered,
         tuple(attempt.telling.left_out), attempt.names
     )  # fmt: skip
+
+
+def _rank(attempt: Attempt, name: str) -> int:
+    """Return the place of an input: parts of arguments in their order, then others, then state."""
+    arguments = attempt.arguments
+    if name in attempt.state.state_inputs:
+        return len(arguments) + 1
+    owner = name.split(".", 1)[0]
+    return arguments.index(owner) if owner in arguments else len(arguments)
 
 
 GLOBAL_HOOKS = (

@@ -132,7 +132,7 @@ def _arranged(
     ``re`` passes over an alternative at once if it starts with a character or class that does not
     fit; hence the groups at the ends. Alternatives whose first characters exclude each other may
     change places: common ones come first. A rule is therefore cut in two where
-    some of its first characters start nothing that it yields to: words, which are most of a text.
+    some of its first characters start no token that it yields to: words, which are most of a text.
     """
     first = {n: charset.union(*(s for s, _ in ways)) for group, ways, _ in made for n in group}
     found: list[tuple[Ranges, str, Any]] = []

@@ -237,7 +237,7 @@ int32_t hagane_allowed(machine_t *m, const int32_t *pairs, int32_t count, const 
   return m->failed ? -1 : m->lowest;
 }
 
-/* The frames of a stack from the top: what and count of each, at most so many. */
+/* The frames of a stack from the top: symbol and count of each, at most so many. */
 int32_t hagane_frames(machine_t *m, int32_t at, int32_t lowest, int32_t *frames, int32_t most)
 {
   int32_t count = 0;

@@ -4,8 +4,8 @@
  * inputs of certain types and shapes. It finds the frame that fits a feed, writes the arrays' addresses into
  * the context's tables, runs it and returns the outputs. Other shapes are a matter of other tables: one of
  * the frames of the program for all shapes gets them. If there is no frame that can, it asks for one (`fit`), which
- * checks everything. Whatever an entry cannot do makes it return None: the caller's caller then takes the long
- * way, which converts or explains.
+ * checks everything. A feed beyond an entry's means makes it return None: the caller then takes
+ * the long way, which converts or explains.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -66,7 +66,7 @@ typedef struct {
   PyObject *names; /* of inputs, then outputs; a tuple */
   PyObject *fit;   /* from arrays, the owner of a frame that may be taken, whether it must be, the runs of these
                     * shapes, and the least time of one, in general and by their own program, to a frame or None */
-  PyTypeObject *holder; /* of what holds an array in its attribute `held` on `device` */
+  PyTypeObject *holder; /* of the holder of an array in its attribute `held` on `device` */
   PyObject *held, *device, *cpu;
   uint64_t calls;
   frame frames[FRAMES];
@@ -287,7 +287,7 @@ static int is_much(const entry *self) {
   return bytes > LITTLE_BYTES;
 }
 
-/* The frame that was used least lately, of those that no run uses; null if there is none. */
+/* The frame used least lately among frames that no run uses; null if there is none. */
 static frame *oldest_frame(entry *self, int general) {
   frame *oldest = NULL;
   for (int i = 0; i < FRAMES; i++) {
@@ -298,7 +298,7 @@ static frame *oldest_frame(entry *self, int general) {
   return oldest;
 }
 
-/* Whether arrays are what a frame's context may be made ready for; their sizes aside. */
+/* Whether a frame's context may be made ready for arrays, their sizes aside. */
 static int could_fit(const entry *self, const frame *at, PyArrayObject *const *arrays) {
   for (Py_ssize_t i = 0; i < self->n_inputs; i++) {
     const port *input = &at->ports[i];
@@ -500,7 +500,7 @@ static Py_ssize_t output_of(const entry *self, PyObject *name) {
 
 /* call(feed, names, targets): the outputs of some names, or all, in order.
  *
- * targets: for each of them an array to write into, or None; those that do not serve are passed over.
+ * targets: for each of them an array to write into, or None; unfit ones are passed over.
  */
 static PyObject *call(PyObject *capsule, PyObject *const *arguments, Py_ssize_t n) {
   entry *self = PyCapsule_GetPointer(capsule, NULL);
@@ -605,7 +605,7 @@ end:
   Py_DECREF(capsule);
   if (results != NULL) return results;
   if (PyErr_Occurred()) {
-    /* For what does not fit or cannot be made, the long way has better words. */
+    /* For unfit or impossible arrays the long way has better words. */
     if (ran || !PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
     PyErr_Clear();
   }

@@ -21,7 +21,7 @@ enum { HG_NO_BORDER, HG_SET_ONCE, HG_SET_IN_RUNS };
 
 typedef struct hg_context hg_context;
 
-/* What others do otherwise than the engine; all may be null. */
+/* A caller's own ways in place of the engine's; all may be null. */
 typedef struct {
   void *owner;
   void *(*take)(void *owner, size_t bytes); /* zeroed memory for values */
@@ -65,8 +65,8 @@ struct hg_context {
   size_t arena_bytes;
   hg_program *program;
   double *often; /* how often each kernel is likely to run */
-  char *alone, *lonely; /* loops and branches that one thread runs by itself, and what lies in them */
-  double whole, shared; /* estimated nanoseconds, and those that threads share */
+  char *alone, *lonely; /* loops and branches that one thread runs by itself, and the kernels in them */
+  double whole, shared; /* estimated nanoseconds in all, and of shared phases */
   hg_block *blocks;
   hg_outer *inputs, *outputs;
   int64_t n_inputs, n_outputs;

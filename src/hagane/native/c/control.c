@@ -53,7 +53,7 @@ static int resize(hg_program *program, int64_t index) {
 
 /* ---- iterations ---- */
 
-/* Let what an iteration left be what the next one reads, or begin with the initial values. */
+/* Give the values that an iteration left to the next one, or begin with the initial values. */
 static void hand_on(hg_control *control, char *const *pointers) {
   int64_t iteration = ++control->iteration;
   for (int64_t i = 0; i < control->n_carried; i++) {
@@ -66,7 +66,7 @@ static void hand_on(hg_control *control, char *const *pointers) {
   }
 }
 
-/* Bring what the last iteration left to the results. */
+/* Bring the values that the last iteration left to the results. */
 static void leave(hg_control *control, char *const *pointers) {
   for (int64_t i = 0; i < control->n_carried; i++) {
     hg_carried *value = &control->carried[i];

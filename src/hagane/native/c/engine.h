@@ -59,12 +59,12 @@ typedef struct {
 /* A value that an iteration reads as the one before left it. Two places alternate: the result's, and a
  * spare one; the first iteration reads the initial value where it is. */
 typedef struct {
-  const hg_patch *before; /* who reads what was left */
+  const hg_patch *before; /* the readers of the values left */
   int64_t n_before;
-  const hg_patch *after; /* who writes what is left */
+  const hg_patch *after; /* the writers of the values to leave */
   int64_t n_after;
   int64_t start, first, second; /* which of the phase's pointers: initial value, result, spare */
-  int64_t bytes, begun; /* of what an iteration leaves, and of the initial value */
+  int64_t bytes, begun; /* of the value that an iteration leaves, and of the initial one */
   char *now, *next;
   int64_t grows;           /* two places of its own alternate instead: its size changes */
   char *memory[2];
@@ -97,8 +97,8 @@ typedef struct {
   int64_t which;
 } hg_number;
 
-/* What makes a phase a loop or a branch. Indices are of the phase's pointers, -1 for none. The
- * phases of the body lie between the phase and `end`; of a branch with a true condition between it
+/* The data of a phase that is a loop or a branch. Indices are of the phase's pointers, -1 for none.
+ * The phases of the body lie between the phase and `end`; of a branch with a true condition between it
  * and `otherwise`, of one with a false one between that and `end`. */
 typedef struct {
   int64_t loops; /* 1: a loop, 0: a branch, 2: sizes that the phases before have found */
@@ -113,7 +113,7 @@ typedef struct {
   hg_scanned *scanned;
   int64_t iteration; /* the number of the iteration; below 0 while none is being made */
   int64_t made; /* iterations of the last time */
-  int64_t sizer; /* the phase that computes what differs between iterations, or -1 */
+  int64_t sizer; /* the phase that computes the sizes of an iteration, or -1 */
   int64_t n_numbers;
   const hg_number *numbers;
   int64_t n_tasks;
@@ -162,7 +162,7 @@ typedef struct {
   int64_t depth, alone; /* how many bodies it lies in, and how many of these one thread runs */
   hg_body *bodies;
   char *scratch[MAX_THREADS];
-  const void *memory; /* what threads allocate by that go on with it */
+  const void *memory; /* the allocator of threads that go on with it */
   int64_t scratch_bytes;
   volatile int64_t failure[2];
   int64_t *times; /* [2][phase]: nanoseconds, and how often it ran; or null */

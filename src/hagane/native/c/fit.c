@@ -1,6 +1,6 @@
 /* ---- a part's tables for the sizes of a run ---- */
 
-/* Estimate what a run of these sizes takes, as `native/kernels/control.py` does. */
+/* Estimate the time of a run of these sizes, as `native/kernels/control.py` does. */
 static void estimate_work(hg_context *context) {
   const hgt_part *part = context->part;
   size_t n = (size_t)part->n_kernels;
@@ -197,7 +197,7 @@ void hg_close(hg_context *context) {
 
 /* Make a context for a part; null if there is no memory.
  *
- * weights: what their places count from.
+ * weights: the base of their places.
  * host: null if there is none.
  */
 hg_context *hg_open(const hgt_part *part, const char *weights, int64_t threads, const hg_host *host) {
@@ -262,8 +262,8 @@ void hg_point(hg_context *context, char *const *inputs, char *const *outputs) {
     *context->outputs[i].slot = outputs[context->outputs[i].index] + context->outputs[i].offset;
 }
 
-/* What is known of a context: program, memory for values and its bytes, estimated nanoseconds and those that
- * threads share, and what is wrong. */
+/* The facts of a context: program, memory for values and its bytes, estimated nanoseconds in all and
+ * of shared phases, and the fault if there is one. */
 void hg_tell(const hg_context *context, int64_t *into) {
   into[0] = (int64_t)(intptr_t)context->program;
   into[1] = (int64_t)(intptr_t)context->arena, into[2] = (int64_t)context->arena_bytes;
@@ -271,8 +271,8 @@ void hg_tell(const hg_context *context, int64_t *into) {
   memcpy(into + 5, context->wrong, sizeof context->wrong);
 }
 
-/* Copy the first numbers; the offset of each buffer, and what becomes of its border; of each kernel, whether one
- * thread runs what is in it. Null for what is not wanted. */
+/* Copy the first numbers; the offset of each buffer, and the fate of its border; of each kernel, whether one
+ * thread runs all in it. Null for results not wanted. */
 void hg_list(const hg_context *context, int64_t *numbers, int64_t n, int64_t *offsets, char *borders, char *alone) {
   const hgt_part *part = context->part;
   if (numbers != NULL) memcpy(numbers, context->numbers, sizeof *numbers * (size_t)n);

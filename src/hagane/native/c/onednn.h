@@ -1,7 +1,7 @@
 /* Calls of oneDNN 3 from kernels; the declarations follow its documented C interface.
  *
  * The library is loaded by Python; its functions, a primitive and the descriptors of what the
- * primitive reads and writes come as tables of addresses. Everything that a call changes is made
+ * primitive reads and writes come as tables of addresses. All state that a call changes is made
  * for the call, so that any thread may make it.
  */
 #ifndef HAGANE_ONEDNN_H
@@ -26,7 +26,7 @@ typedef struct {
   void *engine;
 } hg_onednn;
 
-/* A primitive, and what describes its source, weights, bias, result and scratchpad. */
+/* A primitive, and the descriptors of its source, weights, bias, result and scratchpad. */
 typedef struct {
   void *primitive;
   void *described[5];

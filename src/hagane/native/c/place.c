@@ -202,7 +202,7 @@ static int64_t plan_bytes(const hgt_part *part) {
   return (int64_t)(4 * sizeof(hg_planned) + sizeof(double) + sizeof(int64_t) + 8) * (part->n_buffers + 1);
 }
 
-/* Find the offset of each buffer, -1 of those that lie elsewhere, what becomes of its border, and the bytes
+/* Find the offset of each buffer, -1 of one that lies elsewhere, the fate of its border, and the bytes
  * of all; -1 if sizes make no sense. */
 static int64_t place_all(hg_context *context) {
   const hgt_part *part = context->part;

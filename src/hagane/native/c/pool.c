@@ -159,7 +159,7 @@ static int finds_workers(hg_program *program) {
   return 0;
 }
 
-/* Where the workers begin that shall help: those that the fewest other runs have. */
+/* The first of the workers that shall help: the ones with the fewest other runs. */
 static int64_t choose_base(int64_t threads) {
   uint32_t shared = atomic_load(&pool.shared);
   int64_t best = 0, fewest = INT64_MAX, workers = atomic_load(&pool.n_workers);
@@ -279,8 +279,8 @@ void hg_small(hg_program *program, int64_t small) { program->small = small; }
 
 int64_t hg_failure_value(const hg_program *program) { return program->failure[1]; }
 
-/* Where to add up what each phase takes, and how often it runs: twice n_phases numbers, or null.
- * And what ends loops once it is not 0, or null. */
+/* Where to add up the time of each phase, and the number of its runs: twice n_phases numbers, or null.
+ * And a flag that ends loops once it is not 0, or null. */
 void hg_watch(hg_program *program, int64_t *times, const int64_t *stop) {
   program->times = times;
   program->stop = stop;

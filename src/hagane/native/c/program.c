@@ -10,7 +10,7 @@ static _Atomic int64_t allocated;
 int64_t hg_allocated(void) { return atomic_load(&allocated); }
 
 /* Zeroed memory on 2 MiB pages where the system grants them; null if there is none. Without
- * MAP_NORESERVE, the system refuses at once what all its memory could not hold. */
+ * MAP_NORESERVE, the system refuses at once a size beyond all its memory. */
 void *hg_allocate(size_t bytes) {
   if (bytes < HUGE || HG_PLAIN()) {
     void *small = NULL;
@@ -129,7 +129,7 @@ int hg_widen(hg_program *program, int64_t threads, int64_t scratch_bytes) {
   return 1;
 }
 
-/* Say what a phase is, also in the place of what it was; not while the program runs. */
+/* Define a phase, or define it anew; not while the program runs. */
 void hg_set_phase(hg_program *program, int64_t index, void *kernel, char *const *pointers,
                   const int64_t *sizes, int64_t tasks, int64_t serial) {
   forget_grown(program->phases[index].control);

@@ -1,4 +1,4 @@
-/* What vectors have, for single numbers; division and rounding of whole numbers. */
+/* The functions of vectors, for single numbers; division and rounding of whole numbers. */
 
 /* For scalars, in double. */
 INLINE double hg_swish(double x) {
@@ -101,7 +101,7 @@ static inline int32_t hg_saturate_d(double v, int32_t zero, int32_t low, int32_t
 #define hg_remainder_unsigned(a, b) ((b) == 0 ? hg_by_zero : (a) % (b))
 #define hg_modulus(a, b) \
   (hg_remainder(a, b) + (hg_remainder(a, b) != 0 && (hg_remainder(a, b) < 0) != ((b) < 0) ? (b) : 0))
-/* A float as an integer: what does not fit is the smallest one, as processors have it. */
+/* A float as an integer: one out of range is the smallest integer, as processors have it. */
 INLINE int32_t hg_to_i32(double x) { return x > -0x1p31 - 1 && x < 0x1p31 ? (int32_t)x : INT32_MIN; }
 INLINE int64_t hg_to_i64(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
 INLINE uint64_t hg_to_u64(double x) {

@@ -33,7 +33,7 @@ static int compute_numbers(const hgt_formula *formulas, int64_t n, int64_t *numb
   return good;
 }
 
-/* Compute all that follows from named sizes and those that differ between iterations. */
+/* Compute all that follows from named sizes and from sizes that differ between iterations. */
 static int follow_numbers(const hgt_part *part, int64_t *numbers) {
   const hgt_formula *from = part->formulas;
   int good = compute_numbers(from + part->n_begin, part->n_exact - part->n_begin, numbers);

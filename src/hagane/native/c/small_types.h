@@ -49,7 +49,7 @@ BYTES(u8, uint8_t, vb)
 BYTES(i8, int8_t, vc)
 #undef BYTES
 /* x / by where inverse is 1 / by, rounded, and neither is near the ends of its range: a product, and
- * what it leaves of x. Right but for a last digit once in millions; what exceeds a thousand million
+ * the rest of x. Right but for a last digit once in millions; a number beyond a thousand million
  * may be less exact. */
 INLINE vf v_over(vf x, vf by, vf inverse) {
 #if defined(__AVX512F__) || defined(__AVX2__)
@@ -146,7 +146,7 @@ INLINE __m512i hg_four_pixels(const uint8_t *p, int64_t step) {
   y = _mm512_inserti32x4(y, _mm_loadu_si128((const __m128i *)(p + 2 * step)), 2);
   return _mm512_inserti32x4(y, _mm_loadu_si128((const __m128i *)(p + 3 * step)), 3);
 }
-/* Sums times factors, at most a limit, as whole numbers. What is too large for an int32 would become
+/* Sums times factors, at most a limit, as whole numbers. A sum too large for an int32 would become
  * the smallest one. */
 INLINE __m512i hg_scaled(__m512i sums, __m512 factors, __m512 limit) {
   __m512 y = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), factors);
@@ -155,7 +155,7 @@ INLINE __m512i hg_scaled(__m512i sums, __m512 factors, __m512 limit) {
 INLINE __m512i hg_scaled_freely(__m512i sums, __m512 factors) {
   return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_cvtepi32_ps(sums), factors));
 }
-/* Whole numbers plus a zero point of 16 bits as unsigned bytes; what was interleaved lies in its old
+/* Whole numbers plus a zero point of 16 bits as unsigned bytes; interleaved numbers lie in their old
  * order. */
 INLINE __m512i hg_bytes(__m512i a, __m512i b, __m512i c, __m512i d, __m512i zero) {
   __m512i ab = _mm512_adds_epi16(_mm512_packs_epi32(a, b), zero);
@@ -196,7 +196,7 @@ typedef uint16_t hg_f16;
 typedef uint16_t hg_bf16;
 
 INLINE vf v_of_bf16(vh x) { return (vf)(WIDE_u16(x) << 16); }
-/* To the nearest, ties to even; what is not a number stays so. */
+/* To the nearest, ties to even; NaN stays NaN. */
 INLINE vh v_to_bf16(vf x) {
   vu bits = (vu)x;
   vu rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;

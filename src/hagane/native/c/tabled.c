@@ -150,7 +150,7 @@ static int fill_controls(hg_context *context, hg_moving *found) {
   return !found->failed;
 }
 
-/* ---- what is known after a run ---- */
+/* ---- the facts after a run ---- */
 
 /* Sizes after the last iteration of each loop, or in it. */
 static void numbers_after(const hg_context *context, int left, int64_t *numbers) {

@@ -1,8 +1,8 @@
-/* A compiled part as tables of numbers: kernels, what they read and write, formulas of their sizes.
+/* A compiled part as tables of numbers: kernels, their reads and writes, formulas of their sizes.
  *
  * Sessions make the tables in memory, builds write them as C data; `native/run/tables.py` has the rows of both.
  * A size is the index of a number. The numbers of a part are sizes that the inputs tell, sizes that differ
- * between iterations, constants, and those that formulas compute of the others.
+ * between iterations, constants, and numbers that formulas compute of the others.
  */
 #define HGT_NONE (-1)
 
@@ -51,7 +51,7 @@ typedef struct {
   int32_t slice, base, start, step, result;
 } hgt_scanned;
 
-/* A size that differs between iterations: which number it is, and what it is after an iteration. */
+/* A size that differs between iterations: its number, and its value after an iteration. */
 typedef struct {
   int32_t symbol, after;
 } hgt_changing;
@@ -104,6 +104,6 @@ typedef struct {
   const int64_t *constants;
   const int64_t *weights; /* bytes from the start of the weights, or addresses */
   int64_t n_kernels, n_pointers, n_buffers, n_controls, n_inputs, n_outputs, n_named, n_equal;
-  int64_t n_numbers, n_symbols, n_sizes; /* n_symbols: those that inputs must tell */
+  int64_t n_numbers, n_symbols, n_sizes; /* n_symbols: the ones that inputs must tell */
   int64_t n_begin, n_exact, n_formulas;  /* where each kind of formulas ends */
 } hgt_part;

@@ -5,7 +5,7 @@
  *
  * The tasks of the open phase lie in lanes, one for each thread that shares it. A lane is one word: the
  * first and the last task that nobody has claimed, and which threads may claim. A claim is a
- * compare-and-swap of that word; whoever has made one holds the phase open, and only then reads
+ * compare-and-swap of that word; its maker holds the phase open, and only then reads
  * the rest. */
 #define JOBS 16
 #define TASK_BITS 25
@@ -20,21 +20,21 @@ typedef struct {
   hg_lane lanes[MAX_THREADS];
   _Atomic int64_t unfinished; /* tasks of the open phase */
   char pad[120];
-  _Atomic int32_t moves;   /* what its caller waits for: a phase was opened, or there is none left */
+  _Atomic int32_t moves;   /* its caller waits for it: a phase was opened, or there is none left */
   _Atomic int32_t waiting; /* whether it sleeps until then */
   _Atomic int32_t state;
   _Atomic int32_t threads, base; /* that the open phase is for: the caller, and workers from base + 1 on */
   hg_program *program;
   int64_t phase; /* which is open */
   _Atomic int32_t taken;
-  pthread_t caller; /* who has taken it */
+  pthread_t caller; /* the thread that has taken it */
 } hg_job;
 
 enum { GOES_ON, ASKS, OVER }; /* states of a job */
 
 static hg_job jobs[JOBS];
 
-/* What tests do to threads at each step, to stop them there. */
+/* A hook by which tests stop threads at each step. */
 #ifndef AT_STEP
 #define AT_STEP(step, worker)
 #endif
@@ -141,7 +141,7 @@ static void advance(hg_job *job, int64_t self) {
   if (state != GOES_ON) set_state(job, state);
 }
 
-/* Do tasks of the phase that is open, and of those that this opens; 0 if there were none. */
+/* Do tasks of the open phase, and of phases that this opens; 0 if there were none. */
 static int help(hg_job *job, int64_t worker) {
   int did = 0;
   for (;;) {

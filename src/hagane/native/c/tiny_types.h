@@ -21,7 +21,7 @@ INLINE float hg_of_tiny(uint32_t code, int mantissa, int bias) {
   scale.bits = (exponent + 127 - (uint32_t)bias) << 23 | part << (23 - mantissa);
   return scale.value;
 }
-/* The code of a finite magnitude, to the nearest, ties to even; at most 256 for what is too large. */
+/* The code of a finite magnitude, to the nearest, ties to even; at most 256 for a larger one. */
 INLINE uint32_t hg_to_tiny(double x, int mantissa, int bias) {
   if (x > 0x1p17) return 256;
   union { double value; uint64_t bits; } scale = {x};
@@ -30,8 +30,8 @@ INLINE uint32_t hg_to_tiny(double x, int mantissa, int bias) {
   scale.bits = (uint64_t)(1023 + mantissa - exponent) << 52;
   return ((uint32_t)(exponent + bias - 1) << mantissa) + (uint32_t)__builtin_rint(x * scale.value);
 }
-/* Floats with a sign: the bit of it, the largest finite magnitude, the codes of what is larger and of
- * NaN. Where NaN has the code of zero below zero, so has what is too large, and there is no such zero. */
+/* Floats with a sign: the bit of it, the largest finite magnitude, the codes of larger ones and of
+ * NaN. Where NaN has the code of zero below zero, so have larger magnitudes, and there is no such zero. */
 INLINE uint8_t hg_code(double x, int mantissa, int bias, uint32_t sign, uint32_t most, uint32_t over,
                        uint32_t nan, int saturate) {
   uint32_t below = signbit(x) ? sign : 0, code = x == x ? hg_to_tiny(fabs(x), mantissa, bias) : nan;

@@ -13,7 +13,7 @@
 
 #define INLINE static inline __attribute__((always_inline, unused))
 
-/* What a kernel is given beside its pointers, sizes and task number. */
+/* The arguments of a kernel beside its pointers, sizes and task number. */
 typedef struct {
   char *scratch;             /* memory of this thread alone */
   volatile int64_t *failure; /* [0] phase + 1 of the first kernel that failed, [1] a value */
@@ -155,7 +155,7 @@ INLINE int v_any(vm m) {
 /* 2^n for whole n in [-126, 127] */
 INLINE vf v_pow2(vf n) { return (vf)((__builtin_convertvector(n, vi) + 127) << 23); }
 
-/* The accuracy of what follows is stated in units in the last place of the exact result (ulp), over
+/* The accuracy of the functions below is stated in units in the last place of the exact result (ulp), over
  * all floats, results below 2^-126 included; tests/native/test_accuracy.py measures it. */
 
 /* x as n ln 2 + r; returns r. */
@@ -166,7 +166,7 @@ INLINE vf v_exp_reduce(vf x, vf *n) {
   return v_fma(*n, v_set1(2.12194440e-4f), r);
 }
 /* 2^n e^r as a product of two factors, so that results near the ends of the range come out right:
- * what is to be multiplied with it goes between them, where nothing is lost below 2^-126. */
+ * a factor goes between them, where nothing is lost below 2^-126. */
 INLINE vf v_exp_parts(vf n, vf r, vf *second) {
   vf p = v_set1(1.394110957e-03f);
   p = v_fma(p, r, v_set1(8.363175256e-03f));
@@ -184,7 +184,7 @@ INLINE vf v_exp(vf x) {
   vf first = v_exp_parts(n, r, &second);
   return first * second;
 }
-/* The same of what is not above zero and is added to one or more: zero below e^-80, where it counts
+/* The same of a number not above zero whose result is added to one or more: zero below e^-80, where it counts
  * no more. Numbers too small to be normal cost hundreds of cycles each on many processors. */
 INLINE vf v_exp_share(vf x) {
   vf least = v_set1(-80.f), y = v_exp(v_max2(least, x));
@@ -372,7 +372,7 @@ INLINE vf v_gelu(vf x) {
 /* x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 within 3.3 ulp, 120 at the portable level. */
 INLINE vf v_gelu_tanh(vf x) {
   vf a = v_min2(v_set1(10.8f), v_abs(x));
-  /* u = -a (b + c a a), and what rounding leaves of it: it may be a hundred, and its error counts
+  /* u = -a (b + c a a), and the rest that rounding leaves: it may be a hundred, and its error counts
    * as many times; without fused products, at the portable level, some of that is lost */
   vf square = a * a, cubed = square * 7.135481387e-02f;
   vf rest = v_fma(square, v_set1(7.135481387e-02f), -cubed);

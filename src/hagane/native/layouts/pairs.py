@@ -1,7 +1,7 @@
 """Pairs of bfloat16: two neighbouring numbers in one 32-bit word, multiplied at once.
 
 ``VDPBF16PS`` adds two products of bfloat16 to a float32, so a kernel over words does the work of
-one over floats with half the steps. Sums, and everything that is no product, stay in float32
+one over floats with half the steps. Sums, and all other operations, stay in float32
 (Intel, "BFLOAT16 - Hardware Numerics Definition", 2018).
 """
 

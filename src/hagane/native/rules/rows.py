@@ -46,7 +46,7 @@ _REDUCTIONS = {
 }
 
 
-# What makes the extreme a maximum.
+# The sign that makes the extreme a maximum.
 _SIGNS = {"ReduceMax": "", "ReduceMin": "-"}
 
 

@@ -129,7 +129,7 @@ class Reader:
 
         Raises:
             ValueError: It is something else.
-            KeyError: It names something that does not exist.
+            KeyError: It names a part that does not exist.
         """
         if item is None or isinstance(item, bool | int | float | str):
             return item

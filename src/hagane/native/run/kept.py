@@ -81,7 +81,7 @@ def read_about(folder: Path) -> Any:
 
 
 def read_loaded(folder: Path, tables: Any, store: WeightStore | None = None) -> Loaded | None:
-    """Return the part of a folder, or None if something that it needs is not there any more.
+    """Return the part of a folder, or None if a part of it is gone.
 
     Args:
         folder: Where it was written.

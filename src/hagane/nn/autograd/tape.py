@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 import weakref
 from collections.abc import Sequence
@@ -16,7 +17,8 @@ from hagane.nn.autograd.debugging import check_numbers, mark_retained
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.hooks import get_function_hooks, hooks_of
 from hagane.nn.autograd.variable import Variable
-from hagane.ops.builder import EAGER, Call
+from hagane.nn.eager.dispatch import NATIVE, Prepared
+from hagane.ops.builder import Call
 from hagane.ops.definition import Array, Unsupported
 
 # The name of the function of the library that is being applied, for labels.
@@ -60,8 +62,20 @@ class Operator(FunctionNode):
                 f"{self.label}: the operator {self.call.op.name} has no gradient: {rule.reason}"
             )
         recorded = config.enable_backprop
-        found = rule(self._values(recorded), _gradients(grad_outputs, recorded))
         places = self._places()
+        values = self._values(recorded)
+        gradients = _gradients(grad_outputs, recorded)
+        prepared: Prepared | None = None
+        if not recorded:
+            targets = tuple([places[index] for index in target_input_indexes])
+            given = tuple([g is not None for g in gradients])
+            prepared = NATIVE.gradient(values, given, targets)
+            if prepared is not None:
+                arrays = prepared.run((*values.inputs, *values.outputs, *gradients))
+                if arrays is not None:
+                    return [Variable.make(x) for x in arrays]
+        begun = time.perf_counter()
+        found = rule(values, gradients)
         made: list[Any] = []
         for index in target_input_indexes:
             gradient = found[places[index]]
@@ -74,6 +88,8 @@ class Operator(FunctionNode):
                 made.append(gradient)
             else:
                 made.append(Variable.make(np.asarray(gradient)))
+        if prepared is not None and prepared.program is not None:
+            prepared.program.spend(time.perf_counter() - begun)
         return made
 
     def _places(self) -> list[int]:
@@ -120,7 +136,7 @@ class Tape:
         if not config.enable_backprop and not config.debug and not get_function_hooks():
             return [
                 Variable.make(y, any(x._requires_grad for x in variables))
-                for y in EAGER.apply(eager, n_outputs)
+                for y in NATIVE.apply(eager, n_outputs)
             ]
         return self._recorded(call, eager, variables, n_outputs)
 
@@ -135,7 +151,7 @@ class Tape:
             shown = tuple([x.array for x in variables])
             for hook in hooks:
                 hook.forward_preprocess(function, shown)
-        outputs = EAGER.apply(eager, n_outputs)
+        outputs = NATIVE.apply(eager, n_outputs)
         for hook in hooks:
             hook.forward_postprocess(function, shown)
         if config.debug:
@@ -168,15 +184,15 @@ class Tape:
 
     def constant(self, content: Array) -> Any:
         """Return an array, to which no gradient flows, as it is."""
-        return EAGER.constant(content)
+        return NATIVE.constant(content)
 
     def type_of(self, value: Any) -> Type | None:
         """Return the type of a variable's array."""
-        return EAGER.type_of(value.array if isinstance(value, Variable) else value)
+        return NATIVE.type_of(value.array if isinstance(value, Variable) else value)
 
     def content_of(self, value: Any) -> Array | None:
         """Return a variable's array."""
-        return EAGER.content_of(value.array if isinstance(value, Variable) else value)
+        return NATIVE.content_of(value.array if isinstance(value, Variable) else value)
 
 
 TAPE = Tape()

@@ -8,6 +8,7 @@ from hagane.nn.autograd import type_check
 from hagane.nn.autograd.configuration import using_config
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.functions.applying import array_of, function, lift, noted, require, shape_of
+from hagane.nn.functions.fusing import fused
 from hagane.ops.builder import op
 from hagane.ops.functions.chainer import losses
 
@@ -94,7 +95,10 @@ def softmax_cross_entropy(
             f"Each label `t` need to satisfy `0 <= t < x.shape[1]` (= {shape[1]}) or to be "
             f"ignore_label ({ignore_label}), got {labels[wrong][0]}"
         )
-    loss = losses.softmax_cross_entropy(x, lift(labels), weights, ignore_label, reduce, normalize)
+    loss = fused(
+        losses.softmax_cross_entropy, x, lift(labels), weights,
+        ignored=ignore_label, reduce=reduce, normalize=normalize,
+    )  # fmt: skip
     kept = cache_score and not enable_double_backprop
     return noted(loss, y=lambda: _softmax(x) if kept else None)
 

@@ -396,7 +396,7 @@ def forest_of(
         what: ``target`` or ``class``: how attributes of leaves begin.
 
     Returns:
-        The forest; leaves, targets and weights, one each for everything that is added; base values.
+        The forest; leaves, targets and weights, one each for every addend; base values.
     """
     forest, position = _forest_by_ids(
         attributes["nodes_falsenodeids"],

@@ -78,7 +78,7 @@ def _reduction(
         elementwise: The operator where no axis is folded, as
             ``noop_with_empty_axes`` asks for.
         gradient: Maps the gradient of the result, the operand and the result, of which the first
-            and the last have the folded axes again, and what folds another value over the same
+            and the last have the folded axes again, and the fold of another value over the same
             axes, to the gradient of the operand.
         facets: Further fields of the definition.
     """

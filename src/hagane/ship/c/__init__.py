@@ -1,1 +1,1 @@
-"""The C interface of builds, and what runs them."""
+"""The C interface of builds, and the code behind it."""

@@ -33,7 +33,7 @@ struct hagane_model {
   hagane_options options;
   int32_t threads;
   const char *weights;
-  void *mapped, *copied; /* what `weights` lies in, if it is ours */
+  void *mapped, *copied; /* the memory around `weights`, if it is ours */
   size_t mapped_bytes;
   pthread_mutex_t lock;
   run_context *idle;
@@ -46,7 +46,7 @@ static void tell(const hagane_model *model, int32_t level, const char *text) {
     model->options.log(model->options.context, level, text);
 }
 
-/* Note what was wrong, and return the code. */
+/* Note the message, and return the code. */
 __attribute__((format(printf, 3, 4))) static int32_t fail(const hagane_model *model, int32_t code,
                                                           const char *format, ...) {
   char text[MESSAGE], *room = message_room(1);
@@ -119,7 +119,7 @@ static void *give(hagane_model *model, size_t bytes) {
   return head + 1;
 }
 
-/* Release an output if it is one that was allocated; what else lies there is not looked at. */
+/* Release an output if it is one that was allocated; other memory is not looked at. */
 static int take_back(hagane_model *model, void *data) {
   pthread_mutex_lock(&model->lock);
   given *head = model->given;
@@ -141,7 +141,7 @@ HAGANE_API void hagane_release(hagane_model *model, hagane_tensor *outputs, size
 
 /* ---- element types ---- */
 
-/* Of ONNX's TensorProto.DataType; null for those that no tensor here has. */
+/* Of ONNX's TensorProto.DataType; null for types that no tensor here has. */
 static const struct {
   const char *name;
   int32_t bytes;

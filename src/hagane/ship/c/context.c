@@ -1,7 +1,7 @@
-/* A part with its tables, and what stands between the engine and kernels where the caller cancels or has
+/* A part with its tables, and the layer between the engine and kernels where the caller cancels or has
  * threads of its own. */
 
-/* What stands in a phase's place. */
+/* The stand-in of a phase. */
 typedef struct {
   part_context *context;
   hg_kernel run;
@@ -149,7 +149,7 @@ static int32_t fit_part(part_context *context) {
   return fail(context->model, HAGANE_SHAPE, "the sizes of the inputs do not fit each other");
 }
 
-/* Say what a kernel noted: {value} and {0}, {1} ... of the text are numbers. */
+/* Report a note of a kernel: {value} and {0}, {1} ... of the text are numbers. */
 static int32_t fail_kernel(const part_context *context, int64_t index) {
   const hgt_part *part = context->tables->part;
   const hgt_kernel *kernel = &part->kernels[index];

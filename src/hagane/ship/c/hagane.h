@@ -7,7 +7,7 @@
  * opened by the library of any other build of the same interface version.
  *
  * Functions return one of the codes of hagane_code. After any other than HAGANE_OK, hagane_message()
- * tells what was wrong and where. Strings are UTF-8.
+ * tells the reason and the place. Strings are UTF-8.
  */
 #ifndef HAGANE_H
 #define HAGANE_H
@@ -30,7 +30,7 @@ extern "C" {
 /** The most axes of a tensor. */
 #define HAGANE_AXES 16
 
-/** What functions return. */
+/** Results of functions. */
 enum hagane_code {
   HAGANE_OK,               /**< It is done. */
   HAGANE_INVALID_ARGUMENT, /**< A null pointer, a name that the model lacks or that is missing, data out of range. */
@@ -55,7 +55,7 @@ typedef struct hagane_tensor {
   int32_t rank;               /**< How many axes. */
   int64_t shape[HAGANE_AXES]; /**< The size of each. */
   void *data;                 /**< The elements; NULL for an output that hagane shall allocate. */
-  size_t bytes;               /**< The size of the memory at `data`; of an output, afterwards, what was written. */
+  size_t bytes;               /**< The size of the memory at `data`; of an output, afterwards, the size of the result. */
 } hagane_tensor;
 
 /** An input or output, and the range of sizes that the model was built for. */
@@ -103,7 +103,7 @@ HAGANE_API int32_t hagane_open_memory(const void *manifest, size_t manifest_byte
                                       size_t weight_bytes, const hagane_options *options,
                                       hagane_model **model);
 
-/** @brief Close a model, and release what it allocated. No run may go on. NULL is allowed. */
+/** @brief Close a model, and release its memory. No run may go on. NULL is allowed. */
 HAGANE_API void hagane_close(hagane_model *model);
 
 /** @brief Return how many inputs the model has. */
@@ -134,7 +134,7 @@ HAGANE_API int32_t hagane_run(hagane_model *model, const hagane_tensor *inputs, 
 /** @brief Release the outputs among these that hagane allocated; their data become NULL. */
 HAGANE_API void hagane_release(hagane_model *model, hagane_tensor *outputs, size_t count);
 
-/** @brief Return what was wrong in this thread's last call that failed; valid until its next one. */
+/** @brief Return the message of this thread's last call that failed; valid until its next one. */
 HAGANE_API const char *hagane_message(void);
 
 /** @brief Return the version of this interface. */

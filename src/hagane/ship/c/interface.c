@@ -257,10 +257,10 @@ HAGANE_API void hagane_close(hagane_model *model) {
 
 /* ---- describing ---- */
 
-static int32_t describe(const hgb_argument *arguments, int32_t n, size_t index, const char *what, hagane_info *info) {
-  if (info == NULL) return fail(NULL, HAGANE_INVALID_ARGUMENT, "hagane_%s: info is NULL", what);
+static int32_t describe(const hgb_argument *arguments, int32_t n, size_t index, const char *kind, hagane_info *info) {
+  if (info == NULL) return fail(NULL, HAGANE_INVALID_ARGUMENT, "hagane_%s: info is NULL", kind);
   if (index >= (size_t)n)
-    return fail(NULL, HAGANE_INVALID_ARGUMENT, "hagane_%s: expected an index below %d, got %zu", what, (int)n, index);
+    return fail(NULL, HAGANE_INVALID_ARGUMENT, "hagane_%s: expected an index below %d, got %zu", kind, (int)n, index);
   const hgb_argument *from = &arguments[index];
   memset(info, 0, sizeof *info);
   info->name = from->name, info->type = from->type, info->rank = from->rank;
@@ -296,13 +296,13 @@ static int32_t index_of(const hgb_argument *arguments, int32_t n, const char *na
 }
 
 /* Say that there is no such name, and which there are. */
-static int32_t fail_name(const hagane_model *model, const char *what, const char *name,
+static int32_t fail_name(const hagane_model *model, const char *kind, const char *name,
                          const hgb_argument *arguments, int32_t n) {
   char known[512] = "";
   size_t length = 0;
   for (int32_t i = 0; i < n && length + 4 < sizeof known; i++)
     length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", i == 0 ? "" : ", ", arguments[i].name);
-  return fail(model, HAGANE_INVALID_ARGUMENT, "there is no %s '%s'; the model has: %s", what,
+  return fail(model, HAGANE_INVALID_ARGUMENT, "there is no %s '%s'; the model has: %s", kind,
               name == NULL ? "(NULL)" : name, known);
 }
 
@@ -423,7 +423,7 @@ HAGANE_API int32_t hagane_run(hagane_model *model, const hagane_tensor *inputs, 
   return code;
 }
 
-/* What follows uses the C library's memory. */
+/* The rest uses the C library's memory. */
 #undef malloc
 #undef calloc
 #undef realloc

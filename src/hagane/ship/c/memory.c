@@ -1,6 +1,6 @@
 /* The caller's allocator in the place of the C library's: for the engine too, whose code follows.
  *
- * Each block begins with a head, which tells who takes it back. A thread allocates by the options that
+ * Each block begins with a head, which names the function that takes it back. A thread allocates by the options that
  * it has entered; threads of the engine enter those of the program that they go on with.
  */
 #define _GNU_SOURCE
@@ -90,7 +90,7 @@ static int hgb_memalign(void **memory, size_t alignment, size_t bytes) {
 #define realloc(memory, bytes) hgb_realloc(memory, bytes)
 #define free(memory) hgb_free(memory)
 #define posix_memalign(memory, alignment, bytes) hgb_memalign(memory, alignment, bytes)
-/* As the engine asks: what this thread has entered, entering, and whether all blocks are plain ones. */
+/* As the engine asks: the options that this thread has entered, entering, and whether all blocks are plain ones. */
 #define HG_MEMORY() hgb_options()
 #define HG_ENTER(memory) ((void)hgb_enter(memory))
 #define HG_PLAIN() (hgb_options() != NULL)

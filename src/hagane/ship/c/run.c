@@ -104,7 +104,7 @@ static char *slot_room(hagane_model *model, run_context *run, int32_t slot, int6
   return run->own[slot];
 }
 
-/* What the caller wants of one output. */
+/* The wishes of a caller for one output. */
 typedef struct {
   hagane_tensor *tensor;
   int32_t slot;

@@ -1,4 +1,4 @@
-/* What the build of a model consists of, beside the tables of its parts (`native/c/tables.h`), as
+/* The contents of a model's build, beside the tables of its parts (`native/c/tables.h`), as
  * `tables.py` and `program.py` write it as C data. Texts are UTF-8.
  */
 #define HGB_FORMAT 2

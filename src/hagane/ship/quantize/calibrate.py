@@ -1,4 +1,4 @@
-"""Feeds through a model, and what its values were."""
+"""Feeds through a model, and its values for them."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def checked_feeds(source: Source, given: Iterable[Feed], where: str) -> tuple[Fe
 
 
 def _inputs(model: onnx.ModelProto) -> tuple[list[Input], dict[str, Input]]:
-    """Return the inputs that have to be fed, and those that may be."""
+    """Return the inputs that have to be fed, and the optional ones."""
     constant = {item.name for item in model.graph.initializer}
     bare = onnx.GraphProto(name="inputs")
     bare.input.extend(model.graph.input)

@@ -30,7 +30,7 @@ class Layer:
         name: Of the node; of its first output where it has none.
         operator: ``Conv``, ``Gemm``, ``MatMul``, or one of ``RECURRENT``.
         node: The node.
-        input: The name of what it reads.
+        input: The name of its input.
         weight: The name of its weights.
         axis: That of output channels in these.
         bias: The name of its bias; empty if there is none.
@@ -183,6 +183,19 @@ def attributes_of(node: onnx.NodeProto) -> Mapping[str, object]:
     return {item.name: helper.get_attribute_value(item) for item in node.attribute}
 
 
+def read_names(graph: onnx.GraphProto) -> set[str]:
+    """Return the names that nodes read, those of bodies included."""
+    found = {value.name for value in graph.output}
+    for node in graph.node:
+        found.update(node.input)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                found |= read_names(attribute.g)
+            for body in attribute.graphs:
+                found |= read_names(body)
+    return found
+
+
 def _fold_normalizations(model: onnx.ModelProto, constants: dict[str, Array]) -> None:
     """Put batch normalisations into the convolutions before them, in place."""
     graph = model.graph
@@ -206,8 +219,8 @@ def _fold_normalizations(model: onnx.ModelProto, constants: dict[str, Array]) ->
             "bias": (bias - mean) * factor + shift,
         }
         del conv.input[1:]
-        for what, array in made.items():
-            name = f"{conv.output[0]}_folded_{what}"
+        for part, array in made.items():
+            name = f"{conv.output[0]}_folded_{part}"
             constants[name] = array.astype(np.float32)
             graph.initializer.append(numpy_helper.from_array(constants[name], name))
             conv.input.append(name)

@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 from hagane.ops.builder import file_node
 from hagane.ops.definition import Array
 from hagane.ship.quantize.forms import CONTRIB, dynamic_layer, few_bits_layer
-from hagane.ship.quantize.graph import RECURRENT, Layer, Source
+from hagane.ship.quantize.graph import RECURRENT, Layer, Source, read_names
 
 # Operators that compute on bytes as on floats.
 _MOVING = frozenset(
@@ -129,7 +129,7 @@ class Inserter:
         return self._rounded[name]
 
     def layer(self, layer: Layer, nodes: list[onnx.NodeProto], suffix: str) -> onnx.NodeProto:
-        """Return a layer's last node, that reads bytes; what it reads is appended."""
+        """Return a layer's last node, which reads bytes; the nodes before it are appended."""
         scheme = self._scheme
         scale, weight = self._parameters(layer.weight, layer.axis)
         found = None
@@ -226,7 +226,7 @@ def quantized_model(
             made.input[i] = renamed.get(made.input[i], made.input[i])
         nodes.append(made)
         for name in node.output:
-            # What a layer writes is rounded at once, so that all its readers may read bytes.
+            # A layer's result is rounded at once, so that all its readers may read bytes.
             if name in results and name not in outputs and scheme.rounds_activations:
                 renamed[name] = inserter.activation(name, nodes)
     return with_nodes(source.model, nodes, inserter.constants)
@@ -254,7 +254,7 @@ def with_nodes(
     made.CopyFrom(model)
     del made.graph.node[:]
     made.graph.node.extend(nodes)
-    read = _read_names(made.graph)
+    read = read_names(made.graph)
     held = [item for item in model.graph.initializer if item.name in read]
     held += [numpy_helper.from_array(array, name) for name, array in constants.items()]
     del made.graph.initializer[:]
@@ -267,19 +267,6 @@ def with_nodes(
     del made.graph.input[:]
     made.graph.input.extend(inputs)
     return made
-
-
-def _read_names(graph: onnx.GraphProto) -> set[str]:
-    """Return the names that nodes read, those of bodies included."""
-    found = {value.name for value in graph.output}
-    for node in graph.node:
-        found.update(node.input)
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                found |= _read_names(attribute.g)
-            for body in attribute.graphs:
-                found |= _read_names(body)
-    return found
 
 
 def error_model(
@@ -316,9 +303,9 @@ def error_model(
             file_node("ReduceSumSquare", [result], [f"signal_{i}"], keepdims=0),
             file_node("ReduceSumSquare", [f"difference_{i}"], [f"error_{i}"], keepdims=0),
         ]
-        for what in ("difference",) if differences else ("signal", "error"):
+        for kind in ("difference",) if differences else ("signal", "error"):
             shape: list[int] | None = None if differences else []
-            made_output = (f"{what}_{i}", onnx.TensorProto.FLOAT, shape)
+            made_output = (f"{kind}_{i}", onnx.TensorProto.FLOAT, shape)
             outputs.append(helper.make_tensor_value_info(*made_output))
     found = with_nodes(model, nodes, inserter.constants)
     held = {item.name for item in found.graph.initializer}

@@ -13,6 +13,7 @@ import onnx
 
 from hagane.errors import InvalidArgument, UnsupportedModel
 from hagane.runtime import InferenceSession
+from hagane.ship.quantize.balance import fit_channels
 from hagane.ship.quantize.calibrate import Feed, checked_feeds, observe
 from hagane.ship.quantize.correct import correct_biases, correctable
 from hagane.ship.quantize.effects import effects
@@ -42,12 +43,13 @@ class QuantizeOptions:
             ``results``.
         percentile: The share of numbers in per cent that are not clipped, for that method.
         scheme: How numbers become bytes.
-        keep_accuracy: The share of the metric that may be lost; None: whatever comes.
+        keep_accuracy: The share of the metric that may be lost; None for no limit.
         equalize: Balance the weights of successive convolutions first.
         smooth: How much of the outliers of products' inputs goes into weights, 0 to 1; None: none.
         correct_bias: Let biases make up for mean errors.
         fit_rounding: Round weights so that errors of one make up for those of others.
         effects: Report the error of the outputs that each layer makes.
+        fit_channels: Scale channels between layers so that one range fits all of them.
     """
 
     method: str = "minmax"
@@ -59,6 +61,7 @@ class QuantizeOptions:
     correct_bias: bool = False
     fit_rounding: bool = False
     effects: bool = False
+    fit_channels: bool = False
 
 
 def quantize(
@@ -107,6 +110,8 @@ def quantize(
     before = _measured(metric, source.model) if metric is not None else None
     if options.equalize:
         equalize(source)
+    if options.fit_channels:
+        fit_channels(source, feeds)
     if options.smooth is not None:
         smooth(source, feeds, options.smooth)
     ranges: dict[str, tuple[float, float]] = {}
@@ -186,6 +191,7 @@ def _check_options(options: QuantizeOptions, data: object) -> None:
             ("--smooth", options.smooth is not None),
             ("--correct-bias", options.correct_bias),
             ("--fit-rounding", options.fit_rounding),
+            ("--fit-channels", options.fit_channels),
             ("--effects", options.effects),
             ("--keep-accuracy", options.keep_accuracy is not None),
             (

@@ -23,7 +23,7 @@ from hagane.ship.quantize.windows import Windows
 _SHARES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)
 # Windows of a layer that are tried in all, and from one feed at least.
 _WINDOWS, _LEAST = 2048, 16
-# Windows that are held at a time, in bytes; what does not fit is another pass.
+# Windows that are held at a time, in bytes; the rest waits for another pass.
 _HELD = 512 << 20
 
 

@@ -4,7 +4,7 @@ The numbers that a weight is multiplied with depend on each other, so where one 
 up, others can be moved so that the layer's result stays. Source: Frantar et al., "GPTQ: Accurate
 Post-Training Quantization for Generative Pre-trained Transformers" (ICLR 2023), algorithm 1, after
 Frantar and Alistarh, "Optimal Brain Compression" (NeurIPS 2022). Numbers are taken less their mean
-where a bias takes up what is left of it (``correct_biases``).
+where a bias takes up the rest of it (``correct_biases``).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _WINDOWS = 512
 _DAMPING = 0.01
 # Columns that are rounded one by one before the rest is moved at once.
 _BLOCK = 128
-# Products of inputs that are held at a time, in bytes; what does not fit is another pass.
+# Products of inputs that are held at a time, in bytes; the rest waits for another pass.
 _HELD = 512 << 20
 
 
 @dataclass(slots=True)
 class _Sums:
-    """What a layer's inputs were, over all feeds.
+    """The inputs of a layer over all feeds, as sums.
 
     Attributes:
         layer: The layer.
@@ -49,7 +49,7 @@ class _Sums:
     count: int = 0
 
     def note(self, array: Array, random: np.random.Generator) -> None:
-        """Add what one feed brought."""
+        """Add the input of one feed."""
         found = self.windows.of(array, _WINDOWS, random)
         self.products += np.matmul(found.transpose(0, 2, 1), found)
         self.sums += found.sum(1)

@@ -53,7 +53,7 @@ class Observed:
 def entropy_threshold(counts: Array, levels: int = _LEVELS) -> int:
     """Return how many bins to keep so that the least information is lost.
 
-    The reference is the histogram cut off, with what is beyond in its last bin; the candidate is
+    The reference is the histogram cut off, with all beyond in its last bin; the candidate is
     the same in ``levels`` levels, spread over the bins that are not empty. The cut with the least
     Kullback-Leibler divergence wins ("8-bit Inference with TensorRT", S. Migacz, GTC 2017). As
     there, a histogram of more bins than levels is cut by one bin at least.
@@ -78,7 +78,7 @@ def entropy_threshold(counts: Array, levels: int = _LEVELS) -> int:
 def _without_zeros(counts: Array) -> Array:
     """Return counts whose first bin is like the second.
 
-    Zero has a level of its own, whatever the threshold: its numbers, of which a Relu makes many,
+    Zero has a level of its own under every threshold: its numbers, of which a Relu makes many,
     would decide alone. NVIDIA's calibrators leave them out as well.
     """
     found = counts.copy()

@@ -1,4 +1,4 @@
-"""What the weights of a layer are multiplied with: windows of images, rows of matrices."""
+"""The factors of a layer's weights: windows of images, rows of matrices."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def _unread(
     seed: int,
     clock: Callable[[], float],
 ) -> Result:
-    """Return what the simulator counts of random rows: the circuit took too long to read."""
+    """Return the simulator's counts on random rows: the circuit took too long to read."""
     model = ports_alone(design)
     simulator = Simulator(model, {})
     stage = _Stage(sources, design, model, simulator, folder / "unread", started, budget)
@@ -219,9 +219,9 @@ def _smallest(
 
 
 def _in_sequence(search: Search, tests: list[Words]) -> tuple[list[Test], list[list[Cycle]]]:
-    """Run tests one after the other; repeat in full those that need a state now overwritten.
+    """Run tests one after the other; repeat a test in full if it needs a state now overwritten.
 
-    What no reset restores, a memory say, a test finds as the one before left it.
+    State that no reset restores, a memory say, a test finds as the one before left it.
     """
     engine = search.engine
     wanted = 0
@@ -265,7 +265,7 @@ class _Stage:
 
     @contextmanager
     def replaying(self) -> Iterator[None]:
-        """Start to build the simulators; end what is left of that."""
+        """Start to build the simulators; end the builds that still run."""
         bench = write_player(
             self.model, self.design.ports, self.sources.top, self.sources.parameters
         )

@@ -25,4 +25,4 @@ class UnsupportedDesign(RtlError, NotImplementedError):
 
 
 class SimulatorError(RtlError, RuntimeError):
-    """The simulator is missing or failed; the message ends with what it said."""
+    """The simulator is missing or failed; the message ends with its output."""

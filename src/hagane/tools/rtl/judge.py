@@ -30,7 +30,7 @@ def judge(
     run: Run | None,
     replay: Replay | None,
 ) -> Result:
-    """Decide each point from the replay; what the replay did not show is not covered."""
+    """Decide each point from the replay; a point without evidence from it is not covered."""
     reached: dict[Goal, int] = {}
     first: dict[Goal, tuple[int, int]] = {}
     if replay is not None:
@@ -219,7 +219,7 @@ def waived_goals(goals: Mapping[Goal, Term], waivers: Waivers) -> frozenset[Goal
 
 
 def settle_outside(result: Result, elsewhere: Mapping[Goal, str], waivers: Waivers) -> None:
-    """Let points count that existing tests cover, and those that are waived."""
+    """Count the points that existing tests cover, and the waived ones."""
     covered = {(goal.kind, place_of(goal)): f for goal, f in elsewhere.items() if _is_key(goal)}
     lines = {
         (goal.position.file, goal.position.line, goal.label, goal.scope): name

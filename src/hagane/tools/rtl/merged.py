@@ -1,6 +1,6 @@
 """Coverage of existing tests: Verilator's ``coverage.dat`` and UCIS XML, as goals met elsewhere.
 
-What such a file shows as covered is not sought again. Files are matched by the end of their paths,
+Points covered by such a file are not sought again. Files are matched by the end of their paths,
 instances by the place of the top module in the hierarchy of the file.
 """
 

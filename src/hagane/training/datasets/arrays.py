@@ -20,7 +20,7 @@ from hagane.training.errors import DatasetError
 class MemmapDataset(DatasetMixin):
     """Rows of ``.npy`` files of one length, mapped and never read whole.
 
-    One file gives its rows, several give tuples of rows. What travels to workers are the paths;
+    One file gives its rows, several give tuples of rows. The paths travel to workers;
     each maps the files itself.
 
     Raises:

@@ -86,7 +86,7 @@ class PerProcess(Generic[T]):
         return value
 
     def close(self) -> None:
-        """Close what any thread opened; it cannot be read after that."""
+        """Close the files of all threads; the dataset cannot be read after that."""
         self._closed = True
         while self._opened:
             value = self._opened.pop()

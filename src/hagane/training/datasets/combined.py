@@ -148,7 +148,7 @@ class Concatenated(TabularDataset):
 
 
 class Transformed(TabularDataset):
-    """What a function makes of each sample of a table.
+    """The results of a function for each sample of a table.
 
     Args:
         dataset: The table.
@@ -211,7 +211,7 @@ class Transformed(TabularDataset):
 
 
 class TransformedBatch(Transformed):
-    """What a function makes of columns of a table."""
+    """The results of a function for columns of a table."""
 
     name = "transform_batch"
 

@@ -33,7 +33,7 @@ class PickleDatasetWriter:
         pickle.dump(x, self._writer, protocol=self._protocol)
 
     def flush(self) -> None:
-        """Hand what was written to the system."""
+        """Hand the written bytes to the system."""
         self._writer.flush()
 
     def close(self) -> None:
@@ -124,7 +124,7 @@ class _Held(PerProcess[Any]):
         self._file.close()
 
     def __del__(self) -> None:
-        pass  # whoever opened it closes it
+        pass  # its opener closes it
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Held, (self._file,)

@@ -14,8 +14,8 @@ _chosen: str | None = None
 def get_dataset_root(environment: Mapping[str, str] | None = None) -> str:
     """Return the folder of published datasets.
 
-    It is what ``set_dataset_root`` was given, else the environment's ``CHAINER_DATASET_ROOT``,
-    else ``~/.chainer/dataset``, so that what Chainer fetched is found.
+    It is the argument of ``set_dataset_root``, else the environment's ``CHAINER_DATASET_ROOT``,
+    else ``~/.chainer/dataset``, so that Chainer's downloads are found.
     """
     if _chosen is not None:
         return _chosen

@@ -37,7 +37,7 @@ def _array(data: bytes) -> Any:
     return np.load(io.BytesIO(data), allow_pickle=False)
 
 
-# By the last part of a file's name; what is not here stays bytes.
+# By the last part of a file's name; other kinds stay bytes.
 DECODERS: Mapping[str, Decoder] = {
     "cls": _integer,
     "id": _text,

@@ -113,12 +113,12 @@ class Concatenated(_ByExamples):
 
 
 class Transformed(_ByExamples):
-    """A table of what a function makes of samples, or of whole columns of them.
+    """A table of the results of a function for samples, or for whole columns of them.
 
-    ``mode`` follows from what the function returns: a tuple, a dict or a value alone.
+    ``mode`` follows from the result of the function: a tuple, a dict or a value alone.
 
     Args:
-        dataset: What is transformed; the function is called with its columns, by name if its
+        dataset: The source; the function is called with its columns, by name if its
             mode is ``"dict"``.
         keys: Names of the columns of the result.
         function: Called with a sample or, if ``batch``, with columns.

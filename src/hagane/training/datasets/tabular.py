@@ -84,7 +84,7 @@ class TabularDataset(DatasetMixin):
     def transform(
         self, keys: str | tuple[str, ...], function: Callable[..., Any]
     ) -> TabularDataset:
-        """Return a view of what a function makes of each sample.
+        """Return a view of the results of a function for each sample.
 
         Args:
             keys: Names of the columns of the result.
@@ -98,7 +98,7 @@ class TabularDataset(DatasetMixin):
     def transform_batch(
         self, keys: str | tuple[str, ...], function: Callable[..., Any]
     ) -> TabularDataset:
-        """Return a view of what a function makes of several samples at once.
+        """Return a view of the results of a function for several samples at once.
 
         As ``transform``, but the function takes columns and returns columns as long.
         """

@@ -19,7 +19,7 @@ class TransformDataset(DatasetMixin):
 
     Args:
         dataset: The dataset to transform.
-        keys: Left out, the function gets the sample; else names (or a name) for what it returns.
+        keys: Left out, the function gets the sample; else names (or a name) for its results.
         transform: Called with a sample. It runs again each time the sample is asked for.
     """
 
@@ -42,7 +42,7 @@ class TransformDataset(DatasetMixin):
 
     @property
     def keys(self) -> tuple[str, ...] | None:
-        """Names of what the function returns, if they were given."""
+        """Names of the function's results, if they were given."""
         return None if self._keys is None else tuple(self._keys)
 
     def __len__(self) -> int:
@@ -152,7 +152,7 @@ def split_dataset_random(
 
 
 def split_dataset_n(dataset: Any, n: int, order: Sequence[int] | None = None) -> list[SubDataset]:
-    """Return ``n`` parts of equal size; what remains over is left out."""
+    """Return ``n`` parts of equal size; the remainder is left out."""
     size = len(dataset) // _count("n", n)
     return [SubDataset(dataset, k * size, (k + 1) * size, order) for k in range(n)]
 

@@ -45,7 +45,7 @@ class CurvesPage(Extension):
         self._trainer: Any = None
 
     def initialize(self, trainer: Any) -> None:
-        """Write the page of what is there."""
+        """Write the page of the curves so far."""
         self._trainer = trainer
         self._write(trainer, running=True)
 

@@ -89,7 +89,7 @@ class Evaluator(Extension):
         return result
 
     def evaluate(self) -> dict[str, Any]:
-        """Return the means of what was reported over all batches, each batch counted once."""
+        """Return the means of the reported values over all batches, each batch counted once."""
         iterator = self._iterators["main"]
         function = self.eval_func or self._targets["main"]
         if self.eval_hook:

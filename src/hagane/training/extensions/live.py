@@ -17,7 +17,7 @@ _PAUSE = 0.25
 
 
 class LiveDisplay(Extension):
-    """Shows how far training is, and the means of what was observed in the last epoch.
+    """Shows how far training is, and the means of the observations of the last epoch.
 
     With them come iterations a second, the time left and the share of time spent waiting for data.
     On a terminal the display is drawn over; elsewhere one line an epoch is written.

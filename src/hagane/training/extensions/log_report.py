@@ -1,4 +1,4 @@
-"""The log of what was observed."""
+"""The log of observations."""
 
 from __future__ import annotations
 

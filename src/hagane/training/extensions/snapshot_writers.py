@@ -33,7 +33,7 @@ class Writer:
     ) -> None:
         """Write a snapshot beside its place, and put it there when it is whole.
 
-        A file of that name that was there before stays until then, whatever fails.
+        An earlier file of that name stays until then, in every failure.
         """
         with written_whole(outdir, filename) as path:
             savefun(path, target, **kwds)
@@ -189,7 +189,7 @@ class QueueWriter(Writer):
         raise NotImplementedError(f"{type(self).__name__} does not define create_consumer")
 
     def consume(self, q: Any) -> None:
-        """Write what comes out of a queue until None does.
+        """Write the snapshots of a queue until None comes.
 
         Raises:
             OSError: Snapshots could not be written; the others are written first.

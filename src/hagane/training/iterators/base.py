@@ -159,7 +159,7 @@ class Iterator:
         self._previous_epoch_detail = -1.0
 
     def _place(self, state: IteratorState) -> None:
-        """Stand at a state; what was prefetched from another is dropped."""
+        """Stand at a state; batches prefetched from another are dropped."""
         self._state = state
 
     # Saved states
@@ -183,7 +183,7 @@ class Iterator:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go to a saved state; what follows is what followed when it was saved.
+        """Go to a saved state; the same batches follow as when it was saved.
 
         Raises:
             InvalidState: It was saved over a dataset of another length, or lacks entries.
@@ -210,7 +210,7 @@ class Iterator:
     def serialize(self, serializer: Any) -> None:
         """Save to, or load from, a serializer: ``serializer(key, value)`` returns the value.
 
-        Keys are Chainer's, and those of what Chainer does not save: ``seed``, ``sweep`` and the
+        Keys are Chainer's, and of values that Chainer does not save: ``seed``, ``sweep`` and the
         order sampler's state. Where they are missing, as in a snapshot of Chainer's, the order of
         the epoch is as saved and the epochs after it follow this iterator's own seed.
         """

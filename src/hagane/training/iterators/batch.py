@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hagane.training.iterators.failures import local_failure
-from hagane.training.iterators.layout import build_batch, describe, flatten
+from hagane.training.iterators.processes.layout import build_batch, describe, flatten
 from hagane.training.iterators.randomness import Loader
 from hagane.training.iterators.state import Draw
 

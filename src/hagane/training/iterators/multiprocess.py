@@ -14,16 +14,17 @@ from hagane.training.errors import IteratorFinalized, LoadingError
 from hagane.training.iterators.base import Collation, Iterator
 from hagane.training.iterators.batch import make_batch
 from hagane.training.iterators.cores import default_worker_count
-from hagane.training.iterators.layout import assemble
-from hagane.training.iterators.lending import LEASES, MOST_SLOTS, Lender
 from hagane.training.iterators.orders import OrderFunction
-from hagane.training.iterators.pool import Pool, Setting, Task
-from hagane.training.iterators.protocol import MOST_WORKERS
+from hagane.training.iterators.processes.crew import Setting
+from hagane.training.iterators.processes.layout import assemble
+from hagane.training.iterators.processes.lending import LEASES, MOST_SLOTS, Lender
+from hagane.training.iterators.processes.pool import Pool, Task
+from hagane.training.iterators.processes.protocol import MOST_WORKERS
+from hagane.training.iterators.processes.worker import Work
 from hagane.training.iterators.randomness import Loader
 from hagane.training.iterators.state import IteratorState
-from hagane.training.iterators.worker import Work
 
-# Seconds that workers may take to start and open the dataset, whatever dataset_timeout says.
+# Seconds that workers may take to start and open the dataset, independent of dataset_timeout.
 _START_TIMEOUT = 30.0
 _METHODS = ("forkserver", "spawn", "fork")
 
@@ -32,19 +33,19 @@ class MultiprocessIterator(Iterator):
     """Makes batches in worker processes, ahead of time and in order.
 
     Workers write into a ring of buffers in shared memory; arrays of a batch are views of them.
-    A buffer returns to the ring when the last array over it is gone. Whoever keeps many batches
-    gets copies once the ring has no more to lend.
+    A buffer returns to the ring when the last array over it is gone. Batches are copies once the
+    ring has no more to lend.
 
     Args:
         dataset: Has ``__len__`` and ``__getitem__``; it is sent to the workers.
         batch_size: Samples in a batch.
         repeat: Go on into the next epoch; else stop after one, with a short last batch.
         shuffle: Shuffle each epoch; None does so too unless ``order_sampler`` is given.
-        n_processes: Number of workers; None takes what this process may use of the machine's
+        n_processes: Number of workers; None takes this process's share of the machine's
             cores, 0 makes batches in this process.
         n_prefetch: Batches that wait, finished, beside the one that each worker is at.
-        shared_mem: Bytes of shared memory for a sample; what exceeds it travels pickled. None
-            takes what the samples need.
+        shared_mem: Bytes of shared memory for a sample; a larger one travels pickled. None
+            takes the size that the samples need.
         order_sampler: Called with the current order and position, returns the next order.
         dataset_timeout: Seconds after which a sample that is still in the making is reported by
             a ``TimeoutWarning``; None never does.

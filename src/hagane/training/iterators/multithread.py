@@ -27,7 +27,7 @@ class MultithreadIterator(Iterator):
         shuffle: Shuffle each epoch; None does so too unless ``order_sampler`` is given.
         n_threads: Number of threads.
         order_sampler: Called with the current order and position, returns the next order.
-        seed: Settles the orders, and what ``sample_random`` gives.
+        seed: Settles the orders, and the numbers of ``sample_random``.
         collate: None gives lists of samples, ``"stack"`` one tree of stacked arrays; a function
             is called with the list.
         drop_last: Leave out the samples of an epoch that fill no batch.

@@ -96,7 +96,7 @@ class SeededShuffle:
         return np.random.Generator(np.random.Philox(key=key)).permutation(length)
 
     def following(self, order: Order | None, position: int, sweep: int) -> Order:
-        """Return the shuffled order of a sweep; what came before doesn't matter."""
+        """Return the shuffled order of a sweep; earlier sweeps don't matter."""
         return self.first(0 if order is None else len(order), sweep)
 
     def capture(self) -> None:
@@ -107,7 +107,7 @@ class SeededShuffle:
 
 
 class FunctionOrder:
-    """An order sampler of Chainer's form, with whatever state it can save.
+    """An order sampler of Chainer's form, with the state that it can save.
 
     A sampler that has ``state_dict`` and ``load_state_dict`` resumes exactly. One that draws from
     a generator it doesn't show, such as NumPy's global one, resumes exactly up to the end of the
@@ -175,7 +175,7 @@ class IterableOrder:
             ) from None
 
     def following(self, order: Order | None, position: int, sweep: int) -> Order:
-        """Iterate the sampler again; what came before doesn't matter."""
+        """Iterate the sampler again; earlier sweeps don't matter."""
         return self.first(0, sweep)
 
     def capture(self) -> Any:
@@ -273,7 +273,7 @@ class Sharded:
 
     def _share(self) -> Order:
         shared = ShardedOrder(self._order, self._length, self._rank, self._ranks)
-        # An array is saved with the iterator's state; what is computed is computed again.
+        # An array is saved with the iterator's state; a computed order is computed again.
         return shared if self.computed else shared[0 : len(shared)]
 
     def capture(self) -> Any:

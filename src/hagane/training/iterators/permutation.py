@@ -45,7 +45,7 @@ def mix(*values: int) -> int:
 class Permutation:
     """An order over ``length`` indices that is computed where it is read.
 
-    Memory is that of one block of 4,096 indices, whatever the length.
+    Memory is that of one block of 4,096 indices at any length.
 
     Args:
         length: Number of indices, below 2**62.

@@ -1,10 +1,10 @@
-"""Random numbers of a sample: settled by (seed, sweep, index), whoever makes the sample.
+"""Random numbers of a sample: settled by (seed, sweep, index) in every worker.
 
 A dataset may draw from ``sample_random()``, or from the global generators of ``random``, NumPy
 and, once it is imported, PyTorch. The global ones are set before each sample. That costs some
 microseconds, so it is left out while the dataset draws nothing: ``Loader`` compares the states of
 the generators before and after a batch, and a batch that drew is made again with every sample
-set up. What comes out is the same either way.
+set up. The numbers are the same either way.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Loader:
         entering: Callable[[int], object] | None = None,
         asked: Sequence[Any] | None = None,
     ) -> None:
-        """Make every sample and hand it to what ``begin`` returns.
+        """Make every sample and hand it to the result of ``begin``.
 
         Args:
             seed: Seed of the iterator.
@@ -145,7 +145,7 @@ class Loader:
         begin: Callable[[], Callable[[Any], object]],
         entering: Callable[[int], object] | None,
     ) -> None:
-        # In a worker nothing draws between batches: what was found after one holds before the next.
+        # In a worker nothing draws between batches: the states after one hold before the next.
         before = self._idle or generators.capture()
         try:
             if not self._draws:

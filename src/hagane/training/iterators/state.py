@@ -18,7 +18,7 @@ Indices = npt.NDArray[np.int64]
 
 
 class Order(Protocol):
-    """A sequence of dataset indices; an array, or something that computes its slices."""
+    """A sequence of dataset indices; an array, or an object that computes its slices."""
 
     def __len__(self) -> int: ...
 
@@ -75,7 +75,7 @@ class IteratorState:
 class Draw:
     """The samples of one batch: ``indices`` and, for each, the sweep it belongs to.
 
-    ``keys`` is what the dataset is asked for where that are no plain integers.
+    ``keys`` are the dataset's keys where these are no plain integers.
     """
 
     indices: Indices
@@ -136,7 +136,7 @@ def step(
                 f"drop_last leaves nothing of an epoch of {size} samples in batches of "
                 f"{batch_size}; take a smaller batch_size"
             )
-        if not repeat and position >= kept:  # only what is dropped is left
+        if not repeat and position >= kept:  # only indices to drop are left
             return IteratorState(0, epoch + 1, True, order, sweep + 1, captured), None
         position = min(position, kept)  # a state saved without drop_last may stand behind
     while position + wanted >= kept:

@@ -1,4 +1,4 @@
-"""Samples of an iterable dataset, and what the code in a worker may know of that worker."""
+"""Samples of an iterable dataset, and the facts about a worker that its code may read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class WorkerInfo:
         id: Its number, from 0.
         num_workers: Number of workers.
         seed: The seed of the generators of this worker.
-        dataset: The dataset in this process; what is changed in it stays here.
+        dataset: The dataset in this process; changes of it stay here.
     """
 
     id: int

@@ -1,4 +1,4 @@
-"""Arguments of ``DataLoader`` that go together, and those that do not."""
+"""Arguments of ``DataLoader`` that go together, and their conflicts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from hagane.errors import InvalidArgument
 from hagane.training.errors import DatasetError
-from hagane.training.iterators.protocol import MOST_WORKERS
-from hagane.training.iterators.tensors import loaded
+from hagane.training.iterators.processes.protocol import MOST_WORKERS
+from hagane.training.iterators.processes.tensors import loaded
 
 
 def is_iterable(dataset: Any) -> bool:
@@ -122,7 +122,7 @@ def check_samplers(
 
 
 def check_functions(collate_fn: Any, worker_init_fn: Any, generator: Any) -> None:
-    """Refuse what is not of the kind that it must be.
+    """Refuse arguments of a wrong kind.
 
     Raises:
         InvalidArgument: One of them, named.

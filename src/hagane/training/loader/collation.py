@@ -16,7 +16,7 @@ import numpy as np
 
 from hagane.training.errors import CollationError
 from hagane.training.iterators.batch import column_of
-from hagane.training.iterators.layout import (
+from hagane.training.iterators.processes.layout import (
     Layout,
     Node,
     ObjectColumn,

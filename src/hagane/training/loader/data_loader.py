@@ -1,4 +1,4 @@
-"""``DataLoader``: what a program written for PyTorch's loader finds here."""
+"""``DataLoader``: the loader for programs written for PyTorch's."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from hagane.errors import InvalidArgument
 from hagane.training.iterators.base import dataset_length
+from hagane.training.iterators.processes.tensors import loaded
 from hagane.training.iterators.state import batches_in_epoch
-from hagane.training.iterators.tensors import loaded
 from hagane.training.loader import arguments
 from hagane.training.loader.epochs import Epoch, EpochHere, EpochOfWorkers
 from hagane.training.loader.sampling import batches_of, sampler_for
@@ -22,10 +22,10 @@ class DataLoader:
 
     Each ``iter`` is an epoch. Where the program has imported PyTorch, orders are those that
     PyTorch's loader gives from the same seeds, and default collation makes tensors; without
-    PyTorch they are NumPy's, and batches hold NumPy arrays. What differs from PyTorch's:
+    PyTorch they are NumPy's, and batches hold NumPy arrays. Differences from PyTorch's:
 
-    - Batches from workers are views of shared memory, written once; whoever keeps more than three
-      gets copies.
+    - Batches from workers are views of shared memory, written once; beyond three in use they
+      are copies.
     - The random numbers of a sample, from ``random``, NumPy and PyTorch, depend on the seed of
       the epoch and the number of the sample in it, and not on the number of workers.
     - The batch of a worker that died is made again, once.
@@ -52,7 +52,7 @@ class DataLoader:
             seeds in place of the global one.
         prefetch_factor: Batches that are made ahead of time for each worker; None is 2.
         persistent_workers: Keep the workers, and their copies of the dataset, from epoch to epoch.
-        pin_memory_device: The current accelerator is what PyTorch pins for; others are refused.
+        pin_memory_device: PyTorch pins for the current accelerator; others are refused.
         in_order: Give out batches in their order; else as they are done.
 
     Raises:
@@ -150,7 +150,7 @@ class DataLoader:
         return self._persistent.restart()
 
     def __len__(self) -> int:
-        """Return the number of batches in an epoch; of an iterable dataset, what its length says.
+        """Return the number of batches in an epoch; for an iterable dataset by its length.
 
         Raises:
             TypeError: The sampler, or the iterable dataset, has no length.

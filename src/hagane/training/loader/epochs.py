@@ -12,13 +12,14 @@ import numpy as np
 
 from hagane.training.errors import LoadingTimeout
 from hagane.training.iterators.failures import local_failure
-from hagane.training.iterators.layout import Layout, assemble
-from hagane.training.iterators.lending import LEASES, MOST_SLOTS, Lender
-from hagane.training.iterators.pool import Pool, Setting, Task
-from hagane.training.iterators.protocol import ENDED
+from hagane.training.iterators.processes.crew import Setting
+from hagane.training.iterators.processes.layout import Layout, assemble
+from hagane.training.iterators.processes.lending import LEASES, MOST_SLOTS, Lender
+from hagane.training.iterators.processes.pool import Pool, Task
+from hagane.training.iterators.processes.protocol import ENDED
+from hagane.training.iterators.processes.worker import Work
 from hagane.training.iterators.randomness import Loader
 from hagane.training.iterators.state import Draw
-from hagane.training.iterators.worker import Work
 from hagane.training.loader.collation import collate_layout, collate_samples, convert
 from hagane.training.loader.sampling import base_seed
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hagane.errors import InvalidArgument
-from hagane.training.iterators.tensors import loaded
+from hagane.training.iterators.processes.tensors import loaded
 
 Generator = np.random.Generator | np.random.RandomState
 
@@ -88,7 +88,7 @@ class DistributedSampler:
         rank: Number of this rank, from 0.
         shuffle: Shuffle each epoch; call ``set_epoch`` before each, or all are alike.
         seed: The same on all ranks.
-        drop_last: Leave out what does not divide by the ranks; else some samples come twice.
+        drop_last: Leave out samples beyond a multiple of the ranks; else some come twice.
 
     Raises:
         InvalidArgument: ``rank`` is none of ``num_replicas`` ranks.

@@ -1,4 +1,4 @@
-"""The choice of what a step computes again so that its memory stays within a budget."""
+"""The choice of the values that a step computes again to keep its memory within a budget."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from hagane.training.step.stages import Forward, Number, forward_of
 
 # How many schedules are planned to the byte.
 _MOST_TRIES = 7
-# What the engine adds to the scratch memory of each thread.
+# The engine's addition to the scratch memory of each thread.
 _SCRATCH_SLACK = 4096 + 256
-# What reads past the end of the last packed weight may touch.
+# The room behind the last packed weight that reads may touch.
 _WEIGHT_SLACK = 1 << 16
 # A plan this close below the budget is not improved any more.
 _CLOSE = 0.03
@@ -68,7 +68,7 @@ class MemoryChoice:
         arena: Planned bytes of all that lives during a run, weights in the engine's form included.
         everything: The same, if nothing is computed again.
         stages: How many stages the forward half has.
-        seconds: Modelled time of what is computed again, as a share of the way forward.
+        seconds: Modelled time of the repeated computations, as a share of the way forward.
     """
 
     model: ir.Model
@@ -81,7 +81,7 @@ class MemoryChoice:
 
 @dataclass(frozen=True, slots=True)
 class StepMemory:
-    """The planned bytes of a step beyond those that were there before.
+    """The planned bytes of a step beyond those in use before.
 
     Attributes:
         run: Of values on the way, and of weights in the engine's form.
@@ -129,7 +129,7 @@ def within_budget(
     Args:
         model: The step; changed in place.
         sizes: Numbers of its named sizes.
-        budget: Bytes for a run, beyond what is there before.
+        budget: Bytes for a run, beyond those in use before.
         beside: Bytes of these that results and states take.
         options: Of the session.
 
@@ -240,7 +240,7 @@ def _in_clone(base: ir.Model, clone: ir.Model, forward: Forward) -> Forward:
 def planned_bytes(built: Built, sizes: Mapping[str, int]) -> int:
     """Return the bytes that one run takes: arenas, scratch memory, packed weights, values between.
 
-    Exact where all parts are native; what reference kernels need on their way is not counted.
+    Exact where all parts are native; temporaries of reference kernels are not counted.
     """
     total = 0
     for part in built.program.parts("native"):

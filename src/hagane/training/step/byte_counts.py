@@ -32,7 +32,7 @@ def _bytes_of(value: ir.Value, sizes: Mapping[str, int]) -> int:
 
 
 def bytes_of_results(graph: ir.Graph, sizes: Mapping[str, int]) -> int:
-    """Return the bytes of everything that a step computes for the caller."""
+    """Return the bytes of all results of a step for the caller."""
     return sum(_bytes_of(value, sizes) for value in graph.outputs)
 
 

@@ -1,7 +1,7 @@
 """The fastest way through a chain of stages and back within a number of bytes.
 
 A stage of a chain is computed forward, then, in the opposite order, backward. Going back through a
-stage needs its input and what it computed on the way. What is not kept is computed again from the
+stage needs its input and its intermediate values. Values not kept are computed again from the
 nearest earlier input that is.
 
 The scheme is the dynamic program of "Optimal checkpointing for heterogeneous chains: how to train
@@ -29,7 +29,7 @@ class Stage:
 
     Attributes:
         seconds: The time of going forward.
-        again: The time of computing anew what the way back needs, once the output is there.
+        again: The time of computing anew the values for the way back, once the output is there.
         output: Bytes of the output, which is the input of the next stage.
         kept: Bytes that going back needs beside the input, and those of the output.
         forward: Bytes that going forward needs beside input and output.
@@ -47,7 +47,7 @@ class Stage:
 class Act(Enum):
     """The treatment of a stage."""
 
-    KEEP = "keep"  # forward; what going back needs is kept
+    KEEP = "keep"  # forward; the values for the way back are kept
     PASS = "pass"  # forward; the output alone is left
     BACK = "back"
 
@@ -56,7 +56,7 @@ Move = tuple[Act, int]
 
 
 class Chain:
-    """A chain of stages, solved for all amounts of memory up to that which recomputes nothing.
+    """A chain of stages, solved for all amounts of memory up to the one without recomputation.
 
     Args:
         stages: From the first to the last.

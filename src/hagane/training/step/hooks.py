@@ -1,4 +1,4 @@
-"""The hooks of optimizers that are part of a compiled step: what they do to gradients."""
+"""The hooks of optimizers that are part of a compiled step: their effect on gradients."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def checked_hooks(optimizer: Any, parameters: Sequence[Any]) -> list[Any]:
 
 
 def settings_of(hooks: Sequence[Any]) -> tuple[object, ...]:
-    """Return what programs rest on."""
+    """Return the settings that programs rest on."""
     return tuple((type(hook), tuple(sorted(vars(hook).items()))) for hook in hooks)
 
 

@@ -2,7 +2,7 @@
 
 Each follows the rule of the same name in ``hagane.nn.optimizers``, which computes on arrays. All
 hyperparameters that are numbers come in as scalars, so that they may change between steps; of a
-setting only whether it is zero decides what is compiled.
+setting, only its being zero or not decides the compiled form.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Scalars = Callable[[Group, int, dict[str, float]], Mapping[str, float]]
 
 
 def _numbers(*names: str) -> _Scalars:
-    """Return what takes these hyperparameters as they are."""
+    """Return the rule that takes these hyperparameters as they are."""
     return lambda group, t, _: {name: float(group[name]) for name in names}
 
 

@@ -42,7 +42,7 @@ _logger = logging.getLogger("hagane.training")
 class LinkStep:
     """One step of training a link: loss, gradients and update, compiled.
 
-    A call does what ``optimizer.update(loss, *arguments)`` does, with the same random numbers:
+    A call is ``optimizer.update(loss, *arguments)``, with the same random numbers:
     masks of dropout are drawn from ``numpy.random`` in the order of the program. Parameters,
     persistent arrays and the optimizer's states are changed in place; gradients are not kept. A
     first call while parameters have no arrays yet is done by ``optimizer.update`` itself.
@@ -90,7 +90,7 @@ class LinkStep:
         self._programs: dict[object, _Program] = {}
         self._closed: set[object] = set()  # kinds of calls that are compiled for each size
         self._told: set[str] = set()
-        self._setting()  # what cannot be compiled is refused at once
+        self._setting()  # settings without a compiled form are refused at once
 
     def __call__(self, *arguments: Any) -> Variable:
         """Do one step.
@@ -228,7 +228,7 @@ class LinkStep:
         grouped: tuple[list[Group], dict[int, int]],
     ) -> _Program:
         training = Training(masks=[])
-        # Of NumPy whatever else the program's file imports.
+        # NumPy's, independent of the other imports of the program's file.
         examples = [
             Example(text, "numpy.ndarray") if isinstance(x, np.ndarray) else text
             for text, x in zip(types, given, strict=True)
@@ -403,7 +403,7 @@ def _shape(tensor: Any, sizes: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def _settings(rule: Any) -> dict[str, Any]:
-    """Return what the update of a parameter rests on besides its states."""
+    """Return the inputs of a parameter's update besides its states."""
     more = {n: getattr(rule, n) for n in ("initial_alpha", "beta_power") if hasattr(rule, n)}
     return {"dtype": "float32", **rule.hyperparam.get_dict(), **more}
 

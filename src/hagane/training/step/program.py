@@ -81,7 +81,7 @@ def step_program(
         groups: The optimizer's settings.
         rule: The optimizer's rule.
         prepare: Is given parameters and gradients by name and returns the gradients to follow,
-            over the builder; those that it leaves out are of parameters that stay as they are.
+            over the builder; the parameters that it leaves out stay as they are.
         share: The part that this call has in the sums of gradients, if they are summed over calls.
 
     Raises:
@@ -167,10 +167,10 @@ def _early(graph: ir.Graph, before: set[ir.Node]) -> None:
 
     Args:
         graph: Its nodes are reordered.
-        before: Those that stay in their order.
+        before: Nodes that stay in their order.
     """
     order = list(graph)
-    bound: set[ir.Value] = set()  # values that follow from what `before` computes
+    bound: set[ir.Value] = set()  # values that follow from results of `before`
     waiting: dict[ir.Node, int] = {}
     readers: dict[ir.Value, list[ir.Node]] = {}
     for node in order:
@@ -184,7 +184,7 @@ def _early(graph: ir.Graph, before: set[ir.Node]) -> None:
     found: dict[ir.Node, None] = {}
 
     def emit(node: ir.Node) -> None:
-        """Add a node behind those that it alone waits for."""
+        """Add a node behind the nodes that it alone waits for."""
         for value in read_values(node):
             maker = value.producer()
             if maker in waiting and maker not in found and not waiting[maker]:

@@ -19,9 +19,9 @@ from hagane.training.step.stages import Forward
 def recompute(
     graph: ir.Graph, types: GraphTypes, forward: Forward, schedule: Sequence[Move]
 ) -> list[str]:
-    """Follow a schedule: nodes of the way back read copies of what it does not keep.
+    """Follow a schedule: nodes of the way back read copies of the values not kept.
 
-    Copies are made of the same operators, and what was in memory stays there, so that every kernel
+    Copies are made of the same operators, and values in memory stay there, so that every kernel
     rounds as before: results are equal to the bit.
 
     Args:
@@ -57,7 +57,7 @@ def recompute(
 
 
 def _rounds(schedule: Sequence[Move]) -> tuple[set[int], dict[int, list[Move]]]:
-    """Return the stages that are kept the first time, and what goes on before each way back."""
+    """Return the stages that are kept the first time, and the actions before each way back."""
     kept, seen = set(), set()
     rounds: dict[int, list[Move]] = {}
     pending: list[Move] = []
@@ -94,7 +94,7 @@ class _Writer:
         self.copies: set[ir.Node] = set()
 
     def reach(self, stage: int, rounds: dict[int, list[Move]], before: ir.Node) -> None:
-        """Copy what the schedule computes until the way back has come to a stage."""
+        """Copy the schedule's computations until the way back has come to a stage."""
         while self._left >= stage:
             for _, again in rounds.get(self._left, ()):
                 self._copy(again, before)

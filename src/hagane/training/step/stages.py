@@ -142,7 +142,7 @@ def _sources(
 ) -> dict[ir.Value, frozenset[ir.Value]]:
     """Return the values in memory that a reader of each value needs.
 
-    A view, or an expression that is computed where it is read, needs those that it is made of.
+    A view, or an expression that is computed where it is read, needs its sources.
     """
     found: dict[ir.Value, frozenset[ir.Value]] = {}
     for node in nodes:
@@ -254,7 +254,7 @@ def _back(
     number: Number,
     saved: Set[str],
 ) -> list[float]:
-    """Return the bytes that going back through each stage needs beside what was saved for it.
+    """Return the bytes that going back through each stage needs beside the values saved for it.
 
     Args:
         graph: The step.

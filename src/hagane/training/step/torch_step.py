@@ -34,7 +34,7 @@ _logger = logging.getLogger("hagane.training")
 class TorchStep:
     """One step of training: loss, gradients and update, compiled.
 
-    A call does what ``loss(module, *tensors).backward(); optimizer.step()`` does. Parameters,
+    A call is ``loss(module, *tensors).backward(); optimizer.step()``. Parameters,
     buffers and the states of the optimizer stay PyTorch's tensors and are current after each call;
     ``.grad`` is not set. The first size of tensors may vary without another compilation if all
     tensors share it; other sizes are fixed until they differ for the first time. Random numbers of
@@ -46,8 +46,8 @@ class TorchStep:
         optimizer: One of ``torch.optim``: SGD, Adam, AdamW, NAdam, RAdam, Adamax, RMSprop,
             Adagrad or Adadelta. Learning rates may change between steps.
         options: Of the session that runs the step.
-        memory_budget: The most bytes that a step may take beyond those that are there now:
-            a number, or a text such as ``"500MB"``. What does not fit is computed again on the way
+        memory_budget: The most bytes that a step may take beyond those in use now:
+            a number, or a text such as ``"500MB"``. Values beyond it are computed again on the way
             back; results stay the same to the bit.
         accumulate: After how many calls parameters change, by the mean of the gradients.
 
@@ -331,7 +331,7 @@ class _Program:
         }
 
     def _states(self, optimizer: Any, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the tensors that the optimizer keeps; those that are missing are made."""
+        """Return the tensors that the optimizer keeps; missing ones are made."""
         import torch
 
         found = {}

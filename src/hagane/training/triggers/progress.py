@@ -44,7 +44,7 @@ class Progress:
         return before, now
 
     def serialize(self, serializer: Any) -> None:
-        """Read or write; what a snapshot lacks is taken from the updater at the next step."""
+        """Read or write; a value absent from a snapshot comes from the updater at the next step."""
         warning = "it is taken from the updater, which is right for triggers asked each iteration"
         self.iteration = optional(serializer, "previous_iteration", self.iteration, -1, warning)
         self.epoch_detail = optional(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hagane.frontends.capture.interface.names import array_names, joined
@@ -24,7 +24,7 @@ def given(
     named: Mapping[str, Any],
     names: dict[int, str],
 ) -> dict[str, Any]:
-    """Return arguments by name: types, or values of which inputs are parts.
+    """Return arguments by name, in the order of the signature: types, or values that hold inputs.
 
     Args:
         core: The interpreter.
@@ -45,6 +45,7 @@ def given(
             "input", f"'{root.function.name}' takes {len(parameters)} arguments, got {len(types)}"
         )
     values = {**dict(zip(parameters, types, strict=False)), **named}
+    values = {name: values[name] for name in sorted(values, key=_place_among(parameters))}
     parts = _Parts(core, names)
     made: dict[str, Any] = {}
     for name, value in values.items():
@@ -56,6 +57,12 @@ def given(
         else:
             made[name] = parts.part(value, name)
     return made
+
+
+def _place_among(parameters: Sequence[str]) -> Callable[[str], int]:
+    """Return the key that sorts names as parameters, others last."""
+    places = {name: place for place, name in enumerate(parameters)}
+    return lambda name: places.get(name, len(places))
 
 
 class _Parts:

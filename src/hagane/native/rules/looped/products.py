@@ -237,8 +237,8 @@ def lower_matmul_nbits(low: Lowering, node: ir.Node) -> None:
     lanes = low.facts.level.lanes
     if blob % lanes:
         raise NotNative(f"blocks of {block} numbers")
-    # Numbers of a byte belong to neighbours: a row lies with these apart, so that what the same
-    # bits of a vector of bytes hold meets them in order.
+    # Numbers of a byte belong to neighbours: a row lies with these apart, so that the numbers in
+    # the same bits of a vector of bytes meet them in order.
     new = low.recorder.new
     apart = new(f"{out.name} apart", FLOAT32, (rows, blocks * block))
     sums = new(f"{out.name} sums", FLOAT32, (rows, blocks))

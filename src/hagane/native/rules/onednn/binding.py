@@ -197,7 +197,7 @@ class OneDnn:
             self.call("memory_desc_destroy", made)
 
     def query(self, description: Handle, what: int, index: int = 0) -> int:
-        """Return the address of the description of something that a primitive uses."""
+        """Return the address of the description of an operand of a primitive."""
         return int(self._query(description, what, index) or 0)
 
     def size(self, description: int) -> int:

@@ -111,7 +111,7 @@ LONG_TOP
   else RUNS_rows(x, m, stride, w, sumsTOP_PASS);
 }
 """
-# e^x of what is not above zero, within 2 ulp.
+# e^x of numbers not above zero, within 2 ulp.
 _EXP = """
 INLINE float RUNS_exp(float x) {
   float y = x < -87.f ? -87.f : x > 87.f ? 87.f : x, n = rintf(y * 1.44269504f);

@@ -224,7 +224,7 @@ def _as_rows(a: Tensor, b: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tens
 def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Tensor) -> None:
     """Write products of stacks of matrices, ``(…, m, k) × (…, k, n)``, of any strides.
 
-    The inner size is summed in blocks, so that what is packed stays in the caches.
+    The inner size is summed in blocks, so that packed blocks stay in the caches.
     """
     level, lanes = low.facts.level, low.facts.level.lanes
     wide = _BLOCKS * lanes
@@ -238,7 +238,7 @@ def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Ten
     body.helper(turn_function("KERNEL_turn", lanes))
     column_tasks = ceildiv(n, wide * _GROUPS)
     tiles = ceildiv(m, rows)
-    # Rows of a task share what it packs of the right side; there should be tasks for all threads.
+    # Rows of a task share its packed blocks of the right side; all threads should have tasks.
     share = floordiv(tiles * column_tasks * count, _TASKS * max(1, low.facts.threads))
     each = minimum(_MOST_TILES, maximum(_LEAST_TILES, share))
     row_tasks = ceildiv(tiles, each)

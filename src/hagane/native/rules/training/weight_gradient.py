@@ -318,7 +318,7 @@ class _Tiles(_Form):
         widths = sorted(
             {blocks * (i + 1) // columns - blocks * i // columns for i in range(columns)}
         )
-        # Channels of a task: more where few taps use what was read of the gradient.
+        # Channels of a task: more where few taps use a loaded gradient.
         each = tile * -(-_PRODUCTS // (tile * most * s.taps))
         each = min(max(each, lanes if blocked else 0), -(-channels // tile) * tile)
         if blocked:  # in whole blocks, or one

@@ -168,7 +168,7 @@ def composed_weight_gradient(
     pads: Sequence[int],
     group: int,
 ) -> Any:
-    """Return what :func:`weight_gradient` does, in operators of ONNX.
+    """Return the results of :func:`weight_gradient`, in operators of ONNX.
 
     The windows of all positions are the rows of a matrix, so that it is one product of matrices.
     """

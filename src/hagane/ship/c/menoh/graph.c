@@ -1,4 +1,4 @@
-/* Models that are made node by node: what ONNX's messages consist of (onnx.proto3), as it is added. */
+/* Models that are made node by node: the fields of ONNX's messages (onnx.proto3), as they are added. */
 #define MENOH_NO_WARNINGS
 #include "menoh.h"
 #include <spawn.h>
@@ -240,7 +240,7 @@ static menoh_error_code compile_memory(menoh_model_data_handle data, const hagan
   }
   free(model.data);
   for (size_t i = 0; i < n_inputs && n_shapes < 60 && code == menoh_error_code_success; i++) {
-    if (has_name(&data->parameter_names, inputs[i].name)) continue; /* what was given as parameter is one */
+    if (has_name(&data->parameter_names, inputs[i].name)) continue; /* a given parameter is a constant */
     size_t room = strlen(inputs[i].name) + 2 + 24 * HAGANE_AXES, at;
     char *text = shapes[n_shapes] = malloc(room);
     if (text == NULL) break;
@@ -255,7 +255,7 @@ static menoh_error_code compile_memory(menoh_model_data_handle data, const hagan
   hagane_model *opened = NULL;
   if (code == menoh_error_code_success && hagane_open(build, NULL, &opened) != HAGANE_OK)
     code = menoh_error_code_backend_error;
-  remove_folder(folder); /* what is open stays mapped */
+  remove_folder(folder); /* open builds stay mapped */
   if (code == menoh_error_code_success) {
     hagane_close(data->model);
     data->model = opened;

@@ -1,13 +1,13 @@
 /* Menoh's functions: models, tables of variables, builders. */
 
-static menoh_error_code refuse(menoh_error_code code, const char *what, const char *name) {
-  fail(NULL, HAGANE_INTERNAL, "menoh %s: %s", what, name == NULL ? "NULL" : name);
+static menoh_error_code refuse(menoh_error_code code, const char *kind, const char *name) {
+  fail(NULL, HAGANE_INTERNAL, "menoh %s: %s", kind, name == NULL ? "NULL" : name);
   return code;
 }
 
 static menoh_error_code no_memory(void) { return refuse(menoh_error_code_std_error, "std error", "no memory left"); }
 
-static menoh_error_code is_null(const char *what) { return refuse(menoh_error_code_std_error, "std error: NULL", what); }
+static menoh_error_code is_null(const char *argument) { return refuse(menoh_error_code_std_error, "std error: NULL", argument); }
 
 /* hagane's codes in Menoh's; the message is there. */
 static menoh_error_code code_of(int32_t code) {

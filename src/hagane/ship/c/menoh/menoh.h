@@ -4,7 +4,7 @@
  *
  * Programs for Menoh compile and link unchanged (`-I DIR -L DIR -lmenoh`). Where Menoh read an ONNX file
  * `a/b.onnx`, the build `a/b.hagane` is opened, which `hagane build a/b.onnx -o a/b.hagane` makes. Functions
- * return one of the codes below; menoh_get_last_error_message() tells what was wrong.
+ * return one of the codes below; menoh_get_last_error_message() tells the reason.
  */
 #ifndef MENOH_C_INTERFACE_H
 #define MENOH_C_INTERFACE_H
@@ -44,7 +44,7 @@ enum menoh_dtype_constant {
 };
 typedef int32_t menoh_dtype;
 
-/** What functions return. */
+/** Results of functions. */
 enum menoh_error_code_constant {
   menoh_error_code_success,
   menoh_error_code_std_error,

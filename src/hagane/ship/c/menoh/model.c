@@ -132,7 +132,7 @@ MENOH_API menoh_error_code menoh_model_get_variable_dims(const menoh_model_handl
 
 MENOH_API menoh_error_code menoh_model_run(menoh_model_handle model) {
   if (model == NULL) return is_null("model");
-  /* A run sets what it wrote; the memory stays as large as it is. */
+  /* A run sets the size of its result; the memory stays as large as it is. */
   return code_of(hagane_run(model->data->model, model->inputs.items, model->inputs.count, model->outputs.items,
                             model->outputs.count));
 }

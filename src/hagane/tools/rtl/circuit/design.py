@@ -192,7 +192,7 @@ class _Flattener:
         top = self.design.elaborated.top
         path = str(member.hierarchicalPath).removeprefix(f"{top.name}.")
         self.declare(member.body, path)
-        # Mostly in the order of the data: what comes in, the instance, what goes out.
+        # Mostly in the order of the data: its inputs, the instance, its outputs.
         outputs = [c for c in member.portConnections if _gives(c.port)]
         for connection in member.portConnections:
             if connection not in outputs:

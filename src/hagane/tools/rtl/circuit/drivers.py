@@ -81,7 +81,7 @@ class Drivers:
     def _keep(
         self, machine: Machine, read: Sequence[Variable], before: Callable[[Variable], Value]
     ) -> None:
-        """Let what a process reads of its own bits be their value before."""
+        """Let a process read its own bits as their value before."""
         replaced: dict[Term, Term] = {}
         for variable_ in read:
             masks, unknowns = flat(machine.masks[variable_]), flat(before(variable_))

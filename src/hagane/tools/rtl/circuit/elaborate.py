@@ -26,7 +26,7 @@ class Sources:
 class Position:
     """A place in a source file; line and column count from 1.
 
-    ``macro`` is the place in the text of a macro, which tells apart what one use of it makes.
+    ``macro`` is the place in the text of a macro, which tells apart the points of one use of it.
     """
 
     file: str

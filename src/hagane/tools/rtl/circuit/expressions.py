@@ -23,7 +23,7 @@ from hagane.tools.rtl.circuit.values import (
 
 
 class Expressions(Selects):
-    """Evaluates expressions of one instance; functions are run by what it was given."""
+    """Evaluates expressions of one instance; functions are run by the runner that it was given."""
 
     # Leaves
 
@@ -293,7 +293,7 @@ class Expressions(Selects):
             if e.conversionKind.name == "StreamingConcat" and target.width > value.width:
                 return bv.concat((value, bv.value(0, target.width - value.width)))
             # Width and sign spread through an expression together (IEEE 1800-2017, 11.8.2);
-            # assignments and casts extend by the sign of what is converted.
+            # assignments and casts extend by the sign of the converted value.
             propagated = e.conversionKind.name == "Propagated"
             signed = target.signed if propagated else bool(source.isSigned)
             return bv.resize(value, target.width, signed=signed)
@@ -357,7 +357,7 @@ class Expressions(Selects):
         return self._call(e, m)
 
     def _EmptyArgument(self, e: Any, m: Machine) -> Value:  # noqa: N802
-        # What an output port gives stands on the right of its connection.
+        # The value of an output port stands on the right of its connection.
         if m.held_value is None:
             self.refuse(e, "an empty argument")
         return m.held_value

@@ -165,7 +165,7 @@ class Machine:
             return
         old = layer.get(variable)
         if old is None:
-            # What a non-blocking assignment leaves alone stays marked by the mask.
+            # Bits that a non-blocking assignment leaves alone stay marked by the mask.
             old = self.read(variable) if blocking else self.base(variable)
         layer.own[variable] = store(old, variable.layout, target.steps, value)
 
@@ -175,7 +175,7 @@ class Machine:
         return self.now.own.get(variable) if later is None else later
 
     def substitute(self, change: Callable[[Term], Term]) -> None:
-        """Rewrite what the execution wrote and recorded, once it is over."""
+        """Rewrite the writes and records of the execution, once it is over."""
         for layer in (self.now.own, self.later.own):
             layer.update({v: each(change, value) for v, value in layer.items() if not v.local})
         self.points = {key: change(term) for key, term in self.points.items()}
@@ -214,7 +214,7 @@ class Machine:
         last: tuple[Term, Any],
         run: Callable[[Any, Machine], None],
     ) -> None:
-        """Execute arms of which exactly one is taken, and merge what they wrote.
+        """Execute arms of which exactly one is taken, and merge their writes.
 
         The last arm stands where no other is taken, so a variable that every arm writes does not
         depend on its value before.

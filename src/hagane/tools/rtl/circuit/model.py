@@ -1,6 +1,6 @@
 """One clock cycle of a circuit as terms over its inputs and its state.
 
-Each process is executed once. What it reads and nothing settled yet is an unknown; for those that
+Each process is executed once. A value that it reads before it is settled is an unknown; those that
 combinational processes drive, their definitions are put in afterwards (:mod:`.settle`). Where an
 unknown is still there in the end, the variable holds state (a register, a latch, a memory, or a
 net that nothing drives).
@@ -160,7 +160,7 @@ class _Builder:
         return numbers
 
     def _execute(self, process: Process) -> set[Variable]:
-        """Execute a process on what is known; return what it read of the rest."""
+        """Execute a process on the known values; return the unknown ones that it read."""
         open_: set[Variable] = set()
 
         def base(variable_: Variable) -> Value:
@@ -183,14 +183,14 @@ class _Builder:
         return open_
 
     def _settle(self, processes: Sequence[Process]) -> None:
-        """Execute combinational processes once each, and put together what they say."""
+        """Execute combinational processes once each, and put together their results."""
         drivers = Drivers()
         for process in processes:
             open_ = self._execute(process)
             machine = self.machines.get(process)
             if machine is None:
                 continue
-            # Later processes start from what is known for good: bounds of their loops, say.
+            # Later processes start from values known for good: bounds of their loops, say.
             self.env.update(drivers.add(process, machine, open_, self._before))
         self._stop_on_problems()
         machines = [self.machines[process] for process in processes]

@@ -1,4 +1,4 @@
-"""Combinational logic settled: every unknown replaced by what drives it, in the order of the data.
+"""Combinational logic settled: every unknown replaced by its driver, in the order of the data.
 
 Each driven bit vector has a definition: a term over unknowns, its own perhaps. One depth-first walk
 rewrites all terms and follows definitions on its way, so that each is settled before its readers.
@@ -47,7 +47,7 @@ class Settling:
         self._last: Substitution | None = None
 
     def settle(self, roots: Sequence[Term]) -> list[list[Term]]:
-        """Settle ``roots`` and what they read; return the loops, each as the bits on its way."""
+        """Settle ``roots`` and their sources; return the loops, each as the bits on its way."""
         self._walk(roots)
         known = 0
         while known < len(self._guesses):
@@ -106,7 +106,7 @@ class Settling:
         return rebuild(term, tuple(settled))
 
     def _break(self, term: Term, stack: list[tuple[Term, bool]], open_: set[Term]) -> None:
-        """Go back to ``term``, with what is on the way from it to itself split, else guessed."""
+        """Go back to ``term``, with the terms on the way from it to itself split, else guessed."""
         start = max(at for at, entry in enumerate(stack) if entry == (term, True))
         path = [node for node, ready in stack[start:] if ready]
         del stack[start:]
@@ -131,7 +131,7 @@ class Settling:
         return node.op == "var" and node.data in self._definitions
 
     def _resolve(self) -> list[list[Term]]:
-        """Settle the guessed bits; return the loops of those that do not settle."""
+        """Settle the guessed bits; return the loops of the others."""
         if not self._guesses and not self._kept:
             return []
         behind = {node: self._memo[self._behind(node)[0]] for node in self._guesses}

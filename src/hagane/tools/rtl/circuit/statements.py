@@ -1,6 +1,6 @@
 """SystemVerilog statements: executed symbolically, every branch at once.
 
-Both sides of a branch run on their own copy of the variables, and what they wrote is merged under
+Both sides of a branch run on their own copy of the variables, and their writes are merged under
 the branch's condition; the conjunction of conditions on the way is the guard of every coverage
 point met there. A process thus needs one execution, and a point's guard says exactly which inputs
 reach it.
@@ -219,8 +219,8 @@ class Statements:
         returned = outer.returned
         open_rounds = 0
         entered = False
-        # What only some inputs go on with is executed for those alone, and merged when all is over:
-        # a variable that the loop counts with stays a constant on the way.
+        # Statements that only some inputs reach are executed for those alone, and merged when all
+        # is over: a variable that the loop counts with stays a constant on the way.
         with ExitStack() as rounds:
             while True:
                 going = TRUE if first or stop is None else self._x.condition(stop, m)
@@ -326,7 +326,7 @@ class Statements:
         notices[f"{where}: {what} is not a target"] = None
 
     def cover(self, s: Any, found: Sampled, m: Machine) -> None:
-        """Add the point of a property: it samples what was there before the clock's edge."""
+        """Add the point of a property: it samples the values before the clock's edge."""
         problems = [item for e in found.conditions for item in outside(e, self._scope.position)]
         if problems:
             m.notices[f"{problems[0]}, in a cover property: it is not a target"] = None

@@ -1,6 +1,6 @@
 /* Runs of a circuit whose cycle is the function `evaluate` below the marked place.
  *
- * A row is ROW words of inputs, a state STATE words, what is observed of a cycle OBSERVED words, of
+ * A row is ROW words of inputs, a state STATE words, the observations of a cycle OBSERVED words, of
  * which the first FLAGS hold truth values. `ones` and `zeros` say which observed bits were 1 or 0.
  * An asynchronous reset that is active in a row acts before the clock does.
  */
@@ -190,7 +190,7 @@ static int resets(const Input *inputs, int count, const u64 *row) {
     if (inputs[i].asynchronous && (int)row[inputs[i].at] == inputs[i].reset) return 1;
   return 0;
 }
-/* One row: the state moves on, and what was observed lies in `seen`. */
+/* One row: the state moves on, and the observations lie in `seen`. */
 static void cycle(const Input *inputs, int count, const u64 *row, u64 *state, u64 *seen) {
   u64 next[STATE];
   if (resets(inputs, count, row)) {

@@ -1,7 +1,7 @@
 """Terms as C: one straight function that computes a cycle from inputs and state.
 
 A value of up to 64 bits is one word; a wider one is several, the lowest first. ``drive.c`` has the
-operations on several words, and what runs the function.
+operations on several words, and the driver of the function.
 """
 
 from __future__ import annotations

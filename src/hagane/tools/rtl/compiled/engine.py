@@ -1,7 +1,7 @@
 """A compiled model: runs of given rows, long random runs, and which goals they meet.
 
-What runs meet is a number whose bits are the different conditions of the goals, so that sets of
-goals are joined and compared at once. Rows and states are arrays of 64-bit words.
+The findings of runs are a number whose bits are the different conditions of the goals, so that
+sets of goals are joined and compared at once. Rows and states are arrays of 64-bit words.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Questions to a SAT solver about circuits: what is reachable from a state, what from none."""
+"""Questions to a SAT solver about circuits: reachability from a state, and from any."""

@@ -1,8 +1,8 @@
 """Conditions that hold in every reachable cycle, proved together.
 
-Of many candidates those that a start excludes are dropped, then those that some state breaks in
-which all others held in the cycles before, until none is (Houdini). What is left excludes itself
-for good, whatever the inputs: each condition may lean on all others.
+Candidates that a start excludes are dropped, then candidates that some state breaks in
+which all others held in the cycles before, until none is (Houdini). The rest exclude themselves
+for good, for all inputs: each condition may lean on all others.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Together:
         self._step: _Round | None = None
 
     def prove(self, start: Sequence[int], stop: float, breaking: Breaking | None = None) -> bool:
-        """Drop those that do not follow; return whether it came to an end.
+        """Drop the candidates that do not follow; return whether it came to an end.
 
         A call that found no end before ``stop`` may be made again, and goes on.
 

@@ -23,7 +23,7 @@ class _Back(Protocol):
 
 
 class Sat:
-    """Questions about the literals of gates; what is added holds from then on.
+    """Questions about the literals of gates; added clauses hold from then on.
 
     Args:
         gates: The graph; it may grow between questions.

@@ -1,7 +1,7 @@
 """A small example of a difference between hagane and a simulator.
 
 The rows before the difference are tried without each of them, and without each input (zero in
-every row); one replay tries them all, a second one what was left out together.
+every row); one replay tries them all, a second one all removals together.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def reduce_difference(
     trials += [_zeroed(base, {name}) for name in names]
     shown = _showing(difference.signal, trials, play)
     if 0 not in shown:
-        # The difference needs what earlier tests did; it stays as it is.
+        # The difference needs the state that earlier tests left; it stays as it is.
         return difference, whole
     rows = {at for at in range(len(base) - 1) if at + 1 in shown}
     zeros = {name for index, name in enumerate(names) if index + len(base) in shown}

@@ -1,4 +1,4 @@
-"""Replay of a test set in a simulator, and what it says about each point."""
+"""Replay of a test set in a simulator, and its verdict on each point."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read_waves(
     """Recompute every row from the simulator's own state, and compare all signals.
 
     The points of a row follow from the inputs and the state that the simulator had in that row,
-    and from nothing that hagane computed in an earlier one.
+    and from no state that hagane computed in an earlier one.
     """
     waves = _sample(run.vcd, sum(len(test) for test in tests), set(simulator.signal_names))
     index_of = {name: i for i, name in enumerate(simulator.signal_names)}

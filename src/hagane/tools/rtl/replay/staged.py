@@ -1,4 +1,4 @@
-"""Verilator's own run time compiled once: most of what a short replay's build takes is that."""
+"""Verilator's own run time compiled once: it takes most of a short replay's build."""
 
 from __future__ import annotations
 

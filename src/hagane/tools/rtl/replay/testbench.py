@@ -179,7 +179,7 @@ def _interface(
     outputs: Mapping[str, str],
     clocks: Sequence[str],
 ) -> list[str]:
-    """Return the interface that a port of the circuit is connected to, and what drives it."""
+    """Return the interface that a port of the circuit is connected to, and its driver."""
     own, assigns = [], []
     for port in members:
         if port.name in clocks:

@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
 
 @dataclass(frozen=True, slots=True)
 class LinePoint:
-    """A line point of the simulator: its place, what it is (block, if, else, case), instance."""
+    """A line point of the simulator: its place, kind (block, if, else, case), instance."""
 
     position: Position
     label: str
@@ -155,13 +155,13 @@ def simulator_environment() -> dict[str, str]:
 
 
 def errors_of(said: str) -> str:
-    """Return the errors in what a simulator printed, or its first lines."""
+    """Return the errors in a simulator's output, or its first lines."""
     lines = said.strip().splitlines()
     return "\n".join(([line for line in lines if "rror" in line] or lines)[:12])
 
 
 def call_simulator(words: list[str], folder: Path, failure: str, seconds: float = 900.0) -> str:
-    """Run a simulator's command for so many seconds at most and return what it printed.
+    """Run a simulator's command for so many seconds at most and return its output.
 
     Raises:
         SimulatorError: It returned a status other than 0 or did not end; the message starts with

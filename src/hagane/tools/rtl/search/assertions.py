@@ -107,7 +107,7 @@ def standings(
     tests: Sequence[Test],
     replayed: bool,
 ) -> list[Standing]:
-    """Say of each assertion what the replay and the proofs say."""
+    """Give each assertion the verdict of the replay and the proofs."""
     result = []
     for name in names:
         goal = Violation(name)

@@ -1,4 +1,4 @@
-"""The search: long random runs, a solver for what they missed, and proofs for what is left."""
+"""The search: long random runs, a solver for the points they missed, and proofs for the rest."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Search:
     Args:
         model: The circuit.
         simulator: Its runs with plain numbers.
-        goals: What to reach, with conditions.
+        goals: Points to reach, with conditions.
         budget: Limits.
         seed: Of the random rows.
         report: Told how many goals are covered, dead and open.
@@ -124,7 +124,7 @@ class Search:
             self._combinational_phase()
         return self.found
 
-    # What is open
+    # The open goals
 
     @property
     def open(self) -> int:

@@ -1,9 +1,9 @@
 """Sequential circuits: random runs, a solver that looks ahead from their states, and proofs.
 
 Random runs and the solver share coverage and states: each continues from the states that the other
-reached. What both leave is proved dead by an induction over all open goals and over relations that
-the states showed, or looked for cycle by cycle from reset; a goal that the full look-ahead from
-reset excludes is dead within that many cycles, and says so.
+reached. Goals that both leave are proved dead by an induction over all open goals and over
+relations that the states showed, or looked for cycle by cycle from reset; a goal that the full
+look-ahead from reset excludes is dead within that many cycles, and says so.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class _Plan:
     # From reset, a cycle deeper each time
 
     def from_reset(self, seconds: float) -> None:
-        """Look from reset up to the limit; what no reset and no input reaches is dead so far."""
+        """Look from reset up to the limit; goals out of reach are dead so far."""
         search, limit = self.search, self.search.budget.cycles
         stop = time.monotonic() + min(seconds, search.time_left())
         start = self._start()
@@ -185,7 +185,7 @@ class _Plan:
     # Proofs
 
     def prove(self, depth: int, seconds: float) -> None:
-        """Prove open goals dead by an induction over all of them and what states showed.
+        """Prove open goals dead by an induction over all of them and relations seen in states.
 
         One that found no end within its time goes on when it is asked for again.
         """

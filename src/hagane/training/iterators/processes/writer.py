@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.training.iterators.layout import (
+from hagane.training.iterators.processes.layout import (
     Column,
     Layout,
     ObjectColumn,
@@ -20,9 +20,9 @@ from hagane.training.iterators.layout import (
     describe,
     flatten,
 )
-from hagane.training.iterators.memory import HEADER, Slot
-from hagane.training.iterators.tensors import as_tensor, dumps, is_tensor
-from hagane.training.iterators.together import array_column, transpose
+from hagane.training.iterators.processes.memory import HEADER, Slot
+from hagane.training.iterators.processes.tensors import as_tensor, dumps, is_tensor
+from hagane.training.iterators.processes.together import array_column, transpose
 
 Collate = Callable[[list[Any]], Any]
 
@@ -185,7 +185,7 @@ class BatchWriter:
         self.restart()
 
     def restart(self) -> Callable[[Any], object]:
-        """Forget what was written; return what takes the samples, one after the other."""
+        """Forget the written samples; return a function that takes samples one by one."""
         self.slot.used = HEADER
         self._overflow = 0
         self._tree: Tree | None = None

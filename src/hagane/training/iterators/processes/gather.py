@@ -12,9 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hagane.training.iterators.layout import Column, Layout, StackedColumn, Tree, Wrap, describe
-from hagane.training.iterators.tensors import is_tensor
-from hagane.training.iterators.writer import BatchWriter
+from hagane.training.iterators.processes.layout import (
+    Column,
+    Layout,
+    StackedColumn,
+    Tree,
+    Wrap,
+    describe,
+)
+from hagane.training.iterators.processes.tensors import is_tensor
+from hagane.training.iterators.processes.writer import BatchWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,7 @@ def _is_tensor_dataset(kind: type) -> bool:
 
 
 def gather(sources: Sources, indices: npt.NDArray[np.int64], writer: BatchWriter) -> Layout | None:
-    """Write the rows of a batch; None if an index asks for what only the dataset can answer."""
+    """Write the rows of a batch; None if only the dataset can answer an index."""
     if not len(indices) or indices.min() < 0 or indices.max() >= sources.length:
         return None
     rows = indices if sources.rows is None else sources.rows[indices]

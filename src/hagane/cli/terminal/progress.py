@@ -13,8 +13,8 @@ from contextlib import contextmanager
 def working(what: str) -> Iterator[Callable[[str], None]]:
     """Show a spinner with elapsed seconds if the block runs longer than a second.
 
-    Nothing is shown where standard error is no terminal. The block gets a function that takes what
-    is being done now, in words.
+    Nothing is shown where standard error is no terminal. The block gets a function that takes
+    the present activity, in words.
     """
     if not sys.stderr.isatty():
         yield lambda text: None

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from hagane.training.errors import LoadingError, SampleError
-from hagane.training.iterators.layout import Layout, read_layout
-from hagane.training.iterators.pool import Pool, Task
+from hagane.training.iterators.processes.layout import Layout, read_layout
+from hagane.training.iterators.processes.pool import Pool, Task
 
 # Batches that may be in the caller's hands before the next ones are given out as copies: the one
 # in use, the one before it that a loop variable still names, and one to spare.

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hagane.training.iterators.tensors import as_tensor
+from hagane.training.iterators.processes.tensors import as_tensor
 
 Wrap = Literal["array", "scalar", "tensor"]
 
@@ -33,11 +33,11 @@ class Node:
 
 Tree = Node | int
 
-# What follows is pickled once a batch; named tuples take a third of the time of dataclasses.
+# These classes are pickled once a batch; named tuples take a third of the time of dataclasses.
 
 
 class StackedColumn(NamedTuple):
-    """Where an array of ``(batch, *shape)`` lies, and what its rows are to the dataset."""
+    """Where an array of ``(batch, *shape)`` lies, and the meaning of its rows to the dataset."""
 
     offset: int
     dtype: np.dtype[Any]
@@ -71,7 +71,7 @@ class Layout(NamedTuple):
 
     Attributes:
         length: Number of samples.
-        tree: What the samples look like; None says that ``columns`` holds one ObjectColumn whose
+        tree: The structure of the samples; None says that ``columns`` holds one ObjectColumn whose
             values are the batch itself.
         stacked: Whether the batch is one tree of columns and not a list of samples.
         notice: Why samples went another way than through shared memory; empty if none did.

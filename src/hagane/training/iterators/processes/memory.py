@@ -64,7 +64,7 @@ def create(slots: int, folder: str | None = None) -> int:
 
 
 def extend(descriptor: int, slots: int) -> None:
-    """Give the file room for more slots; those that there are stay where they are.
+    """Give the file room for more slots; present slots keep their places.
 
     Raises:
         SharedMemoryFull: The system refuses it.

@@ -1,7 +1,7 @@
 """The dataset on its way to the workers.
 
 It is pickled once, its arrays beside the pickle in shared memory, and every worker sees the same
-pages, copied only where it writes: a dataset in memory is there once, whatever the number of
+pages, copied only where it writes: a dataset in memory is there once, for any number of
 workers.
 """
 
@@ -15,7 +15,7 @@ from multiprocessing import reduction
 from typing import Any
 
 from hagane.training.errors import DatasetError
-from hagane.training.iterators.memory import Descriptor, solid_file
+from hagane.training.iterators.processes.memory import Descriptor, solid_file
 
 _ALIGNMENT = 64
 
@@ -24,7 +24,7 @@ class Parcel:
     """A dataset and two functions, for samples and for workers; the parent packs, a worker opens.
 
     Exactly one of three ways: the content itself (``fork``), a file of shared memory, or, for
-    what only travels while a process is being started (locks, connections), the standard way.
+    objects that only travel while a process starts (locks, connections), the standard way.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Parcel:
         """Return the content."""
         if self._memory is None:
             return self._content() if isinstance(self._content, _Late) else self._content
-        # A private mapping: what a dataset writes into its arrays stays with this worker.
+        # A private mapping: a dataset's writes into its arrays stay with this worker.
         memory = memoryview(mmap.mmap(self._memory.number, 0, access=mmap.ACCESS_COPY))
         parts = [memory[begin : begin + length] for begin, length in self._spans]
         return pickle.loads(parts[0], buffers=parts[1:])
@@ -59,7 +59,7 @@ class Parcel:
 
 
 class _Late:
-    """Bytes that are unpickled by the worker's own code, which reports what goes wrong."""
+    """Bytes that are unpickled by the worker's own code, which reports failures."""
 
     def __init__(self, data: bytes):
         self._data = data

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hagane.training.iterators.layout import (
+from hagane.training.iterators.processes.layout import (
     Column,
     Layout,
     ObjectColumn,
@@ -22,13 +22,13 @@ from hagane.training.iterators.layout import (
 )
 
 if TYPE_CHECKING:
-    from hagane.training.iterators.writer import BatchWriter
+    from hagane.training.iterators.processes.writer import BatchWriter
 
 
 def suits(layout: Layout) -> bool:
     """Say whether batches that look like this one are to be written so.
 
-    They are if the only arrays in them are ragged, which wait for each other whatever is done.
+    They are if the only arrays in them are ragged, which wait for each other in any case.
     """
     ragged = False
     for column in layout.columns:

@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hagane.training.iterators.memory import CONTROL_BYTES
+from hagane.training.iterators.processes.memory import CONTROL_BYTES
 
 MESSAGE = struct.Struct("<8q")
 _ENTRY = 8  # control words of a worker
@@ -29,7 +29,7 @@ class TaskMessage(NamedTuple):
         ticket: Unique to one attempt at one batch; its slot bears it as owner.
         slot: Slot to read the draw from and write the batch to.
         samples: Number of samples.
-        keys: Bytes of a pickle, behind the draw, of what the dataset is asked for; 0 if that
+        keys: Bytes of a pickle, behind the draw, of the dataset's keys; 0 if that
             are the indices.
     """
 

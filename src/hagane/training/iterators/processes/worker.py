@@ -20,11 +20,11 @@ import numpy as np
 
 from hagane.training.errors import SharedMemoryFull
 from hagane.training.iterators.failures import pack_failure
-from hagane.training.iterators.gather import gather, gatherable
-from hagane.training.iterators.layout import Layout, RaggedColumn
-from hagane.training.iterators.memory import HEADER, Descriptor, Slot
-from hagane.training.iterators.parcel import Parcel
-from hagane.training.iterators.protocol import (
+from hagane.training.iterators.processes.gather import gather, gatherable
+from hagane.training.iterators.processes.layout import Layout, RaggedColumn
+from hagane.training.iterators.processes.memory import HEADER, Descriptor, Slot
+from hagane.training.iterators.processes.parcel import Parcel
+from hagane.training.iterators.processes.protocol import (
     DONE,
     ENDED,
     FAILED,
@@ -37,10 +37,10 @@ from hagane.training.iterators.protocol import (
     ResultMessage,
     TaskMessage,
 )
+from hagane.training.iterators.processes.together import suits
+from hagane.training.iterators.processes.writer import BatchWriter, Collate, UnpicklableSample
 from hagane.training.iterators.randomness import Loader
 from hagane.training.iterators.streams import Stream, WorkerInfo, seed_globals, set_worker_info
-from hagane.training.iterators.together import suits
-from hagane.training.iterators.writer import BatchWriter, Collate, UnpicklableSample
 
 _PR_SET_PDEATHSIG = 1
 
@@ -54,7 +54,7 @@ class Work:
         limit: Bytes of arrays in a slot, or None.
         most_tasks: Tasks after which a worker ends, or None.
         workers: Number of workers.
-        seed: What the global generators start from, together with a worker's number; None leaves
+        seed: The start of the global generators, together with a worker's number; None leaves
             them as they are.
         streams: Whether the dataset is iterable, and each worker goes through its own copy.
         drop_last: Whether a stream's last batch is left out if it is short.
@@ -83,7 +83,7 @@ class Assignment:
         close: Descriptors to close first; a forked worker must not keep the parent's ends.
         parent: Process id of the parent.
         tied: Whether the kernel may end the worker with the thread that started it.
-        dataset: The dataset, what is called on a list of samples, and on the worker's number.
+        dataset: The dataset, the function of a list of samples, that of the worker's number.
         work: Its use of them.
     """
 
@@ -240,7 +240,7 @@ class _Worker:
         """Raise _Abandoned if the batch, or this attempt at it, was given up.
 
         A slot that was given up is not used again before this worker has said that it saw so;
-        what it wrote meanwhile was written where nobody looks.
+        its writes meanwhile went to memory that nobody reads.
         """
         if task.ticket < self._words[0] or slot.owner != task.ticket:
             raise _Abandoned

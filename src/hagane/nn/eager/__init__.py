@@ -1,0 +1,1 @@
+"""Eager calls on the engine's kernels: programs for open sizes, NumPy until they are there."""

@@ -1,0 +1,210 @@
+"""Calls on arrays: on a program of the engine where there is one, else on NumPy's kernels."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.nn.eager.order import Order, operands_of
+from hagane.nn.eager.programs import WORKSHOP, Program
+from hagane.nn.eager.table import SERVED
+from hagane.ops.builder import Call
+from hagane.ops.builder.eager import Eager
+from hagane.ops.definition import OpDef, Unsupported
+
+# Calls of so many shapes are remembered.
+_MOST = 4096
+_FLOATS = "f"
+
+
+class Prepared:
+    """A call on arrays of certain types and shapes, whose types were checked.
+
+    Attributes:
+        program: Computes it, if that is there.
+    """
+
+    __slots__ = ("feeds", "program")
+
+    def __init__(self, program: Program | None):
+        self.program = program
+        # The names of inputs and which of the arrays they are, once the program is there.
+        self.feeds: tuple[tuple[str, int], ...] | None = None
+
+    def run(self, arrays: Sequence[Any]) -> list[Any] | None:
+        """Return the outputs for the arrays of a call, None where the program is not there.
+
+        Args:
+            arrays: Operands, and for a gradient the call's outputs and their gradients.
+        """
+        program = self.program
+        if program is None or program.run is None:
+            return None
+        feeds = self.feeds
+        if feeds is None:
+            feeds = self.feeds = _feeds(program)
+        found: list[Any] = program.run(None, {name: arrays[i] for name, i in feeds})
+        return found
+
+
+def _feeds(program: Program) -> tuple[tuple[str, int], ...]:
+    order = program.order
+    starts = {"x": 0, "y": len(order.operands), "g": len(order.operands) + order.n_outputs}
+    if order.kind == "function":
+        starts["g"] = starts["y"]
+    assert program.names is not None
+    return tuple([(name, starts[name[0]] + int(name[1:])) for name in program.names])
+
+
+class Native(Eager):
+    """Arrays, computed at once by the engine or NumPy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._prepared: dict[object, Prepared] = {}
+
+    def apply(self, call: Call, n_outputs: int) -> Sequence[Any]:
+        """Check the types of the operands and return the results.
+
+        Raises:
+            TypeInferenceError: The operands do not fit the operator.
+            KernelError: The kernel failed on their content.
+        """
+        served = SERVED.get(call.op.key)
+        if served is None or WORKSHOP.mode == "off":
+            return super().apply(call, n_outputs)
+        inputs = call.inputs
+        key = (
+            call.op.name,
+            n_outputs,
+            tuple(
+                [
+                    None
+                    if x is None
+                    else (x.dtype.char, x.shape)
+                    if i not in served.constants
+                    else x.tobytes()
+                    for i, x in enumerate(inputs)
+                ]
+            ),
+            *call.attributes.items(),
+        )
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            self._check(call, n_outputs)
+            prepared = self._keep(key, self._program(call, n_outputs, (), ()))
+        found = prepared.run(inputs)
+        if found is not None:
+            return found
+        begun = time.perf_counter()
+        found = list(super().apply(call, n_outputs))
+        if prepared.program is not None:
+            prepared.program.spend(time.perf_counter() - begun)
+        return found
+
+    def gradient(
+        self,
+        call: Call,
+        given: tuple[bool, ...],
+        targets: tuple[int, ...],
+    ) -> Prepared | None:
+        """Return the gradient of a call, None where no program can compute it.
+
+        Args:
+            call: With its outputs.
+            given: Whether each output has a gradient.
+            targets: The operands by which.
+        """
+        served = SERVED.get(call.op.key)
+        if served is None or WORKSHOP.mode == "off" or isinstance(call.op.vjp, Unsupported):
+            return None
+        key = (
+            call.op.name,
+            given,
+            targets,
+            tuple(
+                [
+                    None
+                    if x is None
+                    else (x.dtype.char, x.shape)
+                    if i not in served.constants
+                    else x.tobytes()
+                    for i, x in enumerate(call.inputs)
+                ]
+            ),
+            *call.attributes.items(),
+        )
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            program = self._program(call, len(call.outputs), given, targets)
+            prepared = self._keep(key, program)
+        return prepared
+
+    def _keep(self, key: object, program: Program | None) -> Prepared:
+        if len(self._prepared) >= _MOST:
+            self._prepared.clear()
+        prepared = self._prepared[key] = Prepared(program)
+        return prepared
+
+    def _program(
+        self, call: Call, n_outputs: int, given: tuple[bool, ...], targets: tuple[int, ...]
+    ) -> Program | None:
+        served = SERVED[call.op.key]
+        arrays = call.inputs
+        if not _can_be_served(call.op, arrays):
+            return None
+        operands = operands_of(arrays, served.constants, served.fixed)
+        domain, name = call.op.key
+        attributes = tuple(sorted(call.attributes.items()))
+        order = Order("operator", domain, name, attributes, operands, n_outputs, given, targets)
+        return WORKSHOP.program(order)
+
+    def function(
+        self,
+        define: Callable[..., Any],
+        attributes: tuple[tuple[str, Any], ...],
+        arrays: Sequence[Any],
+        n_outputs: int,
+        given: tuple[bool, ...] = (),
+        targets: tuple[int, ...] = (),
+    ) -> Prepared | None:
+        """Return a function over the builder, or its gradient, for arrays of some shapes.
+
+        Args:
+            define: The function, of a module; pure.
+            attributes: Its named arguments.
+            arrays: Its operands.
+            n_outputs: Of the function.
+            given: For a gradient: whether each output has one.
+            targets: For a gradient: the operands by which.
+        """
+        if WORKSHOP.mode == "off":
+            return None
+        signature = [None if x is None else (x.dtype.char, x.shape) for x in arrays]
+        key = (define, given, targets, tuple(signature), attributes)
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            program = None
+            if all(x is None or x.size for x in arrays):
+                place, name = define.__module__, define.__qualname__
+                operands = operands_of(arrays)
+                order = Order(
+                    "function", place, name, attributes, operands, n_outputs, given, targets
+                )
+                program = WORKSHOP.program(order)
+            prepared = self._keep(key, program)
+        return prepared
+
+
+def _can_be_served(op: OpDef, arrays: Sequence[Any]) -> bool:
+    """Whether arrays are such as programs are made for: floating-point numbers, none empty."""
+    if any(isinstance(x, np.ndarray) and not x.size for x in arrays):
+        return False
+    first = arrays[1] if op.name == "Where" else arrays[0]
+    return isinstance(first, np.ndarray) and first.dtype.kind in _FLOATS
+
+
+NATIVE = Native()

@@ -1,0 +1,158 @@
+"""Functions of several operators as one program, forward and back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.nn.autograd.backprop import grad
+from hagane.nn.autograd.configuration import config
+from hagane.nn.autograd.function_node import FunctionNode
+from hagane.nn.autograd.tape import CURRENT
+from hagane.nn.autograd.variable import Variable
+from hagane.nn.eager.dispatch import NATIVE, Prepared
+from hagane.ops.gradient import pull_back
+
+Attributes = tuple[tuple[str, Any], ...]
+
+
+def fused(define: Callable[..., Any], *values: Any, outputs: int = 1, **attributes: Any) -> Any:
+    """Return a function's result, by programs of the engine where these are there.
+
+    Second derivatives, and all other cases, are those of the function's operators.
+
+    Args:
+        define: A function of a module, over the builder, without effects: it is made a graph of.
+        values: Its operands: variables, arrays or None; values of other interpreters.
+        outputs: How many results it has.
+        attributes: Its named arguments, plain values.
+    """
+    if config.debug or not all(x is None or isinstance(x, Variable | np.ndarray) for x in values):
+        return define(*values, **attributes)
+    named = tuple(attributes.items())
+    arrays = [x._array if isinstance(x, Variable) else x for x in values]
+    forward = NATIVE.function(define, named, arrays, outputs)
+    if forward is None or forward.program is None:
+        return define(*values, **attributes)
+    targets = tuple(
+        [
+            i
+            for i, x in enumerate(values)
+            if isinstance(x, Variable) and x._requires_grad and x.dtype.kind == "f"
+        ]
+    )
+    back = None
+    if targets and config.enable_backprop:
+        back = NATIVE.function(define, named, arrays, outputs, (True,) * outputs, targets)
+    if _is_there(forward) and (back is None or _is_there(back)):
+        found = forward.run(arrays)
+        if found is not None:
+            made = Fused(define, named, values, found).apply([x for x in values if x is not None])
+            return made[0] if outputs == 1 else made
+    begun = time.perf_counter()
+    result = define(*values, **attributes)
+    spent = time.perf_counter() - begun
+    for each in (forward, back):
+        if each is not None and each.program is not None:
+            each.program.spend(spent)
+    return result
+
+
+def _is_there(prepared: Prepared) -> bool:
+    return prepared.program is not None and prepared.program.run is not None
+
+
+class Fused(FunctionNode):
+    """A function that was computed by a program.
+
+    Args:
+        define: The function.
+        attributes: Its named arguments.
+        values: Its operands, of which those that are not None are the inputs.
+        found: Its results.
+    """
+
+    def __init__(
+        self,
+        define: Callable[..., Any],
+        attributes: Attributes,
+        values: Sequence[Any],
+        found: Sequence[Any],
+    ):
+        self._define = define
+        self._attributes = attributes
+        self._present = [x is not None for x in values]
+        self._found = tuple(found)
+        self._label = CURRENT.get() or define.__name__
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what a function of the library noted; a function of no arguments makes it."""
+        notes = self.__dict__.get("notes")
+        if notes is None or name not in notes:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return notes[name]()
+
+    @property
+    def label(self) -> str:
+        """The function of the library."""
+        return self._label
+
+    @property
+    def _impl_name(self) -> str:
+        return self._label
+
+    def forward(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the results."""
+        self.retain_inputs(range(len(inputs)))
+        found, self._found = self._found, ()
+        return found
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        """Return the gradients of the operands."""
+        if config.enable_backprop:
+            return self._again(target_input_indexes, grad_outputs)
+        arrays = self._operands([node.data for node in self.inputs])
+        targets = self._targets(target_input_indexes)
+        gradients = [None if g is None else g.array for g in grad_outputs]
+        given = tuple([g is not None for g in gradients])
+        back = NATIVE.function(self._define, self._attributes, arrays, len(given), given, targets)
+        found = None if back is None else back.run((*arrays, *gradients))
+        if found is None:
+            begun = time.perf_counter()
+            found = self._composed(arrays, gradients, targets)
+            if back is not None and back.program is not None:
+                back.program.spend(time.perf_counter() - begun)
+        return [None if g is None else Variable.make(np.asarray(g)) for g in found]
+
+    def _operands(self, inputs: Sequence[Any]) -> list[Any]:
+        """Return the operands, with None where one is absent."""
+        present = iter(inputs)
+        return [next(present) if there else None for there in self._present]
+
+    def _targets(self, indexes: Sequence[int]) -> tuple[int, ...]:
+        """Return which operands some inputs are."""
+        places = [i for i, there in enumerate(self._present) if there]
+        return tuple([places[i] for i in indexes])
+
+    def _call(self, *values: Any) -> Sequence[Any]:
+        made = self._define(*values, **dict(self._attributes))
+        return made if isinstance(made, tuple) else (made,)
+
+    def _composed(
+        self, arrays: Sequence[Any], gradients: Sequence[Any], targets: Sequence[int]
+    ) -> list[Any]:
+        _, pull = pull_back(self._call, *arrays)
+        found = pull(gradients)
+        return [found[i] for i in targets]
+
+    def _again(self, targets: Sequence[int], grad_outputs: Sequence[Any]) -> Any:
+        """Return gradients that can be differentiated again."""
+        inputs = self.get_retained_inputs()
+        found = self._call(*self._operands(inputs))
+        pairs = [(y, g) for y, g in zip(found, grad_outputs, strict=True) if g is not None]
+        ys, gs = zip(*pairs, strict=True)
+        wanted = [inputs[i] for i in targets]
+        return grad(ys, wanted, gs, enable_double_backprop=True)

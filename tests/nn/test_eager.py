@@ -1,0 +1,161 @@
+"""Eager calls on programs of the engine give the results of NumPy's kernels."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hagane import Sequential, Variable, functions, links, optimizers
+from hagane.errors import InvalidArgument
+from hagane.nn.eager.order import Operand, operands_of
+from hagane.nn.eager.programs import WORKSHOP, Mode, Workshop, mode_of
+
+_TOLERANCE = {"float16": 4e-3, "float32": 2e-5, "float64": 1e-10}
+
+
+def _drawn(dtype: str, *shapes: Sequence[int]) -> list[Any]:
+    random = np.random.RandomState(0)
+    return [random.randn(*shape).astype(dtype) for shape in shapes]
+
+
+def _results(
+    mode: Mode, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Any], arrays: Sequence[Any]
+) -> list[Any]:
+    """Return the outputs of a function and the gradients of the sum of its squares."""
+    monkeypatch.setattr(WORKSHOP, "mode", mode)
+    variables = [Variable(x) for x in arrays]
+    y = call(*variables)
+    y.grad = np.cos(np.arange(y.size)).reshape(y.shape).astype(y.dtype)
+    y.backward()
+    return [y.array, *(x.grad for x in variables)]
+
+
+def _agree(monkeypatch: pytest.MonkeyPatch, call: Callable[..., Any], arrays: Sequence[Any]) -> int:
+    """Compare both ways, and return how many programs the second one needed."""
+    expected = _results("off", monkeypatch, call, arrays)
+    before = sum(not each.refused for each in WORKSHOP.programs())
+    found = _results("wait", monkeypatch, call, arrays)
+    for a, b in zip(expected, found, strict=True):
+        if a is None:
+            assert b is None
+            continue
+        assert a.dtype == b.dtype
+        assert a.shape == b.shape
+        bound = _TOLERANCE[a.dtype.name] * max(1.0, float(np.abs(a).max(initial=0)))
+        np.testing.assert_allclose(a.astype("d"), b.astype("d"), rtol=0, atol=bound)
+    return sum(not each.refused for each in WORKSHOP.programs()) - before
+
+
+def test_a_product_of_odd_sizes_is_computed_by_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = _drawn("float32", (3, 7), (5, 7), (5,))
+    made = _agree(monkeypatch, lambda x, w, b: functions.relu(functions.linear(x, w, b)), arrays)
+    assert made == 4  # a product and a rectifier, each with its gradient
+
+
+def test_one_program_serves_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _agree(monkeypatch, lambda x, y: x * y, _drawn("float32", (3, 7), (3, 7))) <= 2
+    assert _agree(monkeypatch, lambda x, y: x * y, _drawn("float32", (30, 77), (30, 77))) == 0
+
+
+def test_arrays_that_are_not_contiguous_give_the_same_results(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x, y = _drawn("float32", (14, 6), (3, 7))
+    _agree(monkeypatch, lambda x, y: x * y, [x[::2, ::2].T, y])
+
+
+def test_empty_arrays_need_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = _drawn("float32", (0, 7), (5, 7), (5,))
+    assert _agree(monkeypatch, functions.linear, arrays) == 0
+
+
+def test_numpy_serves_until_a_program_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WORKSHOP, "mode", "beside")
+    asked: list[Any] = []
+    monkeypatch.setattr(Workshop, "ask", lambda self, program: asked.append(program))
+    x, y = (Variable(x) for x in _drawn("float32", (300, 2, 71), (300, 2, 71)))
+    end = time.monotonic() + 30
+    while not asked and time.monotonic() < end:
+        z = x - y
+    assert [each.order.name for each in asked] == ["Sub"]
+    np.testing.assert_array_equal(z.array, x.array - y.array)
+
+
+def test_operands_share_names_of_equal_sizes_and_keep_those_of_one() -> None:
+    x, y = np.zeros((2, 3, 1)), np.zeros((3, 4))
+    assert operands_of([x, None, y]) == (
+        Operand("float64", ("n0", "n1", 1)),
+        None,
+        Operand("float64", ("n1", "n2")),
+    )
+
+
+def test_an_unknown_mode_is_an_error() -> None:
+    with pytest.raises(InvalidArgument, match="HAGANE_EAGER: expected 'off', 'wait' or nothing"):
+        mode_of({"HAGANE_EAGER": "on"})
+
+
+def _cross_entropy(x: Any) -> Any:
+    labels = np.arange(len(x.array)) % x.shape[1]
+    labels[1] = -1
+    return functions.softmax_cross_entropy(x, labels.astype("i"))
+
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "linear": (functions.linear, ((3, 7), (5, 7), (5,))),
+    "cross entropy": (_cross_entropy, ((9, 5),)),
+    "broadcast": (lambda x, y: x + functions.broadcast_to(y, x.shape) * 2, ((3, 1, 5), (5,))),
+    "scaled": (lambda x: functions.sigmoid(x * 0.5) - 1, ((4, 3, 2),)),
+    "convolution": (
+        lambda x, w, b: functions.convolution_2d(x, w, b, stride=2, pad=1),
+        ((3, 5, 9, 7), (6, 5, 3, 3), (6,)),
+    ),
+    "pooling": (lambda x: functions.max_pooling_2d(x, 3, 2), ((2, 3, 8, 7),)),
+    "normalization": (functions.layer_normalization, ((4, 9), (9,), (9,))),
+    "batch": (functions.batch_normalization, ((4, 3, 5, 2), (3,), (3,))),
+    "softmax": (lambda x: functions.softmax(x, axis=1), ((2, 5, 3),)),
+    "lstm": (lambda c, x: functions.add(*functions.lstm(c, x)), ((3, 5), (3, 20))),
+    "stacked": (lambda a, b: functions.matmul(a, b, transb=True), ((2, 3, 4, 5), (2, 3, 6, 5))),
+    "mean": (lambda x: functions.average(x, axis=(2, 3)), ((2, 3, 4, 5),)),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("case", CASES)
+def test_programs_agree_with_numpy(monkeypatch: pytest.MonkeyPatch, case: str, dtype: str) -> None:
+    call, shapes = CASES[case]
+    arrays = _drawn(dtype, *shapes)
+    if case == "normalization" and dtype == "float16":
+        arrays = [x / 4 for x in arrays]
+    _agree(monkeypatch, call, arrays)
+
+
+@pytest.mark.long
+def test_training_takes_the_same_steps_with_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {}
+    x = np.random.RandomState(1).randn(13, 1, 12, 12).astype("f")
+    t = (np.arange(13) % 3).astype("i")
+    for mode in ("off", "wait"):
+        monkeypatch.setattr(WORKSHOP, "mode", mode)
+        np.random.seed(0)
+        net = links.Classifier(
+            Sequential(
+                links.Convolution2D(1, 4, 3),
+                functions.relu,
+                links.BatchNormalization(4),
+                links.Linear(400, 3),
+            )
+        )
+        optimizer = optimizers.MomentumSGD(0.05).setup(net)
+        losses = []
+        for _ in range(5):
+            optimizer.update(net, x, t)
+            losses.append(float(net.loss.array))
+        found[mode] = losses
+    np.testing.assert_allclose(found["off"], found["wait"], rtol=1e-4)
+    assert found["off"][-1] < found["off"][0]

@@ -1,0 +1,165 @@
+"""Channels of activations that are scaled, through residual sums, clips and pooling."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import hagane
+from hagane.errors import InvalidArgument
+from hagane.ship.quantize import QuantizeOptions, quantize
+from hagane.ship.quantize.balance import fit_channels
+from hagane.ship.quantize.calibrate import values_of
+from hagane.ship.quantize.centre import centre_channels
+from hagane.ship.quantize.channels import find_groups
+from hagane.ship.quantize.graph import Source
+from tests.native.models import draw
+from tests.ship.models import make, node, save
+
+Feeds = list[dict[str, np.ndarray]]
+
+
+def network(folder: Path, *, clip: bool = True) -> tuple[Path, Feeds]:
+    """Write an inverted residual block, odd sizes, whose channels differ by factors of hundreds."""
+    scales = np.logspace(-2.5, 0.3, 12).astype(np.float32)
+    limits = ["zero", "six"] if clip else ["zero"]
+    nodes = [
+        node("Conv", ["x", "a", "ab"], ["stem"], "stem", pads=[1] * 4, strides=[2, 2]),
+        node("Conv", ["stem", "e", "eb"], ["expanded"], "expand"),
+        node("Clip", ["expanded", *limits], ["wide"]),
+        node("Conv", ["wide", "d", "db"], ["deep"], "deep", pads=[1] * 4, group=12),
+        node("Clip", ["deep", *limits], ["deeper"]),
+        node("Conv", ["deeper", "p", "pb"], ["narrow"], "project"),
+        node("Add", ["stem", "narrow"], ["sum"]),
+        node("Conv", ["sum", "g"], ["grouped"], "grouped", group=2),
+        node("Relu", ["grouped"], ["positive"]),
+        node("MaxPool", ["positive"], ["pooled"], kernel_shape=[3, 2], strides=[2, 2]),
+        node("Flatten", ["pooled"], ["flat"]),
+        node("Gemm", ["flat", "m", "mb"], ["y"], "last", transB=1),
+    ]
+    constants = {
+        "zero": np.float32(0), "six": np.float32(6),
+        "a": draw((4, 3, 3, 3), 1) * scales[::3].reshape(-1, 1, 1, 1),
+        "ab": np.float32([9, -8, 7, 0.5]) * scales[::3],
+        "e": draw((12, 4, 1, 1), 2) * scales.reshape(-1, 1, 1, 1), "eb": draw((12,), 3) * scales,
+        "d": draw((12, 1, 3, 3), 4) / scales.reshape(-1, 1, 1, 1) / 8, "db": draw((12,), 5),
+        "p": draw((4, 12, 1, 1), 6) / 8 * scales[::3].reshape(-1, 1, 1, 1),
+        "pb": draw((4,), 7) * scales[::3],
+        "g": draw((6, 2, 1, 1), 8) / np.repeat(scales[::3].reshape(2, 1, 2, 1, 1), 3, 1).reshape(
+            6, 2, 1, 1
+        ),
+        "m": draw((5, 6 * 2 * 3), 9), "mb": draw((5,), 10),
+    }  # fmt: skip
+    feeds = [{"x": draw((3, 3, 11, 13), 20 + i)} for i in range(6)]
+    save(make(nodes, {"x": (3, 3, 11, 13)}, ["y"], constants, feeds[0]), folder / "m.onnx")
+    return folder / "m.onnx", feeds
+
+
+def outputs(model: Path | onnx.ModelProto, feeds: Feeds) -> np.ndarray:
+    session = hagane.InferenceSession(model)
+    return np.stack([session.run(None, feed)[0] for feed in feeds])
+
+
+def signal(expected: np.ndarray, found: np.ndarray) -> float:
+    return float(10 * np.log10(np.sum(expected**2) / np.sum((expected - found) ** 2)))
+
+
+def test_values_that_share_channels_are_one_group(tmp_path: Path) -> None:
+    path, _ = network(tmp_path)
+    found = [
+        ([x.name for x in each.writers], [x.name for x in each.readers], each.clipped)
+        for each in find_groups(Source(path))
+    ]
+    assert found == [
+        (["stem", "project"], ["expand", "grouped"], ()),
+        (["expand"], ["deep"], (("wide", 6.0),)),
+        (["deep"], ["project"], (("deeper", 6.0),)),
+        (["grouped"], ["last"], ()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs"), [("Sigmoid", ["c"]), ("Concat", ["c", "c"]), ("Add", ["c", "k"])]
+)
+def test_other_operators_keep_channels_as_they_are(
+    tmp_path: Path, operator: str, inputs: list[str]
+) -> None:
+    nodes = [
+        node("Conv", ["x", "a"], ["c"]),
+        node(operator, inputs, ["s"], **({"axis": 2} if operator == "Concat" else {})),
+        node("Conv", ["s", "b"], ["y"]),
+    ]
+    constants = {"a": draw((4, 3, 1, 1)), "b": draw((2, 4, 1, 1)), "k": draw((4, 1, 1))}
+    save(make(nodes, {"x": (1, 3, 5, 5)}, ["y"], constants, {"x": draw((1, 3, 5, 5))}),
+         tmp_path / "m.onnx")  # fmt: skip
+    assert find_groups(Source(tmp_path / "m.onnx")) == ()
+
+
+@pytest.mark.parametrize("clip", [True, False])
+def test_outputs_stay_when_channels_are_scaled(tmp_path: Path, clip: bool) -> None:
+    path, feeds = network(tmp_path, clip=clip)
+    expected, source = outputs(path, feeds), Source(path)
+    before = source.constants["e"].copy()
+    assert fit_channels(source, feeds) == 4
+    assert np.abs(source.constants["e"] / before).max() > 3
+    np.testing.assert_allclose(outputs(source.model, feeds), expected, rtol=1e-4, atol=1e-4)
+
+
+def middle(source: Source, feeds: Feeds, name: str) -> np.ndarray:
+    """The middles of a value's channels over the size of their ranges."""
+    found = np.stack([values[name] for values in values_of(source, [name], feeds)])
+    low, high = found.min((0, 1, 3, 4)), found.max((0, 1, 3, 4))
+    return (low + high) / (high - low)
+
+
+def test_linear_values_are_centred(tmp_path: Path) -> None:
+    path, feeds = network(tmp_path)
+    expected, source = outputs(path, feeds), Source(path)
+    assert np.abs(middle(source, feeds, "stem")).max() > 0.5
+    assert centre_channels(source, feeds) == 2
+    for name in ("stem", "sum"):
+        np.testing.assert_allclose(middle(source, feeds, name), 0, atol=1e-4)
+    np.testing.assert_allclose(outputs(source.model, feeds), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("padding", [{"pads": [1] * 4}, {"auto_pad": "SAME_UPPER"}])
+def test_values_behind_padding_stay_where_they_are(
+    tmp_path: Path, padding: dict[str, object]
+) -> None:
+    nodes = [
+        node("Conv", ["x", "a", "ab"], ["c"], "first"),
+        node("Conv", ["c", "b"], ["d"], "second", **padding),
+        node("Conv", ["d", "e"], ["y"], "third", auto_pad="SAME_UPPER"),
+    ]
+    constants = {
+        "a": draw((4, 3, 1, 1)), "ab": np.float32([5, 6, 7, 8]), "b": draw((2, 4, 3, 3)),
+        "e": draw((3, 2, 1, 1)),
+    }  # fmt: skip
+    feed = {"x": draw((1, 3, 5, 5))}
+    save(make(nodes, {"x": (1, 3, 5, 5)}, ["y"], constants, feed), tmp_path / "m.onnx")
+    source = Source(tmp_path / "m.onnx")
+    before = outputs(source.model, [feed])
+    assert centre_channels(source, [feed]) == 1  # that between the last two
+    np.testing.assert_array_equal(source.constants["ab"], constants["ab"])
+    np.testing.assert_allclose(outputs(source.model, [feed]), before, rtol=1e-4, atol=1e-4)
+
+
+def test_channels_of_any_size_keep_their_levels(tmp_path: Path) -> None:
+    path, feeds = network(tmp_path)
+    later = [{"x": draw((3, 3, 11, 13), 90 + i)} for i in range(4)]
+    expected, found = outputs(path, later), []
+    for fitted in (False, True):
+        quantize(path, lambda: feeds, tmp_path / "q.onnx", QuantizeOptions(fit_channels=fitted))
+        found.append(signal(expected, outputs(tmp_path / "q.onnx", later)))
+    assert found[1] > found[0] + 12
+    assert found[1] > 20
+
+
+def test_channels_are_fitted_to_data(tmp_path: Path) -> None:
+    path, _ = network(tmp_path)
+    options = QuantizeOptions(fit_channels=True)
+    with pytest.raises(InvalidArgument, match="needs --data FILE.py:make, which gives feeds"):
+        quantize(path, None, tmp_path / "q.onnx", options)
