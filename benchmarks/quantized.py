@@ -212,9 +212,6 @@ IMAGES: Mapping[str, QuantizeOptions] = {
     "minmax, channels": CHANNELS,
     "percentile, channels": replace(CHANNELS, method="percentile"),
     "channels, rounding, biases": replace(CHANNELS, correct_bias=True, fit_rounding=True),
-    "results, channels, rounding, biases": replace(
-        CHANNELS, method="results", correct_bias=True, fit_rounding=True
-    ),
     "channels, rounding, biases, 1 % at most": replace(
         CHANNELS, correct_bias=True, fit_rounding=True, keep_accuracy=0.01
     ),
@@ -239,8 +236,8 @@ FORMS: Mapping[str, Mapping[str, QuantizeOptions]] = {
 }
 
 
-def measure(name: str, forms: str, peer: bool) -> None:
-    """Print a table of the forms of a model whose names contain a text."""
+def measure(name: str, forms: Sequence[str], peer: bool) -> None:
+    """Print a table of some forms of a model, of all if none is named."""
     task = TASKS[name]()
     given, held = task.given, task.held
     expected = _outputs(task.model, held)
@@ -254,7 +251,7 @@ def measure(name: str, forms: str, peer: bool) -> None:
         source, made = Path(folder) / "m.onnx", Path(folder) / "q.onnx"
         onnx.save(task.model, source)
         for form, options in FORMS[name].items():
-            if forms not in form:
+            if forms and form not in forms:
                 continue
             kept = quantize(source, lambda: given, made, options, metric=metric).layers
             plain = [layer.name for layer in kept if layer.precision == "fp32"]
@@ -334,7 +331,7 @@ def main() -> None:
     global CROPS
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--form", default="", help="Forms whose names contain this.")
+    parser.add_argument("--form", action="append", default=[], help="Only this; may come again.")
     parser.add_argument("--crops", type=int, default=CROPS, help="Of each picture.")
     parser.add_argument("--peer", action="store_true", help="Let ONNX Runtime quantise too.")
     given = parser.parse_args()
