@@ -9,8 +9,7 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from hagane.tools.prob import ObservationFailed
-from hagane.tools.prob.capture import draws
+from hagane.tools.prob import ObservationFailed, draws
 
 HEAD = """
 from fractions import Fraction

@@ -79,9 +79,10 @@ def test_answers_and_plots_of_the_examples_are_those_of_today(path: Path) -> Non
     assert (ROOT / "docs" / "images" / "prob" / f"{path.stem}.svg").read_text() == drawn
 
 
-def test_the_python_program_of_the_document_holds(tmp_path: Path) -> None:
-    (text,) = (text for kind, text in BLOCKS if kind == "python")
+def test_the_python_programs_of_the_document_hold(tmp_path: Path) -> None:
+    text = "\n".join(text for kind, text in BLOCKS if kind == "python")
     path = tmp_path / "of_the_document.py"
     path.write_text(text, encoding="utf-8")
     module = imported(path)
     assert str(module.alarm.report.verdicts[-1].probabilities[0].value) == "35/396"
+    assert module.coupons.report.verdicts[0].engine == "replay"

@@ -122,7 +122,7 @@ def test_observations_condition() -> None:
 def test_what_is_not_supported_is_refused_with_its_place() -> None:
     with pytest.raises(Unsupported, match="no end of this 'while' is in sight") as caught:
 
-        @prob.typed("{y:int | y = 1}")
+        @prob.typed("{y:int | y = 1}", engine="capture")
         def loop() -> int:
             while True:
                 pass

@@ -24,9 +24,12 @@ TABLE = [5, -2, 7]
 MATRIX = np.array([[1, -2], [3, 1]])
 
 
-def share(function: Callable[..., Any], event: str, kind: str = "int") -> Fraction:
+def share(
+    function: Callable[..., Any], event: str, kind: str = "int", engine: str = "auto"
+) -> Fraction:
     """Return how likely an event of the result ``r`` is."""
-    report = prob.typed(f"{{r:{kind} | Prob({event}) >= 0}}", raises=False)(function).report
+    claim = f"{{r:{kind} | Prob({event}) >= 0}}"
+    report = prob.typed(claim, raises=False, engine=engine)(function).report
     return report.verdicts[-1].probabilities[0].value
 
 
@@ -34,13 +37,14 @@ def agrees(function: Callable[[], Any]) -> None:
     """Compare all probabilities of a function's results with those of its runs."""
     runs = distribution(function)
     claim = " /\\ ".join(f"Prob(r = {value}) >= 0" for value in runs) or "Prob(r = 0) >= 0"
-    made = prob.typed(f"{{r:int | {claim}}}", raises=False)
-    if not runs:
-        with pytest.raises(ImpossibleCondition):
-            made(function)
-        return
-    found = [item.value for item in made(function).report.verdicts[-1].probabilities]
-    assert found == list(runs.values())
+    for engine in ("capture", "replay"):
+        made = prob.typed(f"{{r:int | {claim}}}", raises=False, engine=engine)
+        if not runs:
+            with pytest.raises(ImpossibleCondition):
+                made(function)
+            continue
+        found = [item.value for item in made(function).report.verdicts[-1].probabilities]
+        assert found == list(runs.values())
 
 
 @settings(
@@ -173,8 +177,14 @@ def test_choose_draws_one_of_its_values() -> None:
         step, name = prob.choose(("1/2", (1, "a")), (Fraction(1, 3), (5, "b")), (1 / 6, (9, "c")))
         return step + (name == "b")
 
+    assert share(chosen, "r = 6") == Fraction(1, 3)
+    assert share(chosen, "r = 9") == Fraction(1, 6)  # the float 1 / 6 is a sixth
+
+    def short() -> int:
+        return prob.choose((0.5, 1), (0.3, 2))
+
     with pytest.raises(prob.ProgramError, match="sum to"):
-        share(chosen, "r = 1")  # 1/6 as a decimal is not a sixth
+        share(short, "r = 1")
 
     def exact() -> int:
         return prob.choose((0.5, prob.rand(0, 1)), (0.5, 3))
@@ -293,8 +303,8 @@ def unbound() -> int:
 @pytest.mark.parametrize(
     ("function", "message", "text"),
     [
-        (geometric, "no end of this 'while' is in sight after 1,000 turns", "while prob.flip(0.5)"),
-        (rejecting, "no end of this 'while' is in sight after 400 turns", "while True:"),
+        (geometric, "no end of this 'while' is in sight after 128 turns", "while prob.flip(0.5)"),
+        (rejecting, "no end of this 'while' is in sight after 64 turns", "while True:"),
         (filtered, "a filter has to be known before the run; count with sum", "x > 0"),
         (grown, "the length of this list depends on draws", "len(xs)"),
         (raising, "a possible run raises ValueError; to leave such runs out, use", "raise"),
@@ -308,7 +318,7 @@ def test_what_cannot_be_captured_is_named_at_its_line(
     function: Callable[[], int], message: str, text: str
 ) -> None:
     with pytest.raises(Unsupported) as caught:
-        share(function, "r = 1")
+        share(function, "r = 1", engine="capture")
     assert message in str(caught.value)
     assert text in Path(__file__).read_text(encoding="utf-8").split("\n")[caught.value.line - 1]
 
@@ -338,7 +348,7 @@ def test_an_expression_that_cannot_be_captured_is_named(
     names = {**globals()}
     exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), names)
     with pytest.raises(Unsupported) as caught:
-        share(names["f"], "r = 1")
+        share(names["f"], "r = 1", engine="capture")
     assert message in str(caught.value)
     assert "refused.py:" in str(caught.value)
     assert "^" in str(caught.value)

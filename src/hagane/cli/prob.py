@@ -14,10 +14,10 @@ import typer
 from hagane.errors import HaganeError, InvalidArgument, NoSuchFile
 from hagane.tools.prob.claims.checker import check, load_program
 from hagane.tools.prob.claims.export import export_prism
-from hagane.tools.prob.claims.verdict import Report, Verdict, show_circumstances
+from hagane.tools.prob.claims.verdict import Report, Verdict
 from hagane.tools.prob.engines.histogram import draw_histogram
 from hagane.tools.prob.engines.ledger import main_unit
-from hagane.tools.prob.engines.run import exact_text, show_fraction, show_measured
+from hagane.tools.prob.engines.run import exact_text
 from hagane.tools.prob.engines.sampling import sample
 from hagane.tools.prob.language.program import Program
 from hagane.tools.prob.language.source import ProgramError
@@ -178,7 +178,12 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
         "type": verdict.type,
         "holds": verdict.holds,
         "probabilities": [
-            {"event": item.event, "value": exact_text(item.value), "decimal": _decimal(item.value)}
+            {
+                "event": item.event,
+                "value": exact_text(item.value),
+                "decimal": _decimal(item.value),
+                "within": exact_text(item.within),
+            }
             for item in verdict.probabilities
         ],
         "engine": verdict.engine,
@@ -210,29 +215,7 @@ def _show(report: Report) -> None:
         print(f"{source.name}:{line}:{column}: notice: {notice.message}")
         print(source.caret(notice.span))
     for verdict in report.verdicts:
-        word = "holds" if verdict.holds else "FAILS"
-        print(f"{source.name}:{verdict.line}:{verdict.column}: {word}: {verdict.type}")
-        ranges = verdict.ranges or (None,) * len(verdict.probabilities)
-        for item, bounds in zip(verdict.probabilities, ranges, strict=True):
-            print(f"  {item.text} = {show_measured(item.value)}")
-            if bounds is not None:
-                low, high = map(show_fraction, bounds)
-                print(f"    by the types of the functions called: {low} to {high}")
-        if verdict.circumstances:
-            print(f"  at {show_circumstances(verdict.circumstances)}")
-        if verdict.role != "annotation" or verdict.cases > 1:
-            plural = "" if verdict.cases == 1 else "s"
-            which = "all that the types admit" if verdict.exhaustive else "those that occur"
-            print(f"  {verdict.role} {verdict.subject}: {verdict.cases} case{plural}, {which}")
-        if verdict.note:
-            print(f"  {verdict.note}")
-        if verdict.culprit is not None:
-            culprit = verdict.culprit
-            chance = show_fraction(culprit.probability)
-            print(f"  contributing most: {culprit.text}, probability {chance}")
-            if culprit.run:
-                print(f"    for instance {culprit.run}")
-        print(f"  engine: {verdict.engine} ({verdict.reason})")
+        print(f"{source.name}:{verdict.line}:{verdict.column}: {verdict}")
     if not report.verdicts:
         print(
             f"{source.name}: no types to check; claim something, as in "

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from hagane.errors import HaganeError
-from hagane.tools.prob.capture import Typed, kind_of, translate
+from hagane.errors import HaganeError, InvalidArgument
+from hagane.tools.prob.capture import Typed, any_value, kind_of, translate
 from hagane.tools.prob.capture.python_function import PythonFunction, Unsupported, read_function
 from hagane.tools.prob.claims.checker import check
 from hagane.tools.prob.claims.verdict import Report, show_circumstances
 from hagane.tools.prob.engines.run import show_fraction
 from hagane.tools.prob.language.parser import parse_type
 from hagane.tools.prob.language.resolve import resolve
-from hagane.tools.prob.language.source import Source, Span
+from hagane.tools.prob.language.source import Source, Span, TooLarge
 from hagane.tools.prob.language.syntax import (
     BaseType,
     Expression,
@@ -24,6 +24,7 @@ from hagane.tools.prob.language.syntax import (
     Tuple,
     Type,
 )
+from hagane.tools.prob.replay import Unrepeatable, marked, replayed
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -58,13 +59,17 @@ class TypedFunction(Generic[_Parameters, _Result]):
     """
 
     def __init__(
-        self, function: Callable[_Parameters, _Result], found: PythonFunction, claimed: str
+        self,
+        function: Callable[_Parameters, _Result],
+        found: PythonFunction,
+        claimed: str,
+        engine: str = "auto",
     ):
         functools.update_wrapper(self, function)
         self.found = found
         self.claimed = claimed
         self.known = _known(self)
-        self.report = _check(self)
+        self.report = _ENGINES[engine](self)
 
     def __call__(self, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
         """Run the function."""
@@ -76,7 +81,7 @@ _TYPED: dict[Any, TypedFunction[Any, Any]] = {}
 
 
 def typed(
-    claimed: str, *, raises: bool = True
+    claimed: str, *, raises: bool = True, engine: str = "auto"
 ) -> Callable[[Callable[_Parameters, _Result]], TypedFunction[_Parameters, _Result]]:
     """Give a Python function a probabilistic type, and decide it.
 
@@ -87,23 +92,42 @@ def typed(
     Args:
         claimed: The type of the result, as in ``{x:bool | Prob(x) <= 1/10}``.
         raises: Whether a type that does not hold is an error; else see ``report``.
+        engine: ``capture``: the function becomes a formula of its draws. ``replay``: it is run for
+            each sequence of draws. ``auto``: the latter where the former is not possible.
 
     Raises:
+        InvalidArgument: There is no such engine.
         BrokenClaim: The type does not hold.
         Unsupported: The function uses a construct beyond the supported subset.
         ProgramError: The type does not parse, or some possible run goes wrong.
     """
+    if engine not in _ENGINES:
+        known = ", ".join(_ENGINES)
+        raise InvalidArgument(f"typed: expected an engine among {known}; got '{engine}'")
 
     def decorate(
         function: Callable[_Parameters, _Result],
     ) -> TypedFunction[_Parameters, _Result]:
-        made = TypedFunction(function, read_function(function), claimed)
+        made = TypedFunction(function, read_function(function), claimed, engine)
         if raises and not made.report.holds:
             raise BrokenClaim(function.__name__, made.report)
         _TYPED[function] = made
         return made
 
     return decorate
+
+
+def _checked(made: TypedFunction[Any, Any]) -> Report:
+    """Check a function: captured where it can be, else by its runs."""
+    try:
+        return _check(made)
+    except (Unsupported, TooLarge) as error:
+        try:
+            return _check_by_runs(made)
+        except Unrepeatable as other:
+            raise Unsupported(
+                f"{error.message}; nor can its runs be followed: {other}", error.source, error.span
+            ) from None
 
 
 def _check(made: TypedFunction[Any, Any]) -> Report:
@@ -146,6 +170,25 @@ def _check(made: TypedFunction[Any, Any]) -> Report:
         program = _definition(function, parameters[name], bodies[name], texts, program)
     source = Source("\n".join(texts), file.name)
     return check(resolve(source, Parsed(program)))
+
+
+def _check_by_runs(made: TypedFunction[Any, Any]) -> Report:
+    """Check a function that cannot be captured by running it for each sequence of its draws."""
+    found, texts = made.found, [made.found.source.text]
+    name, kind = found.function.__name__, made.known.kind
+    parameters = _parameters_of(made, texts)
+    nothing = Tuple(Span(0, 0), ())
+    program = _definition(made, parameters, any_value(kind, found.span(found.tree)), texts, nothing)
+    source = Source("\n".join(texts), found.source.name)
+    engine = replayed(marked(found.function, found.tree), kind, source, program.span)
+    return check(resolve(source, Parsed(program)), own={name: engine})
+
+
+_ENGINES: Mapping[str, Callable[[TypedFunction[Any, Any]], Report]] = {
+    "auto": _checked,
+    "capture": _check,
+    "replay": _check_by_runs,
+}
 
 
 def _known(function: TypedFunction[Any, Any]) -> Typed:

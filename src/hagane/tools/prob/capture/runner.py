@@ -258,7 +258,7 @@ class Draws(Strict):
 
         def write(writer: Writer) -> Expression:
             call = Call(span, function.name, tuple(w(writer) for w in written))
-            return guarded(writer, guard, call, _default(function.kind, span))
+            return guarded(writer, guard, call, any_value(function.kind, span))
 
         self.record.draws += 1
         name = self.record.step(function.name, span, terms, write, needed=True)
@@ -331,10 +331,11 @@ class Draws(Strict):
         return self.core.join(value.condition, *sides)
 
 
-def _default(kind: Kind, span: Span) -> Expression:
+def any_value(kind: Kind, span: Span) -> Expression:
+    """Return some value of a kind."""
     if isinstance(kind, str):
         return Literal(span, False if kind == "bool" else 0)
-    return Tuple(span, tuple(_default(item, span) for item in kind))
+    return Tuple(span, tuple(any_value(item, span) for item in kind))
 
 
 def _is_hashable(found: Any) -> bool:

@@ -18,9 +18,9 @@ from hagane.tools.prob.capture.refusal import LENGTH
 
 _MAX_TURNS = 10_000
 _MAX_ITEMS = 4 * MAX_UNROLLED  # of a comprehension
-_MAX_OPEN_TURNS = 1_000  # of turns that a draw may be the last of
+_MAX_OPEN_TURNS = 128  # of turns that a draw may be the last of
 _MAX_MEETINGS = 400
-_MAX_DRAWING = 400  # of turns of a loop that its condition never ends, each with a draw
+_MAX_DRAWING = 64  # of turns of a loop that its condition never ends, each with a draw
 
 
 class Turns(Arithmetic):

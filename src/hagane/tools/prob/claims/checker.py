@@ -7,7 +7,7 @@ own text, functions with a bare result type, and of all other functions only the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -55,13 +55,20 @@ def load_program(text: str, name: str = "<program>") -> Program:
     return resolve(source, parse(source))
 
 
-def check(program: Program, engine: str = "auto", limits: Limits = DEFAULT_LIMITS) -> Report:
+def check(
+    program: Program,
+    engine: str = "auto",
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    own: Mapping[str, Callable[[Unit], Choice]] | None = None,
+) -> Report:
     """Decide every claim of a program.
 
     Args:
         program: The program.
         engine: ``auto``, or one of ``engines.ENGINES``.
         limits: The resources of the engine.
+        own: Engines of single functions, by name, whose definitions say nothing.
 
     Raises:
         PathError: Some possible run goes wrong.
@@ -71,7 +78,12 @@ def check(program: Program, engine: str = "auto", limits: Limits = DEFAULT_LIMIT
     findings = _Findings(program, limits)
 
     def visit(unit: Unit, exhaustive: bool) -> Ledger:
-        choice = run_unit(program, unit, engine, limits)
+        name = "" if unit.function is None else shown(unit.function.name)
+        engine_of_it = (own or {}).get(name)
+        if engine_of_it is not None:
+            choice = engine_of_it(unit)
+        else:
+            choice = run_unit(program, unit, engine, limits)
         findings.add(unit, choice, exhaustive)
         return choice.ledger
 
@@ -123,7 +135,8 @@ class _Findings:
         for site in unit.sites:
             table = choice.ledger.tables.get(site, {})
             if table:
-                for judgement in judge(self.source, site.claim, table, unit.values):
+                open_ = choice.ledger.open
+                for judgement in judge(self.source, site.claim, table, unit.values, open_):
                     implied = by_types.get((site, judgement.fixed))
                     case = _Case(unit, choice, judgement, exhaustive, implied, too_large)
                     self._cases.setdefault(site, []).append(case)
@@ -132,11 +145,19 @@ class _Findings:
         """Verify that Prob(true) = 1, so that no verdict is vacuous."""
         mass = sum(choice.ledger.result.values(), Fraction(0))
         # Where nothing is observed, anything but 1 is an engine's mistake.
-        whole = mass + choice.ledger.unending
+        whole = mass + choice.ledger.unending + choice.ledger.open
         assert 0 <= whole <= 1, f"the distribution sums to {whole}"
-        assert whole == 1 or self._observing, f"the distribution sums to {whole}"
+        loses = self._observing or choice.ledger.rejects
+        assert whole == 1 or loses, f"the distribution sums to {whole}"
         if mass:
             return
+        if choice.ledger.rejects:
+            raise ImpossibleCondition(
+                "the observation has probability zero: no run meets it, so nothing can be said "
+                "given it",
+                self.source,
+                unit.expression.span,
+            )
         if choice.ledger.unending:
             raise UnboundedRecursion(
                 "no run ends, so nothing can be said of its value: recursion goes on for ever "

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from hagane.tools.prob.claims.bounds import decide, within
 from hagane.tools.prob.engines.ledger import Key
-from hagane.tools.prob.engines.run import show_value
-from hagane.tools.prob.language.formula import Term, comparisons, transform
+from hagane.tools.prob.engines.run import show_decimal, show_value
+from hagane.tools.prob.language.formula import Interval, Term, comparisons, transform
 from hagane.tools.prob.language.operators import ZeroDivisor, evaluate
 from hagane.tools.prob.language.program import VALUE, Claim, walk
-from hagane.tools.prob.language.source import DivisionByZero, ImpossibleCondition, Source
+from hagane.tools.prob.language.source import DivisionByZero, ImpossibleCondition, Source, TooLarge
 from hagane.tools.prob.language.syntax import (
     Expectation,
     Expression,
@@ -24,11 +25,12 @@ from hagane.tools.prob.language.syntax import (
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A ``Prob`` or ``E`` of a claim and its true value."""
+    """A ``Prob`` or ``E`` of a claim and its true value, which may be off by ``within``."""
 
     event: str
     value: Fraction
     is_expectation: bool
+    within: Fraction = Fraction(0)
 
     @property
     def text(self) -> str:
@@ -71,7 +73,11 @@ def terms_of(formula: Expression) -> list[Term]:
 
 
 def judge(
-    source: Source, claim: Claim, table: Mapping[Key, Fraction], given: Mapping[str, Value]
+    source: Source,
+    claim: Claim,
+    table: Mapping[Key, Fraction],
+    given: Mapping[str, Value],
+    unknown: Fraction = Fraction(0),
 ) -> list[Judgement]:
     """Judge a claim for each value of its fixed variables.
 
@@ -80,10 +86,12 @@ def judge(
         claim: The claim.
         table: The weight of each key; weights of one group are taken relative to their sum.
         given: The parameters of the function around the claim.
+        unknown: The weight of runs that are in none of the keys.
 
     Raises:
         ImpossibleCondition: A condition of probability zero.
         DivisionByZero: The claim divides by zero.
+        TooLarge: The runs that are not known decide.
     """
     groups: dict[Key, dict[Key, Fraction]] = {}
     for key, weight in table.items():
@@ -91,7 +99,11 @@ def judge(
     return [
         replace(
             _judge_group(
-                source, claim, group, {**given, **dict(zip(claim.fixed, fixed, strict=True))}
+                source,
+                claim,
+                group,
+                {**given, **dict(zip(claim.fixed, fixed, strict=True))},
+                unknown,
             ),
             fixed=fixed,
         )
@@ -100,7 +112,11 @@ def judge(
 
 
 def _judge_group(
-    source: Source, claim: Claim, weights: Mapping[Key, Fraction], given: Mapping[str, Value]
+    source: Source,
+    claim: Claim,
+    weights: Mapping[Key, Fraction],
+    given: Mapping[str, Value],
+    unknown: Fraction,
 ) -> Judgement:
     total = sum(weights.values(), Fraction(0))
     group = {key: weight / total for key, weight in weights.items()}
@@ -112,24 +128,59 @@ def _judge_group(
     names = (*claim.variables, VALUE)
     states = [(key, {**given, **dict(zip(names, key, strict=True))}) for key in group]
     try:
-        values = {term: measure(source, term, states, group) for term in terms_of(formula)}
+        parts = {term: _parts(source, term, states, group) for term in terms_of(formula)}
+        values = {term: amount / weight for term, (amount, weight) in parts.items()}
         filled = fill(formula, values)
+        bounds = {term: within(term, *part, unknown / total) for term, part in parts.items()}
         holds, failing = True, None
         for _, state in states if claim.speaks_of_value else states[:1]:
             if not evaluate(filled, state):
                 holds, failing = False, state
                 break
+        at = failing or states[0][1]
+        if unknown and (
+            decide(formula, bounds, at) is not holds or (holds and claim.speaks_of_value)
+        ):
+            raise _undecided(source, claim, bounds, unknown)
         margin = _margin(filled, states, claim)
     except ZeroDivisor as error:
         raise _divides_by_zero(source, error, given) from None
     measured = tuple(
-        Measured(term_text(source, term), value, isinstance(term, Expectation))
+        Measured(
+            term_text(source, term), value, isinstance(term, Expectation), _width(bounds[term])
+        )
         for term, value in values.items()
     )
     outcome = None
     if failing is not None:
         outcome = _outcome(claim, formula, values, states, group, failing)
     return Judgement(holds, measured, given, margin, outcome)
+
+
+def _width(bounds: Interval) -> Fraction:
+    low, high = bounds
+    return Fraction(0) if low is None or high is None else high - low
+
+
+def _undecided(
+    source: Source, claim: Claim, bounds: Mapping[Term, Interval], unknown: Fraction
+) -> TooLarge:
+    """Return the error of a claim that the runs which were not followed decide."""
+    known = []
+    for term, (low, high) in bounds.items():
+        text = Measured(term_text(source, term), Fraction(0), isinstance(term, Expectation)).text
+        if low is None or high is None:
+            known.append(f"{text} has no bound")
+        else:
+            known.append(f"{text} lies between {show_decimal(low)} and {show_decimal(high)}")
+    of = f": {', '.join(known)}" if known else ""
+    return TooLarge(
+        f"too many states to decide this exactly, and runs of probability {show_decimal(unknown)} "
+        f"were left open{of}; leave a distance to the bound, or bound what grows, as in "
+        "'while n < 100'",
+        source,
+        claim.span,
+    )
 
 
 def evaluated(source: Source, node: Expression, values: Mapping[str, Any]) -> Any:
@@ -166,13 +217,13 @@ def term_text(source: Source, term: Term) -> str:
     return text if term.condition is None else f"{text} | {source.slice(term.condition.span)}"
 
 
-def measure(
+def _parts(
     source: Source,
     term: Term,
     states: list[tuple[Key, dict[str, Any]]],
     group: Mapping[Key, Fraction],
-) -> Fraction:
-    """Return the value of a Prob or E over a normalised group."""
+) -> tuple[Fraction, Fraction]:
+    """Return the weighted sum of a Prob or E, and the weight that it is over."""
     subject = term.event if isinstance(term, Probability) else term.term
     weight, amount = Fraction(0), Fraction(0)
     for key, state in states:
@@ -191,7 +242,7 @@ def measure(
             source,
             term.condition.span,
         )
-    return amount / weight
+    return amount, weight
 
 
 def _name(name: str) -> str:

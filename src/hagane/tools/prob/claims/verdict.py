@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 from hagane.tools.prob.claims.judge import Measured
 from hagane.tools.prob.claims.modular import Range
-from hagane.tools.prob.engines.run import show_value
+from hagane.tools.prob.engines.run import show_fraction, show_measured, show_value
 from hagane.tools.prob.language.program import Program, shown
 from hagane.tools.prob.language.syntax import Notice, Value
 
@@ -68,6 +68,32 @@ class Verdict:
     note: str
     culprit: Culprit | None = None
 
+    def __str__(self) -> str:
+        """Return the verdict as people read it, without its place."""
+        return "\n".join([f"{'holds' if self.holds else 'FAILS'}: {self.type}", *self._details()])
+
+    def _details(self) -> Iterator[str]:
+        ranges = self.ranges or (None,) * len(self.probabilities)
+        for item, bounds in zip(self.probabilities, ranges, strict=True):
+            yield f"  {item.text} = {show_measured(item.value, item.within)}"
+            if bounds is not None:
+                low, high = map(show_fraction, bounds)
+                yield f"    by the types of the functions called: {low} to {high}"
+        if self.circumstances:
+            yield f"  at {show_circumstances(self.circumstances)}"
+        if self.role != "annotation" or self.cases > 1:
+            plural = "" if self.cases == 1 else "s"
+            which = "all that the types admit" if self.exhaustive else "those that occur"
+            yield f"  {self.role} {self.subject}: {self.cases} case{plural}, {which}"
+        if self.note:
+            yield f"  {self.note}"
+        if self.culprit is not None:
+            chance = show_fraction(self.culprit.probability)
+            yield f"  contributing most: {self.culprit.text}, probability {chance}"
+            if self.culprit.run:
+                yield f"    for instance {self.culprit.run}"
+        yield f"  engine: {self.engine} ({self.reason})"
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -81,6 +107,11 @@ class Report:
     def holds(self) -> bool:
         """Tell whether every claim holds."""
         return all(verdict.holds for verdict in self.verdicts)
+
+    def __str__(self) -> str:
+        """Return all verdicts as people read them."""
+        name = self.program.source.name
+        return "\n".join(f"{name}:{each.line}:{each.column}: {each}" for each in self.verdicts)
 
 
 def show_circumstances(circumstances: Mapping[str, Value]) -> str:

@@ -69,7 +69,7 @@ def run_chain(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> 
     """
     shallow = replace(limits, depth=min(limits.depth, _OPEN))
     with deep_recursion():
-        if all(_asks_for_means(site.claim) for site in unit.sites):
+        if all(asks_for_means(site.claim) for site in unit.sites):
             few = replace(shallow, states=min(limits.states, _FEW))
             with suppress(PathError, TooLarge):
                 return _solved(_Endless(program, unit, few, sums=True).explore(unit.expression))
@@ -284,7 +284,7 @@ def _counts(
     return False
 
 
-def _asks_for_means(claim: Claim) -> bool:
+def asks_for_means(claim: Claim) -> bool:
     """Tell whether a claim needs nothing of its value but the mean."""
     if claim.formula is None:
         return True

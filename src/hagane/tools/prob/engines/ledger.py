@@ -74,6 +74,9 @@ class Ledger:
         result: The distribution of the unit's value; it sums to the probability that all
             observations hold.
         unending: The probability of the runs that never end.
+        open: The probability of the runs that were not followed to their end; all others are known
+            up to it.
+        rejects: Whether observations failed on some run, where the program does not show it.
         holds_means: Whether the last item of keys is the mean of values without a bound.
         size: How much of its measure (rows, nodes, runs) the engine used at most.
     """
@@ -83,6 +86,8 @@ class Ledger:
     result: dict[Value, Fraction] = field(default_factory=dict)
     size: int = 0
     unending: Fraction = Fraction(0)
+    open: Fraction = Fraction(0)
+    rejects: bool = False
     holds_means: bool = False
 
     def called(self, function: Function, inputs: tuple[Value, ...]) -> None:

@@ -83,8 +83,13 @@ def show_fraction(value: Fraction) -> str:
     return f"about {show_decimal(value)}"
 
 
-def show_measured(value: Fraction) -> str:
-    """Return a number as ``1/3 = 0.3333333333``, or the digits alone where the fraction is long."""
+def show_measured(value: Fraction, within: Fraction = Fraction(0)) -> str:
+    """Return a number as ``1/3 = 0.3333333333``, or the digits alone where the fraction is long.
+
+    A number that may be off by ``within`` has digits alone too.
+    """
+    if within:
+        return f"{show_decimal(value)} (within {float(within):.1g})"
     exact = show_fraction(value)
     if exact.startswith("about"):
         digits = len_of(value.numerator), len_of(value.denominator)

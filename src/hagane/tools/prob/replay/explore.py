@@ -1,0 +1,408 @@
+"""The Markov chain of a Python function: its runs, one for each sequence of draws.
+
+A run repeats given choices and then takes the first outcome of each draw; the others wait, the most
+probable first. At marks, runs whose variables are equal are one state, so that loops end even where
+no number of turns is always enough. Where that leaves too many states, the rest is left open, and
+its probability bounds all others.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from hagane.tools.prob.draws import ObservationFailed, deciding
+from hagane.tools.prob.engines.absorbing import Transition, visits
+from hagane.tools.prob.replay.chance import OtherChance, no_other_chance
+from hagane.tools.prob.replay.frozen import Unfrozen, freeze
+from hagane.tools.prob.replay.marked import COUNTED, ITEMS, MARK, Marked
+from hagane.tools.prob.replay.older import older
+
+# Choices of a run: the outcome of each draw, and how many it had.
+_Picks = tuple[tuple[int, int], ...]
+
+_MOST_STEPS = 1_500_000  # draws and turns of all runs together
+_FEW_STEPS = 200_000  # after which runs that are hardly probable may stay open
+_LITTLE = 1e-15
+_PRECISE = Fraction(1, 10**12)  # of the probability of all that stay open
+_MOST_STATES = 100_000
+_IDLE_TURNS = 1_000  # without a draw, before the same state is looked for
+_MOST_IDLE = 300_000
+_MOST_DRAWS = 20_000  # of one run
+_CHECKED = 20  # runs that are run twice
+
+
+class Unrepeatable(Exception):
+    """Runs with the same draws differ, or a run does something that draws do not decide."""
+
+
+class Uncounted(Exception):
+    """A variable that was taken for a counter holds something else than whole numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """The results of a function.
+
+    Attributes:
+        weights: The probability of each result; of results that count, of their mean.
+        holds_means: Whether there are such.
+        unending: The probability of the runs that never end.
+        open: The probability of the runs that were not followed to their end.
+        rejected: Whether some run is rejected by an observation.
+        states: How many states the chain has.
+    """
+
+    weights: Mapping[Any, Fraction]
+    holds_means: bool
+    unending: Fraction
+    open: Fraction
+    rejected: bool
+    states: int
+
+
+@dataclass(slots=True)
+class _State:
+    """A place where runs meet: how to come there, and how often its runs passed marks before."""
+
+    picks: _Picks
+    marks: int
+    chance: float
+    nexts: list[Transition] = field(default_factory=list)
+
+
+class _Stop(BaseException):
+    """Ends a run that met another."""
+
+
+@dataclass(slots=True)
+class _Counted:
+    """A result that counts."""
+
+    value: Any
+
+
+class _Run:
+    """A run, as the decider of its draws."""
+
+    def __init__(
+        self, chain: Explorer, state: int, since: _Picks, weight: Fraction, chance: float
+    ) -> None:
+        self.chain = chain
+        self.given = (*chain.states[state].picks, *since)
+        self.picks = list(self.given)
+        self.at = 0
+        self.marks = 0
+        self.loops: dict[int, Any] = {}
+        self.frame: Any = None
+        self.idle = 0
+        self.seen: set[Any] = set()
+        self._stand(state, weight, chance, bool(since))
+
+    def _stand(self, state: int, weight: Fraction, chance: float, drew: bool) -> None:
+        self.state, self.weight, self.chance, self.drew = state, weight, chance, drew
+        self.base: Fraction | int = 0
+
+    # Draws.
+
+    def uniform(self, size: int) -> int:
+        """Return the outcome of a draw among equally likely ones."""
+        return self._take([Fraction(1, size)] * size if self.at == len(self.picks) else None, size)
+
+    def weighted(self, chances: Sequence[Fraction]) -> int:
+        """Return the outcome of a draw."""
+        return self._take(chances, len(chances))
+
+    def _take(self, chances: Sequence[Fraction] | None, size: int) -> int:
+        chain = self.chain
+        chain.steps += 1
+        if self.at < len(self.picks):
+            index, had = self.picks[self.at]
+            if had != size:
+                raise Unrepeatable("runs with the same draws differ")
+            self.at += 1
+            return index
+        assert chances is not None
+        if self.at > _MOST_DRAWS:
+            chain.leave(self)
+            raise _Stop
+        first = next(place for place, chance in enumerate(chances) if chance)
+        since = tuple(self.picks[len(chain.states[self.state].picks) :])
+        for place in range(len(chances) - 1, first, -1):
+            if chances[place]:
+                chain.wait(
+                    self.state,
+                    (*since, (place, size)),
+                    self.weight * chances[place],
+                    self.chance * float(chances[place]),
+                )
+        self.weight *= chances[first]
+        self.chance *= float(chances[first])
+        self.picks.append((first, size))
+        self.at += 1
+        self.drew = True
+        return first
+
+    # Marks.
+
+    def mark(self, number: int) -> bool:
+        """Stand at a turn of a loop: a state that is new, or known, where the run ends."""
+        frame = sys._getframe(1)
+        chain = self.chain
+        if self.frame is None:
+            self.frame = frame
+        if frame is not self.frame:
+            return True
+        self.marks += 1
+        chain.steps += 1
+        known = chain.states[self.state].marks
+        if self.marks == known:
+            self.base = chain.counter_of(frame)
+            return True
+        if self.marks < known or self.at < len(self.picks):
+            return True
+        if self.drew:
+            self._meet(number, frame)
+        else:
+            self._turn(number, frame)
+        return True
+
+    def _key(self, number: int, frame: Any) -> Any:
+        marked = self.chain.marked
+        held = frame.f_locals
+        live = marked.live[frame.f_lasti] - self.chain.counters
+        values = [(name, held[name]) for name in sorted(live) if name in held]
+        loops = [(f"{loop}", self.loops[loop]) for loop in marked.loops[number]]
+        try:
+            return number, freeze((*values, *loops))
+        except (Unfrozen, RecursionError):
+            return None
+
+    def _meet(self, number: int, frame: Any) -> None:
+        chain = self.chain
+        key = self._key(number, frame)
+        if key is None:
+            return
+        count = chain.counter_of(frame)
+        known = chain.numbers.get(key)
+        chain.reach(self, ("state", key), count - self.base)
+        if known is not None:
+            raise _Stop
+        state = chain.numbers[key]
+        chain.states[state] = _State(tuple(self.picks), self.marks, self.chance)
+        if chain.is_behind(self.chance) or len(chain.states) > _MOST_STATES:
+            chain.wait(state, (), Fraction(1), self.chance)
+            raise _Stop
+        self._stand(state, Fraction(1), self.chance, drew=False)
+        self.base = count
+        self.idle = 0
+        self.seen.clear()
+
+    def _turn(self, number: int, frame: Any) -> None:
+        """Stand at a turn without a draw since the last state."""
+        self.idle += 1
+        if self.idle > _IDLE_TURNS:
+            key = self._key(number, frame)
+            if key in self.seen and key is not None:
+                self.chain.reach(self, ("endless",), 0)
+                raise _Stop
+            self.seen.add(key)
+        if self.idle > _MOST_IDLE:
+            raise Unrepeatable(f"a loop turns {_MOST_IDLE:,} times without a draw")
+
+    def items(self, loop: int, items: Any) -> Any:
+        """Return the iterator of a ``for`` loop, which is part of the states inside it."""
+        self.loops[loop] = found = iter(items)
+        return found
+
+
+class Explorer:
+    """Follows the runs of a function for given arguments.
+
+    ``failure`` is the exception of a run that ended in one.
+
+    Args:
+        marked: The function.
+        arguments: Its arguments.
+        counts: Whether means of counters are enough.
+        most: How many runs may be followed.
+    """
+
+    def __init__(self, marked: Marked, arguments: Sequence[Any], *, counts: bool, most: int):
+        self.marked = marked
+        self.arguments = arguments
+        self.counters = marked.counters if counts else frozenset[str]()
+        self.most = most
+        self.steps = 0
+        self.runs = 0
+        self.states: list[_State] = [_State((), 0, 1.0)]
+        self.numbers: dict[Any, int] = {}
+        self.waiting: list[tuple[float, int, int, _Picks, Fraction]] = []
+        self.rest = 0.0
+        self.failure: Exception | None = None
+        self._checked: list[tuple[_Picks, Any]] = []
+
+    def counter_of(self, frame: Any) -> Fraction | int:
+        """Return what the counter of a function's frame holds."""
+        total: Fraction | int = 0
+        for name in self.counters:
+            total += _whole(frame.f_locals[name])
+        return total
+
+    def wait(self, state: int, since: _Picks, weight: Fraction, chance: float) -> None:
+        """Leave a run for later."""
+        self.rest += chance
+        # Among equals the last goes first, so that few wait.
+        item = (-chance, -len(self.waiting) - self.runs, state, since, weight)
+        heapq.heappush(self.waiting, item)
+
+    def is_behind(self, chance: float) -> bool:
+        """Tell whether a run that waits is more probable."""
+        return bool(self.waiting) and -self.waiting[0][0] > chance
+
+    def reach(self, run: _Run, key: Any, gain: Fraction | int) -> None:
+        """Note that a run went from its state to another."""
+        own = key[1] if key[0] == "state" else key
+        if own not in self.numbers:
+            self.numbers[own] = len(self.states)
+            self.states.append(_State((), 0, 0.0))
+        self.states[run.state].nexts.append((run.weight, self.numbers[own], gain))  # type: ignore[arg-type]
+
+    def leave(self, run: _Run) -> None:
+        """Leave a run open."""
+        self.reach(run, ("open",), 0)
+
+    def explore(self) -> Outcomes:
+        """Follow all runs, or as many as there may be.
+
+        Raises:
+            Unrepeatable: Runs with the same draws differ.
+            Uncounted: Counters hold something else than whole numbers.
+            OtherChance: The function draws in another way.
+        """
+        before = older(self.marked.function)
+        self.wait(0, (), Fraction(1), 1.0)
+        enough = _FEW_STEPS
+        while True:
+            with no_other_chance(deciding.get):
+                while self.waiting and self.failure is None and not self._is_enough(enough):
+                    chance, _, state, since, weight = heapq.heappop(self.waiting)
+                    self.rest += chance
+                    self._follow(_Run(self, state, since, weight, -chance))
+                for name, key in older(self.marked.function).items():
+                    if before[name] != key:
+                        raise Unrepeatable(f"'{name}', which is older than a run, is changed by it")
+                self._check()
+            found = self._solved()
+            if found.open <= _PRECISE or self._is_most() or self.failure is not None:
+                return found
+            # The most probable way to a state says little of it where runs go round for long.
+            enough *= 4
+
+    def _is_most(self) -> bool:
+        return self.steps > _MOST_STEPS or self.runs > self.most or len(self.states) > _MOST_STATES
+
+    def _is_enough(self, steps: int) -> bool:
+        return self._is_most() or (self.steps > steps and self.rest < _LITTLE)
+
+    def _follow(self, run: _Run) -> None:
+        self.runs += 1
+        try:
+            value = self._call(run)
+        except _Stop:
+            return
+        except ObservationFailed:
+            self.reach(run, ("rejected",), 0)
+            return
+        except (Unrepeatable, Uncounted, OtherChance):
+            raise
+        except Exception as error:
+            self.failure = error
+            return
+        if run.at < len(run.picks):
+            raise Unrepeatable("runs with the same draws differ")
+        if len(self._checked) < _CHECKED:
+            self._checked.append((tuple(run.picks), value))
+        if isinstance(value, _Counted):
+            self.reach(run, ("counted",), _whole(value.value) - run.base)
+        else:
+            self.reach(run, ("end", type(value), value), 0)
+
+    def _call(self, run: _Run) -> Any:
+        called: dict[str, Callable[..., Any]] = {
+            MARK: run.mark,
+            ITEMS: run.items,
+            COUNTED: _Counted if self.counters else _same,
+        }
+        token = deciding.set(run)
+        try:
+            value = self.marked.bound(called)(*self.arguments)
+        finally:
+            deciding.reset(token)
+        return _result(value)
+
+    def _check(self) -> None:
+        """Run some runs again, which have to end alike."""
+        for picks, value in self._checked:
+            again = Explorer(self.marked, self.arguments, counts=bool(self.counters), most=1)
+            again.states[0].picks = picks
+            again.states[0].marks = sys.maxsize
+            try:
+                other = again._call(_Run(again, 0, (), Fraction(1), 1.0))
+            except Exception:
+                raise Unrepeatable("runs with the same draws differ") from None
+            if type(other) is not type(value) or other != value:
+                raise Unrepeatable("runs with the same draws differ")
+
+    def _solved(self) -> Outcomes:
+        if self.failure is not None:
+            return Outcomes({}, False, Fraction(0), Fraction(1), False, len(self.states))
+        ends = {key: state for key, state in self.numbers.items() if key[0] in _ENDS}
+        chain = [list(state.nexts) for state in self.states]
+        for _, _, state, _, weight in self.waiting:
+            chain[state].append((weight, len(self.states), 0))
+        chain.append([])  # the runs that wait
+        endless = self.numbers.get(("endless",))
+        if endless is not None:
+            chain[endless] = [(Fraction(1), endless, 0)]
+        found = visits(chain, 0, frozenset())
+        weights: dict[Any, Fraction] = {}
+        open_, rejected, holds_means = found.expected[-1], False, False
+        for key, state in ends.items():
+            weight = found.expected[state]
+            match key:
+                case ("open",):
+                    open_ += weight
+                case ("rejected",):
+                    rejected = True
+                case ("counted",) if weight:
+                    holds_means = True
+                    mean = found.rewards[state] / weight
+                    weights[mean] = weights.get(mean, Fraction(0)) + weight
+                case ("end", _, value) if weight:
+                    weights[value] = weights.get(value, Fraction(0)) + weight
+        return Outcomes(weights, holds_means, found.unending, open_, rejected, len(self.states))
+
+
+_ENDS = ("end", "counted", "rejected", "open", "endless")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int):
+        raise Uncounted
+    return int(value)
+
+
+def _result(value: Any) -> Any:
+    """Return a result with lists as tuples."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_result, value))
+    return value

@@ -1,0 +1,108 @@
+"""Values of Python as keys: equal keys mean values that no program can tell apart."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+_PLAIN = (int, bool, float, complex, str, bytes, type(None), Fraction)
+_NAMED = (type, ModuleType, BuiltinFunctionType)
+
+
+class Unfrozen(Exception):
+    """A value whose state cannot be told, such as a generator."""
+
+
+def freeze(values: Iterable[tuple[str, Any]]) -> tuple[Any, ...]:
+    """Return named values as one key, in which a list that two of them share is one.
+
+    Raises:
+        Unfrozen: One of them is, or holds, an object whose state cannot be told.
+    """
+    freezing = _Freezing()
+    return tuple((name, freezing.key(value)) for name, value in values)
+
+
+class _Freezing:
+    """Keys of objects that may share parts: a part met again is told by its number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+        self._held: list[Any] = []
+
+    def key(self, value: Any) -> Any:
+        """Return the key of a value."""
+        kind = type(value)
+        if kind in _PLAIN:
+            # NaN is its own: two runs that have one go on alike.
+            return kind, str(value) if kind in (float, complex) else value
+        if isinstance(value, _NAMED):
+            return "named", id(value)
+        if kind is tuple:
+            return "tuple", tuple(map(self.key, value))
+        if id(value) in self._numbers:
+            return "again", self._numbers[id(value)]
+        self._numbers[id(value)] = len(self._numbers)
+        self._held.append(value)  # so that no other object takes its place in memory
+        return kind, self._content(value)
+
+    def _content(self, value: Any) -> Any:
+        if isinstance(value, Mapping) and isinstance(value, dict):
+            items = tuple((self.key(key), self.key(item)) for key, item in value.items())
+            return items, self._fields(value), self.key(getattr(value, "default_factory", None))
+        if isinstance(value, list | tuple | deque):
+            longest = value.maxlen if isinstance(value, deque) else None
+            return tuple(map(self.key, value)), longest, self._fields(value)
+        if isinstance(value, set | frozenset):
+            return frozenset(map(self.key, value)), self._fields(value)
+        if isinstance(value, range):
+            return value.start, value.stop, value.step
+        if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
+            return value.dtype.str, value.shape, value.tobytes()
+        if isinstance(value, MethodType):
+            return self.key(value.__self__), self.key(value.__func__)
+        if isinstance(value, CellType):
+            try:
+                return self.key(value.cell_contents)
+            except ValueError:  # empty
+                return ()
+        if isinstance(value, FunctionType):
+            cells = tuple(map(self.key, value.__closure__ or ()))
+            return id(value.__code__), cells, self.key(value.__defaults__)
+        if isinstance(value, bytearray | str | int | float | bytes):
+            return bytes(value) if isinstance(value, bytearray) else str(value), self._fields(value)
+        if hasattr(value, "__next__") and type(value).__module__ == "builtins":
+            try:
+                return self.key(value.__reduce__())
+            except TypeError:  # a generator
+                raise Unfrozen from None
+        if hasattr(value, "__next__") or not _is_of_python(type(value)):
+            raise Unfrozen
+        return self._fields(value)
+
+    def _fields(self, value: Any) -> tuple[Any, ...]:
+        fields = dict(getattr(value, "__dict__", {}))
+        for cls in type(value).__mro__:
+            slots = cls.__dict__.get("__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                if hasattr(value, name):
+                    fields[name] = getattr(value, name)
+        return tuple((name, self.key(item)) for name, item in sorted(fields.items()))
+
+
+def _is_of_python(kind: type) -> bool:
+    """Tell whether all of an object's state lies in its fields, as in classes of Python."""
+    slots = 0
+    for cls in kind.__mro__:
+        own = cls.__dict__.get("__slots__", ())
+        slots += 1 if isinstance(own, str) else len(tuple(own))
+    # Beside its fields such an object has a dictionary and a list of weak references at most.
+    return kind.__basicsize__ <= object.__basicsize__ + _POINTER * (slots + 2)
+
+
+_POINTER = 8

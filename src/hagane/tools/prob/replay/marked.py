@@ -1,0 +1,194 @@
+"""A function with marks at the turns of its loops, where runs that differ in nothing meet."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import dis
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from hagane.tools.prob.replay.counters import counters_of
+
+# Names that no program has: of a function at each turn, of one for the items of a ``for`` loop, of
+# one for results that count.
+MARK, ITEMS, COUNTED = "<mark>", "<items>", "<counted>"
+
+
+# A field of definitions from Python 3.12 on.
+_NO_TYPES: dict[str, Any] = {"type_params": []} if "type_params" in ast.FunctionDef._fields else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A function with marks.
+
+    Attributes:
+        code: Its code.
+        loops: For each mark, the ``for`` loops around it.
+        live: For each place in the code, the variables that may still be read there.
+        counters: A variable that only counts, where there is one.
+    """
+
+    function: FunctionType
+    code: CodeType
+    loops: tuple[tuple[int, ...], ...]
+    live: Mapping[int, frozenset[str]]
+    counters: frozenset[str]
+
+    def bound(self, called: Mapping[str, Callable[..., Any]]) -> FunctionType:
+        """Return the function, given what it calls at marks."""
+        own = self.function
+        # A decorated function is known by its name only afterwards.
+        names = {own.__name__: own, **own.__globals__, **called}
+        cells = dict(zip(own.__code__.co_freevars, own.__closure__ or (), strict=True))
+        closure = tuple(_cell(cells[name], name, own) for name in self.code.co_freevars)
+        made = FunctionType(self.code, names, own.__name__, own.__defaults__, closure)
+        made.__kwdefaults__ = own.__kwdefaults__
+        return made
+
+
+def _cell(cell: CellType, name: str, own: FunctionType) -> CellType:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return CellType(own) if name == own.__name__ else cell
+    return cell
+
+
+def marked(function: Callable[..., Any], tree: ast.FunctionDef) -> Marked:
+    """Return a function with marks at its loops; functions that it calls have none.
+
+    Args:
+        function: The function.
+        tree: Its definition.
+    """
+    assert isinstance(function, FunctionType)
+    counters = frozenset(sorted(counters_of(tree) - {*function.__code__.co_cellvars})[:1])
+    marking = _Marking(counters)
+    own = copy.deepcopy(tree)
+    own.decorator_list = []
+    own.body = [marking.visit(statement) for statement in own.body]
+    free = function.__code__.co_freevars
+    parameters = ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, [])
+    around: ast.stmt = own
+    if free:
+        around = ast.FunctionDef("<around>", parameters, [own], [], None, **_NO_TYPES)
+    module = ast.fix_missing_locations(ast.Module([around], []))
+    code = compile(module, function.__code__.co_filename, "exec", dont_inherit=True)
+    found = _code_of(code, function.__name__)
+    return Marked(function, found, tuple(marking.loops), _liveness(found), counters)
+
+
+def _code_of(code: CodeType, name: str) -> CodeType:
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            return inner if inner.co_name == name else _code_of(inner, name)
+    raise AssertionError(name)
+
+
+class _Marking(ast.NodeTransformer):
+    """Puts marks at turns, where the interpreter's stack holds the items of loops alone."""
+
+    def __init__(self, counters: frozenset[str]) -> None:
+        self.counters = counters
+        self.loops: list[tuple[int, ...]] = []
+        self._around: tuple[int, ...] = ()
+        self._count = 0
+
+    def _mark(self, node: ast.AST) -> ast.expr:
+        self.loops.append(self._around)
+        number = ast.Constant(len(self.loops) - 1)
+        return ast.copy_location(ast.Call(ast.Name(MARK, ast.Load()), [number], []), node)
+
+    def visit_While(self, node: ast.While) -> ast.While:
+        test = ast.copy_location(ast.BoolOp(ast.And(), [self._mark(node), node.test]), node.test)
+        node.test = test
+        node.body = [self.visit(statement) for statement in node.body]
+        node.orelse = [self.visit(statement) for statement in node.orelse]
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.For:
+        number = self._count
+        self._count += 1
+        items = [ast.Constant(number), node.iter]
+        node.iter = ast.copy_location(ast.Call(ast.Name(ITEMS, ast.Load()), items, []), node.iter)
+        before, self._around = self._around, (*self._around, number)
+        mark = ast.copy_location(ast.Expr(self._mark(node)), node)
+        node.body = [mark, *(self.visit(statement) for statement in node.body)]
+        self._around = before
+        node.orelse = [self.visit(statement) for statement in node.orelse]
+        return node
+
+    def visit_Return(self, node: ast.Return) -> ast.Return:
+        if node.value is not None and any(
+            isinstance(part, ast.Name) and part.id in self.counters for part in ast.walk(node.value)
+        ):
+            called = ast.Call(ast.Name(COUNTED, ast.Load()), [node.value], [])
+            node.value = ast.copy_location(called, node.value)
+        return node
+
+    def visit_Try(self, node: ast.Try) -> ast.Try:
+        node.body = [self.visit(statement) for statement in node.body]
+        return node
+
+    def visit_With(self, node: ast.With) -> ast.With:
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
+        return node
+
+
+def _liveness(code: CodeType) -> dict[int, frozenset[str]]:
+    """Return the variables that may be read after each instruction, before they are set.
+
+    Captured variables and all those of code that handles exceptions count as read.
+    """
+    every = frozenset((*code.co_varnames, *code.co_cellvars, *code.co_freevars))
+    steps = list(dis.get_instructions(code))
+    places = range(0, len(code.co_code), 2)
+    if code.co_exceptiontable:
+        return dict.fromkeys(places, every)
+    held = frozenset((*code.co_cellvars, *code.co_freevars))
+    place = {step.offset: index for index, step in enumerate(steps)}
+    jumps = set(dis.hasjrel) | set(dis.hasjabs)
+    nexts: list[list[int]] = []
+    for index, step in enumerate(steps):
+        after = [] if step.opname.startswith(_LAST) else [index + 1]
+        if step.opcode in jumps:
+            after.append(place[step.argval])
+        nexts.append([each for each in after if each < len(steps)])
+    before: list[frozenset[str]] = [frozenset()] * len(steps)
+    behind: list[frozenset[str]] = [frozenset()] * len(steps)
+    changed = True
+    while changed:
+        changed = False
+        for index in range(len(steps) - 1, -1, -1):
+            behind[index] = frozenset().union(*(before[each] for each in nexts[index]))
+            found = _before(steps[index], behind[index])
+            if found != before[index]:
+                before[index], changed = found, True
+    # What a frame gives as its place may lie behind the start of an instruction, in its cache.
+    offsets = [step.offset for step in steps]
+    return {at: behind[bisect_right(offsets, at) - 1] | held for at in places}
+
+
+_LAST = ("RETURN", "RAISE", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE")
+
+
+def _before(step: dis.Instruction, behind: frozenset[str]) -> frozenset[str]:
+    if "FAST" not in step.opname:
+        return behind
+    names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+    if step.opname in ("STORE_FAST", "DELETE_FAST", "STORE_FAST_STORE_FAST"):
+        return behind - frozenset(names)
+    return behind | frozenset(name for name in names if isinstance(name, str))
