@@ -18,6 +18,7 @@ from hagane.frontends.libraries import meant
 from hagane.frontends.libraries.additions import MEANT as ADDITIONS
 from hagane.frontends.libraries.chainer.meant import MEANT as CHAINERS
 from hagane.frontends.libraries.chainer.uncomputed import UNCOMPUTED
+from hagane.frontends.libraries.complex_parts import COMPLEX, ComplexParts
 from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.libraries.table import arguments_of
 from hagane.frontends.libraries.typed_only import reason_of
@@ -47,6 +48,7 @@ class MeaningTables(LibraryTables):
         # Views that indices took, with the whole and the index.
         self._parts: dict[ir.Value, tuple[Tensor, Value]] = {}
         self._frame: object = None  # of the program, in which a function of a library runs
+        self._complex = ComplexParts()
 
     @cached_property
     def _handlers(self) -> frozenset[int]:
@@ -108,6 +110,14 @@ class MeaningTables(LibraryTables):
         table = self.table_of(name)
         if table is None or name not in table.functions:
             return super().call(core, name, arguments, keywords)
+        found = self._complex.result(
+            core, name, arguments, keywords,
+            lambda a, k: _super(self).call(core, name, a, k),
+            lambda a, k: self.call(core, name, a, k),
+        )  # fmt: skip
+        if found is not NotImplemented:
+            self._used(name)
+            return found
         x = arguments[0] if arguments else keywords.get("input")
         if not isinstance(x, Tensor) or not _is_in_place(
             table.functions[name], arguments, keywords
@@ -127,6 +137,14 @@ class MeaningTables(LibraryTables):
         """Call a method of a library's class; the receiver comes first."""
         if name.rpartition(".")[2] in _MAKING:
             return super().call_method(core, name, arguments, keywords)
+        found = self._complex.result(
+            core, name, arguments, keywords,
+            lambda a, k: _super(self).call_method(core, name, a, k),
+            lambda a, k: self.call_method(core, name, a, k),
+        )  # fmt: skip
+        if found is not NotImplemented:
+            self._used(name)
+            return found
         plain = name.rstrip("_")
         x = arguments[0] if arguments else None
         if name.endswith("_") and isinstance(x, Tensor) and self._handler(plain) is not None:
@@ -186,12 +204,26 @@ class MeaningTables(LibraryTables):
         if computed is None:
             return super().tensor_attribute(core, value, name)
         whole = f"{value.kind}.{name}"
+        found = self._complex.result(
+            core, whole, (value,), {},
+            lambda a, _: _super(self).tensor_attribute(core, a[0], name),
+            lambda a, _: self.tensor_attribute(core, a[0], name),
+        )  # fmt: skip
+        if found is not NotImplemented:
+            return found
         return self._within(core, whole, lambda: _super(self).tensor_attribute(core, value, name))
 
     def operator(self, core: Core, name: str, left: Value, right: Value) -> Value:
         """Return an operator of which at least one operand is a tensor."""
         kind = next(v.kind for v in (left, right) if isinstance(v, Tensor))
         whole = f"{kind} {name.removeprefix('i') if name in _IN_PLACE else name}"
+        found = self._complex.result(
+            core, whole, (left, right), {},
+            lambda a, _: _super(self).operator(core, name, *a),
+            lambda a, _: self.operator(core, name, *a),
+        )  # fmt: skip
+        if found is not NotImplemented:
+            return found
         if name not in _IN_PLACE or not isinstance(left, Tensor):
             return self._within(core, whole, lambda: _super(self).operator(core, name, left, right))
         return self._written(core, left, "write x = x + y for x += y", lambda: self._within(
@@ -201,6 +233,13 @@ class MeaningTables(LibraryTables):
     def unary(self, core: Core, name: str, value: Tensor) -> Value:
         """Return an operator applied to a tensor."""
         whole = f"{value.kind} {name}"
+        found = self._complex.result(
+            core, whole, (value,), {},
+            lambda a, _: _super(self).unary(core, name, a[0]),
+            lambda a, _: self.unary(core, name, a[0]),
+        )  # fmt: skip
+        if found is not NotImplemented:
+            return found
         return self._within(core, whole, lambda: _super(self).unary(core, name, value))
 
     def set_tensor_item(self, core: Core, value: Tensor, index: Value, item: Value) -> None:
@@ -212,6 +251,8 @@ class MeaningTables(LibraryTables):
 
     def tensor_item(self, core: Core, value: Tensor, index: Value) -> Value:
         """Return ``value[index]``: a view, except where index arrays or NumPy's scalars copy."""
+        if value.dtype in COMPLEX and core.emit.builds:
+            return self._complex.item(core, value, lambda x: self.tensor_item(core, x, index))
         made = super().tensor_item(core, value, index)
         parts = index if isinstance(index, tuple) else (index,)
         alone = isinstance(made, Tensor) and made.shape == () and value.kind == "numpy.ndarray"
