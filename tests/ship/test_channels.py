@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 import hagane
+from hagane.cli import main
 from hagane.errors import InvalidArgument
 from hagane.ship.quantize import QuantizeOptions, quantize
 from hagane.ship.quantize.balance import fit_channels
@@ -150,3 +151,35 @@ def test_channels_are_fitted_to_data(tmp_path: Path) -> None:
     options = QuantizeOptions(fit_channels=True)
     with pytest.raises(InvalidArgument, match="needs --data FILE.py:make, which gives feeds"):
         quantize(path, None, tmp_path / "q.onnx", options)
+
+
+def test_the_command_line_scales_channels_too(tmp_path: Path) -> None:
+    path, feeds = network(tmp_path)
+    np.savez(tmp_path / "feeds.npz", *(feed["x"] for feed in feeds))
+    (tmp_path / "data.py").write_text(
+        "import numpy as np\n"
+        f"arrays = np.load({str(tmp_path / 'feeds.npz')!r})\n"
+        "def make():\n    return [{'x': arrays[name]} for name in arrays.files]\n"
+    )
+    with pytest.raises(SystemExit) as ended:
+        main(["quantize", str(path), "--data", f"{tmp_path / 'data.py'}:make", "--fit-channels",
+              "-o", str(tmp_path / "q.onnx")])  # fmt: skip
+    assert ended.value.code == 0
+    quantize(path, lambda: feeds, tmp_path / "same.onnx", QuantizeOptions(fit_channels=True))
+    assert (tmp_path / "q.onnx").read_bytes() == (tmp_path / "same.onnx").read_bytes()
+
+
+def test_convolutions_and_sums_between_them_have_results_of_bytes(tmp_path: Path) -> None:
+    path, feeds = network(tmp_path)
+    quantize(path, lambda: feeds, tmp_path / "q.onnx")
+    graph = onnx.load(tmp_path / "q.onnx").graph
+    writers = {name: each.op_type for each in graph.node for name in each.output}
+    readers = {name: each for each in graph.node for name in each.input}
+    for each in graph.node:
+        if each.op_type == "Conv":
+            after = readers[each.output[0]]
+            after = readers[after.output[0]] if after.op_type in ("Clip", "Relu") else after
+            assert after.op_type == "QuantizeLinear", each.name
+        if each.op_type == "Add":
+            assert {writers[name] for name in each.input} == {"DequantizeLinear"}
+            assert readers[each.output[0]].op_type == "QuantizeLinear"

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.kernels.elementwise_loops import emit_copy, emit_elementwise
-from hagane.native.kernels.expression import FLOAT32, Constant
+from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.tensor import Blocked, Buffer, Kind, Tensor, blocked_floats, keep_border
 from hagane.native.lowering.epilogue import Epilogue, follow
 from hagane.native.lowering.facts import NotNative
@@ -36,8 +35,8 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
     """Lower a transposed convolution as one convolution, or one for each phase of its strides.
 
     Where the filter is as large as the stride, no two taps meet: a 1 × 1 convolution gives all of
-    a pixel's taps as channels, which are then put in their places. Strides with open padding put zeros
-    between the pixels of the image.
+    a pixel's taps as channels, which are then put in their places. Strides with open padding, or beyond the
+    filter, put zeros between the pixels of the image.
     """
     x, weight = node.inputs[0], low.facts.constant(node.inputs[1])
     bias_value = node.inputs[2] if len(node.inputs) > 2 else None
@@ -84,8 +83,10 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
             (kernel[0], kernel[1]), (strides[0], strides[1]), (dilations[0], dilations[1]),
             (0, 0, 0, 0), 1,
         )  # fmt: skip
-        lower_phases(low, node, window, weight, bias, [int(str(pad)) for pad in begin])
-        return
+        cut = [int(str(pad)) for pad in begin]
+        if all_reached(window, cut):
+            lower_phases(low, node, window, weight, bias, cut)
+            return
     inner = [(shape[2 + i] - 1) * strides[i] + 1 for i in range(2)]
     before = [(kernel[i] - 1) * dilations[i] - begin[i] for i in range(2)]
     # (Where the padding is open it is no more than half of the filter's reach.)
@@ -295,6 +296,17 @@ def phases(kernel: int, stride: int, dilation: int, begin: int) -> list[Taps]:
     return found
 
 
+def _rests(window: Window, begin: Sequence[int]) -> list[list[Taps]]:
+    return [
+        phases(window.kernel[i], window.strides[i], window.dilations[i], begin[i]) for i in range(2)
+    ]
+
+
+def all_reached(window: Window, begin: Sequence[int]) -> bool:
+    """Whether some tap reaches each pixel of the result."""
+    return all(each.taps for axis in _rests(window, begin) for each in axis)
+
+
 @dataclass(frozen=True)
 class Spaced(Blocked):
     """Pixels of an image in blocks that are strides apart, from one on.
@@ -350,7 +362,7 @@ def lower_phases(
     bias: Array | None,
     begin: Sequence[int],
 ) -> None:
-    """Lower a transposed convolution by phases.
+    """Lower a transposed convolution by phases, each of which has taps.
 
     Args:
         low: Takes the kernels.
@@ -359,21 +371,13 @@ def lower_phases(
         weight: (in, out, rows, columns).
         bias: One number a channel, or None.
         begin: Rows and columns of the result that are cut off at the start.
-
-    Raises:
-        NotNative: Pixels that no tap reaches are not zero.
     """
     x = node.inputs[0]
     assert x is not None
     lanes = low.facts.level.lanes
-    rests = [
-        phases(window.kernel[i], window.strides[i], window.dilations[i], begin[i]) for i in range(2)
-    ]
+    rests = _rests(window, begin)
     parts = list(itertools.product(*rests))
     epilogue = follow(low, node.outputs[0], residuals=False)
-    empty = not all(rows.taps and columns.taps for rows, columns in parts)
-    if empty and (bias is not None or epilogue.activation is not None):
-        raise NotNative("pixels that no tap of a transposed convolution reaches, with a bias")
     sizes, out = (window.height, window.width), (window.out_height, window.out_width)
     counts = [
         [ceildiv(maximum(0, out[i] - each.rest), window.strides[i]) for each in rests[i]]
@@ -400,10 +404,6 @@ def lower_phases(
             target.buffer, (window.images, window.out_channels, height, width), lanes,
             whole=target, spaces=window.strides, start=(rows.rest, columns.rest),
         )  # fmt: skip
-        if not (rows.taps and columns.taps):
-            zero = Constant(0.0, FLOAT32)
-            emit_elementwise(low.recorder, f"zeros '{node.name}'", zero, spaced.view())
-            continue
         own = np.ascontiguousarray(
             weight[:, :, list(rows.taps)][:, :, :, list(columns.taps)].transpose(1, 0, 2, 3)
         )
