@@ -1,11 +1,11 @@
 """One step of training beside PyTorch, eager and compiled, on the models of ``training_models.py``.
 
 ``python benchmarks/training.py [--models NAME …] [--threads 2 1] [--rounds 5] [--vs eager inductor]
-[--clock cpu]`` prints a Markdown table: the median time of a step, the ratios to it, the time until
-the first step is done (capture and compilation included), and the peak of the memory that steps
-take beyond what was there before the first. Each engine runs in a process of its own, rounds
-alternate; loss, module, optimizer and batch are the same in all. Losses of the first steps are
-compared. fp32.
+[--clock cpu] [--compared 200]`` prints a Markdown table: the median time of a step, the ratios to
+it, the time until the first step is done (capture and compilation included), and the peak of the
+memory that steps take beyond what was there before the first. Each engine runs in a process of its
+own, rounds alternate; loss, module, optimizer and batch are the same in all. Losses of the first
+steps are compared. fp32.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from pathlib import Path
 from typing import Any
 
 ENGINES = ("hagane", "eager", "inductor")
-# Losses of so many steps are compared.
-_COMPARED = 4
 
 
 def resident() -> int:
@@ -74,7 +72,7 @@ def stepper(engine: str, name: str, threads: int) -> Any:
     return step
 
 
-def work(engine: str, name: str, threads: int, clock: str) -> None:
+def work(engine: str, name: str, threads: int, clock: str, compared: int) -> None:
     """Answer requests on standard input: ``first``, or a number of seconds."""
     now = time.process_time if clock == "cpu" else time.perf_counter
     answers = os.fdopen(os.dup(1), "w")  # (Libraries may print.)
@@ -90,7 +88,7 @@ def work(engine: str, name: str, threads: int, clock: str) -> None:
             started = time.perf_counter()
             losses = [step()]
             answer["seconds"] = time.perf_counter() - started
-            losses += [step() for _ in range(_COMPARED - 1)]
+            losses += [step() for _ in range(compared - 1)]
             forget_peak()  # of what compiled
             step()
             answer |= {"losses": losses, "bytes": peak() - before}
@@ -108,9 +106,10 @@ def work(engine: str, name: str, threads: int, clock: str) -> None:
 class Worker:
     """A process that trains with one engine."""
 
-    def __init__(self, engine: str, name: str, threads: int, clock: str):
+    def __init__(self, engine: str, name: str, threads: int, clock: str, compared: int):
         self.process = subprocess.Popen(
-            [sys.executable, __file__, "--worker", engine, name, str(threads), clock],
+            [sys.executable, __file__, "--worker", engine, name, str(threads), clock,
+             str(compared)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "OMP_NUM_THREADS": str(threads)},
         )  # fmt: skip
@@ -134,11 +133,17 @@ class Worker:
 
 
 def measured(
-    name: str, engines: Sequence[str], threads: int, rounds: int, seconds: float, clock: str
+    name: str,
+    engines: Sequence[str],
+    threads: int,
+    rounds: int,
+    seconds: float,
+    clock: str,
+    compared: int,
 ) -> dict[str, dict[str, Any]]:
     """Return what was measured of each engine that could train the model."""
     found: dict[str, dict[str, Any]] = {}
-    workers = {engine: Worker(engine, name, threads, clock) for engine in engines}
+    workers = {engine: Worker(engine, name, threads, clock, compared) for engine in engines}
     try:
         for engine, worker in workers.items():
             first = worker.ask("first")
@@ -178,8 +183,8 @@ def row(name: str, threads: int, found: dict[str, dict[str, Any]], engines: Sequ
 def main() -> None:
     """Print the table."""
     if sys.argv[1:2] == ["--worker"]:
-        engine, name, threads, clock = sys.argv[2:]
-        work(engine, name, int(threads), clock)
+        engine, name, threads, clock, compared = sys.argv[2:]
+        work(engine, name, int(threads), clock, int(compared))
         return
     from training_models import CASES
 
@@ -193,6 +198,7 @@ def main() -> None:
         "--clock", choices=["wall", "cpu"], default="wall",
         help="cpu: the time of the process on all cores, where others use the machine",
     )  # fmt: skip
+    parser.add_argument("--compared", type=int, default=4, help="steps whose losses are compared")
     given = parser.parse_args()
     engines = ("hagane", *given.vs)
     titles = ["model", "threads", "hagane ms", *(f"{other} ÷ hagane" for other in given.vs)]
@@ -203,7 +209,9 @@ def main() -> None:
     for threads in given.threads:
         best: list[float] = []
         for name in given.models:
-            found = measured(name, engines, threads, given.rounds, given.seconds, given.clock)
+            found = measured(
+                name, engines, threads, given.rounds, given.seconds, given.clock, given.compared
+            )
             if "hagane" not in found:
                 continue
             print(row(name, threads, found, engines), flush=True)

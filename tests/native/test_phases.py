@@ -9,7 +9,7 @@ import pytest
 import torch
 from onnx import helper
 
-from hagane.native.rules.convolution.phases import phases
+from hagane.native.rules.convolution.transposed import phases
 from tests.native.models import draw, every_level, model, refused, session
 
 # Image, kernel, strides, dilations, pads, output_padding.

@@ -27,6 +27,7 @@ from hagane.training.extensions.shifts import (
     WarmupShift,
 )
 from hagane.training.extensions.snapshots import snapshot, snapshot_object
+from hagane.training.extensions.tensorboard import TensorBoard
 
 __all__ = [
     "CosineShift",
@@ -47,6 +48,7 @@ __all__ = [
     "PrintReport",
     "ProgressBar",
     "StepShift",
+    "TensorBoard",
     "VariableStatisticsPlot",
     "WarmupShift",
     "dump_graph",

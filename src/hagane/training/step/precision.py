@@ -6,8 +6,15 @@ import onnx_ir as ir
 
 from hagane.errors import InvalidArgument
 from hagane.ops.builder import interpreting, op
-from hagane.ops.inference import GraphTypes, infer_added
-from hagane.passes.edit import has_dtype, name_of, nodes_before
+from hagane.ops.inference import GraphTypes
+from hagane.passes.edit import (
+    given,
+    has_dtype,
+    name_of,
+    nodes_before,
+    remove_unread,
+    replace_value,
+)
 
 # By name, as ``hagane.compile`` takes them.
 PRECISIONS = {"fp32": None, "bf16": ir.DataType.BFLOAT16}
@@ -45,28 +52,15 @@ def lower_precision(graph: ir.Graph, types: GraphTypes, dtype: ir.DataType) -> N
     for node in list(graph):
         if node.domain or node.op_type not in _LOWERED:
             continue
-        given = [value for value in node.inputs if value is not None]
-        if not all(has_dtype(value, types, ir.DataType.FLOAT) for value in given):
+        given_values = [value for value in node.inputs if value is not None]
+        if not all(has_dtype(value, types, ir.DataType.FLOAT) for value in given_values):
             continue
-        for index, value in enumerate(node.inputs):
-            if value is None:
-                continue
-            if value not in narrow:
-                with interpreting(nodes_before(graph, types, node, name_of(node))):
+        with interpreting(nodes_before(graph, types, node, name_of(node))):
+            for value in given_values:
+                if value not in narrow:
                     narrow[value] = op("Cast", value, to=dtype)
-            node.replace_input_with(index, narrow[value])
-        (old,) = node.outputs
-        readers = list(old.uses())
-        new = ir.Node("", "Cast", [old], [ir.AttrInt64("to", int(ir.DataType.FLOAT))],
-                      name=f"{name_of(node)} widened")  # fmt: skip
-        graph.insert_after(node, new)
-        (wide,) = new.outputs
-        if old.is_graph_output():
-            outputs = graph.outputs
-            outputs[list(outputs).index(old)] = wide
-            wide.name, old.name = old.name, None
-        for use in readers:
-            use.node.replace_input_with(use.idx, wide)
-        types.types.pop(old, None)
-        infer_added(node, types)
-        infer_added(new, types)
+            operands = [None if value is None else narrow[value] for value in node.inputs]
+            made = op(node.op_type, *operands, **given(node))
+            wide = op("Cast", made, to=ir.DataType.FLOAT)
+        replace_value(graph, types, node.outputs[0], wide)
+        remove_unread(graph, node)
