@@ -64,3 +64,20 @@ def test_every_tap_is_in_one_phase_and_reaches_its_pixel() -> None:
             for n, tap in enumerate(each.taps):
                 pixel = each.first + n * each.step
                 assert pixel * stride + tap * dilation - begin == each.rest
+
+
+@pytest.mark.parametrize("activation", ["Relu", "Sigmoid"])
+def test_pixels_that_no_tap_reaches_have_the_bias(activation: str) -> None:
+    x, w, b = draw((2, 5, 4, 3)), draw((5, 6, 2, 1), 1), draw((6,), 2)
+    nodes = [
+        helper.make_node(
+            "ConvTranspose", ["x", "w", "b"], ["c"], strides=[3, 2], name="transposed"
+        ),
+        helper.make_node(activation, ["c"], ["y"]),
+    ]
+    found = session(model(nodes, {"x": x}, constants={"w": w, "b": b}))
+    (y,) = found.run(None, {"x": x})
+    form = ((4, 3), [2, 1], [3, 2], [1, 1], [0, 0, 0, 0], [0, 0])
+    linear = torch.tensor(theirs(x, w, form)).add(torch.tensor(b)[:, None, None])
+    expected = torch.relu(linear) if activation == "Relu" else torch.sigmoid(linear)
+    np.testing.assert_allclose(y, expected.numpy(), rtol=1e-5, atol=1e-5)

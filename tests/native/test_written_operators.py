@@ -348,6 +348,14 @@ def test_forests_classify_rows(transform: str, targets: int) -> None:
     check(made, [{"x": x} for x in ROWS], fixed=["x:1"], length=9)
 
 
+def test_no_rows_have_the_length_of_some() -> None:
+    nodes, x = [node("Reshape", ["x", "s"])], draw(0, 3, 4)
+    constants = {"s": np.array([0, -1])}
+    proto = model(nodes, {"x": x}, ["y"], constants, {"x": ["n", "m", 4]})
+    for made in (session(proto), session(proto, engine="reference")):
+        assert made.run(None, {"x": x})[0].shape == (0, 12)
+
+
 COLUMNS = [draw(rows, 4) for rows in (1, 5, 0, 33)]
 
 

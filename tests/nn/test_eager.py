@@ -11,8 +11,17 @@ import pytest
 
 from hagane import Link, Parameter, Sequential, Variable, functions, links, optimizers, using_config
 from hagane.errors import InvalidArgument
+from hagane.nn.eager.dispatch import NATIVE
 from hagane.nn.eager.order import Operand, operands_of
 from hagane.nn.eager.programs import WORKSHOP, Mode, Workshop, mode_of
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test see the programs of another one."""
+    monkeypatch.setattr(WORKSHOP, "_programs", {})
+    monkeypatch.setattr(NATIVE, "_prepared", {})
+
 
 _TOLERANCE = {"float16": 4e-3, "float32": 2e-5, "float64": 1e-10}
 

@@ -225,9 +225,13 @@ class SpectralNormalization(LinkHook):
         factor: Divides the singular value.
         weight_name: The weight's name.
         name: The hook's name.
+
+    Attributes:
+        v: The right singular vector that was found last, None before.
     """
 
     name = "SpectralNormalization"
+    v: Any = None
 
     def __init__(
         self,
@@ -286,15 +290,13 @@ class SpectralNormalization(LinkHook):
         self._original = weight
         matrix = _rows(link, weight)
         u = getattr(link, self.vector_name)
-        v = u
-        for _ in range(self.n_power_iteration):
-            v = u @ matrix.array
-            v = v / (np.linalg.norm(v) + self.eps)
-            u = matrix.array @ v
-            u = u / (np.linalg.norm(u) + self.eps)
-        u, v = u.astype(weight.dtype), v.astype(weight.dtype)
-        if config.train:
-            setattr(link, self.vector_name, u)
+        if config.in_recomputing:
+            v = self.v  # the vectors are those of the first time
+        else:
+            u, v = self._vectors(matrix.array, u)
+            self.v = v
+            if config.train:
+                setattr(link, self.vector_name, u)
         sigma = F.sum(F.matmul(F.matmul(u.reshape(1, -1), matrix), v.reshape(-1, 1)))
         if self.factor is not None:
             sigma = sigma / self.factor
@@ -302,6 +304,16 @@ class SpectralNormalization(LinkHook):
         if self.use_gamma:
             made = made * F.broadcast_to(link.gamma, weight.shape)
         link.__dict__[self.weight_name] = made
+
+    def _vectors(self, matrix: Any, u: Any) -> tuple[Any, Any]:
+        """Return the singular vectors, left and right, after the steps of iteration."""
+        v = u
+        for _ in range(self.n_power_iteration):
+            v = u @ matrix
+            v = v / (np.linalg.norm(v) + self.eps)
+            u = matrix @ v
+            u = u / (np.linalg.norm(u) + self.eps)
+        return u.astype(matrix.dtype), v.astype(matrix.dtype)
 
     def forward_postprocess(self, args: Any) -> None:
         """Put the weight back."""

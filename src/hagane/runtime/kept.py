@@ -18,6 +18,7 @@ import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -176,8 +177,9 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+@cache
 def source_state() -> str:
-    """Return a hash of the state of hagane's source files."""
+    """Return a hash of the state of hagane's source files, as this process first found them."""
     specs = [spec for name in _LIBRARIES if (spec := find_spec(name)) is not None]
     states = [_state(Path(spec.origin)) for spec in specs if spec.origin is not None]
     folders = [Path(hagane.__file__).parent / name for name in _SOURCES]

@@ -174,7 +174,7 @@ def _take_array(t: Core, x: Tensor, part: Tensor, axis: int, number: int, result
                     part,
                 )
         known = None if part.known is None else int(part.known.sum())
-        _note(result, number, (t.emit.count("masked", part) if known is None else known,))
+        _note(result, number, (t.emit.count("nonzero", part) if known is None else known,))
         return axis + len(part.shape)
     if not part.dtype.is_integer():
         t.fail(

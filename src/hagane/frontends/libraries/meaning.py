@@ -27,7 +27,9 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import DType, Many, Tensor, Value
 
-MEANT = meant.MEANT | CHAINERS | ADDITIONS
+# Operators that other packages add to PyTorch: tests compare them with their definition.
+_ADDED = frozenset(("torch.ops.torchvision.nms",))
+MEANT = meant.MEANT | CHAINERS | ADDITIONS | _ADDED
 # Makers of objects: the operators are in the use of these.
 _MAKING = ("__init__",)
 
@@ -157,6 +159,10 @@ class MeaningTables(LibraryTables):
                     core, filling, arguments, keywords
                 )),
             ))  # fmt: skip
+        if name == "torch.Tensor.copy_" and isinstance(x, Tensor) and len(arguments) > 1:
+            return self._written(core, x, "make a new tensor", lambda: self._like(
+                core, arguments[1], x
+            ))  # fmt: skip
         made = self._within(
             core, name, lambda: _super(self).call_method(core, name, arguments, keywords)
         )
@@ -176,6 +182,13 @@ class MeaningTables(LibraryTables):
         (whole, index), item = self._parts[x.value], run()
         new = self._written(core, whole, remedy, lambda: self._with(core, whole, index, item))
         return self.tensor_item(core, new, index)
+
+    def _like(self, core: Core, value: Value, x: Tensor) -> Tensor:
+        """Return a tensor with the element type and shape of another one."""
+        for name in ("torch.Tensor.type_as", "torch.Tensor.expand_as"):
+            value = self.call_method(core, name, [value, x], {})
+        made: Tensor = core.op("Identity", value)
+        return made
 
     def _with(self, core: Core, value: Tensor, index: Value, item: Value) -> Tensor:
         """Return a tensor with another item."""
@@ -278,8 +291,8 @@ _STRUCTURE = frozenset(
           for method in ("__iter__", "__getitem__", "__len__", "__contains__", "items", "keys",
                          "values", "children", "modules")),
     )
-) | {"torch.Tensor.device", "torch._C._log_api_usage_once", "torch.is_grad_enabled",
-     "torch.jit.annotate", "torch.autograd.Function.apply",
+) | {"torch.Tensor.device", "torch.Tensor.is_quantized", "torch._C._log_api_usage_once",
+     "torch.is_grad_enabled", "torch.jit.annotate", "torch.autograd.Function.apply",
      "torch.autograd.function.Function.apply",
      *(f"torch.autograd.function.FunctionCtx.{name}" for name in (
          "save_for_backward", "save_for_forward", "mark_non_differentiable", "mark_dirty",

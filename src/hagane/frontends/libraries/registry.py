@@ -47,6 +47,8 @@ _ROOTS = (
     "torch", "torchvision", "numpy", "chainer", "chainermn", "cupy", "jaxtyping", "hagane",
     "beartype", "typeguard", "einops", "tqdm", "matplotlib", "tensorboard", "wandb",
 )  # fmt: skip
+# Those whose real modules are read from their source all the same, where a real model leads there.
+_READ = ("torchvision",)
 # Functions that the interpreter itself knows, because they take functions or decide branches.
 _SPECIAL = ("torch._assert", "torch.utils.checkpoint.checkpoint")
 _PYTHON = {
@@ -105,6 +107,10 @@ class LibraryTables:
     def knows(self, name: str) -> bool:
         """Whether a module is known by its name alone."""
         return name.partition(".")[0] in _ROOTS
+
+    def reads(self, name: str) -> bool:
+        """Whether a real module is read from its source."""
+        return name.partition(".")[0] in _READ or not self.knows(name)
 
     def arguments(self, name: str) -> dict[str, bool] | None:
         """Return a function's arguments and whether each has to be given; None if not known."""

@@ -31,7 +31,7 @@ from hagane.native.kernels.expression import (
 from hagane.native.kernels.kernel import BY_REFERENCE, Body, c_type, work_of
 from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.tensor import Tensor
-from hagane.symbolic import Dim, ceildiv, product
+from hagane.symbolic import Dim, ceildiv, floordiv, maximum, product
 
 # Elements that are float32 in registers.
 FLOATS = {**HALVES, **TINY_FLOATS}
@@ -144,10 +144,10 @@ class _Loops:
         return product([axis.length for axis in self.outer])
 
     @property
-    def rows_of_task(self) -> int:
+    def rows_of_task(self) -> Dim:
         """Rows of one task."""
         per_row = self.inner.length * (self.middle.length if self.middle else 1)
-        return max(1, _TASK_ELEMENTS // max(1, per_row)) if isinstance(per_row, int) else 1
+        return maximum(1, floordiv(_TASK_ELEMENTS, maximum(1, per_row)))
 
     @property
     def tasks(self) -> Dim:
@@ -168,7 +168,7 @@ class _Loops:
             writer.pointers(["first * " + body.size(stride) for stride in inner.strides])
             writer.loop(inner, "last - first")
             return
-        rows_of_task = self.rows_of_task
+        rows_of_task = body.size(self.rows_of_task)
         body.add(
             f"for (int64_t row = {task} * {rows_of_task}, end = hg_min({body.size(self.rows)}, "
             f"row + {rows_of_task}); row < end; row++) {{",
@@ -255,7 +255,20 @@ class _Writer:
             body.add(f"const {c_type(tensor.dtype)} *a{i} = {self.names[i]} + ({offset});")
 
     def loop(self, axis: Axis, count: str) -> None:
-        """Write the innermost loop."""
+        """Write the innermost loop, and another one for steps that turn out to be one."""
+        body = self.body
+        tests = [f"{body.size(s)} == 1" for s in axis.strides[1:] if not isinstance(s, int)]
+        if not tests or axis.strides[0] != 1:
+            self._steady_loop(axis, count)
+            return
+        steps = tuple(step if isinstance(step, int) else 1 for step in axis.strides)
+        body.add(f"if ({' && '.join(dict.fromkeys(tests))}) {{")
+        self._steady_loop(replace(axis, strides=steps), count)
+        body.add("} else {")
+        self._steady_loop(axis, count)
+        body.add("}")
+
+    def _steady_loop(self, axis: Axis, count: str) -> None:
         if not self.vector or axis.strides[0] != 1:
             self._scalar_loop(axis, count)
             return

@@ -110,7 +110,8 @@ def simplified_dropconnect(
         b: (outputs,).
         ratio: The share that is dropped.
         train: Whether they are dropped at all.
-        mask: Which are kept, of the sizes of ``W``, or a first axis more.
+        mask: Which are kept, of the sizes of ``W``, or a first axis more; drawn by default. The
+            function that made the result tells it, as ``mask``.
         use_batchwise_mask: Whether each sample has a mask of its own.
     """
     from hagane.nn.functions.array import reshape
@@ -118,7 +119,10 @@ def simplified_dropconnect(
     if not 0.0 <= ratio < 1.0:
         raise ValueError("ratio must be in the range [0, 1)")
     if not train:
-        return linear(x, W, b)
+        ratio = 0.0
+        if mask is None:
+            kept_all = lambda: np.ones(_mask_shape(x, W, use_batchwise_mask), bool)  # noqa: E731
+            return noted(linear(x, W, b), mask=kept_all)
     require("simplified_dropconnect", "x", x, kind="f", at_least=2)
     require("simplified_dropconnect", "W", W, kind="f", ndim=2)
     n = shape_of(x)[0]
@@ -129,7 +133,7 @@ def simplified_dropconnect(
         )
     W, b = as_dtype_of(x, W), as_dtype_of(x, b)
     rows = reshape(x, (n, features))
-    shape = (n, *shape_of(W)) if use_batchwise_mask else tuple(shape_of(W))
+    shape = _mask_shape(x, W, use_batchwise_mask)
     if mask is None:
         mask = np.random.rand(*shape) >= ratio
     mask = array_of(mask)
@@ -145,3 +149,7 @@ def simplified_dropconnect(
     else:
         y = op("MatMul", rows, op("Transpose", kept, perm=(1, 0)))
     return noted(y if b is None else op("Add", y, b), mask=lambda: mask)
+
+
+def _mask_shape(x: Any, W: Any, batchwise: bool) -> tuple[Any, ...]:
+    return (shape_of(x)[0], *shape_of(W)) if batchwise else tuple(shape_of(W))

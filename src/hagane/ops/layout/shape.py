@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,7 +52,14 @@ def object_array(dims: Sequence[Dim]) -> Array:
 def _reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Array:
     target = [int(dim) for dim in shape]
     if not allowzero:
+        copied = [i for i, dim in enumerate(target) if dim == 0]
         target = [x.shape[i] if dim == 0 else dim for i, dim in enumerate(target)]
+        if target.count(-1) == 1 and any(x.shape[i] == 0 for i in copied):
+            # No rows are still of some length: the axes that are not copied tell it.
+            given = math.prod(dim for i, dim in enumerate(target) if i not in copied and dim != -1)
+            others = math.prod(size for i, size in enumerate(x.shape) if i not in copied)
+            if given and others % given == 0:
+                target[target.index(-1)] = others // given
     if any(dim < -1 for dim in target):  # NumPy takes -2 for -1
         raise ValueError(f"shape {target} has a negative size other than -1")
     return x.reshape(target)

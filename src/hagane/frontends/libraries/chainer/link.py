@@ -19,6 +19,7 @@ from hagane.frontends.libraries.chainer.table import CHAINER
 from hagane.frontends.libraries.table import View
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import (
+    MISSING,
     Host,
     Instance,
     Library,
@@ -243,11 +244,15 @@ def count_params(t: Core, self: Value) -> Value:
 
 @CHAINER.method("__getitem__", of="chainer.Chain")
 def chain_item(t: Core, self: Value, name: Value) -> Value:
-    """Return the link of a name."""
-    found = t.find_attribute(self, name) if isinstance(name, str) else None
-    if not is_link(t, found):
+    """Return the link, or any other attribute, of a name."""
+    found = t.find_attribute(self, name) if isinstance(name, str) else MISSING
+    if found is MISSING:
         known = ", ".join(n for n, v in members(t, self).items() if is_link(t, v))
-        t.fail("key", f"KeyError: expected the name of a link ({known or 'none'}), got {name!r}")
+        t.fail(
+            "key",
+            f"expected the name of a link ({known or 'none'}) or of another attribute, "
+            f"got {name!r}",
+        )
     return found
 
 

@@ -26,6 +26,10 @@ class Tables(Protocol):
         """Whether a module is known by its name alone."""
         ...
 
+    def reads(self, name: str) -> bool:
+        """Whether a real module is read from its source."""
+        ...
+
     def arguments(self, name: str) -> Mapping[str, bool] | None:
         """Return a function's arguments and whether each has to be given; None if not known."""
         ...

@@ -136,7 +136,7 @@ class Lift(Core):
         return value if is_key(value) else found
 
     def _module(self, found: types.ModuleType) -> Value:
-        if self.tables.knows(found.__name__):
+        if not self.tables.reads(found.__name__):
             return Library(found.__name__)
         file = getattr(found, "__file__", None)
         if file is None or not _is_user(file):

@@ -14,11 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.kernels.elementwise_loops import emit_elementwise
-from hagane.native.kernels.expression import FLOAT32, Constant
 from hagane.native.kernels.tensor import Blocked, Tensor
 from hagane.native.lowering.epilogue import follow
-from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.direct import Source, emit_direct
 from hagane.native.rules.convolution.images import with_border
@@ -60,6 +57,17 @@ def phases(kernel: int, stride: int, dilation: int, begin: int) -> list[Taps]:
         first = (rest + begin - taps[0] * dilation) // stride if taps else 0
         found.append(Taps(rest, tuple(taps), first, dilation // math.gcd(dilation, stride)))
     return found
+
+
+def _rests(window: Window, begin: Sequence[int]) -> list[list[Taps]]:
+    return [
+        phases(window.kernel[i], window.strides[i], window.dilations[i], begin[i]) for i in range(2)
+    ]
+
+
+def all_reached(window: Window, begin: Sequence[int]) -> bool:
+    """Whether some tap reaches each pixel of the result."""
+    return all(each.taps for axis in _rests(window, begin) for each in axis)
 
 
 @dataclass(frozen=True)
@@ -117,7 +125,7 @@ def lower_phases(
     bias: Array | None,
     begin: Sequence[int],
 ) -> None:
-    """Lower a transposed convolution by phases.
+    """Lower a transposed convolution by phases, each of which has taps.
 
     Args:
         low: Takes the kernels.
@@ -126,21 +134,13 @@ def lower_phases(
         weight: (in, out, rows, columns).
         bias: One number a channel, or None.
         begin: Rows and columns of the result that are cut off at the start.
-
-    Raises:
-        NotNative: Pixels that no tap reaches are not zero.
     """
     x = node.inputs[0]
     assert x is not None
     lanes = low.facts.level.lanes
-    rests = [
-        phases(window.kernel[i], window.strides[i], window.dilations[i], begin[i]) for i in range(2)
-    ]
+    rests = _rests(window, begin)
     parts = list(itertools.product(*rests))
     epilogue = follow(low, node.outputs[0], residuals=False)
-    empty = not all(rows.taps and columns.taps for rows, columns in parts)
-    if empty and (bias is not None or epilogue.activation is not None):
-        raise NotNative("pixels that no tap of a transposed convolution reaches, with a bias")
     sizes, out = (window.height, window.width), (window.out_height, window.out_width)
     counts = [
         [ceildiv(maximum(0, out[i] - each.rest), window.strides[i]) for each in rests[i]]
@@ -167,10 +167,6 @@ def lower_phases(
             target.buffer, (window.images, window.out_channels, height, width), lanes,
             whole=target, spaces=window.strides, start=(rows.rest, columns.rest),
         )  # fmt: skip
-        if not (rows.taps and columns.taps):
-            zero = Constant(0.0, FLOAT32)
-            emit_elementwise(low.recorder, f"zeros '{node.name}'", zero, spaced.view())
-            continue
         own = np.ascontiguousarray(
             weight[:, :, list(rows.taps)][:, :, :, list(columns.taps)].transpose(1, 0, 2, 3)
         )

@@ -242,18 +242,22 @@ found[{at + 3}] = before > 0 ? before : 0; }}"""
         f"at += (c{i} + cut{i}) * S{i};"
         for i in range(last)
     )
+    border = f"""{{ const int64_t k = KERNEL_index(j - lead{last}, n{last});
+to[j] = inside && k >= 0 && k < n{last} ? from[k] : fill; }}"""
     loop = f"""
 {fill}
+const int64_t begin = hg_min(hg_max(lead{last}, 0), Y{last}), end = hg_max(begin, hg_min(lead{last} + n{last}, Y{last}));
 for (int64_t row = first; row < last; row++) {{
 int64_t left = row, at = 0; int inside = 1;
 {coordinates([f"c{i}" for i in range(last)], [f"Y{i}" for i in range(last)]) if last else "(void)left;"}
 {outer}
 T *to = y + row * Y{last};
 const T *from = x + (inside ? at : 0) + cut{last};
-for (int64_t j = 0; j < Y{last}; j++) {{
-int64_t k = KERNEL_index(j - lead{last}, n{last});
-to[j] = inside && k >= 0 && k < n{last} ? from[k] : fill;
-}} }}"""
+for (int64_t j = 0; j < begin; j++) {border}
+if (!inside) for (int64_t j = begin; j < end; j++) to[j] = fill;
+else if (end > begin) memcpy(to + begin, from + begin - lead{last}, (size_t)(end - begin) * sizeof(T));
+for (int64_t j = end; j < Y{last}; j++) {border}
+}}"""
     emit_written(
         low.recorder, node, loop,
         reads=operands, writes={"y": as_bits(y)}, sizes=sizes, types={"T": bits_type(x.dtype)},

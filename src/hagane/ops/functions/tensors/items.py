@@ -128,14 +128,20 @@ def _completed(parts: Sequence[Part], rank: int, *, keep_empty: bool) -> list[Pa
 
 
 def _picked(x: Any, full: list[Part]) -> tuple[Any, list[Part]]:
-    """Return ``x`` with the numbers in front that only the run knows applied, and the other parts.
+    """Return ``x`` with the numbers that only the run knows applied, and the other parts.
 
     One place is a Gather; the slices of several parts are one operator.
     """
-    while full and isinstance(full[0], Expr) and not any(map(_is_array, full)):
-        x = op("Gather", x, np.array(full[0], dtype=object), axis=0)
-        full = full[1:]
-    return x, full
+    if any(map(_is_array, full)):
+        return x, full
+    axis, rest = 0, []
+    for part in full:
+        if isinstance(part, Expr):
+            x = op("Gather", x, np.array(part, dtype=object), axis=axis)
+        else:
+            rest.append(part)
+            axis += _width(part)
+    return x, rest
 
 
 def _sliced(x: Any, full: Sequence[Part]) -> Any:

@@ -83,6 +83,7 @@ def device(t: Core, name: Value, index: Value = None) -> Value:
     "backends.mps.is_available",
     "cuda.is_bf16_supported",
     "jit.is_tracing",
+    "_C._get_tracing_state",
     "onnx.is_in_onnx_export",
     "distributed.is_initialized",
     "distributed.is_available",

@@ -178,7 +178,8 @@ def masked_select(t: Core, input: Value, mask: Value) -> Tensor:
     x, m = promote(t, need_tensor(t, input, "input"), need_tensor(t, mask, "mask"))[0], mask
     if m.dtype != BOOL:
         t.fail("dtype-mismatch", f"expected a bool mask, got {t.show(m)}", m)
-    shape = (t.emit.count("masked", m),)
+    label = "nonzero" if m.shape == input.shape else "masked"  # a smaller mask is repeated
+    shape = (t.emit.count(label, m),)
     return built(t, (input.dtype, shape), placing.selected, input, m) if x else x
 
 

@@ -1,10 +1,11 @@
-"""Functions of PyTorch that sort, accumulate, or count equal elements."""
+"""Functions of PyTorch that sort, accumulate, count equal elements, or keep the best."""
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.computing import built
+from hagane.frontends.libraries.computing import built, computed
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,
@@ -22,8 +23,10 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Fields, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers.elementary import cast as to_dtype
+from hagane.ops.functions.numbers.elementary import unsqueeze
 from hagane.ops.functions.sums import statistics
 from hagane.ops.functions.tensors import ordering
+from hagane.ops.functions.tensors import parts as taken
 from hagane.symbolic import Dim
 
 
@@ -204,3 +207,27 @@ def histogram(t: Core, input: Value, bins: Value, **_: Value) -> Value:
         (t.emit.typed("Histogram", [x], x.dtype, (count,)),
          t.emit.typed("Histogram", [x], x.dtype, (count + 1,))), ("hist", "bin_edges"),
     )  # fmt: skip
+
+
+@TORCH.function("ops.torchvision.nms")
+def nms(t: Core, dets: Value, scores: Value, iou_threshold: Value) -> Tensor:
+    """Return the places of the boxes (count, 4) that no better one overlaps, the best first."""
+    boxes, found = need_tensor(t, dets, "dets"), need_tensor(t, scores, "scores")
+    for name, x, rank in (("dets", boxes, 2), ("scores", found, 1)):
+        if len(shape_of(t, x)) != rank:
+            t.fail("rank", f"expected {rank} axes of '{name}', got {t.show(x)}", x)
+    if not isinstance(iou_threshold, float | int):
+        t.fail("value", f"expected 'iou_threshold' to be a number, got {t.show(iou_threshold)}")
+    count = t.emit.count("kept", boxes)
+
+    def kept() -> Value:
+        selected = op(
+            "NonMaxSuppression",
+            unsqueeze(boxes, [0]),
+            unsqueeze(found, [0, 1]),
+            op("Size", found),
+            np.float32(iou_threshold),
+        )
+        return taken.element(selected, 1, 2)
+
+    return computed(t, (INT64, (count,)), kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 
 from hagane.frontends.libraries.computing import built
@@ -15,11 +16,11 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.arithmetic import exact, round_down
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Tensor, Value
+from hagane.frontends.python.values.values import Host, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.images import images
 from hagane.ops.functions.tensors.padding import padded_around
-from hagane.symbolic import Dim, floordiv, product
+from hagane.symbolic import Dim, Expr, floordiv, product
 from hagane.symbolic.expression import multiply
 
 
@@ -129,7 +130,12 @@ def _scaled(t: Core, dim: Dim, factor: Value) -> Dim:
     number = exact(factor)
     if isinstance(dim, int) and isinstance(factor, int | float):
         return math.floor(float(dim) * factor)
-    return t.emit.fresh("scaled") if number is None else round_down(multiply(number, dim))
+    if number is not None:
+        return round_down(multiply(number, dim))
+    found: Value = None
+    if t.emit.builds:  # as PyTorch computes it, in float64
+        found = t.call(Host(math.floor), [t.binary(ast.Mult, dim, factor)], {})
+    return found if isinstance(found, int | Expr) else t.emit.fresh("scaled")
 
 
 @TORCH.function("nn.functional.pixel_shuffle", "pixel_shuffle")

@@ -1,0 +1,108 @@
+"""The parts of detectors that are theirs: boxes that overlap, sizes from the data, anchors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import torch
+from torch import nn
+
+import hagane
+from hagane.graph import to_proto
+
+
+def kept_boxes(boxes: np.ndarray, scores: np.ndarray, threshold: float) -> list[int]:
+    """The places of boxes that greedy suppression keeps, by its definition."""
+    kept: list[int] = []
+    area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    for place in np.argsort(-scores, kind="stable"):
+        low = np.maximum(boxes[place, :2], boxes[kept, :2])
+        high = np.minimum(boxes[place, 2:], boxes[kept, 2:])
+        shared = np.clip(high - low, 0, None).prod(1)
+        if not (shared / (area[place] + area[kept] - shared) > threshold).any():
+            kept.append(int(place))
+    return kept
+
+
+def suppressed(boxes: Any, scores: Any) -> Any:
+    keep = torch.ops.torchvision.nms(boxes, scores, 0.4)
+    return keep, scores[keep]
+
+
+def test_suppressed_boxes_are_those_of_the_definition() -> None:
+    model = hagane.capture(suppressed, "float32[n, 4]", "float32[n]")
+    session = onnxruntime.InferenceSession(to_proto(model).SerializeToString())
+    engine = hagane.InferenceSession(model)
+    rng = np.random.default_rng(3)
+    for count in (1, 7, 40):
+        low = rng.uniform(0, 6, (count, 2))
+        boxes = np.concatenate([low, low + rng.uniform(1, 5, (count, 2))], 1).astype("f")
+        scores = rng.permutation(count).astype("f")
+        expected = kept_boxes(boxes, scores, 0.4)
+        for run in (session.run, engine.run):
+            places, best = run(None, {"boxes": boxes, "scores": scores})
+            assert list(places) == expected
+            np.testing.assert_array_equal(best, scores[expected])
+
+
+def test_the_count_of_a_mask_is_the_count_of_its_places() -> None:
+    def best(scores: Any) -> Any:
+        mask = scores > 0.5
+        count = min(3, torch.where(mask)[0].shape[0])
+        return scores[mask].topk(count)[0]
+
+    report = hagane.check(best, torch.zeros(9))
+    assert report.ok, (report.errors, report.unknown)
+
+
+class Pyramid(nn.Module):
+    """Pictures of any size in one batch, and anchors that are moved to where they are used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.anchors = [torch.arange(3.0), torch.ones(3)]
+
+    def forward(self, images: Any) -> Any:
+        batch = images[0].new_zeros((len(images), 3, 16, 16))
+        for place, image in enumerate(images):
+            scale = min(8 / min(image.shape[-2:]), 16 / max(image.shape[-2:]))
+            small = nn.functional.interpolate(
+                image[None], scale_factor=scale, mode="bilinear", recompute_scale_factor=True
+            )[0]
+            batch[place, : small.shape[0], : small.shape[1], : small.shape[2]].copy_(small)
+        self.anchors = [anchor.to(batch.dtype) for anchor in self.anchors]
+        return batch, self.anchors[0] + self.anchors[1]
+
+
+def test_pictures_of_several_sizes_become_one_batch() -> None:
+    types = ["float32[3, h, w]", "float32[3, w, h]"]
+    model = hagane.capture(Pyramid(), images=types)
+    assert [value.name for value in model.graph.inputs] == ["images.0", "images.1"]
+    session = onnxruntime.InferenceSession(to_proto(model).SerializeToString())
+    for height, width in ((20, 31), (9, 9), (64, 40)):
+        torch.manual_seed(height)
+        images = [torch.rand(3, height, width), torch.rand(3, width, height)]
+        found = session.run(None, {f"images.{i}": x.numpy() for i, x in enumerate(images)})
+        for a, b in zip(Pyramid()(images), found, strict=True):
+            np.testing.assert_allclose(a.numpy(), b, rtol=1e-4, atol=1e-5)
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, factor: float) -> Any:
+        ctx.save_for_backward(x)
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return gradient * ctx.factor, None
+
+
+def test_the_forward_pass_of_an_autograd_function_is_captured() -> None:
+    model = hagane.capture(lambda x: Doubled.apply(x, 2.5) - x, "float32[n, 3]")
+    x = np.linspace(-1, 1, 6, dtype="f").reshape(2, 3)
+    (found,) = hagane.InferenceSession(model).run(None, {"x": x})
+    np.testing.assert_allclose(found, x * 1.5, rtol=1e-6)
