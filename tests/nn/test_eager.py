@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hagane import Sequential, Variable, functions, links, optimizers
+from hagane import Link, Parameter, Sequential, Variable, functions, links, optimizers, using_config
 from hagane.errors import InvalidArgument
 from hagane.nn.eager.order import Operand, operands_of
 from hagane.nn.eager.programs import WORKSHOP, Mode, Workshop, mode_of
@@ -159,3 +159,37 @@ def test_training_takes_the_same_steps_with_programs(monkeypatch: pytest.MonkeyP
         found[mode] = losses
     np.testing.assert_allclose(found["off"], found["wait"], rtol=1e-4)
     assert found["off"][-1] < found["off"][0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["SGD", "MomentumSGD", "Adam", "AdamW"])
+def test_updates_in_one_pass_equal_those_of_numpy_to_the_bit(
+    monkeypatch: pytest.MonkeyPatch, name: str, dtype: str
+) -> None:
+    found = {}
+    options = {"weight_decay_rate": 0.1} if name == "AdamW" else {}
+    for mode in ("off", "wait"):
+        monkeypatch.setattr(WORKSHOP, "mode", mode)
+        link = Link()
+        with link.init_scope():
+            link.w = Parameter(_drawn(dtype, (77, 13))[0])
+        optimizer = getattr(optimizers, name)(**options).setup(link)
+        memory = link.w.array
+        for step in range(3):
+            link.w.grad = np.sin(memory * (step + 1))
+            optimizer.update()
+        assert link.w.array is memory
+        found[mode] = memory
+    np.testing.assert_array_equal(found["off"], found["wait"])
+
+
+def test_a_deterministic_run_is_numpys_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(WORKSHOP, "mode", "beside")
+    monkeypatch.setattr(WORKSHOP, "ask", asked.append)
+    monkeypatch.setattr("hagane.nn.eager.programs._PATIENCE", 0.0)
+    x = Variable(_drawn("float32", (13, 17))[0])
+    for deterministic in (True, False):
+        with using_config("deterministic", deterministic):
+            functions.sum(functions.tanh(x) * x).backward()
+        assert bool(asked) is not deterministic

@@ -7,6 +7,7 @@ import onnx_ir as ir
 from hagane.native.lowering.state import Rule
 from hagane.native.rules import (
     attention,
+    cached_attention,
     elementwise,
     movement,
     recurrent,
@@ -18,19 +19,21 @@ from hagane.native.rules.bytes import convolution as byte_convolution
 from hagane.native.rules.bytes import general as general_quantization
 from hagane.native.rules.bytes import products as byte_products
 from hagane.native.rules.bytes import quantization
+from hagane.native.rules.bytes import recurrent as byte_recurrent
 from hagane.native.rules.control import operators as control
 from hagane.native.rules.convolution import choose as convolution
 from hagane.native.rules.convolution import pooling, transposed
 from hagane.native.rules.indexing import elements, tuples
 from hagane.native.rules.looped import convolution as looped_convolution
 from hagane.native.rules.looped import einsum as looped_einsum
+from hagane.native.rules.looped import inverse
 from hagane.native.rules.looped import products as looped_products
 from hagane.native.rules.looped import transposed as looped_transposed
 from hagane.native.rules.ordering import along, reducing
 from hagane.native.rules.products import matrix
 from hagane.native.rules.selecting import boxes, chosen
 from hagane.native.rules.shaping import filling, slicing
-from hagane.native.rules.signal import fourier
+from hagane.native.rules.signal import fourier, mel
 from hagane.native.rules.vision import grids, resizing, sampling, windows
 from hagane.ops.registry import find, operators
 
@@ -54,16 +57,20 @@ _FAMILIES = (
 _WRITTEN = (
     along,
     boxes,
+    byte_recurrent,
+    cached_attention,
     chosen,
     elements,
     filling,
     fourier,
     general_quantization,
     grids,
+    inverse,
     looped_convolution,
     looped_einsum,
     looped_products,
     looped_transposed,
+    mel,
     reducing,
     resizing,
     sampling,

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from hagane.nn.autograd.configuration import config, using_config
+from hagane.nn.autograd.configuration import read, using_config
 from hagane.nn.autograd.debugging import at_place, check_retained
+from hagane.nn.autograd.deferred import Deferred, together
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.hooks import hooks_of
 from hagane.nn.autograd.invalid_type import user_place
@@ -81,8 +82,10 @@ def total(terms: list[Any]) -> Any:
     """Return the sum of gradients, None of none."""
     if not terms:
         return None
+    if not read("enable_backprop"):
+        terms = together(terms)
     found = terms[0]
-    if len(terms) > 1 and not config.enable_backprop:
+    if len(terms) > 1 and not read("enable_backprop"):
         summed = terms[0].array + terms[1].array
         for term in terms[2:]:
             summed += term.array
@@ -132,11 +135,9 @@ def backprop_to_all(
             for y, gradient in zip(nodes, given, strict=True):
                 if y is not None:
                     y.set_grad_if_alive(gradient)
-        elif config.debug:
+        elif read("debug"):
             _note_dropped(nodes)
         for x, terms in found.items():
-            for gradient in terms:
-                check_gradient(function, x, gradient.array)
             if terms:
                 reach(x)
     for node in leaves:
@@ -171,7 +172,8 @@ def _step(
     function: Any, targets: tuple[int, ...], given: tuple[Any, ...], found: dict[Any, list[Any]]
 ) -> None:
     """Add the gradients of a function's inputs to those found."""
-    if config.debug:
+    debug = read("debug")
+    if debug:
         check_retained(function)
     hooks = hooks_of(function)
     if hooks:
@@ -180,6 +182,8 @@ def _step(
         for hook in hooks:
             hook.backward_preprocess(function, arrays, shown)
     if type(function).backward_accumulate is not FunctionNode.backward_accumulate:
+        for i in targets:
+            found[function.inputs[i]][:] = together(found[function.inputs[i]])
         so_far = tuple(
             [
                 found[function.inputs[i]].pop() if found[function.inputs[i]] else None
@@ -190,10 +194,16 @@ def _step(
     else:
         results = _selected(function, targets, _called(function, function.backward, targets, given))
     for i, gradient in zip(targets, results, strict=True):
-        if gradient is None or gradient.array is None:
+        if gradient is None:
             continue
         node = function.inputs[i]
-        if config.debug:
+        if type(gradient) is Deferred:
+            found[node].append(gradient)
+            continue
+        if gradient.array is None:
+            continue
+        check_gradient(function, node, gradient.array)
+        if debug:
             _check_debug(function, i, node, gradient)
         found[node].append(gradient)
     if hooks:
@@ -212,7 +222,7 @@ def _called(function: Any, method: Any, *arguments: Any) -> Any:
 
 
 def _selected(function: Any, targets: tuple[int, ...], results: Any) -> Any:
-    if config.debug:
+    if read("debug"):
         for gradient in results:
             if not (gradient is None or isinstance(gradient, Variable)):
                 raise ValueError(

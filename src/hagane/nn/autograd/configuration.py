@@ -125,6 +125,13 @@ def _set_defaults(values: GlobalConfig) -> None:
 
 _set_defaults(global_config)
 _ABSENT = object()
+_GLOBAL = global_config.__dict__
+
+
+def read(name: str) -> Any:
+    """Return one value as this thread sees it: ``getattr(config, name)`` at less cost."""
+    own = config.__dict__
+    return own[name] if name in own else _GLOBAL[name]
 
 
 @contextmanager

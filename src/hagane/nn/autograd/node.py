@@ -48,13 +48,18 @@ class VariableNode:
         self._rank = 0
         self.data: Any = None
         self.released = False
-        self.update_type(variable.array)
+        array = variable._array
+        if array is None:
+            self.dtype: Any = None
+            self.shape: Any = None
+        else:
+            self.dtype = array.dtype
+            self.shape = array.shape
 
     def update_type(self, array: Any) -> None:
         """Take the type of an array, and the array itself where it is retained."""
         if array is None:
-            self.dtype: Any = None
-            self.shape: Any = None
+            self.dtype = self.shape = None
         else:
             self.dtype = array.dtype
             self.shape = array.shape

@@ -7,17 +7,19 @@ import traceback
 import weakref
 from collections.abc import Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hagane.graph.types import Type
-from hagane.nn.autograd.configuration import config
+from hagane.nn.autograd.configuration import read
 from hagane.nn.autograd.debugging import check_numbers, mark_retained
+from hagane.nn.autograd.deferred import deferred_rows, deferred_weight
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.hooks import get_function_hooks, hooks_of
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.eager.dispatch import NATIVE, Prepared
+from hagane.nn.eager.dispatch import NATIVE
 from hagane.ops.builder import Call
 from hagane.ops.definition import Array, Unsupported
 
@@ -28,8 +30,11 @@ CURRENT: ContextVar[str | None] = ContextVar("hagane.nn.function", default=None)
 class Operator(FunctionNode):
     """An operator that was applied to variables."""
 
-    def __init__(self, call: Call):
-        self.call = call
+    def __init__(self, call: Call, places: Sequence[int]):
+        self._op = call.op
+        self._attributes = call.attributes
+        # Which operand each input is, and how many operands there are.
+        self._places, self._n_operands = places, len(call.inputs)
         self._label = CURRENT.get() or call.op.name
 
     def __getattr__(self, name: str) -> Any:
@@ -52,33 +57,70 @@ class Operator(FunctionNode):
         self, target_input_indexes: tuple[int, ...], grad_outputs: tuple[Any, ...]
     ) -> Sequence[Any]:
         """Return the gradients by the operator's rule."""
-        rule = self.call.op.vjp
+        rule = self._op.vjp
         if isinstance(rule, Unsupported):
             if all(not _continuous(node.dtype) for node in self.inputs) or all(
                 g is None or not _continuous(g.dtype) for g in grad_outputs
             ):
                 return (None,) * len(target_input_indexes)
             raise NotImplementedError(
-                f"{self.label}: the operator {self.call.op.name} has no gradient: {rule.reason}"
+                f"{self.label}: the operator {self._op.name} has no gradient: {rule.reason}"
             )
-        recorded = config.enable_backprop
-        places = self._places()
-        values = self._values(recorded)
-        gradients = _gradients(grad_outputs, recorded)
-        prepared: Prepared | None = None
-        if not recorded:
-            targets = tuple([places[index] for index in target_input_indexes])
-            given = tuple([g is not None for g in gradients])
-            prepared = NATIVE.gradient(values, given, targets)
-            if prepared is not None:
-                arrays = prepared.run((*values.inputs, *values.outputs, *gradients))
-                if arrays is not None:
-                    return [Variable.make(x) for x in arrays]
+        if read("enable_backprop"):
+            return self._by_rule(target_input_indexes, self._variables(), grad_outputs)
+        gradients = tuple([None if g is None else g.array for g in grad_outputs])
+        call = Call(
+            self._op,
+            self._operands([node.data for node in self.inputs]),
+            self._attributes,
+            self._retained_output_data,
+        )
+        if self._op.name in _RESHAPING and gradients[0] is not None and 0 in target_input_indexes:
+            return [Variable.make(gradients[0].reshape(self.inputs[0].shape))]
+        if self._op.name in _DEFERRED and not read("debug"):
+            return self._deferred(target_input_indexes, call, gradients)
+        return self._computed(target_input_indexes, call, gradients)
+
+    def _deferred(
+        self, indexes: tuple[int, ...], call: Call, gradients: tuple[Any, ...]
+    ) -> Sequence[Any]:
+        """Return gradients, that of a parameter to be computed with those of other calls."""
+        place, defer = _DEFERRED[self._op.name]
+        deferred = None
+        if place in indexes and self.inputs[place].creator_node is None:
+            deferred = defer(self._op, call.attributes, call.inputs, gradients[0])
+        if deferred is None:
+            return self._computed(indexes, call, gradients)
+        others = tuple([index for index in indexes if index != place])
+        found = list(self._computed(others, call, gradients)) if others else []
+        found.insert(indexes.index(place), deferred)
+        return found
+
+    def _computed(
+        self, indexes: tuple[int, ...], call: Call, gradients: tuple[Any, ...]
+    ) -> Sequence[Any]:
+        """Return gradients that need not be differentiated again."""
+        targets = tuple([self._places[index] for index in indexes])
+        prepared = NATIVE.gradient(call, tuple([g is not None for g in gradients]), targets)
+        if prepared is None:
+            return self._by_rule(indexes, call, gradients)
+        arrays = prepared.run((*call.inputs, *call.outputs, *gradients))
+        if arrays is not None:
+            return [Variable.make(x) for x in arrays]
         begun = time.perf_counter()
-        found = rule(values, gradients)
+        made = self._by_rule(indexes, call, gradients)
+        if prepared.program is not None:
+            prepared.program.spend(time.perf_counter() - begun)
+        return made
+
+    def _by_rule(
+        self, indexes: tuple[int, ...], call: Call, gradients: tuple[Any, ...]
+    ) -> Sequence[Any]:
+        assert not isinstance(self._op.vjp, Unsupported)
+        found = self._op.vjp(call, gradients)
         made: list[Any] = []
-        for index in target_input_indexes:
-            gradient = found[places[index]]
+        for index in indexes:
+            gradient = found[self._places[index]]
             # A function puts off results that are not asked for.
             if callable(gradient):
                 gradient = gradient()
@@ -88,33 +130,31 @@ class Operator(FunctionNode):
                 made.append(gradient)
             else:
                 made.append(Variable.make(np.asarray(gradient)))
-        if prepared is not None and prepared.program is not None:
-            prepared.program.spend(time.perf_counter() - begun)
         return made
 
-    def _places(self) -> list[int]:
-        """Return the place in the call of each input."""
-        return [i for i, value in enumerate(self.call.inputs) if value is not None]
+    def _operands(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the operands, with None where one is absent."""
+        if len(inputs) == self._n_operands:
+            return tuple(inputs)
+        found: list[Any] = [None] * self._n_operands
+        for place, value in zip(self._places, inputs, strict=True):
+            found[place] = value
+        return tuple(found)
 
-    def _values(self, recorded: bool) -> Call:
-        """Return the call with its inputs and outputs: variables, or arrays."""
-        outputs: tuple[Any, ...]
-        if recorded:
-            present = iter(self.get_retained_inputs())
-            outputs = self.get_retained_outputs()
-        else:
-            present = iter([node.data for node in self.inputs])
-            outputs = self._retained_output_data
-        inputs = tuple([None if value is None else next(present) for value in self.call.inputs])
-        return Call(self.call.op, inputs, self.call.attributes, outputs)
+    def _variables(self) -> Call:
+        """Return the call on variables, so that its gradients are recorded."""
+        inputs = self._operands(self.get_retained_inputs())
+        return Call(self._op, inputs, self._attributes, self.get_retained_outputs())
+
+
+# Operators whose gradient has the elements of that of the output, in its order.
+_RESHAPING = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
+# Operators whose gradients by a parameter wait for those of other calls: which operand that is.
+_DEFERRED = {"Gemm": (1, deferred_weight), "Gather": (0, deferred_rows)}
 
 
 def _continuous(dtype: Any) -> bool:
     return dtype is not None and np.dtype(dtype).kind == "f"
-
-
-def _gradients(gradients: Sequence[Any], recorded: bool) -> tuple[Any, ...]:
-    return tuple([None if g is None else g if recorded else g.array for g in gradients])
 
 
 class Tape:
@@ -124,28 +164,24 @@ class Tape:
 
     def apply(self, call: Call, n_outputs: int) -> Sequence[Any]:
         """Compute a call, and record it where gradients may be asked for."""
-        variables = [
-            value if isinstance(value, Variable) else Variable.make(np.asarray(value), False)
-            for value in call.inputs
-            if value is not None
-        ]
-        arrays = tuple(
-            [value.array if isinstance(value, Variable) else value for value in call.inputs]
-        )
-        eager = Call(call.op, arrays, call.attributes)
-        if not config.enable_backprop and not config.debug and not get_function_hooks():
-            return [
-                Variable.make(y, any(x._requires_grad for x in variables))
-                for y in NATIVE.apply(eager, n_outputs)
-            ]
-        return self._recorded(call, eager, variables, n_outputs)
-
-    def _recorded(
-        self, call: Call, eager: Call, variables: list[Variable], n_outputs: int
-    ) -> Sequence[Any]:
-        # The call holds marks of presence: the arrays are retained by the nodes.
-        marks = tuple([None if value is None else True for value in call.inputs])
-        function = Operator(Call(call.op, marks, call.attributes))
+        places: list[int] = []
+        variables: list[Variable] = []
+        arrays: list[Any] = []
+        requires_grad = False
+        for place, value in enumerate(call.inputs):
+            if value is None:
+                arrays.append(None)
+                continue
+            variable = value if isinstance(value, Variable) else _constant(value)
+            places.append(place)
+            variables.append(variable)
+            arrays.append(variable._array)
+            requires_grad = requires_grad or variable._requires_grad
+        eager = Call(call.op, tuple(arrays), call.attributes)
+        recorded, debug = read("enable_backprop"), read("debug")
+        if not recorded and not debug and not get_function_hooks():
+            return [Variable.make(y, requires_grad) for y in NATIVE.apply(eager, n_outputs)]
+        function = Operator(eager, places)
         hooks = hooks_of(function)
         if hooks:
             shown = tuple([x.array for x in variables])
@@ -154,33 +190,45 @@ class Tape:
         outputs = NATIVE.apply(eager, n_outputs)
         for hook in hooks:
             hook.forward_postprocess(function, shown)
-        if config.debug:
+        if debug:
             function.stack = traceback.extract_stack()
             check_numbers(function.label, [x.array for x in variables], outputs)
-        requires_grad = any(x._requires_grad for x in variables)
         made = [Variable.make(y, requires_grad) for y in outputs]
-        if not requires_grad or not config.enable_backprop:
-            if config.enable_backprop:
-                for y in made:
-                    y._node.creator_node = function
-                function.inputs = tuple([x._node for x in variables])
-                function.outputs = tuple([weakref.ref(y._node) for y in made])
-            return made
-        function.rank = max([x._node._rank for x in variables])
-        for y in made:
-            y._node.creator_node = function
-            y._node.data = y._array
-        for x in variables:
-            x._node.data = x._array
-        function.inputs = tuple([x._node for x in variables])
-        function.outputs = tuple([weakref.ref(y._node) for y in made])
-        function._input_indexes_to_retain = range(len(variables))
-        function._output_indexes_to_retain = range(len(made))
-        function._retained_output_data = tuple(outputs)
-        function._output_count = len(made)
-        if config.debug:
-            mark_retained(function, call.op.name)
+        if recorded:
+            self._record(function, variables, made, requires_grad)
+            if debug and requires_grad:
+                mark_retained(function, call.op.name)
         return made
+
+    def _record(
+        self,
+        function: Operator,
+        variables: list[Variable],
+        made: list[Variable],
+        requires_grad: bool,
+    ) -> None:
+        """Let variables know the function that made them, and that the arrays it needs."""
+        inputs = tuple([x._node for x in variables])
+        function.inputs = inputs
+        if requires_grad:
+            function.rank = max([node._rank for node in inputs])
+            for x, node in zip(variables, inputs, strict=True):
+                node.data = x._array
+        rank = function.rank + 1
+        references = []
+        for y in made:
+            node = y._node
+            node._creator_node = function
+            node._rank = rank
+            if requires_grad:
+                node.data = y._array
+            references.append(weakref.ref(node))
+        function.outputs = tuple(references)
+        if requires_grad:
+            function._input_indexes_to_retain = range(len(inputs))
+            function._output_indexes_to_retain = range(len(made))
+            function._retained_output_data = tuple([y._array for y in made])
+            function._output_count = len(made)
 
     def constant(self, content: Array) -> Any:
         """Return an array, to which no gradient flows, as it is."""
@@ -195,4 +243,9 @@ class Tape:
         return NATIVE.content_of(value.array if isinstance(value, Variable) else value)
 
 
+def _constant(value: Any) -> Variable:
+    return Variable.make(np.asarray(value), False)
+
+
+NATIVE.steady = partial(read, "deterministic")
 TAPE = Tape()

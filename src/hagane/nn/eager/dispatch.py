@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from hagane.nn.eager.order import Order, operands_of
+from hagane.nn.eager.order import Operand, Order, operands_of
 from hagane.nn.eager.programs import WORKSHOP, Program
 from hagane.nn.eager.table import SERVED
 from hagane.ops.builder import Call
@@ -27,10 +29,12 @@ class Prepared:
         program: Computes it, if that is there.
     """
 
-    __slots__ = ("feeds", "program")
+    __slots__ = ("closed", "feeds", "program")
 
-    def __init__(self, program: Program | None):
+    def __init__(self, program: Program | None, closed: Order | None = None):
         self.program = program
+        # The order of a program for these sizes alone, in case there is none for open ones.
+        self.closed = closed
         # The names of inputs and which of the arrays they are, once the program is there.
         self.feeds: tuple[tuple[str, int], ...] | None = None
 
@@ -41,13 +45,24 @@ class Prepared:
             arrays: Operands, and for a gradient the call's outputs and their gradients.
         """
         program = self.program
-        if program is None or program.run is None:
+        if program is None or (program.run is None and (program := self._other()) is None):
             return None
         feeds = self.feeds
         if feeds is None:
             feeds = self.feeds = _feeds(program)
         found: list[Any] = program.run(None, {name: arrays[i] for name, i in feeds})
         return found
+
+    def is_there(self) -> bool:
+        """Whether the program is."""
+        program = self.program
+        return program is not None and (program.run is not None or self._other() is not None)
+
+    def _other(self) -> Program | None:
+        """Return the program for these sizes alone, once it is there."""
+        if self.program is not None and self.program.refused and self.closed is not None:
+            self.program, self.closed = WORKSHOP.program(self.closed), None
+        return self.program if self.program is not None and self.program.run is not None else None
 
 
 def _feeds(program: Program) -> tuple[tuple[str, int], ...]:
@@ -60,10 +75,15 @@ def _feeds(program: Program) -> tuple[tuple[str, int], ...]:
 
 
 class Native(Eager):
-    """Arrays, computed at once by the engine or NumPy."""
+    """Arrays, computed at once by the engine or NumPy.
+
+    Attributes:
+        steady: Says whether runs are equal to the bit: no program takes over in the middle of one.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self.steady: Callable[[], bool] = bool
         self._prepared: dict[object, Prepared] = {}
 
     def apply(self, call: Call, n_outputs: int) -> Sequence[Any]:
@@ -73,10 +93,13 @@ class Native(Eager):
             TypeInferenceError: The operands do not fit the operator.
             KernelError: The kernel failed on their content.
         """
-        served = SERVED.get(call.op.key)
-        if served is None or WORKSHOP.mode == "off":
-            return super().apply(call, n_outputs)
         inputs = call.inputs
+        if call.op.name == "Reshape" and call.attributes.get("allowzero"):
+            with suppress(ValueError):  # the type rule says what is wrong
+                return [inputs[0].reshape(inputs[1])]
+        served = SERVED.get(call.op.key)
+        if served is None or self._is_off():
+            return super().apply(call, n_outputs)
         key = (
             call.op.name,
             n_outputs,
@@ -95,7 +118,7 @@ class Native(Eager):
         prepared = self._prepared.get(key)
         if prepared is None:
             self._check(call, n_outputs)
-            prepared = self._keep(key, self._program(call, n_outputs, (), ()))
+            prepared = self._keep(key, self._orders(call, n_outputs, (), ()))
         found = prepared.run(inputs)
         if found is not None:
             return found
@@ -119,7 +142,7 @@ class Native(Eager):
             targets: The operands by which.
         """
         served = SERVED.get(call.op.key)
-        if served is None or WORKSHOP.mode == "off" or isinstance(call.op.vjp, Unsupported):
+        if served is None or self._is_off() or isinstance(call.op.vjp, Unsupported):
             return None
         key = (
             call.op.name,
@@ -139,28 +162,36 @@ class Native(Eager):
         )
         prepared = self._prepared.get(key)
         if prepared is None:
-            program = self._program(call, len(call.outputs), given, targets)
-            prepared = self._keep(key, program)
+            orders = self._orders(call, len(call.outputs), given, targets)
+            prepared = self._keep(key, orders)
         return prepared
 
-    def _keep(self, key: object, program: Program | None) -> Prepared:
+    def _is_off(self) -> bool:
+        mode = WORKSHOP.mode
+        return mode == "off" or (mode == "beside" and self.steady())
+
+    def _keep(self, key: object, orders: tuple[Order, Order] | None) -> Prepared:
         if len(self._prepared) >= _MOST:
             self._prepared.clear()
-        prepared = self._prepared[key] = Prepared(program)
+        if orders is None:
+            prepared = Prepared(None)
+        else:
+            prepared = Prepared(WORKSHOP.program(orders[0]), orders[1])
+        self._prepared[key] = prepared
         return prepared
 
-    def _program(
+    def _orders(
         self, call: Call, n_outputs: int, given: tuple[bool, ...], targets: tuple[int, ...]
-    ) -> Program | None:
+    ) -> tuple[Order, Order] | None:
         served = SERVED[call.op.key]
         arrays = call.inputs
         if not _can_be_served(call.op, arrays):
             return None
-        operands = operands_of(arrays, served.constants, served.fixed)
         domain, name = call.op.key
         attributes = tuple(sorted(call.attributes.items()))
+        operands = operands_of(arrays, served.constants, served.fixed)
         order = Order("operator", domain, name, attributes, operands, n_outputs, given, targets)
-        return WORKSHOP.program(order)
+        return order, replace(order, operands=_closed(arrays, served.constants))
 
     def function(
         self,
@@ -181,22 +212,28 @@ class Native(Eager):
             given: For a gradient: whether each output has one.
             targets: For a gradient: the operands by which.
         """
-        if WORKSHOP.mode == "off":
+        if self._is_off():
             return None
         signature = [None if x is None else (x.dtype.char, x.shape) for x in arrays]
         key = (define, given, targets, tuple(signature), attributes)
         prepared = self._prepared.get(key)
         if prepared is None:
-            program = None
+            orders = None
             if all(x is None or x.size for x in arrays):
                 place, name = define.__module__, define.__qualname__
                 operands = operands_of(arrays)
                 order = Order(
                     "function", place, name, attributes, operands, n_outputs, given, targets
                 )
-                program = WORKSHOP.program(order)
-            prepared = self._keep(key, program)
+                orders = order, replace(order, operands=_closed(arrays))
+            prepared = self._keep(key, orders)
         return prepared
+
+
+def _closed(arrays: Sequence[Any], constants: tuple[int, ...] = ()) -> tuple[Operand | None, ...]:
+    """Return operands of which the first size alone, that of the batch, is open."""
+    fixed = [None if x is None else tuple(range(1, x.ndim)) for x in arrays]
+    return operands_of(arrays, constants, fixed)
 
 
 def _can_be_served(op: OpDef, arrays: Sequence[Any]) -> bool:

@@ -98,13 +98,21 @@ def mode_of(environment: Mapping[str, str]) -> Mode:
             raise InvalidArgument(f"HAGANE_EAGER: expected 'off', 'wait' or nothing, got '{other}'")
 
 
-def make(order: Order) -> Path:
-    """Return the file of an order's model, whose session is in the cache; made if it is not.
+def make(order: Order) -> bool:
+    """Put the session of an order into the cache, else note why not; whether it is there."""
+    try:
+        path = _made(order)
+    except Exception as error:  # NumPy computes it then
+        refuse(order, f"{type(error).__name__}: {error}")
+        return False
+    key = key_of(path, options())
+    if key is None or find(key) is None:
+        refuse(order, "it is not one native part for open sizes")
+        return False
+    return True
 
-    Raises:
-        HaganeError: The order cannot be traced.
-        NoCompiler: There is no compiler, or no room.
-    """
+
+def _made(order: Order) -> str:
     from hagane.graph import save
     from hagane.nn.eager.graphs import model_of
     from hagane.runtime.session import InferenceSession
@@ -114,7 +122,7 @@ def make(order: Order) -> Path:
 
     path = CodeCache(_CACHE).get_folder(_key(order), write) / _MODEL
     InferenceSession(path, options())
-    return path
+    return os.fspath(path)
 
 
 def load(order: Order) -> InferenceSession | None:
@@ -202,11 +210,7 @@ class Workshop:
     def _make_here(self, program: Program) -> None:
         session = load(program.order)
         if session is None and not is_refused(program.order):
-            try:
-                make(program.order)
-            except Exception as error:  # NumPy computes it then
-                refuse(program.order, f"{type(error).__name__}: {error}")
-            session = load(program.order)
+            session = load(program.order) if make(program.order) else None
         program.take(session)
 
     def _serve(self) -> None:

@@ -48,8 +48,9 @@ _PRODUCTS = ("Gemm", "MatMul")
 _MOVING = ("Concat", "Gather", "Transpose")
 
 SERVED: dict[tuple[str, str], Served] = {
-    **{("", name): Served() for name in (*_ELEMENTWISE, *_ROWS, *_PRODUCTS, *_MOVING, *_POOLING)},
+    **{("", name): Served() for name in (*_ELEMENTWISE, *_ROWS, *_PRODUCTS, *_MOVING)},
     **{("", name): Served(constants=(1,)) for name in _REDUCING},
+    **{("", name): Served(fixed=((1,),)) for name in _POOLING},
     **{("", name): Served(fixed=((1,), _ALL, _ALL)) for name in _CONVOLVING},
     ("hagane", "ConvWeightGradient"): Served(fixed=((1,), (1,))),
 }

@@ -11,7 +11,7 @@ import numpy as np
 
 from hagane.errors import KernelError, TypeInferenceError
 from hagane.nn.autograd import type_check
-from hagane.nn.autograd.configuration import config
+from hagane.nn.autograd.configuration import read
 from hagane.nn.autograd.invalid_type import InvalidType
 from hagane.nn.autograd.tape import CURRENT
 from hagane.nn.autograd.variable import Variable
@@ -139,7 +139,7 @@ def require(
     Raises:
         InvalidType: It does not fit.
     """
-    if not isinstance(x, Variable) or not config.type_check:
+    if not isinstance(x, Variable) or not read("type_check"):
         if x is None or isinstance(x, int | float | str | list | tuple):
             raise type_check.refuse(where, f"{name} to be an array or a Variable", f"{type(x)}")
         return

@@ -11,6 +11,8 @@ from hagane.nn.autograd.backprop import grad
 from hagane.nn.autograd.configuration import config
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.variable import Variable
+from hagane.nn.functions.fusing import fused
+from hagane.ops.functions.chainer import elementwise
 
 
 def _sigmoid(x: Any) -> Any:
@@ -96,5 +98,7 @@ def lstm_cell(
         and cell.dtype == x.dtype
         and x.dtype in (np.float32, np.float64)
     ):
-        return LSTMCell(composed).apply((cell, x))  # type: ignore[return-value]
+        by_numpy = lambda cell, x: LSTMCell(composed).apply((cell, x))  # noqa: E731
+        found: tuple[Any, Any] = fused(elementwise.lstm, cell, x, outputs=2, otherwise=by_numpy)
+        return found
     return composed(cell, x)

@@ -13,13 +13,20 @@ from hagane.nn.autograd.configuration import config
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.tape import CURRENT
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.eager.dispatch import NATIVE, Prepared
+from hagane.nn.eager.dispatch import NATIVE
 from hagane.ops.gradient import pull_back
 
 Attributes = tuple[tuple[str, Any], ...]
 
 
-def fused(define: Callable[..., Any], *values: Any, outputs: int = 1, **attributes: Any) -> Any:
+def fused(
+    define: Callable[..., Any],
+    *values: Any,
+    outputs: int = 1,
+    given: tuple[bool, ...] | None = None,
+    otherwise: Callable[..., Any] | None = None,
+    **attributes: Any,
+) -> Any:
     """Return a function's result, by programs of the engine where these are there.
 
     Second derivatives, and all other cases, are those of the function's operators.
@@ -28,15 +35,18 @@ def fused(define: Callable[..., Any], *values: Any, outputs: int = 1, **attribut
         define: A function of a module, over the builder, without effects: it is made a graph of.
         values: Its operands: variables, arrays or None; values of other interpreters.
         outputs: How many results it has.
+        given: Which of them gradients come from; all by default.
+        otherwise: Computes the same where there are no programs, by default ``define``.
         attributes: Its named arguments, plain values.
     """
+    composed = define if otherwise is None else otherwise
     if config.debug or not all(x is None or isinstance(x, Variable | np.ndarray) for x in values):
-        return define(*values, **attributes)
+        return composed(*values, **attributes)
     named = tuple(attributes.items())
     arrays = [x._array if isinstance(x, Variable) else x for x in values]
     forward = NATIVE.function(define, named, arrays, outputs)
     if forward is None or forward.program is None:
-        return define(*values, **attributes)
+        return composed(*values, **attributes)
     targets = tuple(
         [
             i
@@ -46,23 +56,19 @@ def fused(define: Callable[..., Any], *values: Any, outputs: int = 1, **attribut
     )
     back = None
     if targets and config.enable_backprop:
-        back = NATIVE.function(define, named, arrays, outputs, (True,) * outputs, targets)
-    if _is_there(forward) and (back is None or _is_there(back)):
+        back = NATIVE.function(define, named, arrays, outputs, given or (True,) * outputs, targets)
+    if forward.is_there() and (back is None or back.is_there()):
         found = forward.run(arrays)
         if found is not None:
             made = Fused(define, named, values, found).apply([x for x in values if x is not None])
             return made[0] if outputs == 1 else made
     begun = time.perf_counter()
-    result = define(*values, **attributes)
+    result = composed(*values, **attributes)
     spent = time.perf_counter() - begun
     for each in (forward, back):
         if each is not None and each.program is not None:
             each.program.spend(spent)
     return result
-
-
-def _is_there(prepared: Prepared) -> bool:
-    return prepared.program is not None and prepared.program.run is not None
 
 
 class Fused(FunctionNode):

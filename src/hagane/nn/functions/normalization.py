@@ -17,7 +17,8 @@ from hagane.nn.functions.applying import (
     shape_of,
 )
 from hagane.nn.functions.array import reshape
-from hagane.ops.builder import op
+from hagane.nn.functions.fusing import fused
+from hagane.ops.builder import dtype_of, op
 
 
 def _axes(where: str, axis: Any, x: Any, gamma: Any) -> tuple[int, ...]:
@@ -50,10 +51,11 @@ def _check(where: str, x: Any, axes: tuple[int, ...], **parameters: Any) -> None
 
 def _as(x: Any, like: Any) -> Any:
     """Return a value in the element type of another."""
-    if isinstance(x, Variable) and isinstance(like, Variable) and x.dtype != like.dtype:
+    wanted = _element_type(like)
+    if _element_type(x) != wanted:
         from hagane.nn.functions.array import cast
 
-        return cast(x, like.dtype)
+        return cast(x, wanted)
     return x
 
 
@@ -81,9 +83,21 @@ def batch_normalization(x: Any, gamma: Any, beta: Any, **kwargs: Any) -> Any:
     require("batch_normalization", "x", x, kind="f", at_least=1)
     axes = _axes("batch_normalization", axis, x, gamma)
     _check("batch_normalization", x, axes, gamma=gamma, beta=beta)
-    mean, var = _moments(x, axes)
+    given = (True, False, False)
+    y, mean, var = fused(
+        batch_normalized, x, gamma, beta, outputs=3, given=given, eps=eps, axes=axes
+    )
     _track(x, axes, mean, var, running_mean, running_var, decay)
-    return _normalized(x, mean, var, eps, _shared(x, gamma, axes), _shared(x, beta, axes))
+    return y
+
+
+def batch_normalized(
+    x: Any, gamma: Any, beta: Any, *, eps: float, axes: tuple[int, ...]
+) -> tuple[Any, Any, Any]:
+    """Return a batch normalised over axes, and its mean and variance with sizes of one there."""
+    mean, var = _moments(x, axes)
+    y = _normalized(x, mean, var, eps, _shared(x, gamma, axes), _shared(x, beta, axes))
+    return y, mean, var
 
 
 def _moments(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
@@ -97,7 +111,11 @@ def _widened(x: Any) -> Any:
     """Return float16 as float32, in which moments are taken."""
     from hagane.nn.functions.array import cast
 
-    return cast(x, np.float32) if isinstance(x, Variable) and x.dtype == np.float16 else x
+    return cast(x, np.float32) if _element_type(x) == np.float16 else x
+
+
+def _element_type(x: Any) -> Any:
+    return x.dtype if isinstance(x, Variable) else dtype_of(x).numpy()
 
 
 def _normalized(x: Any, mean: Any, var: Any, eps: float, gamma: Any, beta: Any) -> Any:
@@ -230,6 +248,11 @@ def layer_normalization(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Any
     features = shape_of(x)[1]
     require(where, "gamma", gamma, shape=(features,))
     require(where, "beta", beta, shape=(features,), dtype_as=("gamma", gamma))
+    return fused(rows_normalized, x, gamma, beta, eps=eps)
+
+
+def rows_normalized(x: Any, gamma: Any, beta: Any, *, eps: float) -> Any:
+    """Return each row of a matrix with its own mean and variance removed, scaled and moved."""
     mean, var = _moments(x, (1,))
     return _normalized(x, mean, var, eps, gamma, beta)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hagane.nn.eager.updates import UPDATES
 from hagane.nn.optimizers.optimizer import GradientMethod, UpdateRule
 
 
@@ -187,6 +188,12 @@ class AdamRule(UpdateRule):
         checked_eps("Adam", hp.eps, dtype)
         grad = grad.astype(dtype, copy=False)
         m, v = self.state["m"], self.state["v"]
+        if not (hp.amsgrad or hp.adabound) and UPDATES.update(
+            "adam",
+            (param.array, m, v, grad),
+            (self.alpha_t, 1 - hp.beta1, 1 - hp.beta2, hp.eps, hp.eta, self._kept()),
+        ):
+            return
         # Assigned rather than added in place: states may have fewer bits than the gradient here.
         m[...] = m + (1 - hp.beta1) * (grad - m)
         v[...] = v + (1 - hp.beta2) * (grad * grad - v)
@@ -199,9 +206,13 @@ class AdamRule(UpdateRule):
             step = np.clip(step, *self.bounds)
         array = param.array
         if hp.weight_decay_rate:
-            array[...] = (1 - hp.eta * hp.weight_decay_rate) * array - hp.eta * (step * m)
+            array[...] = self._kept() * array - hp.eta * (step * m)
         else:
             array[...] = array - hp.eta * (step * m)
+
+    def _kept(self) -> float:
+        """Return the share of a parameter that its decay leaves."""
+        return 1 - self.hyperparam.eta * self.hyperparam.weight_decay_rate
 
     @property
     def alpha_t(self) -> float:

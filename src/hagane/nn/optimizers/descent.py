@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hagane.nn.eager.updates import UPDATES
 from hagane.nn.optimizers.optimizer import GradientMethod, UpdateRule
 
 
@@ -16,7 +17,9 @@ class SGDRule(UpdateRule):
 
     def step(self, param: Any, grad: Any) -> None:
         """Update the array in place."""
-        param.array -= self.hyperparam.lr * grad
+        lr = self.hyperparam.lr
+        if not UPDATES.update("descend", (param.array, grad), (lr,)):
+            param.array -= lr * grad
 
 
 class SGD(GradientMethod):
@@ -38,9 +41,11 @@ class MomentumSGDRule(_Velocity):
 
     def step(self, param: Any, grad: Any) -> None:
         """Update the array in place."""
-        v = self.state["v"]
-        v *= self.hyperparam.momentum
-        v -= self.hyperparam.lr * grad
+        v, lr, momentum = self.state["v"], self.hyperparam.lr, self.hyperparam.momentum
+        if UPDATES.update("momentum", (param.array, v, grad), (lr, momentum)):
+            return
+        v *= momentum
+        v -= lr * grad
         param.array += v
 
 

@@ -149,7 +149,7 @@ def _probabilities(
             probability = np.clip(1 / (1 + np.exp(exponent)), 1e-7, 1 - 1e-7)
             pairwise[:, i, j], pairwise[:, j, i] = probability, 1 - probability
             pair += 1
-    return np.stack([_couple(r) for r in pairwise])
+    return np.array([_couple(r) for r in pairwise]).reshape(len(margins), n_classes)
 
 
 def _couple(r: Array) -> Array:

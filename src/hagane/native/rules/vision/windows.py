@@ -13,6 +13,7 @@ from hagane.native.kernels.written import (
     bits_type,
     coordinates,
     emit_written,
+    is_real,
     loaded,
     number_type,
     stored,
@@ -252,11 +253,55 @@ y[item] = {stored(x.dtype, "sum")};
     low.forms[out] = y
 
 
+def lower_max_roi_pool(low: Lowering, node: ir.Node) -> None:
+    """Lower MaxRoiPool: a channel of a region at a time."""
+    x, rois = (low.forms.contiguous(value) for value in node.inputs[:2])
+    if not is_real(x.dtype) or rois.dtype != x.dtype:
+        raise NotNative(f"element types {x.dtype} and {rois.dtype}")
+    attributes, out = low.facts.attributes(node), node.outputs[0]
+    rows, columns = (int(size) for size in attributes["pooled_shape"])
+    y, dtype = low.forms.result(out), x.dtype
+    # (Corners are rounded to the element type, as NumPy does.)
+    scaled = loaded(dtype, stored(dtype, f"{loaded(dtype, 'roi[i + 1]')} * (N)scale"))
+    half = loaded(dtype, stored(dtype, "v + (N)0.5"))
+    text = f"""
+const double scale = {float(attributes["spatial_scale"]).hex()};
+for (int64_t item = first; item < last; item++) {{
+const T *roi = rois + item / channels * 5;
+int64_t image = (int64_t){loaded(dtype, "roi[0]")}, edge[4];
+image += image < 0 ? images : 0;
+if (image < 0 || image >= images) {{ hg_fail(thread, image); return; }}
+for (int i = 0; i < 4; i++) {{ const N v = {scaled}; edge[i] = (int64_t)floor({half}); }}
+const T *from = x + (image * channels + item % channels) * height * width;
+const double high = (double)hg_max(edge[3] - edge[1] + 1, 1) / {rows}, wide = (double)hg_max(edge[2] - edge[0] + 1, 1) / {columns};
+for (int64_t i = 0; i < {rows}; i++) {{
+const int64_t y0 = hg_min(hg_max((int64_t)floor(i * high) + edge[1], 0), height);
+const int64_t y1 = hg_min(hg_max((int64_t)ceil((i + 1) * high) + edge[1], 0), height);
+for (int64_t j = 0; j < {columns}; j++) {{
+const int64_t x0 = hg_min(hg_max((int64_t)floor(j * wide) + edge[0], 0), width);
+const int64_t x1 = hg_min(hg_max((int64_t)ceil((j + 1) * wide) + edge[0], 0), width);
+N top = y1 > y0 && x1 > x0 ? -INFINITY : 0;
+for (int64_t r = y0; r < y1; r++) for (int64_t c = x0; c < x1; c++) {{
+const N a = {loaded(dtype, "from[r * width + c]")};
+if (top == top && !(a <= top)) top = a; }}
+y[(item * {rows} + i) * {columns} + j] = {stored(dtype, "top")}; }} }} }}"""
+    names = ("images", "channels", "height", "width")
+    emit_written(
+        low.recorder, node, text,
+        reads={"x": x, "rois": rois}, writes={"y": y},
+        sizes=dict(zip(names, x.shape, strict=True)),
+        types={"T": c_type(dtype), "N": number_type(dtype)},
+        items=rois.shape[0] * x.shape[1], each=x.shape[2] * x.shape[3],
+    )  # fmt: skip
+    low.forms[out] = y
+
+
 RULES: dict[tuple[str, str], Rule] = {
     ("", "AveragePool"): lower_pool,
     ("", "Col2Im"): lower_col2im,
     ("", "GlobalLpPool"): lower_global_lp_pool,
     ("", "LpPool"): lower_pool,
     ("", "MaxPool"): lower_pool,
+    ("", "MaxRoiPool"): lower_max_roi_pool,
     ("", "MaxUnpool"): lower_max_unpool,
 }
