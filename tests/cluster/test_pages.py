@@ -46,7 +46,7 @@ def test_a_comparisons_page_labels_means_and_keeps_all_text_inside() -> None:
     assert all(0 <= y <= 110 for y in heights)
 
 
-def test_a_reports_page_needs_nothing_else_and_says_what_it_hides(tmp_path: Path) -> None:
+def test_a_reports_page_needs_nothing_else_and_shows_every_node(tmp_path: Path) -> None:
     nodes = [
         {"metadata": {"name": f"n{i}"}, "status": {"allocatable": {"cpu": 4, "memory": "8Gi"}}}
         for i in range(MAX_NODES + 5)
@@ -67,10 +67,40 @@ def test_a_reports_page_needs_nothing_else_and_says_what_it_hides(tmp_path: Path
     prepare(load_config(tmp_path / "config.yaml")).run()
     text = (tmp_path / "out" / "report.html").read_text()
     assert "{{" not in text
-    assert '"hidden":5' in text
+    assert '"each":2' in text
+    assert '"n0 to n1"' in text
+    assert '"n604"' in text
     assert "605 nodes" in text
+    assert "Reasons for waiting" in text
     for outside in ("http://", "https://", "src=", "<link"):
         assert outside not in text
+
+
+def test_a_reports_page_says_why_pods_wait_and_waited(tmp_path: Path) -> None:
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "annotations": {"hagane.dev/duration-seconds": "50"}},
+            "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]},
+        }
+        for name, cpu in (("first", 3), ("second", 3), ("huge", 9))
+    ]
+    (tmp_path / "pods.yaml").write_text(yaml.safe_dump_all(pods))
+    nodes = [{"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": 4, "memory": "8Gi"}}}]
+    (tmp_path / "config.yaml").write_text(
+        yaml.safe_dump(
+            {
+                "cluster": nodes,
+                "objects": ["pods.yaml"],
+                "until": 200,
+                "output": {"directory": "out", "formats": ["csv"], "html": True},
+            }
+        )
+    )
+    prepare(load_config(tmp_path / "config.yaml")).run()
+    text = (tmp_path / "out" / "report.html").read_text()
+    assert "<td>NodeResourcesFit</td><td>1</td><td>1</td><td>50</td>" in text
 
 
 def test_text_cannot_leave_the_pages_script() -> None:

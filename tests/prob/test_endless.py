@@ -133,14 +133,48 @@ def test_observations_condition_runs_without_a_bound() -> None:
     )
 
 
+GEOMETRIC = "letfun f() : int = if flip(1/2) then 0 else 1 + f() in f() : {n:int | CLAIM}"
+
+
+def test_chains_without_a_bound_on_their_states_give_bounds() -> None:
+    text = GEOMETRIC.replace("CLAIM", "Prob(n > 3) <= 1/15")
+    (verdict,) = check(load_program(text)).verdicts
+    (found,) = verdict.probabilities
+    assert 0 < found.within < Fraction(1, 10**12)
+    assert found.value <= Fraction(1, 16) <= found.value + found.within
+    assert verdict.engine == "chain"
+    assert not check(load_program(text.replace("1/15", "1/17"))).holds
+
+
+def test_a_walk_that_drifts_home_on_all_whole_numbers_is_known_up_to_little() -> None:
+    (verdict,) = check(
+        load_program(
+            "letfun w(x: int) : int = if x = 0 then 0 else "
+            "if flip(1/3) then w(x + 1) else w(x - 1) in w(3) : {n:int | Prob(n = 0) >= 999/1000}"
+        )
+    ).verdicts
+    (found,) = verdict.probabilities
+    assert 0 < found.within < Fraction(1, 10**12)
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "said"),
     [
-        "letfun f() : bool = if flip(2/3) then true else f() /\\ f() in f() : {b:bool | b}",
-        "letfun f() : int = if flip(1/2) then 0 else 1 + f() in f() : {n:int | Prob(n > 3) <= 1/2}",
+        (GEOMETRIC.replace("CLAIM", "Prob(n > 3) = 1/16"), r"Prob\(n > 3\) is 0\.0625 \(within"),
+        (GEOMETRIC.replace("CLAIM", "E[n * n] <= 9"), r"E\[n \* n\] has no bound"),
+        (
+            GEOMETRIC.replace("CLAIM", "n >= 0"),
+            "leave a distance to the bound, or bound what grows",
+        ),
     ],
 )
-def test_chains_without_a_bound_on_their_states_are_refused(text: str) -> None:
+def test_claims_that_open_runs_decide_have_no_verdict(text: str, said: str) -> None:
+    with pytest.raises(TooLarge, match=said):
+        check(load_program(text))
+
+
+def test_recursion_that_hardly_ends_is_refused() -> None:
+    text = "letfun f() : bool = if flip(1/3) then true else f() /\\ f() in f() : {b:bool | b}"
     with pytest.raises(ProgramError, match="unbounded recursion"):
         check(load_program(text))
     program = load_program(text)

@@ -65,6 +65,11 @@ def read_pod(value: Any, place: Place, classes: Mapping[str, PriorityClass] | No
     check_fields(value, "Pod", place)
     top = Reader(value, place)
     meta, spec, status = top.at("metadata"), top.at("spec"), top.at("status")
+    if spec.value.get("resourceClaims"):
+        raise (spec.place / "resourceClaims").error(
+            "dynamic resource allocation is not simulated: request devices as extended resources, "
+            "such as nvidia.com/gpu, in resources.limits"
+        )
     labels = meta.labels("labels")
     annotations = {str(k): str(v) for k, v in meta.at("annotations").value.items()}
     namespace = meta.text("namespace") or "default"

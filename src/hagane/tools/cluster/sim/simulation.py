@@ -90,6 +90,8 @@ class Simulation:
         self.failed_on: dict[str, int] = {}
         # Why pods that run now had to wait: the last failed attempt.
         self.reasons: dict[str, str] = {}
+        # The same of all pods that were bound after waiting: reason, and seconds of each.
+        self.waits: dict[str, list[float]] = {}
         self.changed = False
         self._kinds: dict[Kind, int] = {}
         self._workload: tuple[int, Workload | None] = (0, None)
@@ -295,6 +297,7 @@ class Simulation:
             return
         if pending.why:
             self.reasons[key] = pending.why
+            self.waits.setdefault(pending.why, []).append(self.clock - pending.queued)
             self.log.write(self.clock, "bind", pod=key, node=name, waited_for=pending.why)
         else:
             self.log.write(self.clock, "bind", pod=key, node=name)

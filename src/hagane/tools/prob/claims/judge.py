@@ -9,7 +9,7 @@ from typing import Any
 
 from hagane.tools.prob.claims.bounds import decide, within
 from hagane.tools.prob.engines.ledger import Key
-from hagane.tools.prob.engines.run import show_decimal, show_value
+from hagane.tools.prob.engines.run import show_distance, show_measured, show_value
 from hagane.tools.prob.language.formula import Interval, Term, comparisons, transform
 from hagane.tools.prob.language.operators import ZeroDivisor, evaluate
 from hagane.tools.prob.language.program import VALUE, Claim, walk
@@ -172,12 +172,11 @@ def _undecided(
         if low is None or high is None:
             known.append(f"{text} has no bound")
         else:
-            known.append(f"{text} lies between {show_decimal(low)} and {show_decimal(high)}")
+            known.append(f"{text} is {show_measured(low, high - low)}")
     of = f": {', '.join(known)}" if known else ""
     return TooLarge(
-        f"too many states to decide this exactly, and runs of probability {show_decimal(unknown)} "
-        f"were left open{of}; leave a distance to the bound, or bound what grows, as in "
-        "'while n < 100'",
+        f"too many states to decide this exactly, and runs of probability {show_distance(unknown)} "
+        f"were left open{of}; leave a distance to the bound, or bound what grows",
         source,
         claim.span,
     )

@@ -8,6 +8,7 @@ are known, and nothing else of them.
 
 from __future__ import annotations
 
+import heapq
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -29,7 +30,7 @@ from hagane.tools.prob.language.program import (
     walk,
 )
 from hagane.tools.prob.language.recursion import deep_recursion
-from hagane.tools.prob.language.source import PathError, TooLarge
+from hagane.tools.prob.language.source import PathError, TooLarge, UnboundedRecursion
 from hagane.tools.prob.language.syntax import (
     Binary,
     Choose,
@@ -44,8 +45,16 @@ from hagane.tools.prob.language.syntax import (
     Variable,
 )
 
-# States that are looked at with sums taken out of them.
+# States of chains that are looked at whole.
 _FEW = 200_000
+
+# States of the chain that is followed from the most probable runs on, before all of it is.
+_SOME, _MANY = 1_000, 6_000
+
+# The probability of runs that may stay open, so that probabilities are known up to it; and the most
+# at which such bounds say more than a refusal.
+_LITTLE = Fraction(1, 10**12)
+_USEFUL = Fraction(1, 100)
 
 # The continuation of a call that recurs without a draw.
 _ENDLESS: Control = (None, None, (("endless",), ()))
@@ -73,10 +82,28 @@ def run_chain(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> 
             few = replace(shallow, states=min(limits.states, _FEW))
             with suppress(PathError, TooLarge):
                 return _solved(_Endless(program, unit, few, sums=True).explore(unit.expression))
+        chain = _partly(program, unit, shallow, _MANY)
+        if not chain.open:
+            return _solved(chain)
+        partly = _solved(_partly(program, unit, shallow, _SOME))
+        if partly.open > _LITTLE:
+            partly = _solved(chain)
+        if partly.open <= _LITTLE:
+            return partly
+        all_of_it = replace(shallow, states=min(limits.states, _FEW))
         try:
-            return _solved(_Endless(program, unit, shallow, sums=False).explore(unit.expression))
-        except TooLarge as error:
-            raise unbounded_work(error) if recurses(unit) else error from None
+            return _solved(_Endless(program, unit, all_of_it, sums=False).explore(unit.expression))
+        except (TooLarge, UnboundedRecursion) as error:
+            if partly.open <= _USEFUL:
+                return partly
+            if isinstance(error, TooLarge) and recurses(unit):
+                raise unbounded_work(error) from None
+            raise
+
+
+def _partly(program: Program, unit: Unit, limits: Limits, states: int) -> Chain:
+    few = replace(limits, states=min(limits.states, states))
+    return _Partly(program, unit, few).explore(unit.expression)
 
 
 def recurses(unit: Unit) -> bool:
@@ -119,6 +146,7 @@ def _solved(chain: Chain) -> Ledger:
             claims.add(index)
     found = visits(transitions, chain.gain, frozenset(claims))
     ledger = chain.calls
+    ledger.open = sum((found.expected[index] for index in chain.open), Fraction(0))
     ledger.size = len(chain.states)
     ledger.unending = found.unending
     for index, state in enumerate(chain.states):
@@ -223,6 +251,47 @@ class _Endless(Machine):
         if len(self.entered) > min(_CALLS, self.limits.states):
             raise self._too_large(function.definition)
         return super()._enter(function, inputs, self._depth(function, stack), stack)
+
+
+class _Partly(_Endless):
+    """Explores the most probable runs first, and leaves those open that come too late."""
+
+    def __init__(self, program: Program, unit: Unit, limits: Limits):
+        super().__init__(program, unit, limits, sums=False)
+
+    def explore(self, start: Expression) -> Chain:
+        """Return the chain that begins with an expression, with states that stay open."""
+        chain = Chain([], self.book)
+        numbers: dict[Any, int] = {}
+        waiting: list[tuple[float, int, list[tuple[Any, Control]]]] = []
+        beyond: int | None = None
+
+        def number(control: Control, chance: float) -> int:
+            nonlocal beyond
+            try:
+                identity, state, nexts = self._settle(control)
+            except UnboundedRecursion:
+                if beyond is None:
+                    beyond = len(chain.states)
+                    chain.states.append(State("open"))
+                return beyond
+            if identity not in numbers:
+                numbers[identity] = len(chain.states)
+                chain.states.append(state)
+                heapq.heappush(waiting, (-chance, numbers[identity], nexts))
+            return numbers[identity]
+
+        number((start, self._live(start, dict(self.unit.values)), ()), 1.0)
+        while waiting and len(chain.states) < self.limits.states:
+            chance, index, nexts = heapq.heappop(waiting)
+            for label, control in nexts:
+                share = -chance * (float(label) if isinstance(label, Fraction) else 1.0)
+                chain.states[index].options.append((label, number(control, share)))
+                chain.states[index].gains.append(0)
+        chain.open = frozenset(index for _, index, nexts in waiting if nexts)
+        if beyond is not None:
+            chain.open |= {beyond}
+        return chain
 
 
 def _inside(stack: Stack) -> bool:

@@ -68,7 +68,7 @@ class State:
 
     Attributes:
         kind: ``draw``, ``claim``, ``call`` (an opaque one), ``end``,
-            ``rejected``, or ``endless`` (calls that go on without a draw).
+            ``rejected``, ``endless`` (calls that go on without a draw), or ``open`` (not followed).
         node: The draw or the call, for messages.
         site: The claim that is reached, with ``key``.
         key: The record of a claim; the inputs of a call; the final value.
@@ -88,12 +88,14 @@ class State:
 class Chain:
     """States, the first of which is the start.
 
-    ``gain`` is the total there of sums outside the states.
+    ``gain`` is the total there of sums outside the states; ``open`` are the states of which nobody
+    knows what follows.
     """
 
     states: list[State]
     calls: Ledger
     gain: int = 0
+    open: frozenset[int] = frozenset()
 
 
 def explore(

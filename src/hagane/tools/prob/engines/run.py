@@ -76,6 +76,12 @@ def show_decimal(value: Fraction) -> str:
         return f"{number:f}" if -6 < number.adjusted() < 16 else f"{number:e}"
 
 
+def show_distance(value: Fraction) -> str:
+    """Return a small number to one digit."""
+    with localcontext(prec=1, Emax=MAX_EMAX, Emin=MIN_EMIN):
+        return f"{Decimal(value.numerator) / Decimal(value.denominator):.0e}"
+
+
 def show_fraction(value: Fraction) -> str:
     """Return a number as a fraction, or to ten digits where it has more than people read."""
     if max(abs(value.numerator), value.denominator) < 10**_MOST_DIGITS:
@@ -89,7 +95,7 @@ def show_measured(value: Fraction, within: Fraction = Fraction(0)) -> str:
     A number that may be off by ``within`` has digits alone too.
     """
     if within:
-        return f"{show_decimal(value)} (within {float(within):.1g})"
+        return f"{show_decimal(value)} (within {show_distance(within)})"
     exact = show_fraction(value)
     if exact.startswith("about"):
         digits = len_of(value.numerator), len_of(value.denominator)
