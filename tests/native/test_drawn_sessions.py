@@ -245,6 +245,10 @@ def _numbers(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
     )
 
 
+# The last one: it gives no rows no length (shape ``[0, -1]``).
+_REFUSED = ("NOT_IMPLEMENTED", "INVALID_GRAPH", "Type Error", "tensor cannot be reshaped")
+
+
 def _onnxruntime(proto: onnx.ModelProto) -> Any:
     """Return a session, None where ONNX Runtime has no kernel for an operator and type."""
     options = onnxruntime.SessionOptions()
@@ -257,7 +261,7 @@ def _onnxruntime(proto: onnx.ModelProto) -> Any:
             typed.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:
-        if any(text in str(error) for text in ("NOT_IMPLEMENTED", "INVALID_GRAPH", "Type Error")):
+        if any(text in str(error) for text in _REFUSED):
             return None
         raise
 
