@@ -237,7 +237,7 @@ class Loops(Plain):
         for (key, part), rule in rules.items():
             if part is None:
                 self.core.heap[key] = rule(k)
-            else:
+            elif type(self.core.heap[key]) is dict:
                 self.core.heap[key][part] = rule(k)
 
     def _turn(
@@ -314,7 +314,7 @@ class Loops(Plain):
         contents = dict(final)
         last = length - 1
         for key, content in start.items():
-            if type(content) is dict:
+            if type(content) is dict and type(final.get(key, {})) is dict:
                 # Names that the body defines keep the value of the last turn.
                 new = {
                     name: recurrence.last(value, last)
@@ -328,7 +328,7 @@ class Loops(Plain):
         for (key, part), rule in rules.items():
             if part is None:
                 self.core.heap[key] = rule(length)
-            else:
+            elif type(self.core.heap[key]) is dict:
                 self.core.heap[key][part] = rule(length)
 
 
