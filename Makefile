@@ -6,8 +6,8 @@ SETUP := .venv/.installed
 .PHONY: test test-all lint types layers tests conformance wheel sanitize fuzz demo clean
 
 # The last two take one core each.
-test: lint types layers tests
-	$(MAKE) --jobs=2 --output-sync conformance wheel
+test: lint layers tests
+	$(MAKE) --jobs=2 --output-sync types wheel
 
 lint: $(SETUP)
 	$(BIN)/ruff check .
@@ -19,8 +19,8 @@ types: $(SETUP)
 layers: $(SETUP)
 	$(BIN)/lint-imports
 
-# Kernels are compiled with -O1, in a third of the time, and of large tables of kernels a third is tested;
-# "make test-all" takes the usual flags, and the rest, too.
+# Kernels are compiled with -O1, in a third of the time, and of large tables, of kernels and models, a third
+# is tested; "make test-all" takes the usual flags, and the rest, too.
 tests: $(SETUP)
 	HAGANE_CFLAGS=-O1 $(BIN)/pytest -n auto -m "not long"
 
@@ -30,7 +30,8 @@ conformance: $(SETUP)
 wheel: $(SETUP)
 	$(BIN)/python tests/outside/wheel.py
 
-test-all: test sanitize
+# The conformance cases are among the tests; the script counts them beside ONNX Runtime.
+test-all: test conformance sanitize
 	$(BIN)/pytest -n auto
 	$(BIN)/python tests/outside/wheel.py --all
 

@@ -5,6 +5,7 @@ Each is made without weights from the network; its inputs are types with named s
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from collections.abc import Callable, Mapping
@@ -260,21 +261,27 @@ DIFFUSERS: dict[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
 }
 
 
+def import_torchvision() -> None:
+    """Import torchvision, also where its compiled operators are for another PyTorch."""
+    with contextlib.suppress(RuntimeError):
+        importlib.import_module("torchvision")
+        if importlib.import_module("torchvision.extension")._has_ops():
+            return
+    for name in ("nms", "qnms"):
+        _OPERATORS.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    for name in [n for n in sys.modules if n.startswith("torchvision")]:
+        del sys.modules[name]
+    importlib.import_module("torchvision")
+    _OPERATORS.impl("nms", suppressed, "CPU")
+    boxes: Any = importlib.import_module("torchvision.ops.boxes")
+    boxes._assert_has_ops = _there
+
+
 _OPERATORS = torch.library.Library("torchvision", "FRAGMENT")
 
 
-def import_torchvision() -> None:
-    """Import torchvision, also where its operators are built for another PyTorch."""
-    try:
-        importlib.import_module("torchvision")
-    except RuntimeError:
-        for name in ("nms", "qnms"):
-            text = f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-            _OPERATORS.define(text)
-        for name in [n for n in sys.modules if n.startswith("torchvision")]:
-            del sys.modules[name]
-        importlib.import_module("torchvision")
-        _OPERATORS.impl("nms", suppressed, "CPU")
+def _there() -> None:
+    """Say that the operators are there."""
 
 
 def suppressed(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.Tensor:

@@ -45,6 +45,7 @@ class Task:
         held: Inputs that are measured.
         decide: What the outputs, one of each feed, say.
         labels: What they should say of those measured, where that is known.
+        known: The same of those that calibrate.
         scored: Whether outputs are scores of classes.
     """
 
@@ -53,6 +54,7 @@ class Task:
     held: list[Feed]
     decide: Decide
     labels: list[np.ndarray] | None = None
+    known: list[np.ndarray] | None = None
     scored: bool = True
 
 
@@ -83,21 +85,20 @@ def _of_crops(model: onnx.ModelProto) -> Task:
     given: list[Feed] = []
     held: list[Feed] = []
     labels: list[np.ndarray] = []
+    known: list[np.ndarray] = []
     session = hagane.InferenceSession(model)
     for number, path in enumerate(paths):
         picture = Image.open(path).convert("RGB")
         if min(picture.size) < 128:
             continue
         random = np.random.default_rng(number)
-        if number % 2:
-            given += [{"image": _crop(picture, random)} for _ in range(4)]
-            continue
-        crops = [{"image": _crop(picture, random)} for _ in range(CROPS)]
-        held += crops
+        count, feeds, right = (4, given, known) if number % 2 else (CROPS, held, labels)
+        crops = [{"image": _crop(picture, random)} for _ in range(count)]
+        feeds += crops
         together = sum(session.run(None, feed)[0].ravel() for feed in crops)
-        labels += [np.array([np.argmax(together)])] * CROPS
+        right += [np.array([np.argmax(together)])] * count
     classes: Decide = lambda outputs: np.array([y.argmax() for y in outputs])  # noqa: E731
-    return Task(model, given, held, classes, labels)
+    return Task(model, given, held, classes, labels, known)
 
 
 def _crop(picture: Image.Image, random: np.random.Generator) -> np.ndarray:
@@ -212,9 +213,6 @@ IMAGES: Mapping[str, QuantizeOptions] = {
     "minmax, channels": CHANNELS,
     "percentile, channels": replace(CHANNELS, method="percentile"),
     "channels, rounding, biases": replace(CHANNELS, correct_bias=True, fit_rounding=True),
-    "results, channels, rounding, biases": replace(
-        CHANNELS, method="results", correct_bias=True, fit_rounding=True
-    ),
     "channels, rounding, biases, 1 % at most": replace(
         CHANNELS, correct_bias=True, fit_rounding=True, keep_accuracy=0.01
     ),
@@ -239,12 +237,13 @@ FORMS: Mapping[str, Mapping[str, QuantizeOptions]] = {
 }
 
 
-def measure(name: str, forms: str, peer: bool) -> None:
-    """Print a table of the forms of a model whose names contain a text."""
+def measure(name: str, forms: Sequence[str], peer: bool) -> None:
+    """Print a table of some forms of a model, of all if none is named."""
     task = TASKS[name]()
     given, held = task.given, task.held
     expected = _outputs(task.model, held)
-    wanted = task.decide(_outputs(task.model, given))
+    plain = task.decide(_outputs(task.model, given))
+    wanted = plain if task.known is None else np.concatenate(task.known)
 
     def metric(run: Callable[[Feed], list[np.ndarray]]) -> float:
         return float(np.mean(task.decide([run(feed)[0] for feed in given]) == wanted))
@@ -254,13 +253,13 @@ def measure(name: str, forms: str, peer: bool) -> None:
         source, made = Path(folder) / "m.onnx", Path(folder) / "q.onnx"
         onnx.save(task.model, source)
         for form, options in FORMS[name].items():
-            if forms not in form:
+            if forms and form not in forms:
                 continue
             kept = quantize(source, lambda: given, made, options, metric=metric).layers
-            plain = [layer.name for layer in kept if layer.precision == "fp32"]
+            names = [layer.name for layer in kept if layer.precision == "fp32"]
             size = made.stat().st_size / source.stat().st_size
             found = _compared(task, expected, _outputs(onnx.load(made), held))
-            note = f", in fp32: {', '.join(plain)}" if plain else ""
+            note = f", in fp32: {', '.join(names)}" if names else ""
             print(f"  {form:36} {found}, size {size:.2f}{note}", flush=True)
             if peer and form in PEER:
                 found = _compared(task, expected, _outputs(by_peer(source, given, form), held))
@@ -334,7 +333,7 @@ def main() -> None:
     global CROPS
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--form", default="", help="Forms whose names contain this.")
+    parser.add_argument("--form", action="append", default=[], help="Only this; may come again.")
     parser.add_argument("--crops", type=int, default=CROPS, help="Of each picture.")
     parser.add_argument("--peer", action="store_true", help="Let ONNX Runtime quantise too.")
     given = parser.parse_args()

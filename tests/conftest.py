@@ -1,12 +1,14 @@
-"""Settings of all tests: patience, Ctrl-C where it is ignored, progress, C that compiles."""
+"""Settings of all tests: patience, Ctrl-C, progress, shares of tables, C that compiles."""
 
 from __future__ import annotations
 
 import os
 import re
 import signal
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,6 +33,27 @@ def pytest_configure(config: pytest.Config) -> None:
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Progress(terminal))
+
+
+@pytest.hookimpl(tryfirst=True)  # before the marks choose
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark two of three cases of large tables as long, by their names' hash."""
+    tables: dict[tuple[Path, str], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        place = item.path.relative_to(_TESTS).as_posix() if _TESTS in item.path.parents else ""
+        if isinstance(item, pytest.Function) and place.startswith(_SHARED):
+            tables[item.path, item.originalname].append(item)
+    for cases in tables.values():
+        if len(cases) > _FEW:
+            for case in cases:
+                if crc32(case.name.encode()) % 3:
+                    case.add_marker(pytest.mark.long)
+
+
+_TESTS = Path(__file__).parent
+# Where large tables are: kernels of many forms, models and their mistakes.
+_SHARED = ("native/", "models/", "frontends/test_checking_api.py", "frontends/test_torch_table.py")
+_FEW = 8
 
 
 @pytest.fixture(autouse=True)

@@ -105,7 +105,56 @@ def generator_used_up(x: Any) -> Any:
     return total, whole
 
 
+def base_returned(x: Any) -> Any:
+    whole = x * 2
+    part = whole[0:1]
+    part += 1
+    return whole
+
+
+def parts_filled(x: Any) -> Any:
+    whole = x.clone()
+    whole[0].fill_(2.5)
+    whole[:, 1:3].zero_()
+    return whole
+
+
+def parts_of_parts(x: Any) -> Any:
+    whole = x.clone()
+    same = whole
+    whole[1:][0].mul_(3).add_(1)
+    whole[1:][1] = 7.0
+    return whole, same
+
+
+def part_of_a_name_bound_anew(x: Any) -> Any:
+    whole = x.clone()
+    part, other = whole[1:3], whole[0:2]
+    whole = whole + 1
+    part.zero_()
+    return whole, part, other
+
+
+def part_written_in_a_branch(x: Any) -> Any:
+    whole = x.clone()
+    if x.sum() > 0:
+        whole[0].zero_()
+    return whole
+
+
+def part_of_an_outer_tensor(x: Any) -> Any:
+    whole = x * 2
+    total = x.sum()
+    while total < 100:
+        part = whole[0]
+        part += 1
+        total = total + part.sum()
+    return total
+
+
 RIGHT = [
+    part_of_an_outer_tensor, base_returned, parts_filled, parts_of_parts, part_of_a_name_bound_anew,
+    part_written_in_a_branch,
     tuple_of_views, same_tensor_twice, zipped, values_of_a_dict, comprehension, item_of_a_dict,
     after_a_branch, two_states, view_of_what_nobody_reads, generator_used_up,
 ]  # fmt: skip
@@ -129,13 +178,6 @@ def base_read_later(x: Any) -> Any:
     v = whole.view(4, 3)
     v += 1
     return whole * 1
-
-
-def base_returned(x: Any) -> Any:
-    whole = x * 2
-    part = whole[0:1]
-    part += 1
-    return whole
 
 
 def bound_before(x: Any) -> Any:
@@ -199,7 +241,7 @@ def view_after_a_branch(x: Any) -> Any:
 
 
 SHARED = [
-    base_read_later, base_returned, bound_before, view_of_a_state, second_name_of_a_state, swapped,
+    base_read_later, bound_before, view_of_a_state, second_name_of_a_state, swapped,
     appended, either_of_two, view_after_a_branch,
 ]  # fmt: skip
 
@@ -254,11 +296,11 @@ def test_writes_between_the_turns_of_a_generator_are_refused(function: Any) -> N
         hagane.capture(function, x="float32[3, 4]")
 
 
-def part_of_an_outer_tensor(x: Any) -> Any:
+def view_of_an_outer_tensor(x: Any) -> Any:
     whole = x * 2
     total = x.sum()
     while total < 100:
-        part = whole[0]
+        part = whole.view(4, 3)
         part += 1
         total = total + part.sum()
     return total
@@ -269,4 +311,4 @@ def test_a_loop_that_writes_what_it_does_not_hand_on_is_refused() -> None:
         hagane.errors.CaptureError,
         match="in a loop changes a tensor that iterations have no name for to hand it on",
     ):
-        hagane.capture(part_of_an_outer_tensor, x="float32[3, 4]")
+        hagane.capture(view_of_an_outer_tensor, x="float32[3, 4]")

@@ -90,6 +90,12 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
         ("y.transpose(1, 2).contiguous().view(B, T, C)", "y.contiguous().view(B, T, C // 2)", ""),
         ("torch.cat((idx, idx_next), dim=1)", "torch.cat((idx, idx_next[0]), dim=1)", ""),
     ],
+    "reinforce": [
+        ("nn.Linear(hidden, actions)", "nn.Linear(hidden + 1, actions)", "self.policy(h)"),
+        ("model = ActorCritic(2 * env.size * env.size", "model = ActorCritic(env.size * env.size",
+         "self.body(x)"),
+        ("torch.stack(value_losses).mean()", "torch.cat(value_losses).mean()", ""),
+    ],
     "schedules_checkpoints": [
         ("nn.LSTM(cfg.hidden, cfg.hidden, batch_first=True)",
          "nn.LSTM(cfg.hidden * 2, cfg.hidden, batch_first=True)", "self.rnn(h)"),

@@ -36,6 +36,22 @@ def test_a_model_is_checked_with_types_as_text() -> None:
     assert report.returned == "(torch.Tensor(dtype=float32, shape=(batch, 6)), int(2))"
 
 
+def test_types_inside_lists_and_dicts_stand_for_tensors() -> None:
+    def total(images, more):  # type: ignore[no-untyped-def]
+        return torch.stack([image.sum((1, 2)) for image in images]), more["mask"], more["mode"]
+
+    report = hagane.check(
+        total,
+        ["float32[3, height, width]", "float32[3, width, height]"],
+        more={"mask": "bool[height]", "mode": "plain [text]"},
+    )
+    assert report.ok, (report.errors, report.unknown)
+    assert report.returned == (
+        "(torch.Tensor(dtype=float32, shape=(2, 3)), "
+        "torch.Tensor(dtype=bool, shape=(height,)), str('plain [text]'))"
+    )
+
+
 def test_examples_stand_for_their_types() -> None:
     report = hagane.check(Net(6), torch.zeros(3, 6))
     assert report.returned == "(torch.Tensor(dtype=float32, shape=(3, 6)), int(2))"

@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from hagane.checking import Request, check_source
+from hagane.frontends.libraries.registry import LibraryTables
+from hagane.frontends.python.enter.check import interpret
+from hagane.symbolic.questions import Knowledge
+
 from .checking import check_text
 
 X = {"x": "float32[b, 7]", "n": "n"}
@@ -134,3 +139,68 @@ def test_a_size_that_follows_no_rule_is_widened_and_not_invented(tmp_path: Path)
     assert "None" in str(report.returned) or "if" in str(report.returned)
     (notice,) = report.notices
     assert "a size that this loop changes follows no rule that is known" in notice.message
+
+
+def test_lists_that_grow_at_either_end_keep_their_length_through_slices(tmp_path: Path) -> None:
+    source = """
+    from collections import deque
+    def f(x, n):
+        kept = []
+        for i in range(n):
+            kept.append(x[i % 7])
+        back = deque([x[0]])
+        for row in kept[::-1]:
+            back.appendleft(row)
+        return len(back), len(kept[::3]), len(kept[1::2]), torch.stack(list(back))
+    """
+    report = check_text(tmp_path, source, {"x": "float32[8, 7]", "n": "n"})
+    assert report.exit_code == 0, (report.errors, report.unknown)
+    lengths = "int(n + 1), int(ceil(n / 3)), int(ceil(max(0, n - min(1, n)) / 2))"
+    assert report.returned == (f"({lengths}, torch.Tensor(dtype=float32, shape=(n + 1, 7)))")
+
+
+def test_a_set_that_a_loop_fills_stays_a_set(tmp_path: Path) -> None:
+    source = """
+    def f(x, n):
+        seen = set()
+        for i in range(n):
+            if i not in seen:
+                seen.add(i)
+        return x
+    """
+    report = check_text(tmp_path, source, X)
+    assert report.checked
+    assert report.errors == []
+    assert report.returned == "torch.Tensor(dtype=float32, shape=(b, 7))"
+
+
+def _nested(depth: int) -> str:
+    lines = ["def f(x, n):", "    lists = []"]
+    for level in range(depth):
+        lines.append("    " * (level + 1) + f"for i{level} in range(n):")
+    inner = "    " * (depth + 1)
+    lines += [f"{inner}lists.append(x)", f"{inner}x = torch.tanh(x) + len(lists)"]
+    return "\n".join([*lines, "    return x"])
+
+
+def test_loops_inside_loops_take_few_turns_each(tmp_path: Path) -> None:
+    def steps(depth: int) -> int:
+        file = tmp_path / "program.py"
+        file.write_text(f"import torch\n{_nested(depth)}\n")
+        done = interpret(Request(file, "f", X), Knowledge(), LibraryTables())
+        assert done.collector.report.errors == []
+        return done.steps
+
+    assert steps(3) < 4.5 * steps(2)
+
+
+def test_a_check_ends_where_its_time_does_and_says_where(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(f"import torch\n{_nested(4)}\n")
+    report = check_source(Request(file, "f", X, seconds=0.0))
+    assert report.exit_code == 2
+    (notice,) = report.notices
+    assert "the analysis took more than 0 s of computing and ended here" in notice.message
+    assert "check a part of the program by itself" in notice.message
+    assert notice.place is not None
+    assert notice.place.file == str(file)

@@ -13,7 +13,8 @@ from tests.frontends.script_faults import FAULTS
 
 SCRIPTS = Path(__file__).parent / "scripts"
 NAMES = sorted(path.stem for path in SCRIPTS.glob("*.py"))
-SLOW = {"char_rnn", "crf_tagger", "ddpm", "mixture_of_experts", "nanogpt",         "schedules_checkpoints", "word2vec"}  # fmt: skip
+SLOW = {"char_rnn", "crf_tagger", "ddpm", "mixture_of_experts", "nanogpt",
+        "reinforce", "schedules_checkpoints", "word2vec"}  # fmt: skip
 
 
 def _marked(name: str, *rest: object, slow: bool = False) -> object:

@@ -96,7 +96,12 @@ def check_transposed(level: str, window: Any, drawn: tuple[int, int, int], extra
     rank, pads = len(size), attributes.get("pads")
     if pads and extra == 2:
         # Longer than the filter reaches in some cases, shorter in others.
-        attributes["output_shape"] = [max(1, r + p - 2) for r, p in zip(reach, pads, strict=False)]
+        most = [
+            r + max(s, d) - 1 for r, s, d in zip(reach, steps, attributes["dilations"], strict=True)
+        ]
+        attributes["output_shape"] = [
+            min(m, max(1, r + p - 2)) for m, r, p in zip(most, reach, pads, strict=False)
+        ]
         del attributes["pads"]
     elif pads:
         # The output must keep an element: leave out pads that would take it away.

@@ -502,7 +502,6 @@ LACKING = {
     ),
     *(f":Optional{name}" for name in ("", "GetElement", "HasElement")),
     *(":ConcatFromSequence", ":SplitToSequence"),
-    *("com.microsoft:DynamicQuantizeLSTM", "com.microsoft:GroupQueryAttention"),
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hagane import Link, Parameter, Sequential, Variable, functions, links, optimizers
+from hagane import Link, Parameter, Sequential, Variable, functions, links, optimizers, using_config
 from hagane.errors import InvalidArgument
 from hagane.nn.eager.dispatch import NATIVE
 from hagane.nn.eager.order import Operand, operands_of
@@ -190,3 +190,15 @@ def test_updates_in_one_pass_equal_those_of_numpy_to_the_bit(
         assert link.w.array is memory
         found[mode] = memory
     np.testing.assert_array_equal(found["off"], found["wait"])
+
+
+def test_a_deterministic_run_is_numpys_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(WORKSHOP, "mode", "beside")
+    monkeypatch.setattr(WORKSHOP, "ask", asked.append)
+    monkeypatch.setattr("hagane.nn.eager.programs._PATIENCE", 0.0)
+    x = Variable(_drawn("float32", (13, 17))[0])
+    for deterministic in (True, False):
+        with using_config("deterministic", deterministic):
+            functions.sum(functions.tanh(x) * x).backward()
+        assert bool(asked) is not deterministic

@@ -187,3 +187,27 @@ def test_csharp(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
     done = run([mono, str(tmp_path / "bindings.exe"), str(pictures[0])], pictures[0])
     assert (done.returncode, done.stdout) == (0, "fine\n"), done.stdout + done.stderr
     check(pictures, tmp_path, [mono, str(tmp_path / "classify.exe")])
+
+
+def test_ocaml(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
+    compiler, build = tool("ocamlopt"), str(pictures[0])
+    binding = tmp_path / "ocaml"
+    shutil.copytree(BINDINGS / "ocaml", binding)
+    shutil.copy(HERE / "bindings.ml", binding)
+    flags = ["-w", "+a-4-9-40..42-44-45-70", "-warn-error", "+a", "-I", "+threads"]
+    flags += ["-ccopt", f"-Wall -Wextra -Werror -I{build} -L{build}"]
+    sources = [str(binding / name) for name in ("hagane_stubs.c", "hagane.mli", "hagane.ml")]
+    for program in ("bindings.ml", "examples/classify.ml"):
+        made = str(tmp_path / Path(program).stem)
+        command = [compiler, *flags, "unix.cmxa", "threads.cmxa", "-I", str(binding), *sources]
+        done = subprocess.run(
+            [*command, str(binding / program), "-cclib", "-lnet", "-o", made],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    done = run([str(tmp_path / "bindings"), build], pictures[0])
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
+    check(pictures, tmp_path, [str(tmp_path / "classify")])

@@ -9,11 +9,10 @@ import onnx
 import pytest
 
 import hagane
+from hagane.cli import main
 from hagane.errors import InvalidArgument
 from hagane.ship.quantize import QuantizeOptions, quantize
 from hagane.ship.quantize.balance import fit_channels
-from hagane.ship.quantize.calibrate import values_of
-from hagane.ship.quantize.centre import centre_channels
 from hagane.ship.quantize.channels import find_groups
 from hagane.ship.quantize.graph import Source
 from tests.native.models import draw
@@ -108,45 +107,6 @@ def test_outputs_stay_when_channels_are_scaled(tmp_path: Path, clip: bool) -> No
     np.testing.assert_allclose(outputs(source.model, feeds), expected, rtol=1e-4, atol=1e-4)
 
 
-def middle(source: Source, feeds: Feeds, name: str) -> np.ndarray:
-    """The middles of a value's channels over the size of their ranges."""
-    found = np.stack([values[name] for values in values_of(source, [name], feeds)])
-    low, high = found.min((0, 1, 3, 4)), found.max((0, 1, 3, 4))
-    return (low + high) / (high - low)
-
-
-def test_linear_values_are_centred(tmp_path: Path) -> None:
-    path, feeds = network(tmp_path)
-    expected, source = outputs(path, feeds), Source(path)
-    assert np.abs(middle(source, feeds, "stem")).max() > 0.5
-    assert centre_channels(source, feeds) == 2
-    for name in ("stem", "sum"):
-        np.testing.assert_allclose(middle(source, feeds, name), 0, atol=1e-4)
-    np.testing.assert_allclose(outputs(source.model, feeds), expected, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("padding", [{"pads": [1] * 4}, {"auto_pad": "SAME_UPPER"}])
-def test_values_behind_padding_stay_where_they_are(
-    tmp_path: Path, padding: dict[str, object]
-) -> None:
-    nodes = [
-        node("Conv", ["x", "a", "ab"], ["c"], "first"),
-        node("Conv", ["c", "b"], ["d"], "second", **padding),
-        node("Conv", ["d", "e"], ["y"], "third", auto_pad="SAME_UPPER"),
-    ]
-    constants = {
-        "a": draw((4, 3, 1, 1)), "ab": np.float32([5, 6, 7, 8]), "b": draw((2, 4, 3, 3)),
-        "e": draw((3, 2, 1, 1)),
-    }  # fmt: skip
-    feed = {"x": draw((1, 3, 5, 5))}
-    save(make(nodes, {"x": (1, 3, 5, 5)}, ["y"], constants, feed), tmp_path / "m.onnx")
-    source = Source(tmp_path / "m.onnx")
-    before = outputs(source.model, [feed])
-    assert centre_channels(source, [feed]) == 1  # that between the last two
-    np.testing.assert_array_equal(source.constants["ab"], constants["ab"])
-    np.testing.assert_allclose(outputs(source.model, [feed]), before, rtol=1e-4, atol=1e-4)
-
-
 def test_channels_of_any_size_keep_their_levels(tmp_path: Path) -> None:
     path, feeds = network(tmp_path)
     later = [{"x": draw((3, 3, 11, 13), 90 + i)} for i in range(4)]
@@ -158,8 +118,68 @@ def test_channels_of_any_size_keep_their_levels(tmp_path: Path) -> None:
     assert found[1] > 20
 
 
+def test_channels_that_few_feeds_show_are_not_cut_off(tmp_path: Path) -> None:
+    nodes = [
+        node("Conv", ["x", "a"], ["c"], "first"),
+        node("Relu", ["c"], ["r"]),
+        node("Conv", ["r", "d"], ["y"], "deep", group=3),
+    ]
+    constants = {"a": np.eye(3, dtype=np.float32)[:, :, None, None], "d": draw((3, 1, 1, 1))}
+    found = []
+    for rare in (0.1, 1.0):
+        # The first channel is large, the second small; the third is small but in the last feed.
+        sizes = [(1.0, 0.1, 0.1)] * 7 + [(1.0, 0.1, rare)]
+        feeds = [
+            {"x": draw((1, 3, 6, 5), i) * np.float32(each).reshape(3, 1, 1)}
+            for i, each in enumerate(sizes)
+        ]
+        save(make(nodes, {"x": (1, 3, 6, 5)}, ["y"], constants, feeds[0]), tmp_path / "m.onnx")
+        source = Source(tmp_path / "m.onnx")
+        fit_channels(source, feeds)
+        found.append(float(source.constants["a"][1, 1, 0, 0]))
+    assert found[0] > 4
+    assert found[1] < found[0] / 2
+
+
+def test_one_feed_is_too_few_to_scale_channels(tmp_path: Path) -> None:
+    path, feeds = network(tmp_path)
+    assert fit_channels(Source(path), feeds[:1]) == 0
+
+
 def test_channels_are_fitted_to_data(tmp_path: Path) -> None:
     path, _ = network(tmp_path)
     options = QuantizeOptions(fit_channels=True)
     with pytest.raises(InvalidArgument, match="needs --data FILE.py:make, which gives feeds"):
         quantize(path, None, tmp_path / "q.onnx", options)
+
+
+def test_the_command_line_scales_channels_too(tmp_path: Path) -> None:
+    path, feeds = network(tmp_path)
+    np.savez(tmp_path / "feeds.npz", *(feed["x"] for feed in feeds))
+    (tmp_path / "data.py").write_text(
+        "import numpy as np\n"
+        f"arrays = np.load({str(tmp_path / 'feeds.npz')!r})\n"
+        "def make():\n    return [{'x': arrays[name]} for name in arrays.files]\n"
+    )
+    with pytest.raises(SystemExit) as ended:
+        main(["quantize", str(path), "--data", f"{tmp_path / 'data.py'}:make", "--fit-channels",
+              "-o", str(tmp_path / "q.onnx")])  # fmt: skip
+    assert ended.value.code == 0
+    quantize(path, lambda: feeds, tmp_path / "same.onnx", QuantizeOptions(fit_channels=True))
+    assert (tmp_path / "q.onnx").read_bytes() == (tmp_path / "same.onnx").read_bytes()
+
+
+def test_convolutions_and_sums_between_them_have_results_of_bytes(tmp_path: Path) -> None:
+    path, feeds = network(tmp_path)
+    quantize(path, lambda: feeds, tmp_path / "q.onnx")
+    graph = onnx.load(tmp_path / "q.onnx").graph
+    writers = {name: each.op_type for each in graph.node for name in each.output}
+    readers = {name: each for each in graph.node for name in each.input}
+    for each in graph.node:
+        if each.op_type == "Conv":
+            after = readers[each.output[0]]
+            after = readers[after.output[0]] if after.op_type in ("Clip", "Relu") else after
+            assert after.op_type == "QuantizeLinear", each.name
+        if each.op_type == "Add":
+            assert {writers[name] for name in each.input} == {"DequantizeLinear"}
+            assert readers[each.output[0]].op_type == "QuantizeLinear"

@@ -54,6 +54,24 @@ def killed_at(moment: int, out: Path, whole: Path) -> None:
     assert not (out / "end.npz").exists()
     again = run(out)
     assert again.returncode == 0, again.stderr
+    assert not [name for name in os.listdir(out) if name.startswith("tmp")]
+    the_same(out, whole)
+
+
+def test_snapshots_that_a_killed_run_began_are_removed(whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    names = [f"tmpsnapshot_iter_2.{number}.ab_12x" for number in (ended.pid, os.getpid())]
+    for name in (*names, "tmp.other", "tmpsnapshot.9"):
+        (out / name).mkdir()
+        (out / name / "snapshot_iter_2").write_bytes(b"half")
+    assert run(out).returncode == 0
+    left = sorted(name for name in os.listdir(out) if name.startswith("tmp"))
+    assert left == sorted(
+        [names[1], "tmp.other", "tmpsnapshot.9"]
+    )  # that runs, and others' folders
     the_same(out, whole)
 
 

@@ -16,7 +16,7 @@ from hagane.errors import CaptureError, InvalidArgument
 from hagane.frontends.capture.capture import Captured, capture_object
 from hagane.frontends.capture.interface.structure import Example
 from hagane.frontends.libraries.meaning import MeaningTables
-from hagane.frontends.python.values.type_text import TensorText, parse_type
+from hagane.frontends.python.values.type_text import tensor_text
 
 __all__ = ["CaptureNotice", "capture", "model_of", "onnx_model"]
 
@@ -68,7 +68,8 @@ def capture(
     names = _argument_names(model_or_function)
     keys = [names[i] if i < len(names) else str(i) for i in range(len(types_or_examples))]
     values = [*zip(keys, types_or_examples, strict=True), *named.items()]
-    given = _types(values, {} if dynamic is None else dynamic)
+    plain = hasattr(type(model_or_function), "named_modules")  # modules take arrays for tensors
+    given = _types(values, {} if dynamic is None else dynamic, plain)
     by_name = {name: given.pop() for name in reversed(named)}
     by_name = {name: by_name[name] for name in named}
     found = capture_object(
@@ -98,7 +99,7 @@ def _argument_names(found: Any) -> list[str]:
         return []
 
 
-def _types(values: Sequence[tuple[str, Any]], dynamic: Any) -> list[Any]:
+def _types(values: Sequence[tuple[str, Any]], dynamic: Any, plain: bool) -> list[Any]:
     """Return types and examples with names for some sizes, objects with such in their parts."""
     if not isinstance(dynamic, Mapping):
         raise InvalidArgument(
@@ -118,7 +119,7 @@ def _types(values: Sequence[tuple[str, Any]], dynamic: Any) -> list[Any]:
                 _rename(sizes, dynamic[path], leaf.path, whole=path == leaf.path)
                 break
         text = f"{leaf.dtype}[{', '.join(map(str, sizes))}]"
-        return text if leaf.path in paths else Example(text, leaf.kind)
+        return text if plain and leaf.path in paths else Example(text, leaf.kind)
 
     paths = {path for path, _ in values}
     trees = [_read(reader, value, path) for path, value in values]
@@ -145,11 +146,7 @@ def _read(reader: Reader, value: Any, path: str) -> Any:
 
 def _text(value: str) -> Any:
     """Return a text in a list or object: the type of a tensor if it reads like one."""
-    try:
-        is_type = "[" in value and isinstance(parse_type(value), TensorText)
-    except InvalidArgument:
-        is_type = False
-    return Example(value) if is_type else value
+    return value if tensor_text(value) is None else Example(value)
 
 
 def _around(path: str) -> Iterator[str]:

@@ -321,6 +321,7 @@ def compile(
     dynamic: Any = None,
     memory_budget: int | float | str | None = None,
     accumulate: int = 1,
+    precision: str | None = None,
 ) -> Any:
     """Return a function or model that runs as a graph, with the signature of the original.
 
@@ -351,6 +352,8 @@ def compile(
             now, as a number or as text such as ``"500MB"``.
         accumulate: With an optimizer: after how many calls of the step parameters change, by the
             mean of the gradients of these calls.
+        precision: With an optimizer: ``"bf16"`` if products and convolutions are to multiply
+            bfloat16; parameters, sums and all else stay float32.
 
     Raises:
         CaptureError: With ``fullgraph``, by a call: all that stands in the way, by file and line.
@@ -359,7 +362,7 @@ def compile(
     if model is None:
         return lambda found: compile(
             found, optimizer, fullgraph=fullgraph, explain=explain, dynamic=dynamic,
-            memory_budget=memory_budget, accumulate=accumulate,
+            memory_budget=memory_budget, accumulate=accumulate, precision=precision,
         )  # fmt: skip
     if not callable(model):
         raise InvalidArgument(
@@ -375,9 +378,14 @@ def compile(
 
         own = any(kind.__module__.startswith("hagane.nn.") for kind in type(optimizer).__mro__)
         make: Any = step.LinkStep if own else step.TorchStep
-        return make(model, optimizer, memory_budget=memory_budget, accumulate=accumulate)
-    if memory_budget is not None or accumulate != 1:
-        name = "accumulate" if memory_budget is None else "memory_budget"
+        return make(
+            model, optimizer, memory_budget=memory_budget, accumulate=accumulate,
+            precision=precision,
+        )  # fmt: skip
+    of_steps = {"memory_budget": memory_budget, "precision": precision}
+    of_steps["accumulate"] = None if accumulate == 1 else accumulate
+    name = next((name for name, value in of_steps.items() if value is not None), None)
+    if name is not None:
         raise InvalidArgument(f"hagane.compile: {name} is for a step of training; give optimizer=")
     return Compiled(model, fullgraph=fullgraph, explain=explain, dynamic=dynamic)
 

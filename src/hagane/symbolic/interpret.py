@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
+from typing import Any
 
 from hagane.symbolic import bitvector as bv
 from hagane.symbolic import logic
@@ -111,6 +112,75 @@ def compile_terms(roots: Sequence[Term]) -> Compiled:
     return run
 
 
+_FEW = 6  # runs after which compiling pays
+
+
+def truth_of(term: Term) -> Callable[[Assignment], bool]:
+    """Return a Python function from an assignment to the truth of ``term``.
+
+    Unset unknowns are 0. The first few runs walk over the term: most questions need no more, and
+    compiling takes a hundred times as long as a walk.
+    """
+    order = postorder((term,))
+    places = {node: index for index, node in enumerate(order)}
+    program = [(node.op, [places[a] for a in node.args], node.data) for node in order]
+    if any(op not in _WALKED for op, _, _ in program):
+        compiled = compile_terms((term,))
+        return lambda assignment: bool(compiled(assignment)[0])
+    runs = 0
+    fast: list[Compiled] = []
+
+    def run(assignment: Assignment) -> bool:
+        nonlocal runs
+        runs += 1
+        if runs <= _FEW:
+            return bool(_walk(program, assignment))
+        if not fast:
+            fast.append(compile_terms((term,)))
+        return bool(fast[0](assignment)[0])
+
+    return run
+
+
+_WALKED = frozenset(
+    ("var", "const", "not", "and", "or", "ite", "eq", "lt", "int_add", "int_mul", "int_div",
+     "int_mod")
+)  # fmt: skip
+
+
+def _walk(program: Sequence[tuple[str, Sequence[int], Any]], assignment: Assignment) -> int:
+    """Return the number of the last operation of a program over truth values and integers."""
+    v: list[int] = []
+    for op, a, data in program:
+        match op:
+            case "var":
+                found = assignment.get(data, 0)
+            case "const":
+                found = int(data)
+            case "not":
+                found = 1 - v[a[0]]
+            case "and":
+                found = int(all(v[i] for i in a))
+            case "or":
+                found = int(any(v[i] for i in a))
+            case "ite":
+                found = v[a[1]] if v[a[0]] else v[a[2]]
+            case "eq":
+                found = int(v[a[0]] == v[a[1]])
+            case "lt":
+                found = int(v[a[0]] < v[a[1]])
+            case "int_add":
+                found = v[a[0]] + v[a[1]]
+            case "int_mul":
+                found = v[a[0]] * v[a[1]]
+            case "int_div":
+                found = v[a[0]] // v[a[1]] if v[a[1]] else 0
+            case _:
+                found = v[a[0]] % v[a[1]] if v[a[1]] else 0
+        v.append(found)
+    return v[-1]
+
+
 def _signed(value: int, width: int) -> int:
     return value - (1 << width) if value >> (width - 1) else value
 
@@ -173,4 +243,5 @@ def _code(term: Term, names: Mapping[Term, str]) -> str:
     return f"{a[0]} {divisions[term.op]} {a[1]} if {a[1]} else 0"
 
 
-__all__ = ["FALSE", "TRUE", "Compiled", "Substitution", "compile_terms", "evaluate", "rebuild"]
+__all__ = ["FALSE", "TRUE", "Compiled", "Substitution", "compile_terms", "evaluate", "rebuild",
+           "truth_of"]  # fmt: skip

@@ -6,25 +6,35 @@ integers of at least one, unless declared otherwise.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from math import lcm
 from random import Random
 
 from hagane.errors import MissingExtra
 from hagane.symbolic import logic
 from hagane.symbolic.expression import Dim, Expr, definitely_different, definitely_equal
-from hagane.symbolic.interpret import compile_terms
+from hagane.symbolic.interpret import truth_of
 from hagane.symbolic.path import Finding, PathCondition, Verdict
 from hagane.symbolic.smt import Solver
 from hagane.symbolic.substitute import evaluate, symbols_of
 from hagane.symbolic.term import BOOL, FALSE, INT, TRUE, Term, const, variable, variables_of
 
 _SAMPLES = 48
+_DRAWN = 4093  # numbers drawn for all questions: a prime, so that their cycle fits no sample
 _ROUNDS = 12
+
+
+@cache
+def _drawn() -> Sequence[float]:
+    """Return numbers from 0 to 1, the same ones in each process."""
+    random = Random(20)
+    return [random.random() for _ in range(_DRAWN)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +73,7 @@ class Knowledge:
     budget: float = 8.0
     solver_missing: bool = False
     _answers: dict[tuple[Term, Term], Finding] = field(default_factory=dict)
+    _searches: dict[tuple[Term, tuple[int | None, ...]], Finding] = field(default_factory=dict)
     _variables: dict[Term, frozenset[str]] = field(default_factory=dict)
     _solver: Solver | None = None
 
@@ -181,7 +192,7 @@ class Knowledge:
 
     def holds_in_sample(self, condition: Term) -> bool:
         """Whether a condition that the example decides holds in it."""
-        return bool(compile_terms((condition,))(self.sample)[0])
+        return truth_of(condition)(self.sample)
 
     def depends_on_invented(self, claim: Term) -> bool:
         """Whether a claim speaks of sizes that nothing determines."""
@@ -220,18 +231,25 @@ class Knowledge:
             return Finding(Verdict.REFUTED, self.example(()))
         if goal is FALSE:
             return Finding(Verdict.PROVED)
-        run = compile_terms((goal,))
+        key = goal, tuple(self.lowest.get(name, 1) for name in sorted(unknowns))
+        found = self._searches.get(key)
+        if found is None:
+            found = self._searches[key] = self._sought(goal, unknowns)
+        return found
+
+    def _sought(self, goal: Term, unknowns: Mapping[str, Term]) -> Finding:
+        run = truth_of(goal)
         for assignment in self._samples(unknowns):
-            if run(assignment)[0]:
+            if run(assignment):
                 return Finding(Verdict.REFUTED, assignment)
         return self._solve(goal, unknowns)
 
     def find(self, goal: Term) -> dict[str, int] | None:
         """Return sizes with which ``goal`` holds, near the example; None if none were found."""
         unknowns = variables_of((goal,))
-        run = compile_terms((goal,))
+        run = truth_of(goal)
         for assignment in self._samples(unknowns):
-            if run(assignment)[0]:
+            if run(assignment):
                 return assignment
         found = self._solve(goal, unknowns)
         return dict(found.counterexample) if found.verdict is Verdict.REFUTED else None
@@ -263,7 +281,6 @@ class Knowledge:
 
     def _samples(self, unknowns: Mapping[str, Term]) -> Iterator[dict[str, int]]:
         """Yield sizes near the example first, then small ones, then any; always the same ones."""
-        random = Random(20)
         base = {
             name: 0 if term.sort is BOOL else self.sample.get(name, self._low(name) + 1 + place)
             for place, (name, term) in enumerate(sorted(unknowns.items()))
@@ -273,12 +290,13 @@ class Knowledge:
             steps = (1 - base[name],) if term.sort is BOOL else (base[name] + 1, base[name] + 2)
             for value in steps:
                 yield {**base, name: value}
+        draw = itertools.cycle(_drawn())
         for turn in range(_SAMPLES):
             reach = (4, 16, 64, 512)[turn * 4 // _SAMPLES]
             yield {
-                name: random.randint(0, 1)
+                name: int(next(draw) * 2)
                 if term.sort is BOOL
-                else self._low(name) + random.randint(0, reach)
+                else self._low(name) + int(next(draw) * (reach + 1))
                 for name, term in sorted(unknowns.items())
             }
 
@@ -291,9 +309,9 @@ class Knowledge:
         unknowns = {name: variable(name, INT) for name in self.base_names(names)}
         goal = self.path.term
         unknowns |= variables_of((goal,))
-        run = compile_terms((goal,))
+        run = truth_of(goal)
         for assignment in self._samples(unknowns):
-            if run(assignment)[0]:
+            if run(assignment):
                 return assignment
         found = self._solve(goal, unknowns)
         return dict(found.counterexample)
@@ -332,7 +350,7 @@ class Knowledge:
         if not variables_of((parts.condition,)).keys() <= sizes.keys():
             yes, no = self.value_of(parts.yes, sizes), self.value_of(parts.no, sizes)
             return yes if yes == no else None
-        taken = compile_terms((parts.condition,))(sizes)[0]
+        taken = truth_of(parts.condition)(sizes)
         return self.value_of(parts.yes if taken else parts.no, sizes)
 
     @contextmanager

@@ -18,6 +18,7 @@ from hagane.nn.reporter import Reporter
 from hagane.nn.serializers.serializer import Serializer
 from hagane.training.extension import PRIORITY_READER
 from hagane.training.extensions.snapshots import load_newest
+from hagane.training.extensions.whole_files import remove_begun
 from hagane.training.saved import optional
 from hagane.training.triggers import get_trigger
 
@@ -164,6 +165,7 @@ class Trainer:
         if self._done:
             raise RuntimeError("cannot run training loop multiple times")
         os.makedirs(self.out, exist_ok=True)
+        remove_begun(self.out)
         if resume is not None:
             load_newest(self, resume, [entry.extension for entry in self._entries.values()])
         order = sorted(self._entries.items(), key=lambda item: -item[1].priority)

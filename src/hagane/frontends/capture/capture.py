@@ -32,6 +32,7 @@ from hagane.frontends.capture.interface.structure import Change
 from hagane.frontends.python.enter.check import DeepRecursion, call_with
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.interpret.emit import Training
+from hagane.frontends.python.interpret.running import Budget, OutOfTime
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Report
 from hagane.frontends.python.values.values import (
@@ -82,6 +83,7 @@ class Attempt:
     ):
         self.names = names
         self.core = Interpreter(Path.cwd(), tables, partial(Graph, names), state)
+        self.core.budget = Budget(_SECONDS)
         assert isinstance(self.core.emit, GraphEmitter)
         assert isinstance(self.core.observer, Stateful)
         self.graph, self.state = self.core.emit, self.core.observer
@@ -185,6 +187,7 @@ def _state_types(found: Any, paths: Mapping[int, str], named: Mapping[str, Any])
 
 
 _MAX_ATTEMPTS = 5
+_SECONDS = 600.0  # of computing that an attempt may take
 State = dict[tuple[int, str], tuple[Attribute, str]]
 
 
@@ -228,6 +231,9 @@ def _attempt(
             raise
         except CheckError as error:
             raise CaptureError([error.message]) from None
+        except OutOfTime as error:
+            where = f"{error.place.file}:{error.place.line}: " if error.place else ""
+            raise CaptureError([f"{where}{error}"]) from None
     return report.result, state
 
 

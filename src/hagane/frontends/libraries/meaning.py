@@ -18,6 +18,7 @@ from hagane.frontends.libraries import meant
 from hagane.frontends.libraries.additions import MEANT as ADDITIONS
 from hagane.frontends.libraries.chainer.meant import MEANT as CHAINERS
 from hagane.frontends.libraries.chainer.uncomputed import UNCOMPUTED
+from hagane.frontends.libraries.complex_parts import COMPLEX, ComplexParts
 from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.libraries.table import arguments_of
 from hagane.frontends.libraries.typed_only import reason_of
@@ -42,7 +43,10 @@ class MeaningTables(LibraryTables):
     def __init__(self, used: Callable[[str], None] = lambda name: None, *, trusting: bool = False):
         self._used = used
         self._trusting = trusting
+        # Views that indices took, with the whole and the index.
+        self._parts: dict[ir.Value, tuple[Tensor, Value]] = {}
         self._frame: object = None  # of the program, in which a function of a library runs
+        self._complex = ComplexParts()
 
     @cached_property
     def _handlers(self) -> frozenset[int]:
@@ -104,6 +108,14 @@ class MeaningTables(LibraryTables):
         table = self.table_of(name)
         if table is None or name not in table.functions:
             return super().call(core, name, arguments, keywords)
+        found = self._complex.result(
+            core, name, arguments, keywords,
+            lambda a, k: _super(self).call(core, name, a, k),
+            lambda a, k: self.call(core, name, a, k),
+        )  # fmt: skip
+        if found is not NotImplemented:
+            self._used(name)
+            return found
         x = arguments[0] if arguments else keywords.get("input")
         if not isinstance(x, Tensor) or not _is_in_place(
             table.functions[name], arguments, keywords
@@ -123,18 +135,55 @@ class MeaningTables(LibraryTables):
         """Call a method of a library's class; the receiver comes first."""
         if name.rpartition(".")[2] in _MAKING:
             return super().call_method(core, name, arguments, keywords)
+        found = self._complex.result(
+            core, name, arguments, keywords,
+            lambda a, k: _super(self).call_method(core, name, a, k),
+            lambda a, k: self.call_method(core, name, a, k),
+        )  # fmt: skip
+        if found is not NotImplemented:
+            self._used(name)
+            return found
         plain = name.rstrip("_")
         x = arguments[0] if arguments else None
         if name.endswith("_") and isinstance(x, Tensor) and self._handler(plain) is not None:
-            check_writable(core, x, f"use its result, as in x = x.{plain.rpartition('.')[2]}(...)")
-            made = self._within(
+            remedy = f"use its result, as in x = x.{plain.rpartition('.')[2]}(...)"
+            return self._written(core, x, remedy, lambda: self._within(
                 core, plain, lambda: _super(self).call_method(core, plain, arguments, keywords)
-            )
-            return write(core, x, made)
+            ))  # fmt: skip
+        filling = _FILLING.get(name)
+        if filling is not None and isinstance(x, Tensor):
+            return self._written(core, x, f"make a new tensor with {filling}", lambda: core.op(
+                "Identity", self._within(core, filling, lambda: _super(self).call(
+                    core, filling, arguments, keywords
+                )),
+            ))  # fmt: skip
         made = self._within(
             core, name, lambda: _super(self).call_method(core, name, arguments, keywords)
         )
         return copied(core, made, x) if name in _COPYING and isinstance(x, Tensor) else made
+
+    def _written(
+        self, core: Core, x: Tensor, remedy: str, run: Callable[[], Value],
+        *, by_statement: bool = False,
+    ) -> Value:  # fmt: skip
+        """Give a tensor the content that a function returns.
+
+        A part that was taken by an index is set as an item of the whole: ``x[i].zero_()``.
+        """
+        if x.value not in self._parts:
+            check_writable(core, x, remedy, by_statement=by_statement)
+            return write(core, x, run())
+        (whole, index), item = self._parts[x.value], run()
+        new = self._written(core, whole, remedy, lambda: self._with(core, whole, index, item))
+        return self.tensor_item(core, new, index)
+
+    def _with(self, core: Core, value: Tensor, index: Value, item: Value) -> Tensor:
+        """Return a tensor with another item."""
+        made = core.op("Identity", value) if value.known is not None else replace(value)
+        made.known = None
+        super().set_tensor_item(core, made, index, item)
+        copied(core, made, None)
+        return made
 
     def tensor_attribute(self, core: Core, value: Tensor, name: str) -> Value:
         """Return an attribute or a method of a tensor."""
@@ -142,39 +191,62 @@ class MeaningTables(LibraryTables):
         if computed is None:
             return super().tensor_attribute(core, value, name)
         whole = f"{value.kind}.{name}"
+        found = self._complex.result(
+            core, whole, (value,), {},
+            lambda a, _: _super(self).tensor_attribute(core, a[0], name),
+            lambda a, _: self.tensor_attribute(core, a[0], name),
+        )  # fmt: skip
+        if found is not NotImplemented:
+            return found
         return self._within(core, whole, lambda: _super(self).tensor_attribute(core, value, name))
 
     def operator(self, core: Core, name: str, left: Value, right: Value) -> Value:
         """Return an operator of which at least one operand is a tensor."""
         kind = next(v.kind for v in (left, right) if isinstance(v, Tensor))
         whole = f"{kind} {name.removeprefix('i') if name in _IN_PLACE else name}"
+        found = self._complex.result(
+            core, whole, (left, right), {},
+            lambda a, _: _super(self).operator(core, name, *a),
+            lambda a, _: self.operator(core, name, *a),
+        )  # fmt: skip
+        if found is not NotImplemented:
+            return found
         if name not in _IN_PLACE or not isinstance(left, Tensor):
             return self._within(core, whole, lambda: _super(self).operator(core, name, left, right))
-        check_writable(core, left, "write x = x + y for x += y")
-        made = self._within(core, whole, lambda: _super(self).operator(core, name, left, right))
-        return write(core, left, made)
+        return self._written(core, left, "write x = x + y for x += y", lambda: self._within(
+            core, whole, lambda: _super(self).operator(core, name, left, right)
+        ))  # fmt: skip
 
     def unary(self, core: Core, name: str, value: Tensor) -> Value:
         """Return an operator applied to a tensor."""
         whole = f"{value.kind} {name}"
+        found = self._complex.result(
+            core, whole, (value,), {},
+            lambda a, _: _super(self).unary(core, name, a[0]),
+            lambda a, _: self.unary(core, name, a[0]),
+        )  # fmt: skip
+        if found is not NotImplemented:
+            return found
         return self._within(core, whole, lambda: _super(self).unary(core, name, value))
 
     def set_tensor_item(self, core: Core, value: Tensor, index: Value, item: Value) -> None:
         """Do ``value[index] = item``: all names of the tensor get the new content."""
-        check_writable(core, value, "make a new tensor", by_statement=True)
-        made = core.op("Identity", value) if value.known is not None else replace(value)
-        made.known = None
-        super().set_tensor_item(core, made, index, item)
-        copied(core, made, None)
-        write(core, value, made)
+        self._written(
+            core, value, "make a new tensor", lambda: self._with(core, value, index, item),
+            by_statement=True,
+        )  # fmt: skip
 
     def tensor_item(self, core: Core, value: Tensor, index: Value) -> Value:
         """Return ``value[index]``: a view, except where index arrays or NumPy's scalars copy."""
+        if value.dtype in COMPLEX and core.emit.builds:
+            return self._complex.item(core, value, lambda x: self.tensor_item(core, x, index))
         made = super().tensor_item(core, value, index)
         parts = index if isinstance(index, tuple) else (index,)
         alone = isinstance(made, Tensor) and made.shape == () and value.kind == "numpy.ndarray"
         if alone or any(isinstance(part, Tensor | list | Many) for part in parts):
             return copied(core, made, value)
+        if isinstance(made, Tensor):
+            self._parts[made.value] = value, index
         return made
 
 
@@ -207,13 +279,19 @@ _STRUCTURE = frozenset(
                          "values", "children", "modules")),
     )
 ) | {"torch.Tensor.device", "torch._C._log_api_usage_once", "torch.is_grad_enabled",
-     "torch.jit.annotate"}  # fmt: skip
+     "torch.jit.annotate", "torch.autograd.Function.apply",
+     "torch.autograd.function.Function.apply",
+     *(f"torch.autograd.function.FunctionCtx.{name}" for name in (
+         "save_for_backward", "save_for_forward", "mark_non_differentiable", "mark_dirty",
+         "set_materialize_grads"))}  # fmt: skip
 # Functions whose results share no memory with their arguments, for any operators.
 _COPYING = frozenset(
     ("numpy.array", "numpy.copy", "numpy.ndarray.copy", "numpy.ndarray.flatten",
      "numpy.ndarray.astype", "torch.clone", "torch.Tensor.clone", "torch.tensor",
      "numpy.zeros_like", "numpy.ones_like", "torch.zeros_like", "torch.ones_like")
 )  # fmt: skip
+# Methods that give a tensor a new content, by the functions that make a tensor of it.
+_FILLING = {"torch.Tensor.zero_": "torch.zeros_like", "torch.Tensor.fill_": "torch.full_like"}
 _IN_PLACE = frozenset(
     f"i{name}"
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",

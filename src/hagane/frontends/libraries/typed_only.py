@@ -7,7 +7,7 @@ A name that ends in a dot stands for all names that begin with it. Names missing
 from __future__ import annotations
 
 _DRAWN = "it draws random numbers, of which a graph has none; draw them outside and pass them in"
-_COMPLEX = "it makes complex numbers, which no operator computes"
+_COMPLEX = "it makes complex numbers, of which no formula over real ones is known for this form"
 _BITS = "it reads the bits of floats or the order of memory, which no operator shows"
 _SIDE = "it changes or reads something beside its result: files, settings, memory"
 _PLACE = "it changes an array in place; make a new one"

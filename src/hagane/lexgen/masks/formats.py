@@ -1,7 +1,8 @@
 """Expressions of the formats of JSON Schema.
 
-Source: JSON Schema validation, draft 2020-12, section 7.3; RFC 3339, 3986, 4122, 4291, 5321, 6901.
-Each matches valid texts alone; of dates, hosts and addresses it leaves rare forms out.
+Source: JSON Schema validation, draft 2020-12, section 7.3; RFC 3339, 3986, 3987, 4122, 4291, 5321,
+6531, 6570, 6901; ECMA-262 for ``regex``. Each matches valid texts alone; of dates, hosts, addresses
+and expressions (which nest without end) it leaves rare forms out.
 """
 
 from __future__ import annotations
@@ -35,6 +36,26 @@ _PCHAR = rf"(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|{_PCT})"
 _REST = rf"(?:/{_PCHAR}*)*(?:\?(?:{_PCHAR}|[/?])*)?(?:#(?:{_PCHAR}|[/?])*)?"
 _AUTHORITY = r"(?:[A-Za-z0-9._~-]+@)?[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?"
 _URI = rf"[A-Za-z][A-Za-z0-9+.-]*:(?://{_AUTHORITY}{_REST}|{_PCHAR}+{_REST})"
+# Letters beyond ASCII: the first plane of ``ucschar``, which suffices.
+_UCS = "\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef"
+_IPCHAR = _PCHAR.replace("[A-Za-z", f"[{_UCS}A-Za-z")
+_IREST = _REST.replace(_PCHAR, _IPCHAR)
+_IAUTHORITY = _AUTHORITY.replace("[A-Za-z", f"[{_UCS}A-Za-z")
+_IRI = rf"[A-Za-z][A-Za-z0-9+.-]*:(?://{_IAUTHORITY}{_IREST}|{_IPCHAR}+{_IREST})"
+_INTERNATIONAL = _ATOM.replace("[A-Za-z", f"[{_UCS}A-Za-z")
+_VARIABLE = rf"(?:[A-Za-z0-9_]|{_PCT})(?:\.?(?:[A-Za-z0-9_]|{_PCT}))*(?::[1-9][0-9]{{0,3}}|\*)?"
+_TEXT = rf"(?:[!#$&()*+,./0-9:;=?@A-Z\[\]_a-z~{_UCS}-]|{_PCT})"
+_TEMPLATE = rf"(?:{_TEXT}|\{{[+#./;?&]?{_VARIABLE}(?:,{_VARIABLE})*\}})*"
+# Of an expression's classes the ranges that are in order in any case; groups two deep.
+_ESCAPE = r"\\[dDwWsSnrtfv.*+?()\[\]{}|/\\^$-]"
+_MEMBER = rf"(?:[^\\\[\]^-]|a-z|A-Z|0-9|{_ESCAPE})"
+_SIMPLE = rf"(?:[^\\^$.*+?()\[\]{{}}|]|\.|{_ESCAPE}|\[\^?{_MEMBER}+\])"
+_REPEAT = r"(?:[*+?]\??|\{[0-9]{1,3}(?:,)?\}\??)?"
+_PLAIN = rf"(?:{_SIMPLE}{_REPEAT}|\\[bB]|[\^$])*"
+_GROUP = rf"\((?:\?:)?{_PLAIN}(?:\|{_PLAIN})*\){_REPEAT}"
+_BRANCH = rf"(?:{_PLAIN}(?:{_GROUP})?)*"
+_OUTER = rf"\((?:\?:)?{_BRANCH}(?:\|{_BRANCH})*\){_REPEAT}"
+_WHOLE = rf"(?:{_BRANCH}(?:{_OUTER})?)*"
 _SECONDS = r"[0-9]+S"
 _CLOCK = rf"T(?:[0-9]+H(?:[0-9]+M(?:{_SECONDS})?)?|[0-9]+M(?:{_SECONDS})?|{_SECONDS})"
 _DAYS = r"(?:[0-9]+D|[0-9]+M(?:[0-9]+D)?|[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?)"
@@ -52,5 +73,10 @@ FORMATS = {
     "uri": _URI,
     "uri-reference": rf"(?:{_URI}|//{_AUTHORITY}{_REST}|/?(?:[A-Za-z0-9._~-]+{_REST})?)",
     "relative-json-pointer": r"(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^/~]|~0|~1)*)*)",
+    "iri": _IRI,
+    "iri-reference": rf"(?:{_IRI}|//{_IAUTHORITY}{_IREST}|/?(?:[A-Za-z0-9._~{_UCS}-]+{_IREST})?)",
+    "idn-email": rf"{_INTERNATIONAL}(?:\.{_INTERNATIONAL})*@{_LABEL}(?:\.{_LABEL})+",
+    "uri-template": _TEMPLATE,
+    "regex": rf"{_WHOLE}(?:\|{_WHOLE})*",
     "json-pointer": r"(?:/(?:[^/~]|~0|~1)*)*",
 }

@@ -45,7 +45,7 @@ ANNOTATIONS = {
     "discriminator", "externalDocs", "xml", "enumNames",
 }  # fmt: skip
 # Formats of JSON Schema that no expression here covers.
-_HARD_FORMATS = {"idn-email", "idn-hostname", "iri", "iri-reference", "uri-template", "regex"}
+_HARD_FORMATS = {"idn-hostname"}
 # Formats that annotate: of OpenAPI's numbers and texts.
 _LOOSE_FORMATS = {"int32", "int64", "float", "double", "password", "byte", "binary"}
 

@@ -16,6 +16,28 @@ from hagane.ops.definition import Array
 from hagane.symbolic import Dim, minimum
 
 
+class Done:
+    """Nodes that are lowered, in their order."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[ir.Node, None] = {}
+
+    def __contains__(self, node: ir.Node) -> bool:
+        return node in self._nodes
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def add(self, *nodes: ir.Node) -> None:
+        """Count nodes as lowered."""
+        self._nodes.update(dict.fromkeys(nodes))
+
+    def take_back(self, count: int) -> None:
+        """Leave so many nodes: a rule that gave up has lowered none of the others."""
+        while len(self._nodes) > count:
+            self._nodes.popitem()
+
+
 @dataclass
 class Lowering:
     """One segment or body on its way to kernels.
@@ -36,7 +58,7 @@ class Lowering:
     lower_nodes: LowerNodes
     recorder: Recorder
     forms: Forms
-    done: set[ir.Node] = field(default_factory=set)
+    done: Done = field(default_factory=Done)
     found: set[str] = field(default_factory=set)
     compared: set[ir.Node] = field(default_factory=set)
     stretched: set[ir.Node] = field(default_factory=set)

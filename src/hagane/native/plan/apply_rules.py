@@ -46,6 +46,7 @@ def lower_nodes(low: Lowering, nodes: Sequence[ir.Node]) -> dict[ir.Node, str]:
             rules.reverse()  # those of any sizes find them
         if not rules:
             refused[node] = "there is no kernel for it"
+        lowered = len(low.done)
         for rule in rules:
             try:
                 rule(low, node)
@@ -54,6 +55,7 @@ def lower_nodes(low: Lowering, nodes: Sequence[ir.Node]) -> dict[ir.Node, str]:
             except NotNative as reason:
                 # A kernel for known sizes is faster than one that serves all.
                 refused[node] = str(reason)
+                low.done.take_back(lowered)
                 if str(reason) == AT_RUN_TIME:
                     break
                 low.forms.forget_results(node.outputs)

@@ -19,6 +19,8 @@ from hagane.ops.registry import schema_of
 HALVES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 # These move elements, have expressions of their own for 16-bit floats, or have bodies.
 _AS_THEY_ARE = frozenset({*BUILDERS, *movement.RULES, *operators.RULES} - {"Resize"})
+# Of other domains.
+_OTHERS = frozenset({("com.microsoft", "GroupQueryAttention")})
 WIDENED = frozenset(name for domain, name in RULES if not domain) - _AS_THEY_ARE
 
 
@@ -40,7 +42,11 @@ def _widen_nodes(graph: ir.Graph, types: GraphTypes) -> int:
         ) == ir.DataType.FLOAT16:
             _take_softmax_apart(graph, node, types)
             count += 1
-        elif node.domain == "hagane" or (node.op_type in WIDENED and node.domain == ""):
+        elif (
+            node.domain == "hagane"
+            or (node.op_type in WIDENED and node.domain == "")
+            or (node.domain, node.op_type) in _OTHERS
+        ):
             count += _widen(graph, node, after, types)
     return count
 

@@ -7,6 +7,7 @@ import onnx_ir as ir
 from hagane.native.lowering.state import Rule
 from hagane.native.rules import (
     attention,
+    cached_attention,
     elementwise,
     movement,
     recurrent,
@@ -18,6 +19,7 @@ from hagane.native.rules.bytes import convolution as byte_convolution
 from hagane.native.rules.bytes import general as general_quantization
 from hagane.native.rules.bytes import products as byte_products
 from hagane.native.rules.bytes import quantization
+from hagane.native.rules.bytes import recurrent as byte_recurrent
 from hagane.native.rules.control import operators as control
 from hagane.native.rules.convolution import choose as convolution
 from hagane.native.rules.convolution import pooling, transposed
@@ -55,6 +57,8 @@ _FAMILIES = (
 _WRITTEN = (
     along,
     boxes,
+    byte_recurrent,
+    cached_attention,
     chosen,
     elements,
     filling,

@@ -8,6 +8,7 @@ from typing import Any
 from hagane.native.kernels.packing import as_is, padded_rows, zeros
 from hagane.native.rules.bytes.depthwise import pack_bytes
 from hagane.native.rules.bytes.products import pack_quads
+from hagane.native.rules.bytes.recurrent import pack_byte_columns, sum_byte_columns
 from hagane.native.rules.convolution.depthwise import pack_depthwise
 from hagane.native.rules.convolution.direct import pack_groups
 from hagane.native.rules.convolution.few_outputs import outputs_last
@@ -23,6 +24,7 @@ PACKINGS: Mapping[str, Callable[..., Any]] = {
     for function in (
         as_is,
         outputs_last,
+        pack_byte_columns,
         pack_bytes,
         pack_depthwise,
         pack_filtered,
@@ -34,6 +36,7 @@ PACKINGS: Mapping[str, Callable[..., Any]] = {
         pack_volume,
         pack_volume_bias,
         padded_rows,
+        sum_byte_columns,
         zeros,
     )
 }

@@ -7,6 +7,7 @@ import traceback
 import weakref
 from collections.abc import Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -246,4 +247,5 @@ def _constant(value: Any) -> Variable:
     return Variable.make(np.asarray(value), False)
 
 
+NATIVE.steady = partial(read, "deterministic")
 TAPE = Tape()

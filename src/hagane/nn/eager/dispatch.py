@@ -75,10 +75,15 @@ def _feeds(program: Program) -> tuple[tuple[str, int], ...]:
 
 
 class Native(Eager):
-    """Arrays, computed at once by the engine or NumPy."""
+    """Arrays, computed at once by the engine or NumPy.
+
+    Attributes:
+        steady: Says whether runs are equal to the bit: no program takes over in the middle of one.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self.steady: Callable[[], bool] = bool
         self._prepared: dict[object, Prepared] = {}
 
     def apply(self, call: Call, n_outputs: int) -> Sequence[Any]:
@@ -93,7 +98,7 @@ class Native(Eager):
             with suppress(ValueError):  # the type rule says what is wrong
                 return [inputs[0].reshape(inputs[1])]
         served = SERVED.get(call.op.key)
-        if served is None or WORKSHOP.mode == "off":
+        if served is None or self._is_off():
             return super().apply(call, n_outputs)
         key = (
             call.op.name,
@@ -137,7 +142,7 @@ class Native(Eager):
             targets: The operands by which.
         """
         served = SERVED.get(call.op.key)
-        if served is None or WORKSHOP.mode == "off" or isinstance(call.op.vjp, Unsupported):
+        if served is None or self._is_off() or isinstance(call.op.vjp, Unsupported):
             return None
         key = (
             call.op.name,
@@ -160,6 +165,10 @@ class Native(Eager):
             orders = self._orders(call, len(call.outputs), given, targets)
             prepared = self._keep(key, orders)
         return prepared
+
+    def _is_off(self) -> bool:
+        mode = WORKSHOP.mode
+        return mode == "off" or (mode == "beside" and self.steady())
 
     def _keep(self, key: object, orders: tuple[Order, Order] | None) -> Prepared:
         if len(self._prepared) >= _MOST:
@@ -203,7 +212,7 @@ class Native(Eager):
             given: For a gradient: whether each output has one.
             targets: For a gradient: the operands by which.
         """
-        if WORKSHOP.mode == "off":
+        if self._is_off():
             return None
         signature = [None if x is None else (x.dtype.char, x.shape) for x in arrays]
         key = (define, given, targets, tuple(signature), attributes)

@@ -205,6 +205,7 @@ def _group_query_attention(
     sin_cache: Array | None = None,
     position_ids: Array | None = None,
     attention_bias: Array | None = None,
+    head_sink: Array | None = None,
     *,
     do_rotary: int = 0,
     kv_num_heads: int,
@@ -212,6 +213,7 @@ def _group_query_attention(
     num_heads: int,
     rotary_interleaved: int = 0,
     scale: float = 0.0,
+    smooth_softmax: int = 0,
     softcap: float = 0.0,
 ) -> tuple[Array, Array, Array]:
     batch, length = query.shape[:2]
@@ -252,7 +254,12 @@ def _group_query_attention(
         scores = np.where(allowed, scores, -np.inf)
         if attention_bias is not None:
             scores = scores + attention_bias[min(b, len(attention_bias) - 1), ..., :total]
-        y[b] = np.matmul(softmax(scores), values)
+        sinks = np.zeros(num_heads, scores.dtype) if head_sink is None else head_sink
+        if head_sink is not None or smooth_softmax > 0:
+            # One more score, which no value belongs to, takes its share.
+            apart = np.broadcast_to(sinks[:, None, None], (num_heads, length, 1))
+            scores = np.concatenate([scores, apart], axis=-1)
+        y[b] = np.matmul(softmax(scores)[..., :total], values)
     return _joined(y), present_key, present_value
 
 
@@ -264,15 +271,15 @@ def _rotated(x: Array, cos: Array, sin: Array, at: Array, interleaved: bool) -> 
 
 
 # Attributes that the type rule refuses when they are set.
-UNSUPPORTED = ("smooth_softmax", "kv_cache_bit_width", "qk_output", "sliding_window_cache")
+UNSUPPORTED = ("kv_cache_bit_width", "qk_output", "sliding_window_cache")
 
 
 def _infer_group_query(ctx: InferContext) -> Sequence[Any]:
     for name in UNSUPPORTED:
         if ctx.attr(name):
             ctx.fail(f"{name}={ctx.attr(name)} is not supported")
-    if any(ctx.has(i) for i in range(11, ctx.n_inputs)):
-        ctx.fail("head sinks, quantised caches and query/key norms are not supported")
+    if any(ctx.has(i) for i in range(12, ctx.n_inputs)):
+        ctx.fail("quantised caches and query/key norms are not supported")
     batch, length, hidden = ctx.shape(0, rank=3)
     heads, kv_heads = ctx.attr("num_heads"), ctx.attr("kv_num_heads")
     if heads % kv_heads:
@@ -507,9 +514,7 @@ OPERATORS = (
         _infer_group_query,
         _group_query_attention,
         domain=DOMAIN,
-        compose=Unsupported(
-            "its caches are filled to another length in each sequence: it wants a kernel of its own"
-        ),
+        compose=Unsupported("its caches are filled to another length in each sequence"),
         vjp=CACHED,
     ),
     OpDef(

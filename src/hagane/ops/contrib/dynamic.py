@@ -178,9 +178,7 @@ OPERATORS = (
         _infer_lstm,
         _dynamic_quantize_lstm,
         domain=DOMAIN,
-        compose=Unsupported(
-            "states are quantised anew at every step: it wants a kernel of its own"
-        ),
+        compose=Unsupported("states are quantised anew at every step"),
         vjp=ROUNDED,
     ),
     OpDef(

@@ -70,6 +70,17 @@ def composed_activations(
     return _chosen(names, defaults, directions, alphas, betas, make)
 
 
+def named_activations(
+    names: Sequence[str] | None,
+    defaults: Sequence[str],
+    directions: int,
+    alphas: Sequence[float] | None,
+    betas: Sequence[float] | None,
+) -> list[list[tuple[str, float, float]]]:
+    """Return the lower-case name, alpha and beta of the same functions."""
+    return _chosen(names, defaults, directions, alphas, betas, lambda *function: function)
+
+
 def _chosen(
     names: Sequence[str] | None,
     defaults: Sequence[str],

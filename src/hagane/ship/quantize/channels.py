@@ -38,16 +38,12 @@ class Group:
         writers: Layers whose rows make the channels.
         readers: Layers whose columns multiply them.
         clipped: Results of Clip from zero to a number, with that number.
-        sums: Nodes that add two of the values, in order.
-        linear: Whether there are no other nodes between the layers.
     """
 
     channels: int
     writers: tuple[Layer, ...]
     readers: tuple[Layer, ...]
     clipped: tuple[tuple[str, float], ...]
-    sums: tuple[onnx.NodeProto, ...]
-    linear: bool
 
 
 def find_groups(source: Source) -> tuple[Group, ...]:
@@ -91,15 +87,12 @@ def along_columns(source: Source, layer: Layer, factor: Array) -> Array:
     return repeated.reshape([-1 if i == inner else 1 for i in range(2)])
 
 
-def of_columns(layer: Layer, weight: Array) -> Array:
-    """Return the largest weight of each number that a layer reads at a place, ``(numbers,)``."""
-    found: Array
+def by_column(layer: Layer, weight: Array) -> Array:
+    """Return weights by the number that they multiply, ``(numbers, weights)``."""
     if layer.operator != "Conv":
-        found = weight.max(axis=layer.axis)
-        return found
+        return np.moveaxis(weight, 1 - layer.axis, 0)
     rows = weight.reshape(_groups(layer), -1, weight.shape[1], *weight.shape[2:])
-    found = rows.max(axis=(1, *range(3, rows.ndim))).reshape(-1)
-    return found
+    return np.moveaxis(rows, 2, 1).reshape(_groups(layer) * weight.shape[1], -1)
 
 
 def of_channels(numbers: Array, channels: int) -> Array:
@@ -126,8 +119,6 @@ class _Values:
         self._writers: list[Layer] = []
         self._readers: list[Layer] = []
         self._clipped: list[tuple[str, float]] = []
-        self._sums: list[onnx.NodeProto] = []
-        self._bent: list[str] = []
         graph = source.model.graph
         self._fixed = {value.name for value in [*graph.input, *graph.output]}
         self._shared = Counter(layer.weight for layer in source.layers)
@@ -140,14 +131,9 @@ class _Values:
             self._readers.append(layer)
         elif node.op_type in _JOINING and not self._constant(node.input):
             self._join([*node.input, *node.output])
-            if node.op_type == "Add":
-                self._sums.append(node)
-            else:
-                self._bent.append(node.output[0])
         elif self._keeps_scale(node):
             self._join([node.input[0], node.output[0]])
             self._fixed.update(node.output[1:])
-            self._bent.append(node.output[0])
         else:
             self._fixed.update([*node.input, *node.output])
             for attribute in node.attribute:  # names that bodies read from outside
@@ -163,16 +149,14 @@ class _Values:
             writers[self._root(layer.node.output[0])].append(layer)
         for layer in self._readers:
             readers[self._root(layer.input)].append(layer)
-        bent = {self._root(name) for name in self._bent}
         found = []
         for root in writers.keys() & readers.keys() - fixed:
             sizes = {self._weight(layer).shape[layer.axis] for layer in writers[root]}
             (channels,) = sizes if len(sizes) == 1 else (0,)
             if channels and all(self._reads(layer, channels) for layer in readers[root]):
                 clipped = [each for each in self._clipped if self._root(each[0]) == root]
-                sums = [node for node in self._sums if self._root(node.output[0]) == root]
                 layers = tuple(writers[root]), tuple(readers[root])
-                group = Group(channels, *layers, tuple(clipped), tuple(sums), root not in bent)
+                group = Group(channels, *layers, tuple(clipped))
                 found.append((self._source.layers.index(group.writers[0]), group))
         return tuple(group for _, group in sorted(found, key=lambda pair: pair[0]))
 

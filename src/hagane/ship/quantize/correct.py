@@ -45,7 +45,7 @@ def correct_biases(
             mean = found.mean(axis=tuple(i for i in range(found.ndim) if i != axis))
             total[layer.name] = total.get(layer.name, 0.0) + mean / len(feeds)
     for layer in layers:
-        add_to_bias(source, layer, total[layer.name].astype(np.float32))
+        _add(source, layer, total[layer.name].astype(np.float32))
     source.find_layers()
     return len(layers)
 
@@ -77,14 +77,7 @@ def _added(source: Source, layer: Layer) -> str | None:
     return other if known is not None and known.shape == (size,) else None
 
 
-def add_to_bias(source: Source, layer: Layer, change: Array) -> None:
-    """Change the bias of a layer that has one of its own, or can be given one, in place.
-
-    Args:
-        source: The model; ``find_layers`` is due afterwards.
-        layer: Of it.
-        change: For each output channel, ``(channels,)``.
-    """
+def _add(source: Source, layer: Layer, change: Array) -> None:
     name = _added(source, layer) if layer.operator == "MatMul" else layer.bias
     if name and source.readers[name] > 1:  # others keep theirs
         made = f"{layer.name}_corrected"

@@ -11,9 +11,9 @@ import numpy as np
 from hagane.ops.definition import Array
 from hagane.ship.quantize.channels import (
     Group,
+    by_column,
     find_groups,
     of_channels,
-    of_columns,
     scale_group,
 )
 from hagane.ship.quantize.graph import Source
@@ -46,6 +46,6 @@ def _reach(source: Source, group: Group) -> tuple[Array, Array]:
             before, np.moveaxis(weight, layer.axis, 0).reshape(len(before), -1).max(1)
         )
     for layer in group.readers:
-        columns = of_columns(layer, np.abs(source.constants[layer.weight]))
-        after = np.maximum(after, of_channels(columns, group.channels))
+        columns = by_column(layer, np.abs(source.constants[layer.weight]))
+        after = np.maximum(after, of_channels(columns.max(1), group.channels))
     return before, after

@@ -5,11 +5,11 @@ from __future__ import annotations
 import html
 import math
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hagane.training.extension import Extension
+from hagane.training.extensions.whole_files import written_whole
 
 _WIDTH, _HEIGHT = 460, 240
 _LEFT, _BOTTOM, _TOP = 62, 28, 10
@@ -63,11 +63,11 @@ class CurvesPage(Extension):
         log = trainer.get_extension(self._log_report).log
         text = page_of(log, os.path.basename(os.path.abspath(trainer.out)), running=running)
         os.makedirs(trainer.out, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=self._filename, dir=trainer.out) as made:
-            path = os.path.join(made, "page.html")
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(path, os.path.join(trainer.out, self._filename))
+        with (
+            written_whole(trainer.out, self._filename) as path,
+            open(path, "w", encoding="utf-8") as file,
+        ):
+            file.write(text)
 
 
 def page_of(log: Sequence[Mapping[str, Any]], title: str, *, running: bool) -> str:

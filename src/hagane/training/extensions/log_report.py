@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 from hagane.nn.reporter import DictSummary
 from hagane.nn.serializers.serializer import Serializer
 from hagane.training.extension import Extension
+from hagane.training.extensions.whole_files import written_whole
 from hagane.training.triggers import get_trigger
 
 
@@ -82,8 +81,5 @@ class LogReport(Extension):
 
 def _write(folder: str, name: str, log: Any) -> None:
     """Write a log; the one that was there stays until the new one is whole."""
-    with tempfile.TemporaryDirectory(prefix=name, dir=folder) as made:
-        path = os.path.join(made, "log.json")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(log, file, indent=4)
-        os.replace(path, os.path.join(folder, name))
+    with written_whole(folder, name) as path, open(path, "w", encoding="utf-8") as file:
+        json.dump(log, file, indent=4)

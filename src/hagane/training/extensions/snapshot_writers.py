@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import queue
-import tempfile
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hagane.nn.serializers.npz import save_npz
+from hagane.training.extensions.whole_files import written_whole
 
 
 class Writer:
@@ -35,13 +35,11 @@ class Writer:
 
         An earlier file of that name stays until then, in every failure.
         """
-        with tempfile.TemporaryDirectory(prefix=f"tmp{filename}", dir=outdir) as folder:
-            path = os.path.join(folder, filename)
+        with written_whole(outdir, filename) as path:
             savefun(path, target, **kwds)
             if os.path.isfile(path):
                 with open(path, "rb") as written:
                     os.fsync(written.fileno())
-            os.replace(path, os.path.join(outdir, filename))
         for hook in self._hooks:
             hook()
 

@@ -30,6 +30,7 @@ from hagane.training.step.budget import StepMemory, parse_budget, within_budget
 from hagane.training.step.byte_counts import bytes_of_results, bytes_of_states, sizes_of
 from hagane.training.step.hooks import apply_hooks, checked_hooks, settings_of
 from hagane.training.step.link_rules import LINK_RULES, link_rule_of
+from hagane.training.step.precision import checked_precision
 from hagane.training.step.program import StepProgram, step_program
 from hagane.training.step.rules import Group, Rule
 from hagane.training.step.sizes import Sizes
@@ -54,6 +55,8 @@ class LinkStep:
             steps.
         options: Of the session that runs the step.
         memory_budget: The most bytes that a step may take, as for :class:`TorchStep`.
+        accumulate: After how many calls parameters change, as there.
+        precision: ``"bf16"``, as there.
 
     Raises:
         InvalidArgument: The optimizer has no target, another rule than hagane's own, hooks that
@@ -70,6 +73,7 @@ class LinkStep:
         *,
         memory_budget: int | float | str | None = None,
         accumulate: int = 1,
+        precision: str | None = None,
     ):
         if optimizer.target is None:
             raise InvalidArgument(
@@ -85,6 +89,7 @@ class LinkStep:
         self._budget = None if memory_budget is None else parse_budget(memory_budget)
         self._resident = sum(array.nbytes for array in self._kept_arrays())
         self._sums = GradientSums(accumulate)
+        self._precision = checked_precision(precision)
         self._memory: StepMemory | None = None
         self._sizes: dict[object, Sizes] = {}
         self._programs: dict[object, _Program] = {}
@@ -249,7 +254,14 @@ class LinkStep:
 
         inputs = {str(value.name) for value in captured.graph.inputs}
         made = step_program(
-            captured.graph, list(arrays), trained, groups, rule, prepare, self._sums.share
+            captured.graph,
+            list(arrays),
+            trained,
+            groups,
+            rule,
+            prepare,
+            self._sums.share,
+            self._precision,
         )
         if made.unreached:
             self._tell(

@@ -22,6 +22,7 @@ from hagane.passes.removing.merge_common import merge_common
 from hagane.passes.removing.remove_dead import remove_dead
 from hagane.training.step.accumulation import Share, sum_name
 from hagane.training.step.open_recurrent import open_recurrent
+from hagane.training.step.precision import lower_precision
 from hagane.training.step.rules import Group, Rule
 
 _IR_VERSION = 10
@@ -70,6 +71,7 @@ def step_program(
     rule: Rule,
     prepare: Callable[[Mapping[str, tuple[Any, Any]]], Mapping[str, Any]] | None = None,
     share: Share | None = None,
+    precision: ir.DataType | None = None,
 ) -> StepProgram:
     """Return the step of a captured loss.
 
@@ -83,6 +85,7 @@ def step_program(
         prepare: Is given parameters and gradients by name and returns the gradients to follow,
             over the builder; the parameters that it leaves out stay as they are.
         share: The part that this call has in the sums of gradients, if they are summed over calls.
+        precision: The element type of what products and convolutions multiply; None for theirs.
 
     Raises:
         InvalidArgument: The loss is no floating-point number, or depends on no parameter.
@@ -100,6 +103,8 @@ def step_program(
     loss = graph.outputs[0]
     _check_loss(loss, types.types.get(loss))
     open_recurrent(graph, types)
+    if precision is not None:
+        lower_precision(graph, types, precision)
     loss = graph.outputs[0]
     inputs = {str(value.name): value for value in graph.inputs}
     wanted = [name for name in trained if name in inputs]

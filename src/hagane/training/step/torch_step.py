@@ -22,6 +22,7 @@ from hagane.runtime import InferenceSession, SessionOptions
 from hagane.training.step.accumulation import GradientSums
 from hagane.training.step.budget import MemoryChoice, StepMemory, parse_budget, within_budget
 from hagane.training.step.byte_counts import bytes_of_results, bytes_of_states, sizes_of
+from hagane.training.step.precision import checked_precision
 from hagane.training.step.program import StepProgram, step_program
 from hagane.training.step.rules import RULES, Group, Rule, rule_of
 from hagane.training.step.sizes import Sizes
@@ -50,10 +51,12 @@ class TorchStep:
             a number, or a text such as ``"500MB"``. Values beyond it are computed again on the way
             back; results stay the same to the bit.
         accumulate: After how many calls parameters change, by the mean of the gradients.
+        precision: ``"bf16"`` if products and convolutions are to multiply bfloat16; parameters and
+            all else stay float32.
 
     Raises:
         InvalidArgument: The optimizer is none of these, or has no parameters; the budget is no
-            number of bytes, ``accumulate`` no number of calls.
+            number of bytes, ``accumulate`` no number of calls; there is no such precision.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class TorchStep:
         *,
         memory_budget: int | float | str | None = None,
         accumulate: int = 1,
+        precision: str | None = None,
     ):
         rule = rule_of(optimizer)
         if rule is None:
@@ -78,6 +82,7 @@ class TorchStep:
         self._budget = None if memory_budget is None else parse_budget(memory_budget)
         self._resident = sum(tensor.nbytes for tensor in _state_tensors(optimizer))
         self._sums = GradientSums(accumulate)
+        self._precision = checked_precision(precision)
         self._memory: StepMemory | None = None
         self._sizes: dict[object, Sizes] = {}
         self._programs: dict[object, _Program] = {}
@@ -183,7 +188,13 @@ class TorchStep:
             if p.requires_grad and id(p) in numbers
         }
         made = step_program(
-            captured.graph, [*paths.values()], trained, groups, self._rule, share=self._sums.share
+            captured.graph,
+            [*paths.values()],
+            trained,
+            groups,
+            self._rule,
+            share=self._sums.share,
+            precision=self._precision,
         )
         if made.unreached:
             self._tell(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -113,6 +114,7 @@ class ScopedEmitter(Emitter):
         self.written: Callable[[], Written] = frozenset  # memory that the path has written
         self._contents: dict[ir.Value, tuple[Any, Callable[[], Array]]] = {}
         self._real: dict[int, tuple[Any, ir.Value]] = {}
+        self._pairs: dict[int, tuple[Any, Any]] = {}  # complex arrays and their memory as pairs
         self._reasons: dict[ir.Value, str] = {}
         self.root = self.open_scope(ir.Graph([], [], nodes=[], name="captured"))
         knowledge.path = knowledge.path.within(self.root)
@@ -288,6 +290,22 @@ class ScopedEmitter(Emitter):
         """Take note of the real array behind a tensor."""
         self._contents[tensor.value] = found, content
 
+    def real_pair(self, tensor: Tensor) -> Tensor | None:
+        """Return the real array behind a complex tensor, with its parts in a last axis of 2."""
+        if tensor.value not in self._contents or tensor.shape is None:
+            return None
+        found, _ = self._contents[tensor.value]
+        if id(found) not in self._pairs:
+            pairs = pairs_of(found)
+            self.names[id(pairs)] = self.names.get(id(found), "constant")
+            self._pairs[id(found)] = found, pairs
+        pairs = self._pairs[id(found)][1]
+        double = tensor.dtype == ir.DataType.COMPLEX128
+        dtype = ir.DataType.DOUBLE if double else ir.DataType.FLOAT
+        made = self.new(dtype, (*tensor.shape, 2), kind=tensor.kind)
+        self.keep(made, pairs, lambda: np.asarray(pairs))
+        return made
+
     def name_of(self, tensor: Tensor) -> str:
         """Return the name of the real array behind a tensor; empty if there is none."""
         found, _ = self._contents.get(tensor.value, (None, None))
@@ -352,6 +370,11 @@ class ScopedEmitter(Emitter):
             f"{label}only the type of its result is known ({name}), no operators that compute it"
         )
         return made
+
+    def explain(self, tensor: Tensor, reason: str) -> None:
+        """Say why nothing computes a tensor of which only the type is known."""
+        label = f"'{self.label}': " if self.label else ""
+        self._reasons[tensor.value] = f"{label}{reason}"
 
     def again(self, value: ir.Value, old: ir.Value, new: ir.Value) -> ir.Value:
         """Return a view of one value as the same view of another one.
@@ -444,3 +467,10 @@ class ScopedEmitter(Emitter):
         type_ = self.types.types.get(value)
         assert isinstance(type_, TensorType)
         return self._wrap(value, type_, None, kind or self.kind, "cpu")
+
+
+def pairs_of(array: Any) -> Any:
+    """Return a complex array of PyTorch or NumPy as pairs of numbers in the same memory."""
+    if isinstance(array, np.ndarray):
+        return np.ascontiguousarray(array).view(array.real.dtype).reshape(*array.shape, 2)
+    return sys.modules["torch"].view_as_real(array.detach().resolve_conj())

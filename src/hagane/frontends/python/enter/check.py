@@ -12,13 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from hagane.errors import InvalidArgument
+from hagane.frontends.python.enter.examples import example_value
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.interpret.annotations import read_annotation
+from hagane.frontends.python.interpret.running import Budget, OutOfTime
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.load.modules import SourceError
 from hagane.frontends.python.report.findings import CheckError, Note, Problem, Report
 from hagane.frontends.python.shapes.domain import Shapes
-from hagane.frontends.python.values.type_text import Axis, TensorText, TypeText, parse_type
+from hagane.frontends.python.values.type_text import (
+    Axis,
+    TensorText,
+    TypeText,
+    parse_type,
+)
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -36,6 +43,7 @@ from hagane.symbolic import symbol
 from hagane.symbolic.questions import Knowledge
 
 SCRIPT = "__main__"  # the target that is the whole file, as ``python FILE`` runs it
+SECONDS = 60.0  # of computing that a check may take
 _MAX_DEPTH = 12_000  # of Python's own stack: interpreted calls nest a dozen of its frames
 
 
@@ -50,6 +58,7 @@ class Request:
         inputs: The types of arguments by name, as text.
         make: An expression over the file's names that makes the object.
         sizes: Numbers for named sizes; they become those of the example.
+        seconds: How long the check may compute.
     """
 
     file: Path
@@ -57,6 +66,7 @@ class Request:
     inputs: Mapping[str, str] = field(default_factory=dict)
     make: str = ""
     sizes: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = SECONDS
 
 
 def check_source(request: Request, tables: Tables) -> Report:
@@ -67,6 +77,7 @@ def check_source(request: Request, tables: Tables) -> Report:
 def interpret(request: Request, knowledge: Knowledge, tables: Tables) -> Interpreter:
     """Check a file from its source alone, and return the interpreter with all it found."""
     interpreter = Interpreter(request.file.parent, tables, partial(Shapes, knowledge))
+    interpreter.budget = Budget(request.seconds)
     report = interpreter.collector.report
     with DeepRecursion():
         try:
@@ -84,6 +95,9 @@ def interpret(request: Request, knowledge: Knowledge, tables: Tables) -> Interpr
         except CheckError as error:
             report.checked = False
             report.notices.append(Note(None, error.message))
+        except OutOfTime as error:
+            report.checked = False
+            report.notices.append(Note(error.place, str(error)))
         except InvalidArgument:
             raise
         except Exception as error:
@@ -103,6 +117,7 @@ def check_object(
     """Check a real object: its attributes are known values, its source is interpreted."""
     knowledge = Knowledge(sample=dict(sizes or {}))
     interpreter = Interpreter(Path.cwd(), tables, partial(Shapes, knowledge))
+    interpreter.budget = Budget(SECONDS)
     report = interpreter.collector.report
     with DeepRecursion():
         try:
@@ -110,11 +125,15 @@ def check_object(
             function, bound = function_of(interpreter, value)
             if function is None:
                 raise CheckError("target", f"{found!r} has no Python source that can be checked")
-            given = given_values(interpreter, function, bound, types, named)
+            kind = _tensor_kind(interpreter, value, function)
+            given = given_values(interpreter, function, bound, types, named, kind)
             call_with(interpreter, value, function, bound, given)
         except CheckError as error:
             report.checked = False
             report.notices.append(Note(None, error.message))
+        except OutOfTime as error:
+            report.checked = False
+            report.notices.append(Note(error.place, str(error)))
         except InvalidArgument:
             raise
         except Exception as error:
@@ -421,8 +440,12 @@ def given_values(
     bound: bool,
     types: Sequence[Any],
     named: Mapping[str, Any],
+    kind: str,
 ) -> dict[str, Any]:
-    """Return the argument types that a caller of ``hagane.check`` gave, by name."""
+    """Return the argument types that a caller of ``hagane.check`` gave, by name.
+
+    ``kind`` is the class of the tensors that types stand for inside lists, tuples and dicts.
+    """
     names = [parameter.arg for parameter in _parameters(function, bound)]
     if len(types) > len(names):
         raise CheckError(
@@ -430,7 +453,9 @@ def given_values(
         )
     given = {**dict(zip(names, types, strict=False)), **named}
     return {
-        name: parse_type(value) if isinstance(value, str) else interpreter.lift(value)
+        name: parse_type(value)
+        if isinstance(value, str)
+        else example_value(interpreter, value, name, kind)
         for name, value in given.items()
     }
 

@@ -43,7 +43,7 @@ from hagane.frontends.python.values.values import (
     is_size,
     with_setter,
 )
-from hagane.symbolic import Dim, Expr, maximum, minimum
+from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum
 from hagane.symbolic.logic import both
 from hagane.symbolic.term import Term
 
@@ -287,13 +287,17 @@ class Access(Objects):
             return tuple(found) if isinstance(value, tuple) else self.new_list(found)
         length = len(items) if isinstance(items, list) else items.length
         start, stop = self._bounds(index, length)
-        if index.step not in (None, 1) or start is None or stop is None:
+        step = 1 if index.step is None else index.step
+        if isinstance(step, int) and step < 0 and index.start is index.stop is None:
+            start, stop = length - 1, -1
+        elif not isinstance(step, int) or step < 1 or start is None or stop is None:
             return self.lost("a slice whose bounds are not known")
-        count = maximum(0, stop - start)
+        distance = stop - start if step > 0 else start - stop
+        count = ceildiv(maximum(0, distance), abs(step))
         many = items if isinstance(items, Many) else self.many_items(items)
         first: Dim = start
         rule = many.at
-        at = None if rule is None else (lambda k: rule(first + k))
+        at = None if rule is None else (lambda k: rule(first + k * step))
         return self.new_list(Many(many.element, count, at))
 
     def _bounds(self, index: slice, length: Dim) -> tuple[Dim | None, Dim | None]:

@@ -204,8 +204,12 @@ class Calls(Core):
         )
         node = function.node
         if isinstance(node, ast.Lambda):
-            return self.inside(frame, lambda: self.evaluate(node.body))
-        return self.inside(frame, lambda: self._run_body(frame, function))
+            result = self.inside(frame, lambda: self.evaluate(node.body))
+        else:
+            result = self.inside(frame, lambda: self._run_body(frame, function))
+        if not frame.kept:
+            self.heap.drop(frame.key)
+        return result
 
     def _depth(self, function: Function) -> int:
         count, frame = 0, self.frame

@@ -60,6 +60,8 @@ class Comprehensions(Core):
         finally:
             self.frame = outer
             self.collector.nodes.pop(frame.key, None)
+            if not frame.kept:
+                self.heap.drop(frame.key)
 
     def _generate(
         self,

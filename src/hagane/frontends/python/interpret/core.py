@@ -9,6 +9,7 @@ from typing import Any
 
 from hagane.frontends.python.interpret.domain import Domain
 from hagane.frontends.python.interpret.parts import Parts
+from hagane.frontends.python.interpret.running import Budget
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import Heap, join_contents
 from hagane.frontends.python.values.printing import show_type
@@ -34,7 +35,10 @@ from hagane.symbolic import Dim, Expr, definitely_equal, symbol
 from hagane.symbolic.logic import choose, negate
 from hagane.symbolic.path import PathCondition
 from hagane.symbolic.questions import Joined
+from hagane.symbolic.substitute import symbols_of
 from hagane.symbolic.term import BOOL, FALSE, TRUE, Term, variable, variables_of
+
+_MAX_JOINS = 8  # of which one size is made; more are one that nothing is known about
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class Core(Parts):
         self.heap = Heap()
         self.dead = False
         self.steps = 0  # statements run so far
+        self.budget: Budget | None = None
         self.frame: Frame | None = None
         self.handlers: list[Any] = []  # the try statements around, innermost last
         self.caught: list[CheckError] = []  # the exceptions that are being handled
@@ -65,6 +70,7 @@ class Core(Parts):
         self.variables = self.heap.new({})  # context variables that the program set
         self.counters: dict[str, Dim] = {}  # turns of summarised loops by the name of the turn
         self._texts: dict[Term, str] = {}
+        self._joins: dict[str, int] = {}  # of how many joins a joined size is made
         self.modules: dict[str, ModuleRef] = {}
         self.domain = domain(self)
         self.knowledge = self.domain.knowledge
@@ -299,11 +305,19 @@ class Core(Parts):
         """Return the size that is ``yes`` where ``condition`` holds, else ``no``."""
         if definitely_equal(yes, no):
             return yes
+        weight = 1 + sum(self._joins.get(part, 0) for part in symbols_of(yes) | symbols_of(no))
+        if (
+            weight > _MAX_JOINS and not self.emit.builds
+        ):  # any number: formulas that double from join to join end here
+            unknown = self.emit.fresh("joined")
+            self.knowledge.lowest[str(unknown)] = None
+            return unknown
         text = self._texts.get(condition, "a condition")
         name = f"({yes} if {text} else {no})"
         found = Joined(condition, yes, no)
         while self.knowledge.joined.get(name, found) != found:
             name += "'"
+        self._joins[name] = weight
         self.knowledge.joined[name] = found
         self.knowledge.lowest[name] = None
         if any(unknown.startswith("?") for unknown in variables_of((condition,))):

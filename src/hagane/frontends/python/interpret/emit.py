@@ -428,6 +428,13 @@ class Emitter:
     def keep(self, tensor: Tensor, found: Any, content: Callable[[], Array]) -> None:
         """Take note of the real object behind a tensor, and of how to get at its content."""
 
+    def real_pair(self, tensor: Tensor) -> Tensor | None:
+        """Return the real object behind a complex tensor, with its parts in a last axis of 2."""
+        return None
+
+    def explain(self, tensor: Tensor, reason: str) -> None:
+        """Say why nothing computes a tensor of which only the type is known."""
+
     def is_kept(self, tensor: Tensor) -> bool:
         """Whether a real object is behind a tensor, whose content can be had."""
         return False

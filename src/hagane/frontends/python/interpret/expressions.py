@@ -156,6 +156,10 @@ class Expressions(Core):
             for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
             if default is not None
         }
+        around: Frame | None = self.frame
+        while around is not None and not around.kept:
+            around.kept = True
+            around = around.parent
         return Function(node, name, self.frame, defaults, keywords)
 
     # Containers.

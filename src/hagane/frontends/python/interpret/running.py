@@ -7,13 +7,49 @@ they stay as they were) gives the interpreter an :class:`Observer`; nothing of i
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hagane.frontends.python.values.values import Instance, ModuleRef, Value
+from hagane.frontends.python.values.values import Instance, ModuleRef, Place, Value
 
 if TYPE_CHECKING:
     from hagane.frontends.python.enter.interpreter import Interpreter
+
+
+class OutOfTime(Exception):
+    """An interpretation took longer than its budget.
+
+    Args:
+        message: How long it took.
+        place: How far it came.
+    """
+
+    def __init__(self, message: str, place: Place | None):
+        super().__init__(message)
+        self.place = place
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The time that an interpretation may take.
+
+    Attributes:
+        seconds: How long, by the clock.
+        clock: Returns seconds: those that the processor worked for this process, so that a busy
+            machine changes no result.
+        start: The time of the start.
+    """
+
+    seconds: float
+    clock: Callable[[], float] = time.process_time
+    start: float = field(default_factory=time.process_time)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the time is over."""
+        return self.clock() - self.start > self.seconds
 
 
 class Observer(Protocol):

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from hagane.frontends.python.interpret.arithmetic import BINARY
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.running import OutOfTime
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
@@ -29,6 +30,8 @@ from hagane.frontends.python.values.values import (
     is_plain,
 )
 
+_STEPS = 16  # statements between two looks at the clock
+
 
 class Statements(Core):
     """Runs statements, one path at a time."""
@@ -47,6 +50,13 @@ class Statements(Core):
         assert frame is not None
         self.collector.nodes[frame.key] = statement
         self.steps += 1
+        if self.budget is not None and self.steps % _STEPS == 0 and self.budget.is_spent:
+            raise OutOfTime(
+                f"the analysis took more than {self.budget.seconds:g} s of computing and ended "
+                "here: loops inside loops, or branches of which each doubles the paths; check a "
+                "part of the program by itself, as in FILE.py:function",
+                self.here(),
+            )
         try:
             self.domain.interpret(statement)
         except CheckError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hagane.frontends.python.interpret.access import MAX_UNROLLED
 from hagane.frontends.python.interpret.core import Exit
@@ -19,6 +19,9 @@ from hagane.symbolic.path import PathCondition
 from hagane.symbolic.questions import Knowledge
 from hagane.symbolic.term import Term
 
+if TYPE_CHECKING:
+    from hagane.frontends.python.enter.interpreter import Interpreter
+
 _MAX_TURNS = 1024  # of a loop whose turns are decided one by one
 _MAX_ROUNDS = 4
 # Turns of a loop over known items that are run one by one, the fewest that are summarised behind
@@ -32,6 +35,10 @@ class Loops(Plain):
     """Runs loops."""
 
     knowledge: Knowledge
+
+    def __init__(self, core: Interpreter):
+        super().__init__(core)
+        self._irregular: set[ast.AST] = set()  # loops whose first turn differs from others
 
     def loop(self, node: ast.For | ast.While) -> None:
         """Run a loop."""
@@ -157,13 +164,17 @@ class Loops(Plain):
         entry = self.knowledge.path
         start = self.core.heap.snapshot()
         recurrence = Recurrence(self.core, name, start)
+        recurrence.regular = peeled or node not in self._irregular
         inside = entry.taking(self.core.within(k, length))
         self.core.collector.muted += 1
         try:
-            rules = self._guessed(recurrence, start, k, turn, (entry, inside))
+            rules, breaks = self._guessed(
+                recurrence, start, k, turn, (entry, inside), to_peel=not peeled
+            )
         finally:
             self.core.collector.muted -= 1
         if not recurrence.regular and not peeled:
+            self._irregular.add(node)
             del self.knowledge.lowest[name]
             self.knowledge.path = entry
             self.core.dead = False
@@ -180,8 +191,11 @@ class Loops(Plain):
                 self.core.collector.place(self.core.frame.file, node),
                 "a size that this loop changes follows no rule that is known: it is widened",
             )
-        breaks: list[Exit] = []
-        final = self._last_turn(start, rules, k, turn, inside, breaks)
+        if self.core.collector.muted and breaks is not None:  # nobody hears of the turn again
+            final = self.core.heap.contents
+        else:
+            breaks = []
+            final = self._turn(start, rules, k, turn, inside, breaks)
         self._finish(recurrence, start, rules, final, length)
         self.knowledge.path = entry
         self.core.dead = False
@@ -194,42 +208,39 @@ class Loops(Plain):
         k: Dim,
         turn: Callable[[Dim], None],
         paths: tuple[PathCondition, PathCondition],
-    ) -> dict[tuple[int, Any], Rule]:
-        """Return rules that the first turn suggests and a later one keeps."""
-        after = self._try_turn(start, {}, 0, turn, paths[0])
+        *,
+        to_peel: bool,
+    ) -> tuple[dict[tuple[int, Any], Rule], list[Exit] | None]:
+        """Return rules that the first turn suggests and a later one keeps, and its breaks.
+
+        The heap is that after the last turn that was tried. There are no breaks where that turn did
+        not keep the rules, or where the loop has to be peeled (``to_peel``): that ends the search.
+        """
+        rules: dict[tuple[int, Any], Rule] = {}
+        if to_peel and not recurrence.regular:
+            return rules, None
+        after = self._turn(start, rules, 0, turn, paths[0], [])
         rules = self._rules(recurrence, start, after)
         for _ in range(_MAX_ROUNDS):
-            after = self._try_turn(start, rules, k, turn, paths[1])
-            if not self._widen(recurrence, start, rules, after, k):
+            if to_peel and not recurrence.regular:
                 break
-        return rules
+            breaks: list[Exit] = []
+            after = self._turn(start, rules, k, turn, paths[1], breaks)
+            if not self._widen(recurrence, start, rules, after, k):
+                return rules, breaks
+        return rules, None
 
     def _begin(self, start: dict[int, Any], rules: dict[tuple[int, Any], Rule], k: Dim) -> None:
         """Set the state to the start of turn ``k``."""
         # Values of earlier attempts are still referred to by the rules.
-        contents = dict(self.core.heap.contents)
-        for key, content in start.items():
-            contents[key] = dict(content) if type(content) is dict else content
-        self.core.heap.restore(contents)
+        self.core.heap.restore({**self.core.heap.contents, **start})
         for (key, part), rule in rules.items():
             if part is None:
                 self.core.heap[key] = rule(k)
             else:
                 self.core.heap[key][part] = rule(k)
 
-    def _try_turn(
-        self,
-        start: dict[int, Any],
-        rules: dict[tuple[int, Any], Rule],
-        k: Dim,
-        turn: Callable[[Dim], None],
-        path: PathCondition,
-    ) -> dict[int, Any]:
-        """Return the contents after a turn that leaves no findings."""
-        self._last_turn(start, rules, k, turn, path, [])
-        return self.core.heap.contents
-
-    def _last_turn(
+    def _turn(
         self,
         start: dict[int, Any],
         rules: dict[tuple[int, Any], Rule],
@@ -238,15 +249,14 @@ class Loops(Plain):
         path: PathCondition,
         breaks: list[Exit],
     ) -> dict[int, Any]:
+        """Return the contents after a turn."""
         self._begin(start, rules, k)
         self.knowledge.path = path
         self.core.dead = False
         self.core.turn(lambda: turn(k), breaks)
         if self.core.dead and breaks:
             # Every turn ends the loop: there is only one.
-            self.core.heap.restore(
-                {key: dict(c) if type(c) is dict else c for key, c in breaks[-1].contents.items()}
-            )
+            self.core.heap.restore(dict(breaks[-1].contents))
         return self.core.heap.contents
 
     def _rules(

@@ -60,8 +60,7 @@ class Recurrence:
             new = self.core.heap.contents.get(after.key, MISSING)
             if isinstance(old, tuple | Many) and isinstance(new, tuple | Many):
                 content = self.list_rule(old, new)
-                if content is not None:
-                    return lambda k: before if k == 0 else self.core.new_list(content(k))
+                return lambda k: before if k == 0 else self.core.new_list(content(k))
         if isinstance(before, DictRef) and isinstance(after, DictRef):
             items = self._items(before, after)
             if items is not None:
@@ -122,19 +121,13 @@ class Recurrence:
         rules = [self._size(a, b) for a, b in zip(before.shape, after.shape, strict=True)]
         return lambda k: _without_content(self.core, after, tuple(rule(k) for rule in rules))
 
-    def list_rule(self, before: Any, after: Any) -> Rule | None:
-        """Return the rule of a list's content, None if the list changes in another way."""
+    def list_rule(self, before: Any, after: Any) -> Rule:
+        """Return the rule of a list's content."""
         old = before.length if isinstance(before, Many) else len(before)
         new = after.length if isinstance(after, Many) else len(after)
         if isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
             rules = [self.rule(a, b) for a, b in zip(before, after, strict=True)]
             return lambda k: tuple(rule(k) for rule in rules)
-        if (
-            isinstance(before, tuple)
-            and isinstance(after, tuple)
-            and any(a is not b for a, b in zip(before, after, strict=False))
-        ):
-            return None
         length = self._size(old, new)
         element, _ = self.core.as_many(after)
         return lambda k: before if k == 0 else Many(element, length(k))

@@ -334,6 +334,8 @@ class Containers(Core):
 
     def _set_method(self, receiver: SetRef, name: str, arguments: Sequence[Value]) -> Value:
         content = self.heap[receiver]
+        if not isinstance(content, tuple):
+            return self._many_set_method(receiver, content, name, arguments)
         if name == "add":
             if arguments[0] not in content:
                 self.heap[receiver] = (*content, arguments[0])
@@ -347,6 +349,19 @@ class Containers(Core):
                 return self.new_set(sorted(found, key=str))
             return found
         return self.lost(f"the method '{name}' of sets")
+
+    def _many_set_method(
+        self, receiver: SetRef, content: Value, name: str, arguments: Sequence[Value]
+    ) -> Value:
+        """Call a method of a set of which one value stands for all items."""
+        if name == "copy":
+            return SetRef(self.heap.new(content))
+        if name == "add" and isinstance(content, Many):
+            element, item = content.element, arguments[0]
+            joined = item if element is MISSING else self.join(self.unknown_truth(), element, item)
+            self.heap[receiver] = Many(joined, self.emit.fresh("different"))
+            return None
+        return self.lost(f"the method '{name}' of a set whose items are not known")
 
 
 _KEYED = ("get", "setdefault", "pop", "__getitem__", "__contains__", "__setitem__", "__delitem__",

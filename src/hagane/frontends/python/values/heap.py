@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from operator import is_
 from typing import Any
 
 from hagane.frontends.python.values.memory import WRITTEN
@@ -14,35 +15,51 @@ Join = Callable[[Value, Value], Value]
 
 
 class Heap:
-    """Contents by key: a dict is changed in place, every other content is replaced."""
+    """Contents by key: a dict is changed in place, every other content is replaced.
+
+    Versions share dicts until one of them reads theirs, and then has a copy of its own: paths part
+    and meet often, and each changes few objects of many.
+    """
 
     def __init__(self) -> None:
         self.contents: dict[int, Any] = {WRITTEN: frozenset()}
         self._keys = itertools.count(1)
+        self._own: set[int] = set()  # the dicts that no other version has
 
     def new(self, content: Any) -> int:
         """Return the key of a new object."""
         key = next(self._keys)
         self.contents[key] = content
+        self._own.add(key)
         return key
 
     def __getitem__(self, ref: Ref | int) -> Any:
-        return self.contents[ref if isinstance(ref, int) else ref.key]
+        key = ref if isinstance(ref, int) else ref.key
+        content = self.contents[key]
+        if type(content) is dict and key not in self._own:
+            content = self.contents[key] = dict(content)
+            self._own.add(key)
+        return content
 
     def __setitem__(self, ref: Ref | int, content: Any) -> None:
-        self.contents[ref if isinstance(ref, int) else ref.key] = content
+        key = ref if isinstance(ref, int) else ref.key
+        self.contents[key] = content
+        self._own.discard(key)  # others may have it, too
+
+    def drop(self, key: int) -> None:
+        """Forget the content of an object that nothing refers to any more."""
+        self.contents.pop(key, None)
 
     def snapshot(self) -> dict[int, Any]:
         """Return all contents as they are now; later changes do not reach the copy."""
-        return {
-            key: dict(content) if type(content) is dict else content
-            for key, content in self.contents.items()
-        }
+        self._own.clear()
+        return dict(self.contents)
 
     def restore(self, snapshot: dict[int, Any]) -> None:
         """Go back to a snapshot, which must not be used again; younger objects stay."""
-        for key, content in self.contents.items():
-            snapshot.setdefault(key, content)
+        for key in sorted(self.contents.keys() - snapshot.keys()):
+            snapshot[key] = self.contents[key]
+        self._own.clear()
         self.contents = snapshot
 
 
@@ -75,8 +92,8 @@ def join_contents(
 def _join_names(
     yes: dict[Any, Value], no: dict[Any, Value], join: Join, condition: Term
 ) -> dict[Any, Value]:
-    if yes.keys() == no.keys() and all(yes[name] is no[name] for name in yes):
-        return yes
+    if yes.keys() == no.keys() and all(map(is_, yes.values(), no.values())):
+        return yes  # copies of one content have one order, too
     result = {}
     for name in [*yes, *(name for name in no if name not in yes)]:
         a, b = yes.get(name, MISSING), no.get(name, MISSING)

@@ -167,6 +167,15 @@ def parse_type(text: str) -> TypeText:
     return found
 
 
+def tensor_text(text: str) -> TensorText | None:
+    """Return the type of a tensor if a text reads like one, None for any other text."""
+    try:
+        found = parse_type(text) if "[" in text else None
+    except InvalidArgument:
+        return None
+    return found if isinstance(found, TensorText) else None
+
+
 def _type(words: _Words) -> TypeText:
     name = words.peek()
     if words.peek(1) == "[" and name in ("list", "tuple", "List", "Tuple"):

@@ -256,6 +256,7 @@ class Frame:
         caller: The calling frame.
         resume: Runs the body of a ``with`` where the generator behind it yields.
         cls: The class whose body runs.
+        kept: Whether a function or class made in it may read its names after it ends.
     """
 
     key: int
@@ -272,6 +273,7 @@ class Frame:
     caller: Frame | None = None
     resume: Callable[[Value], None] | None = None
     cls: Class | None = None
+    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

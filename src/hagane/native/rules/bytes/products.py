@@ -145,7 +145,7 @@ def _scaled(
     scale = None if times is None or times.op_type != "Mul" else _other(low, times, cast, n)
     if times is None or scale is None:
         return value, None, none, ()
-    low.done.update((cast, times))
+    low.done.add(cast, times)
     plus = low.only_use(times.outputs[0])
     row = None if plus is None or plus.op_type != "Add" else _other(low, plus, times, n)
     if plus is None or row is None:

@@ -42,6 +42,8 @@ _KINDS = {
 }
 # Powers that are products.
 _POWERS = range(1, 7)
+# Each pair of classes has C of its own, and tables of all pairs lie on the stack.
+_MOST_CLASSES = 64
 # Nanoseconds of the function of a sum.
 _FUNCTION = 10
 # Couples pairwise probabilities (Wu, Lin and Weng, 2004, second method): of margins ``m`` into ``p``.
@@ -164,6 +166,8 @@ def lower_classifier(low: Lowering, node: ir.Node) -> None:
     x, count = features(low, node.inputs[0]), len(attributes.get("classlabels_ints") or ())
     if not count:
         raise NotNative("labels that are text")
+    if count > _MOST_CLASSES and attributes.get("vectors_per_class"):
+        raise NotNative(f"more than {_MOST_CLASSES} classes")
     reads = {"labels": labels(low, node, attributes, "classlabels_ints", count)}
     counts = [int(n) for n in attributes.get("vectors_per_class") or ()]
     name = str(attributes.get("post_transform", "NONE"))

@@ -115,6 +115,7 @@ def emit_direct(
     flops: Work | None = None,
     after: Expression | None = None,
     pool: Pool | None = None,
+    number: int = 0,
 ) -> None:
     """Write the kernel of a convolution in register tiles or matrix tiles.
 
@@ -132,6 +133,7 @@ def emit_direct(
         flops: Operations, for profiles, if they are not those of these sizes.
         after: Computed on results before they are stored, by matrix tiles.
         pool: Windows of results that the target has one of each, where register tiles compute them.
+        number: Which it is of several convolutions that compute the node.
     """
     level, lanes = low.facts.level, low.facts.level.lanes
     (kh, kw), dw = window.kernel, window.dilations[1]
@@ -163,7 +165,7 @@ def emit_direct(
             groups.append(Group(first, size, at, begin))
             at += size * lanes * depth * kh * kw * source.words.weights
             first += size
-    weights = low.recorder.weight(("conv", id(node), tuple(sizes)), packing, at * 4)
+    weights = low.recorder.weight(("conv", id(node), number, tuple(sizes)), packing, at * 4)
 
     numbers = bias
     if not isinstance(numbers, Parameters):

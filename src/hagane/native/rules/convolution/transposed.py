@@ -14,6 +14,7 @@ from hagane.native.lowering.epilogue import Epilogue, follow
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.convolution.direct import Source, emit_direct
+from hagane.native.rules.convolution.phases import all_reached, lower_phases
 from hagane.native.rules.convolution.window import Window, needed_pads
 from hagane.native.rules.varying import lower_varying
 from hagane.ops.definition import Array
@@ -67,6 +68,16 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
     if whole and [a * b for a, b in zip(shape[2:], strides, strict=True)] == list(out[2:]):
         _lower_shuffled(low, node, x, weight, bias, strides)
         return
+    if strides != [1, 1] and all(isinstance(pad, int) for pad in begin):
+        window = Window(
+            shape[0], len(weight), shape[2], shape[3], weight.shape[1], out[2], out[3],
+            (kernel[0], kernel[1]), (strides[0], strides[1]), (dilations[0], dilations[1]),
+            (0, 0, 0, 0), 1,
+        )  # fmt: skip
+        cut = [int(str(pad)) for pad in begin]
+        if all_reached(window, cut):
+            lower_phases(low, node, window, weight, bias, cut)
+            return
     inner = [(shape[2 + i] - 1) * strides[i] + 1 for i in range(2)]
     before = [(kernel[i] - 1) * dilations[i] - begin[i] for i in range(2)]
     # (Where the padding is open it is no more than half of the filter's reach.)

@@ -26,14 +26,14 @@ COLUMNS, ROWS, _TILE_ROWS = 64, 256, 6
 
 # Fills `made`, sums of `m` rows and 64 columns. `b` has quads of four rows, or else rows.
 _VNNI = """
-__attribute__((target("avx512vnni")))
-static void KERNEL_tile(const int8_t *a, int64_t lda, int64_t m, const uint8_t *b, int64_t quads, int32_t *made) {
+__attribute__((target("avx512vnni"), always_inline))
+static inline void KERNEL_some(const int8_t *a, int64_t lda, int64_t m, const uint8_t *b, int64_t quads, int32_t *made, const int R) {
 typedef int vi16 __attribute__((vector_size(64)));
 vi16 s[6][4] = {0};
 for (int64_t k = 0; k < quads; k++, b += 256) {
 vi16 w0 = *(const vi16 *)b, w1 = *(const vi16 *)(b + 64), w2 = *(const vi16 *)(b + 128), w3 = *(const vi16 *)(b + 192);
 #pragma GCC unroll 6
-for (int r = 0; r < 6; r++) {
+for (int r = 0; r < R; r++) {
 int32_t four; __builtin_memcpy(&four, a + (r < m ? r : 0) * lda + 4 * k, 4);
 vi16 x = (vi16){0} + four;
 __asm__("vpdpbusd %2, %1, %0" : "+v"(s[r][0]) : "v"(w0), "v"(x));
@@ -42,7 +42,13 @@ __asm__("vpdpbusd %2, %1, %0" : "+v"(s[r][2]) : "v"(w2), "v"(x));
 __asm__("vpdpbusd %2, %1, %0" : "+v"(s[r][3]) : "v"(w3), "v"(x));
 } }
 #pragma GCC unroll 6
-for (int r = 0; r < 6; r++) for (int j = 0; j < 4; j++) __builtin_memcpy(made + r * 64 + 16 * j, &s[r][j], 64);
+for (int r = 0; r < R; r++) for (int j = 0; j < 4; j++) __builtin_memcpy(made + r * 64 + 16 * j, &s[r][j], 64);
+}
+__attribute__((target("avx512vnni")))
+static void KERNEL_tile(const int8_t *a, int64_t lda, int64_t m, const uint8_t *b, int64_t quads, int32_t *made) {
+if (m == 1) KERNEL_some(a, lda, m, b, quads, made, 1);
+else if (m <= 3) KERNEL_some(a, lda, m, b, quads, made, 3);
+else KERNEL_some(a, lda, m, b, quads, made, 6);
 }
 static inline void KERNEL_store(uint8_t *to, uint8_t line[4][64]) {
 uint32_t *quad = (uint32_t *)to;
@@ -63,6 +69,11 @@ memcpy(made + r * 64, s, sizeof s);
 } }
 static inline void KERNEL_store(uint8_t *to, uint8_t line[4][64]) { memcpy(to, line, 256); }
 """
+
+
+def tile_functions(low: Lowering) -> str:
+    """Return the C of ``KERNEL_tile`` and ``KERNEL_store`` of this level."""
+    return _VNNI if multiplies_bytes(low.facts.level) else _PLAIN
 
 
 def are_bytes(*tensors: Tensor) -> bool:
@@ -197,5 +208,5 @@ for (int64_t j = 0; j < w; j++) {{ const int64_t c = n0 + j; const {wide} sum = 
         reads={"rows": rows, "row_sums": sums, "b": b, **reads}, writes={"y": y},
         sizes={**sizes, **own}, types={"Y": c_type(y.dtype)}, tasks=tasks,
         work=work_of(tasks * k * (minimum(m, ROWS) + 40), 0.5), scratch=quads * 256 + 64,
-        helper=(_VNNI if multiplies_bytes(low.facts.level) else _PLAIN) + helper,
+        helper=tile_functions(low) + helper,
     )  # fmt: skip

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from hagane.ops.builder import op, rank_of, shape_of
 from hagane.ops.functions.numbers.activations import number_like
 from hagane.ops.functions.numbers.elementary import cast, squeeze, unsqueeze
+from hagane.ops.functions.sums import spectra
 from hagane.ops.functions.tensors.parts import element, part, parts
 from hagane.symbolic import Dim
 
@@ -140,7 +141,4 @@ def repeat(x: Any, axis: int, counts: Sequence[int]) -> Any:
 
 def fourier(real: Any, imaginary: Any, inverse: bool) -> tuple[Any, Any]:
     """Return the discrete Fourier transform along the last axis, in two parts."""
-    rank = rank_of(real)
-    both = stack(rank, real, imaginary)
-    found = op("DFT", both, None, rank - 1, inverse=int(inverse))
-    return element(found, rank, 0), element(found, rank, 1)
+    return spectra.transform((real, imaginary), rank_of(real) - 1, inverse=inverse)

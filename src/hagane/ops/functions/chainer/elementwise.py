@@ -82,7 +82,9 @@ def arctan2(y: Any, x: Any) -> Any:
     """Return the angle of the points (x, y), in radians."""
     zero = number_like(0, x)
     right = op("Atan", div(y, where(op("Equal", x, zero), number_like(1, x), x)))
-    turn = where(op("Less", y, zero), number_like(-math.pi, x), number_like(math.pi, x))
+    # (The inverse tells zeros of different signs apart.)
+    below = op("Or", op("Less", y, zero), op("Less", div(number_like(1, y), y), zero))
+    turn = where(below, number_like(-math.pi, x), number_like(math.pi, x))
     upright = mul(op("Sign", y), math.pi / 2)
     aside = where(op("Less", x, zero), add(right, turn), right)
     return where(op("Equal", x, zero), upright, aside)

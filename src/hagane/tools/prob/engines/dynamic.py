@@ -27,8 +27,8 @@ from hagane.tools.prob.engines.faults import (
     too_deep,
     untold,
 )
-from hagane.tools.prob.engines.late import shortened
 from hagane.tools.prob.engines.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
+from hagane.tools.prob.engines.ordered import shortened
 from hagane.tools.prob.engines.run import Run, show_draws
 from hagane.tools.prob.engines.table import Table
 from hagane.tools.prob.language.operators import PLAIN, ZeroDivisor, combine

@@ -11,10 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 
-from hagane.tools.prob.engines.ledger import Unit
-from hagane.tools.prob.engines.relative import relative
 from hagane.tools.prob.language.operators import ZeroDivisor, evaluate
 from hagane.tools.prob.language.program import Apply, Liveness, Record, rebuilt, walk
 from hagane.tools.prob.language.syntax import (
@@ -32,11 +29,6 @@ from hagane.tools.prob.language.syntax import (
     Unary,
     Variable,
 )
-
-
-def shortened(unit: Unit) -> Unit:
-    """Return a unit of the same distribution that has less to keep."""
-    return replace(unit, expression=late(relative(unit.expression)))
 
 
 def late(node: Expression) -> Expression:
@@ -77,14 +69,14 @@ class _Mover:
                 return self.waiting.get(name, node)
             case Let(name=name) if name in self.once:
                 bound = self.moved(node.bound)
-                if not self.liveness.free(bound) and _stands_alone(bound):
+                if not self.liveness.free(bound) and stands_alone(bound):
                     self.waiting[name] = bound
                     return self.moved(node.body)
                 return Let(node.span, name, bound, self.moved(node.body))
         return rebuilt(node, self.moved)
 
 
-def _stands_alone(node: Expression) -> bool:
+def stands_alone(node: Expression) -> bool:
     """Tell whether evaluating an expression early, late or not at all is the same to the rest."""
     return all(_is_harmless(part) for part in walk(node))
 

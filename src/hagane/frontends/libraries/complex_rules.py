@@ -1,0 +1,98 @@
+"""Functions of complex numbers whose parts are two real tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hagane.frontends.python.report.findings import CheckError
+from hagane.ops.builder import op
+from hagane.ops.functions.chainer.elementwise import arctan2
+from hagane.ops.functions.numbers.elementary import add, exp, log, mul, neg, sqrt, sub
+from hagane.ops.functions.sums import spectra
+from hagane.ops.functions.sums.spectra import Pair
+
+_PRODUCTS = ("mul", "multiply")
+_QUOTIENTS = ("div", "divide", "true_divide", "truediv")
+
+
+def _zeros(x: Any) -> Any:
+    return mul(x, 0)
+
+
+def _sum(a: Pair, b: Pair) -> Pair:
+    return _added(add, a, b, lambda x: x)
+
+
+def _difference(a: Pair, b: Pair) -> Pair:
+    return _added(sub, a, b, neg)
+
+
+def _added(rule: Callable[..., Any], a: Pair, b: Pair, right: Callable[[Any], Any]) -> Pair:
+    real = rule(a[0], b[0])
+    if a[1] is None and b[1] is None:
+        return real, None
+    if a[1] is None or b[1] is None:
+        one = right(b[1]) if a[1] is None else a[1]
+        return real, add(one, mul(real, 0))  # of the shape of both
+    return real, rule(a[1], b[1])
+
+
+def _magnitude(x: Pair) -> Any:
+    if x[1] is None:
+        return op("Abs", x[0])
+    return sqrt(add(mul(x[0], x[0]), mul(x[1], x[1])))
+
+
+def _imaginary(x: Pair) -> Any:
+    return _zeros(x[0]) if x[1] is None else x[1]
+
+
+def _exponential(x: Pair) -> Pair:
+    size = exp(x[0])
+    return mul(size, op("Cos", _imaginary(x))), mul(size, op("Sin", _imaginary(x)))
+
+
+def _angle(x: Pair) -> Any:
+    return arctan2(_imaginary(x), x[0])
+
+
+def _power(x: Pair, exponent: Pair) -> Pair:
+    count = exponent[0]
+    if exponent[1] is not None or not isinstance(count, int) or not 1 <= count <= 8:
+        raise CheckError("capture", f"a complex number to the power {count}; write products")
+    found = x
+    for _ in range(count - 1):
+        found = spectra.product(found, x)
+    return found
+
+
+def _conjugate(x: Pair) -> Pair:
+    return x[0], None if x[1] is None else neg(x[1])
+
+
+def _joined(x: Pair) -> Any:
+    rank = len(x[0].shape)
+    both = [op("Unsqueeze", y, [rank]) for y in (x[0], _imaginary(x))]
+    return op("Concat", *both, axis=rank)
+
+
+# By the last part of the name of a function, method, attribute or operator.
+RULES: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(_PRODUCTS, spectra.product),
+    **dict.fromkeys(_QUOTIENTS, spectra.quotient),
+    "add": _sum,
+    **dict.fromkeys(("sub", "subtract"), _difference),
+    **dict.fromkeys(("abs", "absolute"), _magnitude),
+    "angle": _angle,
+    "real": lambda x: x[0],
+    "imag": _imaginary,
+    "view_as_real": _joined,
+    **dict.fromkeys(("conj", "conj_physical", "conjugate"), _conjugate),
+    **dict.fromkeys(("resolve_conj", "resolve_neg"), lambda x: x),
+    "exp": _exponential,
+    "log": lambda x: (log(_magnitude(x)), _angle(x)),
+    "square": lambda x: spectra.product(x, x),
+    "reciprocal": lambda x: spectra.quotient((1.0, None), x),
+    "pow": _power,
+}

@@ -1,0 +1,46 @@
+"""Files that are never seen half written, and what is left of those whose process was killed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+# Folders in which files are written bear the number of their process.
+_BEGUN = re.compile(r"tmp.*\.(\d+)\.[^.]+")
+
+
+@contextmanager
+def written_whole(folder: str, filename: str) -> Iterator[str]:
+    """Give the path to write a file at, and put it in its place at the end.
+
+    A file of that name that was there before stays until then, whatever fails.
+    """
+    prefix = f"tmp{filename}.{os.getpid()}."
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=folder) as made:
+        path = os.path.join(made, filename)
+        yield path
+        os.replace(path, os.path.join(folder, filename))
+
+
+def remove_begun(folder: str) -> None:
+    """Remove the files that processes of this machine began to write and left at their end."""
+    with os.scandir(folder) as entries:
+        folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+    for entry in folders:
+        found = _BEGUN.fullmatch(entry.name)
+        if found is not None and not _runs(int(found[1])):
+            shutil.rmtree(entry.path, ignore_errors=True)  # (Another run may be doing the same.)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True  # of another user, or no number of a process
+    return True

@@ -1,0 +1,72 @@
+"""Products and convolutions of a training step in numbers of 16 bits."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from hagane.errors import InvalidArgument
+from hagane.ops.builder import interpreting, op
+from hagane.ops.inference import GraphTypes, infer_added
+from hagane.passes.edit import has_dtype, name_of, nodes_before
+
+# By name, as ``hagane.compile`` takes them.
+PRECISIONS = {"fp32": None, "bf16": ir.DataType.BFLOAT16}
+# The work of a step is in these, and their sums are made in float32 whatever they multiply.
+_LOWERED = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
+
+
+def checked_precision(precision: str | None) -> ir.DataType | None:
+    """Return the element type that products are made of; None for float32.
+
+    Raises:
+        InvalidArgument: There is no such precision.
+    """
+    name = "fp32" if precision is None else precision
+    if name not in PRECISIONS:
+        raise InvalidArgument(
+            f"compile: expected precision to be one of {', '.join(PRECISIONS)}, got {precision!r}"
+        )
+    return PRECISIONS[name]
+
+
+def lower_precision(graph: ir.Graph, types: GraphTypes, dtype: ir.DataType) -> None:
+    """Let products and convolutions take operands of another type, and return float32.
+
+    Parameters stay float32, and so do sums, normalisations, losses and all of the update. The
+    gradients of these operators, made afterwards, take operands of that type, too. Bodies of loops
+    and branches stay as they are.
+
+    Args:
+        graph: A legalised graph.
+        types: Of its values; those of new ones are added.
+        dtype: The type of operands.
+    """
+    narrow: dict[ir.Value, ir.Value] = {}
+    for node in list(graph):
+        if node.domain or node.op_type not in _LOWERED:
+            continue
+        given = [value for value in node.inputs if value is not None]
+        if not all(has_dtype(value, types, ir.DataType.FLOAT) for value in given):
+            continue
+        for index, value in enumerate(node.inputs):
+            if value is None:
+                continue
+            if value not in narrow:
+                with interpreting(nodes_before(graph, types, node, name_of(node))):
+                    narrow[value] = op("Cast", value, to=dtype)
+            node.replace_input_with(index, narrow[value])
+        (old,) = node.outputs
+        readers = list(old.uses())
+        new = ir.Node("", "Cast", [old], [ir.AttrInt64("to", int(ir.DataType.FLOAT))],
+                      name=f"{name_of(node)} widened")  # fmt: skip
+        graph.insert_after(node, new)
+        (wide,) = new.outputs
+        if old.is_graph_output():
+            outputs = graph.outputs
+            outputs[list(outputs).index(old)] = wide
+            wide.name, old.name = old.name, None
+        for use in readers:
+            use.node.replace_input_with(use.idx, wide)
+        types.types.pop(old, None)
+        infer_added(node, types)
+        infer_added(new, types)
