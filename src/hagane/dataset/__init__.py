@@ -15,7 +15,7 @@ from hagane.training.datasets.root import (
     get_dataset_root,
     set_dataset_root,
 )
-from hagane.training.iterators.base import Iterator
+from hagane.training.iterators.protocol import Iterator
 
 __all__ = [
     "ConcatWithAsyncTransfer",

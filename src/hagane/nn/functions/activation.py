@@ -225,7 +225,7 @@ def gumbel_softmax(log_pi: Any, tau: float = 0.1, axis: int = 1) -> Any:
     """Return a relaxed sample of categories (Jang, Gu and Poole 2016)."""
     from hagane.nn.autograd.configuration import get_dtype
 
-    drawn = np.random.gumbel(size=tuple(shape_of(log_pi))).astype(get_dtype(log_pi.dtype))
+    drawn = np.asarray(np.random.gumbel(size=tuple(shape_of(log_pi))), get_dtype(log_pi.dtype))
     return softmax(op("Mul", op("Add", log_pi, drawn), constant_like(1 / tau, log_pi)), axis=axis)
 
 

@@ -45,10 +45,12 @@ def dropout(x: Any, ratio: float = 0.5, **kwargs: Any) -> Any:
         flag = np.random.rand(*shape_of(x)) >= ratio
         mask = flag * constant_like(1 / (1 - ratio), x)
         mask = np.asarray(mask, dtype=x.dtype)
-    elif mask.shape != tuple(shape_of(x)) or mask.dtype != x.dtype:
+    elif mask.shape != tuple(shape_of(x)) or mask.dtype.kind != "f":
         raise type_check.refuse(
             "dropout", f"mask: {x.dtype} {x.shape}", f"{mask.dtype} {mask.shape}"
         )
+    else:
+        mask = mask.astype(x.dtype, copy=False)
     y = noted(op("Mul", x, mask), mask=lambda: mask)
     return (y, mask) if return_mask else y
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import Any, Literal
 
 import numpy as np
@@ -16,12 +15,13 @@ from hagane.training.iterators.orders import (
     choose_sampler,
     fresh_seed,
 )
+from hagane.training.iterators.protocol import Iterator
 from hagane.training.iterators.state import Draw, IteratorState
 
 Collation = Callable[[list[Any]], Any] | Literal["stack"] | None
 
 
-class Iterator:
+class BatchIterator(Iterator):
     """Base of iterators over batches of a dataset.
 
     A batch is a list of samples, unless ``collate`` makes it something else. After each batch
@@ -66,18 +66,6 @@ class Iterator:
         self._previous_epoch_detail = -1.0
         self._state = states.start(self._sampler, self._length, 0)
 
-    # The protocol of iteration
-
-    def __iter__(self) -> Iterator:
-        return self
-
-    def __next__(self) -> Any:
-        raise NotImplementedError
-
-    def next(self) -> Any:
-        """Return the next batch."""
-        return self.__next__()
-
     def __len__(self) -> int:
         """Return the number of batches in an epoch.
 
@@ -89,17 +77,6 @@ class Iterator:
 
     def __bool__(self) -> bool:
         return True
-
-    def __enter__(self) -> Iterator:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.finalize()
 
     def finalize(self) -> None:
         """Give back processes, threads and memory; batches that were given out stay valid."""

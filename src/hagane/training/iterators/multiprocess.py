@@ -11,7 +11,7 @@ from typing import Any
 
 from hagane.errors import InvalidArgument
 from hagane.training.errors import IteratorFinalized, LoadingError
-from hagane.training.iterators.base import Collation, Iterator
+from hagane.training.iterators.base import BatchIterator, Collation
 from hagane.training.iterators.batch import make_batch
 from hagane.training.iterators.cores import default_worker_count
 from hagane.training.iterators.orders import OrderFunction
@@ -29,7 +29,7 @@ _START_TIMEOUT = 30.0
 _METHODS = ("forkserver", "spawn", "fork")
 
 
-class MultiprocessIterator(Iterator):
+class MultiprocessIterator(BatchIterator):
     """Makes batches in worker processes, ahead of time and in order.
 
     Workers write into a ring of buffers in shared memory; arrays of a batch are views of them.

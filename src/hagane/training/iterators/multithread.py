@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from hagane.training.iterators.base import Collation, Iterator
+from hagane.training.iterators.base import BatchIterator, Collation
 from hagane.training.iterators.batch import collated
 from hagane.training.iterators.failures import local_failure
 from hagane.training.iterators.orders import OrderFunction
@@ -14,7 +14,7 @@ from hagane.training.iterators.randomness import Loader
 from hagane.training.iterators.state import Draw, IteratorState
 
 
-class MultithreadIterator(Iterator):
+class MultithreadIterator(BatchIterator):
     """Makes the samples of the next batch in threads; good for datasets that wait for I/O.
 
     Threads share the global random generators, so these are left as they are: a dataset that

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from hagane.training.iterators.base import Collation, Iterator
+from hagane.training.iterators.base import BatchIterator, Collation
 from hagane.training.iterators.batch import make_batch
 from hagane.training.iterators.orders import OrderFunction
 from hagane.training.iterators.randomness import Loader
 
 
-class SerialIterator(Iterator):
+class SerialIterator(BatchIterator):
     """Makes each batch when it is asked for.
 
     Args:
