@@ -134,6 +134,26 @@ def test_no_text_of_an_invalid_value_is_taken(schema: Any) -> None:
     assert taken
 
 
+@pytest.mark.parametrize(
+    ("name", "valid", "invalid"),
+    [
+        (
+            "regex",
+            [r"^[a-z]+(\\.[0-9]{2})*$", "(a|(?:b)c)?", ""],
+            ["(a", "a**", "[z-a]", "*a", "x{2,1}"],
+        ),
+        ("iri", ["http://例え.jp/パス?q=é#x"], ["例え", "http://a b"]),
+        ("iri-reference", ["/パス", "http://é.example"], ["a b", "<é>"]),
+        ("idn-email", ["实例@example.com"], ["实例", "a@"]),
+        ("uri-template", ["http://x.org/{id}{?a,b*}", "{+path:3}"], ["{", "a}b", "{a b}"]),
+    ],
+)
+def test_formats_take_valid_texts_alone(name: str, valid: list[str], invalid: list[str]) -> None:
+    found = machine({"type": "string", "format": name})
+    assert all(takes(found, f'"{text}"') for text in valid)
+    assert not any(takes(found, f'"{text}"') for text in invalid)
+
+
 def test_c_and_python_allow_the_same_tokens() -> None:
     native, plain = TokenMask(TREE, VOCABULARY), TokenMask(TREE, VOCABULARY, native=False)
     generator = np.random.default_rng(2)
