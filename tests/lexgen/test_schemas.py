@@ -291,3 +291,20 @@ def test_grammars_are_read_from_files(tmp_path: Path) -> None:
     assert {VOCABULARY[token] for token in index.mask(index.start).tokens()} == {"y", "n"}
     with pytest.raises(NoSuchFile, match=r"there is no grammar '.*no.gbnf'"):
         Grammar.read(tmp_path / "no.gbnf")
+
+
+def test_schemas_that_combine_too_much_or_nest_too_deeply_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kinds = [{"type": "object", "properties": {name: {"type": "string"}}} for name in "abcd"]
+    both = {"allOf": [{"anyOf": kinds}, {"anyOf": kinds}]}
+    schema_rules(both)
+    monkeypatch.setattr("hagane.lexgen.masks.json_schema._MOST_PAIRS", 12)
+    with pytest.raises(InvalidArgument, match="combines its parts in more than 12 ways"):
+        schema_rules(both)
+    monkeypatch.undo()
+    nested: Any = {"type": "integer"}
+    for _ in range(3000):
+        nested = {"type": "array", "items": nested}
+    with pytest.raises(InvalidArgument, match="lie in each other too deeply; take parts of it"):
+        schema_rules(nested)

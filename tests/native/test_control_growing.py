@@ -206,6 +206,26 @@ def test_a_slice_at_the_end_moves_with_it() -> None:
     same("y", made.run(None, feed)[0], by_onnxruntime(proto, feed)[0])
 
 
+@pytest.mark.parametrize("start", [1, 4])
+def test_the_last_place_of_what_grows_is_one_in_all_turns(start: int) -> None:
+    """A slice at the end has one element of any that is not empty, and its axis may go."""
+    nodes = [
+        node("Slice", "seen from to axes", "end"),
+        node("Squeeze", "end axes", "last"),
+        node("Add", "last one", "next"),
+        node("Unsqueeze", "next axes", "column"),
+        node("Concat", "seen column", "seen_now", axis=1),
+    ]
+    constants = {
+        "from": np.array([-1]), "to": np.array([2**63 - 1]), "axes": np.array([1]),
+        "one": np.float32(1.5),
+    }  # fmt: skip
+    body = growing(nodes, {"seen": ("seen_now", (3, "length"))}, {"next": (3,)}, constants)
+    loop = node("Loop", "n - x", "y all", body=body)
+    feed = {"n": np.array(7), "x": draw((3, start))}
+    check(model([loop], feed, ["y", "all"]), feed)
+
+
 def test_a_value_may_grow_by_a_named_size() -> None:
     nodes = [node("Tanh", "s", "u"), node("Concat", "u block", "t", axis=0)]
     inner = growing(nodes, {"s": ("t", ("rows", 3))})

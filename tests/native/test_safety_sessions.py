@@ -143,7 +143,8 @@ def come_and_go(count: int) -> None:
         if number == count // 2:
             gc.collect()
             resident = resident_bytes()
-    assert resources() == before
+    # (Sessions of earlier tests may end meanwhile.)
+    assert all(now <= then for now, then in zip(resources(), before, strict=True))
     grown = resident_bytes() - resident
     # The three sessions of a turn hold 380 kB of the engine's memory, and their graphs.
     # AddressSanitizer keeps what is freed for a while.

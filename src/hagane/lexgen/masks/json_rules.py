@@ -60,7 +60,10 @@ def schema_rules(schema: Any, space: str = " ?") -> Rules:
     """
     made = _Writer(Schemas(schema), space)
     first = made.rules.reserve()
-    made.rules.define(first, made.value(made.schemas.conjunction(schema, "#")))
+    try:
+        made.rules.define(first, made.value(made.schemas.conjunction(schema, "#")))
+    except RecursionError:
+        refuse("#", "its schemas lie in each other too deeply; take parts of it as schemas alone")
     return made.rules
 
 

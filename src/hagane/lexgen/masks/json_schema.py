@@ -52,6 +52,8 @@ from hagane.lexgen.masks.texts import ANYTHING, NOTHING, Texts, literals, matchi
 
 _log = logging.getLogger("hagane.lexgen")
 _MOST_CASES = 2_000
+# Of one schema, in all: some tens of seconds of work.
+_MOST_PAIRS = 400_000
 
 
 class _Circular(InvalidArgument):
@@ -77,6 +79,7 @@ class Schemas:
         self._possible: dict[Conjunction, bool] = {}
         self._open: list[tuple[int, bool]] = []  # schemas whose cases are being worked out
         self._noticed: set[tuple[str, str]] = set()
+        self._pairs = 0  # cases that were compared
         self._narrowed = False  # some cases have fewer values than their schemas
 
     def conjunction(self, schema: Any, where: str, holds: bool = True) -> Conjunction:
@@ -136,6 +139,9 @@ class Schemas:
     def _meet(self, some: Iterable[Case], others: Sequence[Case], where: str) -> list[Case]:
         met: dict[Case, None] = {}
         for a, b in product(some, others):
+            self._pairs += 1
+            if self._pairs > _MOST_PAIRS:
+                refuse(where, f"the schema combines its parts in more than {_MOST_PAIRS:,} ways")
             case = both(a, b)
             if case is not None and case not in met and is_possible(case, self.possible):
                 met[case] = None

@@ -21,11 +21,13 @@ from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.found import moved_by
 from hagane.ops.control.growth import Growth
 from hagane.symbolic import Dim, Expr, maximum, number_of, symbol, symbols_of
+from hagane.symbolic.substitute import evaluate
 
 # Sizes are taken for those of this iteration, or one before; of values that are not larger by then.
 _LIKELY_ITERATION, _LARGE = 64, 1 << 20
 # The least time of a kernel for its reads and writes.
 _NS_OF_BYTE = 0.1
+_ITERATION = "number of the iteration"
 _DIFFERS = "a state changes its shape between iterations, in a way that only the data tells"
 
 
@@ -63,6 +65,12 @@ class SizesOfIterations:
     def __init__(self, names: Sequence[tuple[str, Dim, Dim]]):
         self.names = tuple(names)
         self._own = {name for name, _, _ in names}
+        # Sizes that grow by a number: that many times the number of the iteration above the first.
+        self._steady: dict[str, Dim] = {}
+        for name, start, after in self.names:
+            step = after - symbol(name)
+            if isinstance(step, int) and step >= 0:
+                self._steady[name] = start + step * symbol(_ITERATION)
 
     def differs(self, dim: Dim) -> bool:
         """Whether a size differs between iterations."""
@@ -77,8 +85,12 @@ class SizesOfIterations:
                 raise NotNative(
                     "a loop in its body depends on a size that differs between iterations"
                 )
-        if any(self.differs(left - right) for left, right in pairs):
+        if any(self._may_differ(left - right) for left, right in pairs):
             raise NotNative("sizes in its body may differ in some iterations")
+
+    def _may_differ(self, distance: Dim) -> bool:
+        """Whether two sizes, of which this is the distance, may differ in some iteration only."""
+        return self.differs(distance) and evaluate(distance, self._steady) != 0
 
     def weigh(self, kernels: Sequence[Kernel], iterations: Dim | None) -> None:
         """Estimate the time of kernels whose sizes differ, for those of an iteration in the middle.
