@@ -117,3 +117,23 @@ def test_every_name_is_a_function_of_hagane() -> None:
 def test_sizes_of_heads_that_do_not_fit_cannot_be_captured() -> None:
     with pytest.raises(CaptureError, match="of one feature size"):
         hagane.capture(attended, "float32[2, 3]", "float32[2, 4]", "float32[2, 3]")
+
+
+def counted(x: Any, limit: int = 5) -> Any:
+    seen = np.zeros((3, 1), np.int64)
+    for _ in range(limit):
+        last = np.take(np.arange(10) + 1, seen[:, -1])
+        seen = np.concatenate([seen, last[:, None]], 1)
+        if (last * x > 6).all():
+            break
+    return seen
+
+
+def test_nothing_is_left_of_loops_that_were_interpreted_again() -> None:
+    graph = hagane.capture(counted, "int64[3]").graph
+    nodes = set(graph.all_nodes())
+    for name, value in graph.initializers.items():
+        assert any(use.node in nodes for use in value.uses()), name
+    x = np.array([1, 2, 3])
+    (found,) = hagane.InferenceSession(hagane.capture(counted, "int64[3]")).run(None, {"x": x})
+    np.testing.assert_array_equal(found, counted(x))

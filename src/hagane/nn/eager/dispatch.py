@@ -103,16 +103,7 @@ class Native(Eager):
         key = (
             call.op.name,
             n_outputs,
-            tuple(
-                [
-                    None
-                    if x is None
-                    else (x.dtype.char, x.shape)
-                    if i not in served.constants
-                    else x.tobytes()
-                    for i, x in enumerate(inputs)
-                ]
-            ),
+            _signature(inputs, served.constants),
             *call.attributes.items(),
         )
         prepared = self._prepared.get(key)
@@ -148,16 +139,7 @@ class Native(Eager):
             call.op.name,
             given,
             targets,
-            tuple(
-                [
-                    None
-                    if x is None
-                    else (x.dtype.char, x.shape)
-                    if i not in served.constants
-                    else x.tobytes()
-                    for i, x in enumerate(call.inputs)
-                ]
-            ),
+            _signature(call.inputs, served.constants),
             *call.attributes.items(),
         )
         prepared = self._prepared.get(key)
@@ -234,6 +216,16 @@ def _closed(arrays: Sequence[Any], constants: tuple[int, ...] = ()) -> tuple[Ope
     """Return operands of which the first size alone, that of the batch, is open."""
     fixed = [None if x is None else tuple(range(1, x.ndim)) for x in arrays]
     return operands_of(arrays, constants, fixed)
+
+
+def _signature(arrays: Sequence[Any], constants: Sequence[int]) -> tuple[Any, ...]:
+    """Return the types and shapes of operands, and the content of constants."""
+    return tuple(
+        [
+            None if x is None else (x.dtype.char, x.shape) if i not in constants else x.tobytes()
+            for i, x in enumerate(arrays)
+        ]
+    )
 
 
 def _can_be_served(op: OpDef, arrays: Sequence[Any]) -> bool:

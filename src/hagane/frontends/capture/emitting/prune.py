@@ -10,6 +10,12 @@ def prune(graph: ir.Graph) -> None:
     changed = True
     while changed:
         changed = _prune_once(graph)
+    # Bodies of loops that were interpreted again are in no graph, and read initializers still.
+    nodes = set(graph.all_nodes())
+    for name, value in list(graph.initializers.items()):
+        read = any(use.node in nodes for use in value.uses())
+        if not read and not value.is_graph_input() and not value.is_graph_output():
+            del graph.initializers[name]
 
 
 def _prune_once(graph: ir.Graph) -> bool:
@@ -25,9 +31,6 @@ def _prune_once(graph: ir.Graph) -> bool:
             changed |= _prune_once(inner)
         if node.op_type == "If":
             changed |= _prune_outputs(node)
-    for name, value in list(graph.initializers.items()):
-        if not value.uses() and not value.is_graph_input() and not value.is_graph_output():
-            del graph.initializers[name]
     return changed
 
 
