@@ -82,6 +82,25 @@ def of_arrays(x: Any) -> Any:
     return np.abs(found), found.real, np.fft.irfft(found * 2j, n=x.shape[-1])
 
 
+def doubled(x: Any) -> Any:
+    z = torch.view_as_complex(x + 0)
+    z *= 2
+    return z.real
+
+
+def doubled_later(x: Any) -> Any:
+    z = torch.view_as_complex(x + 0)
+    real = z.real
+    z.mul_(2)
+    return real
+
+
+def set_first(x: Any) -> Any:
+    z = torch.view_as_complex(x + 0)
+    z[0] = 0
+    return z.imag
+
+
 def drawn(*shape: int) -> Any:
     return torch.from_numpy(np.random.default_rng(sum(shape)).standard_normal(shape)).float()
 
@@ -166,3 +185,9 @@ def test_complex_buffers_are_read_anew_by_each_call() -> None:
 def test_complex_results_and_functions_without_formula_are_refused(call: Any, told: str) -> None:
     with pytest.raises(CaptureError, match=told):
         hagane.capture(call, "float32[n, n]")
+
+
+@pytest.mark.parametrize("call", [doubled, doubled_later, set_first])
+def test_complex_tensors_are_not_written_in_place(call: Any) -> None:
+    with pytest.raises(CaptureError, match="a complex tensor changes in place; make a new one"):
+        hagane.capture(call, "float32[n, 2]")

@@ -176,6 +176,7 @@ class MeaningTables(LibraryTables):
 
         A part that was taken by an index is set as an item of the whole: ``x[i].zero_()``.
         """
+        _refuse_complex(x)
         if x.value not in self._parts:
             check_writable(core, x, remedy, by_statement=by_statement)
             return write(core, x, run())
@@ -217,6 +218,8 @@ class MeaningTables(LibraryTables):
         """Return an operator of which at least one operand is a tensor."""
         kind = next(v.kind for v in (left, right) if isinstance(v, Tensor))
         whole = f"{kind} {name.removeprefix('i') if name in _IN_PLACE else name}"
+        if name in _IN_PLACE and isinstance(left, Tensor):
+            _refuse_complex(left)
         found = self._complex.result(
             core, whole, (left, right), {},
             lambda a, _: _super(self).operator(core, name, *a),
@@ -318,6 +321,15 @@ def _is_in_place(handler: Any, arguments: Sequence[Value], keywords: Mapping[str
     place = names.index("inplace") if "inplace" in names else 1  # as in relu(input, inplace)
     given = arguments[place] if place < len(arguments) else False
     return keywords.get("inplace", given) is True
+
+
+def _refuse_complex(x: Tensor) -> None:
+    """Refuse to write a complex tensor in place: its parts may have been taken before."""
+    if x.dtype in COMPLEX:
+        raise CheckError(
+            "capture",
+            "a complex tensor changes in place; make a new one, as in x = x * y for x *= y",
+        )
 
 
 def _super(tables: MeaningTables) -> Any:
