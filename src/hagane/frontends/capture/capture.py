@@ -13,6 +13,7 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.errors import CaptureError
+from hagane.frontends.capture.emitting.columns import multiply_columns
 from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.emitting.prune import prune
 from hagane.frontends.capture.flow.loops import Graph
@@ -267,6 +268,7 @@ def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Ca
     graph.inputs[:] = sorted(graph.inputs, key=lambda value: _rank(attempt, str(value.name)))
     prune(graph)
     scan_appended(graph, emit.types, emit.fresh)
+    multiply_columns(graph, emit.types)
     prune(graph)
     separate_names(graph)
     reads, weights = attempt.state.reads, emit._real
