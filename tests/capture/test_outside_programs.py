@@ -126,3 +126,39 @@ def test_a_property_may_be_documented_where_it_is_made() -> None:
         return np.add(x, 0) * Inner().value * Documented().value
 
     compare(function, ["float32[n]"], (np.ones(2, np.float32),))
+
+
+def test_the_best_of_a_size_that_is_open_are_as_many_as_are_taken() -> None:
+    model = hagane.capture(lambda x: torch.topk(x, 2)[0], "float32[n]")
+    x = np.array([1, 3, 2], np.float32)
+    (found,) = hagane.InferenceSession(model).run(None, {"x": x})
+    assert found.tolist() == [3, 2]
+
+
+def test_rows_of_an_embedding_are_changed_in_place() -> None:
+    table = torch.nn.Embedding(4, 2)
+
+    def function(x: Any) -> Any:
+        rows = table(x)
+        for i in range(1, x.shape[0]):
+            rows[i] = rows[i - 1] + rows[i]
+        return rows
+
+    model = hagane.capture(function, "int64[n]")
+    x = torch.tensor([3, 1, 1])
+    (found,) = hagane.InferenceSession(model).run(None, {"x": x.numpy()})
+    np.testing.assert_allclose(found, function(x).detach().numpy(), rtol=1e-5)
+
+
+def test_a_refused_change_is_told_though_code_behind_it_reads_more() -> None:
+    def function(x: Any) -> Any:
+        x = torch.clone(x)
+        y = x.view(-1)
+        z = x[0]
+        x += 1
+        z.mul_(2)
+        x[-1] = x[0]
+        return x, y
+
+    with pytest.raises(hagane.errors.CaptureError, match="shares its memory"):
+        hagane.capture(function, "float32[n, m]")

@@ -235,6 +235,10 @@ def _attempt(
         except OutOfTime as error:
             where = f"{error.place.file}:{error.place.line}: " if error.place else ""
             raise CaptureError([f"{where}{error}"]) from None
+        except Exception:
+            if report.errors:  # code after a refused statement has values that no program has
+                _refuse_doubts(report)
+            raise
     return report.result, state
 
 
