@@ -93,7 +93,7 @@ def main() -> None:
             (folder / file).write_text(text, encoding="utf-8")
         for extra in ["", *(e for e in extras if every or e not in HEAVY)]:
             wanted = f"{wheel}[{extra}]" if extra else str(wheel)
-            run(python, "-m", "pip", "install", "--quiet", wanted, folder=folder)
+            run(python, "-m", "pip", "install", "--no-compile", "--quiet", wanted, folder=folder)
             version = run(hagane, "--version", folder=folder)
             assert version == run(python, "-m", "hagane", "--version", folder=folder)
             answer = run(python, "-c", PROGRAM, folder=folder)
