@@ -38,7 +38,7 @@ class Operator(FunctionNode):
         self._label = CURRENT.get() or call.op.name
 
     def __getattr__(self, name: str) -> Any:
-        """Return what a function of the library noted; a function of no arguments makes it."""
+        """Return a note of a function of the library; a function of no arguments makes it."""
         notes = self.__dict__.get("notes")
         if notes is None or name not in notes:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
