@@ -61,3 +61,62 @@ def test_labels_of_ctc_are_checked() -> None:
         F.connectionist_temporal_classification(x, np.array([[1]], "i"), 0)
     with pytest.raises(ValueError, match="expected labels from 0 to 2, the classes of x, got 1 to"):
         F.connectionist_temporal_classification(x, np.array([[1], [9]], "i"), 0)
+
+
+def test_ignored_classes_count_nowhere_in_a_summary() -> None:
+    y = np.eye(3, dtype="f")[[0, 1, 2, 1, 0]]
+    t = np.array([0, 1, 2, 0, 1], "i")
+    precision, recall, _, support = F.classification_summary(y, t, label_num=3, ignore_label=0)
+    np.testing.assert_array_equal(precision.array, [0, 1, 1])
+    np.testing.assert_array_equal(recall.array, [np.nan, 0.5, 1])
+    np.testing.assert_array_equal(support.array, [0, 2, 1])
+
+
+def test_a_number_alone_is_a_category_alone() -> None:
+    y = F.gumbel_softmax(np.array(0.3, "f"))
+    assert y.shape == ()
+    assert y.array == 1
+
+
+def test_statistics_of_decorrelation_may_have_another_element_type() -> None:
+    x = np.random.RandomState(0).randn(4, 2)
+    mean, projection = np.ones((1, 2), "f"), np.eye(2, dtype="f")[None]
+    y = F.fixed_decorrelated_batch_normalization(x, mean, projection, groups=1)
+    np.testing.assert_allclose(y.array, x - 1, atol=1e-6)
+    assert y.dtype == np.float64
+
+
+def test_names_of_devices_serve_checks_of_programs() -> None:
+    device = chainer.get_device(-1)
+    assert isinstance(device, chainer.backend.CpuDevice)
+    assert not isinstance(device, chainer.backend.ChainerxDevice | chainer.backend.Intel64Device)
+    with pytest.raises(ValueError, match="to_chx: hagane has no arrays of ChainerX"):
+        chainer.backend.to_chx(np.ones(2))
+
+
+def test_tools_of_chainers_utils() -> None:
+    class Twice:
+        calls = 0
+
+        @chainer.utils.cache.cached_property
+        def y(self) -> int:
+            self.calls += 1
+            return self.calls
+
+    one = Twice()
+    assert (one.y, one.y) == (1, 1)
+    with chainer.no_backprop_mode():
+        assert one.y == 2
+    with pytest.raises(AttributeError, match="attribute 'y' of Twice is readonly"):
+        one.y = 3
+    found = chainer.utils.sum_to(np.ones((2, 3, 4)), (3, 1))
+    np.testing.assert_array_equal(found, np.full((3, 1), 8))
+    with pytest.raises(TypeError, match="expected a numpy.ndarray, got Variable"):
+        chainer.utils.sum_to(chainer.Variable(np.ones(2)), (1,))
+    with pytest.warns(FutureWarning, match="f is experimental"):
+        chainer.utils.experimental("f")
+
+
+def test_a_weight_without_elements_has_no_spectral_norm() -> None:
+    with pytest.raises(ValueError, match=r"Linear: expected a weight with elements, got \(0, 10\)"):
+        L.Linear(10, 0).add_hook(chainer.link_hooks.SpectralNormalization())
