@@ -120,3 +120,19 @@ def test_tools_of_chainers_utils() -> None:
 def test_a_weight_without_elements_has_no_spectral_norm() -> None:
     with pytest.raises(ValueError, match=r"Linear: expected a weight with elements, got \(0, 10\)"):
         L.Linear(10, 0).add_hook(chainer.link_hooks.SpectralNormalization())
+
+
+def test_tile_of_a_number_has_a_second_derivative() -> None:
+    x = chainer.Variable(np.array(3, "f"))
+    y = F.tile(x, 2) ** 3
+    (gx,) = chainer.grad([F.sum(y)], [x], enable_double_backprop=True)
+    gx.backward()
+    assert x.grad == 36
+
+
+@pytest.mark.parametrize("name", ["elu", "selu", "leaky_relu", "hard_sigmoid", "softplus"])
+def test_activations_of_a_number_keep_its_element_type(name: str) -> None:
+    x = chainer.Variable(np.array(-0.5, "f"))
+    y = getattr(F, name)(x)
+    y.backward()
+    assert (y.dtype, x.grad.dtype) == (np.float32, np.float32)
