@@ -76,7 +76,8 @@ class Operator(FunctionNode):
             self._retained_output_data,
         )
         if self._op.name in _RESHAPING and gradients[0] is not None and 0 in target_input_indexes:
-            return [Variable.make(gradients[0].reshape(self.inputs[0].shape))]
+            reshaped = Variable.make(gradients[0].reshape(self.inputs[0].shape))
+            return [reshaped if index == 0 else None for index in target_input_indexes]
         if self._op.name in _DEFERRED and not read("debug"):
             return self._deferred(target_input_indexes, call, gradients)
         return self._computed(target_input_indexes, call, gradients)
