@@ -22,6 +22,7 @@ from hagane.passes.removing.merge_common import merge_common
 from hagane.passes.removing.remove_dead import remove_dead
 from hagane.training.step.accumulation import Share, sum_name
 from hagane.training.step.open_recurrent import open_recurrent
+from hagane.training.step.own_operators import join_batch_norms, join_selections
 from hagane.training.step.precision import lower_precision
 from hagane.training.step.rules import Group, Rule
 
@@ -103,6 +104,7 @@ def step_program(
     loss = graph.outputs[0]
     _check_loss(loss, types.types.get(loss))
     open_recurrent(graph, types)
+    join_batch_norms(graph, types)
     if precision is not None:
         lower_precision(graph, types, precision)
     loss = graph.outputs[0]
@@ -141,6 +143,7 @@ def step_program(
                                at[number]))  # fmt: skip
     _early(graph, before)
     merge_common(graph, types)
+    join_selections(graph, types)
     remove_dead(graph, types)
     separate_names(graph)
     for node in all_nodes(graph):
