@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import types
 from typing import Any
 
@@ -165,13 +166,70 @@ def test_a_refused_change_is_told_though_code_behind_it_reads_more() -> None:
 
 
 def test_parts_of_a_variable_are_cut_at_places_that_data_say() -> None:
-    import hagane.functions as F
+    from hagane import functions
 
     def function(x: Any, lengths: Any) -> Any:
-        return F.split_axis(F.tanh(x), np.cumsum(lengths[:-1]), 0)
+        return functions.split_axis(functions.tanh(x), np.cumsum(lengths[:-1]), 0)
 
     model = hagane.capture(function, "float32[n, 2]", "int64[3]")
     x, lengths = np.arange(12, dtype=np.float32).reshape(6, 2), np.array([1, 3, 2])
     found = hagane.InferenceSession(model).run(None, {"x": x, "lengths": lengths})
     assert [part.shape for part in found] == [(1, 2), (3, 2), (2, 2)]
     np.testing.assert_allclose(np.concatenate(found), np.tanh(x), rtol=1e-5)
+
+
+@dataclasses.dataclass
+class Point:
+    x: float
+    y: float
+
+
+def test_match_statements_take_the_first_case_that_fits() -> None:
+    def function(x: Any, k: Any) -> Any:
+        match int(k):
+            case 0:
+                x = np.add(x, 1)
+            case 1 | 2:
+                x = x * 2
+            case n if n > 5:
+                x = x * n
+            case _:
+                x = x - 1
+        return x
+
+    compare(
+        function,
+        ["float32[n]", "int64[]"],
+        *((np.ones(2, np.float32), np.array(k)) for k in (0, 2, 4, 7)),
+    )
+
+
+def test_match_statements_take_values_apart() -> None:
+    def factor(value: Any) -> Any:
+        match value:
+            case []:
+                return 1
+            case ("scale", s):
+                return s
+            case [first, *middle, last]:
+                return first + 10 * len(middle) + 100 * last
+            case {"by": by, "kind": "square"}:
+                return by**2
+            case Point(x, y=2.0):
+                return x + 0.5
+            case int(n) if n < 0:
+                return -n
+            case None | True:
+                return 8
+            case other:
+                return other
+
+    def function(x: Any) -> Any:
+        given = [
+            [], ("scale", 2), [1, 0, 0, 3], {"by": 3, "kind": "square"}, {"by": 3}, Point(4.0, 2.0),
+            Point(4.0, 3.0), -9, 9, None, True,
+        ]  # fmt: skip
+        factors = [factor(one) for one in given]
+        return [np.multiply(x, f) for f in factors if isinstance(f, int | float)]
+
+    compare(function, ["float32[n]"], (np.ones(2, np.float32),))

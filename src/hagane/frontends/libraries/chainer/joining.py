@@ -6,6 +6,8 @@ from collections import defaultdict
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from hagane.frontends.libraries.chainer.operands import (
     BOOL,
     broadcast_shape,
@@ -140,7 +142,9 @@ def split_axis(
         if places.known is not None:
             places = places.known.tolist()
         elif t.emit.builds and isinstance(several, int):
-            places = [t.emit.number(t.op("Gather", places, i), "place") for i in range(several)]
+            emit: Any = t.emit
+            numbers = [np.array(i, np.int64) for i in range(several)]
+            places = [emit.number(t.op("Gather", places, i, axis=0), "place") for i in numbers]
         else:
             return _unknown_parts(t, found, place, several + 1)
     if isinstance(places, list | tuple) and places:

@@ -72,6 +72,7 @@ class Core(Parts):
         self._texts: dict[Term, str] = {}
         self._joins: dict[str, int] = {}  # of how many joins a joined size is made
         self.modules: dict[str, ModuleRef] = {}
+        self.matches: dict[ast.Match, list[ast.stmt]] = {}  # match statements as branches
         self.domain = domain(self)
         self.knowledge = self.domain.knowledge
         self.collector = self.domain.collector

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from hagane.frontends.python.interpret.arithmetic import BINARY
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.matching import as_branches
 from hagane.frontends.python.interpret.running import OutOfTime
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
@@ -339,6 +340,15 @@ class Statements(Core):
         self.fork(
             condition, lambda: self.execute(node.body), lambda: self.execute(node.orelse), text
         )
+
+    def _do_Match(self, node: ast.Match) -> None:
+        if node not in self.matches:
+            try:
+                self.matches[node] = as_branches(node)
+            except CheckError as error:
+                self.lost(error.message)
+                return
+        self.execute(self.matches[node])
 
     def _do_Return(self, node: ast.Return) -> None:
         value = None if node.value is None else self.evaluate(node.value)
