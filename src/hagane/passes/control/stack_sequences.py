@@ -10,9 +10,9 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import SequenceType, TensorType
-from hagane.graph.walk import all_graphs
+from hagane.graph.walk import bodies
 from hagane.ops.builder import op
-from hagane.ops.inference import GraphTypes
+from hagane.ops.inference import GraphTypes, infer_added
 from hagane.passes.edit import (
     attributes_of,
     building,
@@ -20,6 +20,7 @@ from hagane.passes.edit import (
     name_of,
     remove_unread,
     replace_value,
+    shown_by,
     type_of,
 )
 from hagane.symbolic import Dim, symbol, symbols_of
@@ -33,18 +34,21 @@ _END = np.iinfo(np.int64).max
 def stack_sequences(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """Replace sequences whose items have one type by tensors with an axis more; return where.
 
-    Sequences that one node hands to another, a loop to its body or a branch to its readers go together.
-    The sizes of items must be numbers, or names that the graph's inputs show. An item is inserted at
-    an end, or, like one that is erased, at a known place of a sequence of known length. Pieces of
-    SplitToSequence must be of one known length, or its items of one. Sequences that the model is
-    given or returns, and those that other operators read, stay.
+    Sequences that one node hands to another, a loop to its body or a branch to its readers go
+    together. The sizes of items must be numbers, or names that the graph's inputs show. An item is
+    inserted at an end, or, like one that is erased, at a known place of a sequence of known length.
+    Pieces of SplitToSequence must be of one known length. Sequences that the model is given or
+    returns, and those that other operators read, stay.
 
-    Where a sequence without items is joined, an empty tensor is left; ConcatFromSequence would fail.
+    Where a sequence without items is joined, an empty tensor is left; ConcatFromSequence would
+    fail.
     """
     changed: list[str] = []
     for found in _groups(graph, types):
         item = _item(found, types)
-        if item is None or not _are_shown(graph, item, types) or not _measured(found, types):
+        if item is None or not _measured(found, types):
+            continue
+        if {name for dim in item.shape or () for name in symbols_of(dim)} - shown_by(graph, types):
             continue
         changed += [name_of(node) for _, node in found.nodes if node.op_type in _MAKERS]
         _rewrite(found, item, types)
@@ -56,7 +60,8 @@ class _Group:
     """Sequences of one kind.
 
     Attributes:
-        nodes: Those that make, change or read them, with the graphs that they are in; outer ones first.
+        nodes: Those that make, change, read or hand them on, with the graphs that they are in, as
+            they run; loops and branches behind what is in their bodies.
         carried: Inputs of bodies, and results of loops and branches.
         stays: Something else reads or makes them.
     """
@@ -90,36 +95,34 @@ def _groups(graph: ir.Graph, types: GraphTypes) -> Iterator[_Group]:
     stay: list[ir.Value] = []
     carried: list[ir.Value] = []
     nodes: list[tuple[ir.Graph, ir.Node, ir.Value]] = []
-    for each in all_graphs(graph):
-        for node in each:
-            touched = [v for v in (*node.inputs, *node.outputs) if _is_sequence(v, types)]
-            kind = node.op_type if node.domain == "" else ""
-            if kind in ("Loop", "If"):
-                for values in _handed_on(node, kind):
-                    given = [value for value in values if value is not None]
-                    if not any(_is_sequence(value, types) for value in given):
-                        continue
-                    joined.join(*given)
-                    own = [v for v in given if v.producer() is node or v.producer() is None]
-                    carried += own
-                    made.update(own)
-                    touched = [value for value in touched if value not in given]
-                    if len(given) < len(values):
-                        stay += given
-                stay += touched
-            elif kind in (*_MAKERS, *_CHANGERS, *_READERS, "Identity"):
-                if not touched:
+    for each, node in _as_they_run(graph):
+        values = [value for value in (*node.inputs, *node.outputs) if value is not None]
+        touched = [value for value in values if _is_sequence(value, types)]
+        kind = node.op_type if node.domain == "" else ""
+        if kind in ("Loop", "If"):
+            for one, own in _handed_on(node, kind):
+                given = [value for value in one if value is not None]
+                if not any(_is_sequence(value, types) for value in given):
                     continue
-                first = joined.join(*touched)
+                nodes.append((each, node, joined.join(*given)))
+                carried += own
+                made.update(own)
+                touched = [value for value in touched if value not in given]
+                if len(given) < len(one):
+                    stay += given
+            stay += touched
+        elif kind in (*_MAKERS, *_CHANGERS, *_READERS, "Identity"):
+            if touched:
                 made.update(v for v in node.outputs if _is_sequence(v, types))
-                nodes.append((each, node, first))
-            else:
-                stay += touched
+                nodes.append((each, node, joined.join(*touched)))
+        else:
+            stay += touched
     stay += [value for value in (*graph.inputs, *graph.outputs) if _is_sequence(value, types)]
     groups: dict[ir.Value, _Group] = {}
     for each, node, first in nodes:
         groups.setdefault(joined.find(first), _Group()).nodes.append((each, node))
-        stay += [v for v in node.inputs if v is not None and _is_sequence(v, types) and v not in made]
+        read = [value for value in node.inputs if _is_sequence(value, types)]
+        stay += [value for value in read if value is not None and value not in made]
     for value in carried:
         groups.setdefault(joined.find(value), _Group()).carried[value] = None
     for value in stay:
@@ -127,21 +130,35 @@ def _groups(graph: ir.Graph, types: GraphTypes) -> Iterator[_Group]:
     yield from (group for group in groups.values() if group.nodes and not group.stays)
 
 
+def _as_they_run(graph: ir.Graph) -> Iterator[tuple[ir.Graph, ir.Node]]:
+    """Yield all nodes with their graphs, those of bodies before the node that has them."""
+    for node in graph:
+        for body in bodies(node):
+            yield from _as_they_run(body)
+        yield graph, node
+
+
 def _is_sequence(value: ir.Value | None, types: GraphTypes) -> bool:
     return value is not None and isinstance(types.types.get(value), SequenceType)
 
 
-def _handed_on(node: ir.Node, kind: str) -> Iterator[tuple[ir.Value | None, ...]]:
-    """Yield the values that are one: a state of a loop, a result of branches."""
+def _handed_on(
+    node: ir.Node, kind: str
+) -> Iterator[tuple[tuple[ir.Value | None, ...], tuple[ir.Value, ...]]]:
+    """Yield the values that are one, a state of a loop or a result of branches.
+
+    The second tuple has those among them that the node itself gives, to its body and its readers.
+    """
     if kind == "Loop":
         body = node.attributes["body"].as_graph()
         n = len(node.inputs) - 2
-        yield from zip(
-            node.inputs[2:], body.inputs[2:], body.outputs[1 : 1 + n], node.outputs[:n], strict=True
-        )
+        states = zip(body.inputs[2:], body.outputs[1 : 1 + n], node.outputs[:n], strict=True)
+        for start, (before, after, result) in zip(node.inputs[2:], states, strict=True):
+            yield (start, before, after, result), (before, result)
     else:
         graphs = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
-        yield from zip(*(body.outputs for body in graphs), node.outputs, strict=True)
+        for *values, result in zip(*(body.outputs for body in graphs), node.outputs, strict=True):
+            yield (*values, result), (result,)
 
 
 # ---- the type of items, and numbers of them ----
@@ -159,8 +176,10 @@ def _item(found: _Group, types: GraphTypes) -> TensorType | None:
             item = node.inputs[1]
             maker = None if item is None else item.producer()
             # An item of the same sequence is of any type that the others are.
-            if maker is None or maker.op_type != "SequenceAt" or all(
-                other is not maker for _, other in found.nodes
+            if (
+                maker is None
+                or maker.op_type != "SequenceAt"
+                or all(other is not maker for _, other in found.nodes)
             ):
                 kinds.add(type_of(item, types))
     (item_type,) = kinds if len(kinds) == 1 else (None,)
@@ -169,19 +188,11 @@ def _item(found: _Group, types: GraphTypes) -> TensorType | None:
     return item_type
 
 
-def _are_shown(graph: ir.Graph, item: TensorType, types: GraphTypes) -> bool:
-    """Whether the names in a shape stand for one size each, which inputs of the graph show."""
-    shown: set[str] = set()
-    for value in graph.inputs:
-        for dim in getattr(types.types.get(value), "shape", None) or ():
-            shown |= symbols_of(dim) if {str(dim)} == symbols_of(dim) else set()
-    assert item.shape is not None
-    names = {name for dim in item.shape for name in symbols_of(dim)}
-    return names <= shown - types.invented
-
-
 def _pieces(node: ir.Node, types: GraphTypes) -> tuple[int, Dim, int | None] | None:
-    """Return the axis of a SplitToSequence, the number of pieces and their length; None: no axis."""
+    """Return the axis of a SplitToSequence, the number of pieces, and their length.
+
+    The length is None if pieces lack the axis.
+    """
     whole = type_of(node.inputs[0], types)
     attributes = attributes_of(node)
     if whole is None or not whole.shape:
@@ -263,6 +274,9 @@ def _rewrite(found: _Group, item: TensorType, types: GraphTypes) -> None:
         types.types[value] = TensorType(item.dtype, (symbol(name), *item.shape))
         value.type, value.shape = ir.TensorType(item.dtype), None
     for graph, node in found.nodes:
+        if node.op_type in ("Loop", "If"):
+            infer_added(node, types)
+            continue
         if node.op_type == "Identity":
             source = node.inputs[0]
             assert source is not None
@@ -287,12 +301,15 @@ def _construct(node: ir.Node, item: TensorType, types: GraphTypes) -> Any:
 
 def _split(node: ir.Node, item: TensorType, types: GraphTypes) -> Any:
     found, whole = _pieces(node, types), type_of(node.inputs[0], types)
-    assert found is not None and whole is not None and whole.shape is not None
+    assert found is not None
+    assert whole is not None
+    assert whole.shape is not None
     axis, count, length = found
     rows: Any = node.inputs[0]
     order = [axis, *(i for i in range(len(whole.shape)) if i != axis)]
     if length is not None:
-        rows = op("Reshape", rows, [*whole.shape[:axis], count, length, *whole.shape[axis + 1 :]])
+        shape = [*whole.shape[:axis], count, length, *whole.shape[axis + 1 :]]
+        rows = op("Reshape", rows, shape, allowzero=1)
         order = [axis, *(i for i in range(len(whole.shape) + 1) if i != axis)]
     return op("Transpose", rows, perm=order) if axis else rows
 
@@ -334,10 +351,18 @@ def _concat(node: ir.Node, item: TensorType, types: GraphTypes) -> Any:
     shape: Sequence[Dim] = item.shape or ()
     axis = attributes["axis"] % (len(shape) + attributes["new_axis"])
     if axis:
-        rows = op("Transpose", rows, perm=[*range(1, axis + 1), 0, *range(axis + 1, len(shape) + 1)])
+        rows = op(
+            "Transpose", rows, perm=[*range(1, axis + 1), 0, *range(axis + 1, len(shape) + 1)]
+        )
     if attributes["new_axis"]:
         return rows if axis else op("Identity", rows)
-    return op("Reshape", rows, [*shape[:axis], -1, *shape[axis + 1 :]])
+    stacked = type_of(node.inputs[0], types)
+    assert stacked is not None
+    assert stacked.shape is not None
+    if all(isinstance(dim, int) and dim > 0 for dim in shape):
+        return op("Reshape", rows, [*shape[:axis], -1, *shape[axis + 1 :]])
+    length = stacked.shape[0] * shape[axis]
+    return op("Reshape", rows, [*shape[:axis], length, *shape[axis + 1 :]], allowzero=1)
 
 
 _ROWS = {
