@@ -284,9 +284,9 @@ def _rewrite(found: _Group, item: TensorType, types: GraphTypes) -> None:
             node.outputs[0].type, node.outputs[0].shape = ir.TensorType(item.dtype), None
             continue
         with building(graph, types, node, node.name or ""):
-            made = _ROWS[node.op_type](node, item, types)
-        old = node.outputs[0]
-        replace_value(graph, types, old, made)
+            made = _ROWS[node.op_type](node, item, types)  # by a node of its own
+        made.producer().name = node.name
+        replace_value(graph, types, node.outputs[0], made)
         remove_unread(graph, node)
 
 
@@ -311,7 +311,7 @@ def _split(node: ir.Node, item: TensorType, types: GraphTypes) -> Any:
         shape = [*whole.shape[:axis], count, length, *whole.shape[axis + 1 :]]
         rows = op("Reshape", rows, shape, allowzero=1)
         order = [axis, *(i for i in range(len(whole.shape) + 1) if i != axis)]
-    return op("Transpose", rows, perm=order) if axis else rows
+    return op("Transpose", rows, perm=order) if axis else op("Identity", rows)
 
 
 def _insert(node: ir.Node, item: TensorType, types: GraphTypes) -> Any:
