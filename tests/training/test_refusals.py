@@ -80,23 +80,3 @@ def test_computed_parameters_are_refused_by_name() -> None:
     nn.utils.parametrize.remove_parametrizations(module[1], "weight")
     optimizer = optim.SGD(module.parameters(), lr=0.1)
     hagane.compile(squares, optimizer)(module, torch.ones(2, 3))
-
-
-def enlarged(module: Any, x: Any) -> Any:
-    image = nn.functional.interpolate(module(x), scale_factor=2, mode="bilinear")
-    return image.square().mean()
-
-
-def test_images_of_any_number_are_enlarged() -> None:
-    torch.manual_seed(0)
-    module = nn.Conv2d(2, 3, 1)
-    other = copy.deepcopy(module)
-    ours, theirs = (optim.SGD(one.parameters(), lr=0.1) for one in (module, other))
-    step = hagane.compile(enlarged, ours)
-    for count in (2, 3):
-        x = torch.randn(count, 2, 5, 4)
-        theirs.zero_grad()
-        enlarged(other, x).backward()
-        theirs.step()
-        step(module, x)
-    torch.testing.assert_close(module.weight, other.weight)
