@@ -14,6 +14,7 @@ import pytest
 import hagane
 from hagane.cli import main
 from hagane.errors import InvalidArgument
+from hagane.machine import cpu_features
 from hagane.ship.quantize import METHODS, QuantizeOptions, Scheme, quantize
 from hagane.ship.quantize.equalize import equalize
 from hagane.ship.quantize.graph import Source
@@ -411,7 +412,8 @@ def test_forms_without_ranges_need_no_data(
     (found,) = hagane.InferenceSession(made).run(None, feed)
     (theirs,) = onnxruntime.InferenceSession(made).run(None, feed)
     assert snr(expected, found) > least
-    assert snr(theirs, found) > 30
+    # Without VNNI, ONNX Runtime cuts sums of two products of bytes off at 16 bits.
+    assert snr(theirs, found) > (30 if "avx512_vnni" in cpu_features() else 10)
 
 
 def test_weights_of_recurrent_layers_become_bytes(tmp_path: Path) -> None:
