@@ -258,7 +258,7 @@ class Explorer:
         self._checked: list[tuple[_Picks, Any]] = []
 
     def counter_of(self, frame: Any) -> Fraction | int:
-        """Return what the counter of a function's frame holds."""
+        """Return the value of the counter of a function's frame."""
         total: Fraction | int = 0
         for name in self.counters:
             total += _whole(frame.f_locals[name])
