@@ -22,9 +22,11 @@ from hagane.runtime import InferenceSession, OrtValue, SessionOptions
 from hagane.training.step.accumulation import GradientSums
 from hagane.training.step.budget import MemoryChoice, StepMemory, parse_budget, within_budget
 from hagane.training.step.byte_counts import bytes_of_results, bytes_of_states, sizes_of
+from hagane.training.step.clipping import clip_by_norm
 from hagane.training.step.large import LARGE, LargeUpdates
 from hagane.training.step.precision import checked_precision
 from hagane.training.step.program import StepProgram, step_program
+from hagane.training.step.refusals import check_hooks, check_parametrizations
 from hagane.training.step.rules import RULES, Group, Rule, rule_of
 from hagane.training.step.sizes import Sizes
 
@@ -54,6 +56,8 @@ class TorchStep:
         accumulate: After how many calls parameters change, by the mean of the gradients.
         precision: ``"bf16"`` if products and convolutions are to multiply bfloat16; parameters and
             all else stay float32.
+        max_norm: The norm of all gradients together that is not exceeded: they are scaled before
+            the update, as by ``torch.nn.utils.clip_grad_norm_``.
 
     Raises:
         InvalidArgument: The optimizer is none of these, or has no parameters; the budget is no
@@ -69,6 +73,7 @@ class TorchStep:
         memory_budget: int | float | str | None = None,
         accumulate: int = 1,
         precision: str | None = None,
+        max_norm: float | None = None,
     ):
         rule = rule_of(optimizer)
         if rule is None:
@@ -84,6 +89,7 @@ class TorchStep:
         self._resident = sum(tensor.nbytes for tensor in _state_tensors(optimizer))
         self._sums = GradientSums(accumulate)
         self._precision = checked_precision(precision)
+        self._clip = None if max_norm is None else clip_by_norm(max_norm)
         self._memory: StepMemory | None = None
         self._sizes: dict[object, Sizes] = {}
         self._programs: dict[object, _Program] = {}
@@ -114,6 +120,7 @@ class TorchStep:
                 f"step: expected a module and {', '.join(self._names[1:]) or 'nothing else'}, "
                 f"got {len(tensors)} arguments after the module"
             )
+        check_hooks(self._optimizer)
         program = self._program(module, tensors)
         self._memory = program.memory(tensors, self._resident)
         if self._budget is not None and self._memory.predicted > self._budget:
@@ -177,6 +184,7 @@ class TorchStep:
         )
 
     def _compile(self, module: Any, types: Sequence[Any], tensors: Sequence[Any]) -> _Program:
+        check_parametrizations(module, self._names[0])
         training = Training()
         captured = capture_object(self._loss, (module, *types), {}, MeaningTables(), training)
         groups: list[Group] = self._optimizer.param_groups
@@ -195,6 +203,7 @@ class TorchStep:
             groups,
             self._rule,
             share=self._sums.share,
+            prepare=self._clip,
             precision=self._precision,
             apart=LARGE,
         )
