@@ -233,3 +233,11 @@ def test_match_statements_take_values_apart() -> None:
         return [np.multiply(x, f) for f in factors if isinstance(f, int | float)]
 
     compare(function, ["float32[n]"], (np.ones(2, np.float32),))
+
+
+def test_and_or_hand_on_what_the_path_leaves_of_a_value() -> None:
+    def function(x: Any) -> Any:
+        first = int(x[0])
+        return np.add(x, (first == 5 and 3) or 7)
+
+    compare(function, ["int64[n]"], (np.array([5, 1]),), (np.array([4, 1]),))

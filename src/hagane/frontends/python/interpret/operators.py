@@ -225,10 +225,16 @@ class Operators(Core):
         text = self.collector.text(node.values[index])
         if is_and:
             return self.fork(
-                decided, lambda: self._bool_op(node, index + 1), lambda: _as(value, False), text
+                decided,
+                lambda: self._bool_op(node, index + 1),
+                lambda: _as(self.settle(value), False),
+                text,
             )
         return self.fork(
-            decided, lambda: _as(value, True), lambda: self._bool_op(node, index + 1), text
+            decided,
+            lambda: _as(self.settle(value), True),
+            lambda: self._bool_op(node, index + 1),
+            text,
         )
 
     def _Compare(self, node: ast.Compare) -> Value:
