@@ -141,3 +141,15 @@ def test_a_text_that_is_no_type_says_where_and_what_was_expected(text: str, mess
     with pytest.raises(InvalidArgument, match="type '") as caught:
         parse_type(text)
     assert message in str(caught.value)
+
+
+def test_plain_annotations_are_numbers_of_any_value(tmp_path: Path) -> None:
+    source = """
+        def f(x: Shaped["float32[b, 4]"], n: int, flag: bool, rate: float, mode: str):
+            y = x * rate if flag else x.sum(1, keepdim=True).expand(-1, 4)
+            if mode == "wide":
+                y = torch.cat([y, y], 1)
+            return y.repeat(n, 1) @ torch.ones(5, 1)
+        """
+    (error,) = check_text(tmp_path, source).errors
+    assert error.place.line == line_of(source, "return y")

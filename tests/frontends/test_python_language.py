@@ -269,10 +269,6 @@ def test_a_mistake_in_plain_python_is_an_error(
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (
-            "match {}:\n        case {**rest}: return x",
-            "the pattern '{**rest}' is not followed",
-        ),
         ("async def g(): return x\n    return g()", "'g' is a coroutine"),
         ("return input()", "'builtins.input' is not understood"),
     ],

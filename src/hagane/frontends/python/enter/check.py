@@ -343,6 +343,10 @@ def _has_default(function: Function, name: str) -> bool:
     return name in with_default or name in function.keyword_defaults
 
 
+# Annotations of arguments whose values are open.
+_PLAIN = frozenset(("bool", "float", "int", "str"))
+
+
 def _argument(
     interpreter: Interpreter,
     function: Function,
@@ -365,6 +369,11 @@ def _argument(
         annotated = None
     found = given.get(name, MISSING)
     if found is MISSING:
+        plain = isinstance(parameter.annotation, ast.Name) and parameter.annotation.id in _PLAIN
+        if annotated is None and plain and not _has_default(function, name):
+            text = parse_type(ast.unparse(parameter.annotation))
+            # Inputs of graphs are named by the caller.
+            return MISSING if interpreter.emit.builds else interpreter.make_value(text, name, kind)
         if annotated is None:
             return MISSING
         text, own_kind = annotated

@@ -84,7 +84,11 @@ class Expressions(Core):
         visitor = getattr(self, f"_do_{name}" if is_statement else f"_{name}", None)
         if visitor is None:
             kind = "statements" if is_statement else "expressions"
-            return self.lost(f"'{name}' {kind} are not understood")
+            lost = self.lost(f"'{name}' {kind} are not understood")
+            for part in ast.walk(node) if is_statement else ():
+                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                    self.assign(part, lost)
+            return lost
         return visitor(node)
 
     def _mark(self, value: Tensor, frame: Frame, node: ast.expr) -> None:

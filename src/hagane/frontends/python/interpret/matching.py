@@ -1,123 +1,107 @@
-"""``match`` statements as assignments and branches."""
+"""``match`` statements as chains of ``if``, which have the same meaning.
+
+The subject is bound to a name that no program can write. A pattern becomes a condition on it, and
+names that it captures become assignments: at the start of the case, or in the condition before a
+guard. Source: PEP 634.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import builtins
+from collections.abc import Iterator, Sequence
+from functools import reduce
 
-from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Host
 
-_SUBJECT = "the subject of match"  # no name that a program can have
-_ITSELF = frozenset(("bool", "bytearray", "bytes", "dict", "float", "frozenset", "int", "list",
-                     "set", "str", "tuple"))  # fmt: skip
+# Classes whose only positional pattern matches the whole subject.
+_WHOLE = frozenset((bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple))
+Bindings = list[tuple[str, ast.expr]]
 
 
 def as_branches(node: ast.Match) -> list[ast.stmt]:
-    """Return statements with the meaning of a ``match``; names are bound before guards, as there.
-
-    Raises:
-        CheckError: A pattern that is not followed: the rest of a mapping, or names in alternatives.
-    """
-    subject = ast.Name(_SUBJECT, ast.Load())
-    branches: list[ast.stmt] = []
+    """Return the statements that mean the same as a ``match``."""
+    name = f"<{ast.unparse(node.subject)}>"
+    chain: list[ast.stmt] = []
     for case in reversed(node.cases):
-        tests = _tests(case.pattern, subject)
-        if case.guard is not None:
-            tests = [*tests, case.guard]
-        test = _all(tests)
-        branches = [ast.copy_location(ast.If(test, case.body, branches), case.pattern)]
-    made: list[ast.stmt] = [
-        ast.Assign([ast.Name(_SUBJECT, ast.Store())], node.subject),
-        *branches,
-        ast.Delete([ast.Name(_SUBJECT, ast.Del())]),
-    ]
-    for statement in made:
-        if not hasattr(statement, "lineno"):
-            ast.copy_location(statement, node)
-        ast.fix_missing_locations(statement)
-    return made
+        test, bindings = _pattern(case.pattern, ast.Name(name, ast.Load()))
+        body = case.body
+        if case.guard is None:
+            body = [*(_assigned(*each) for each in bindings), *body]
+        else:
+            named = [ast.NamedExpr(ast.Name(n, ast.Store()), value) for n, value in bindings]
+            # A list with items is true.
+            taken = [ast.List([each], ast.Load()) for each in named]
+            test = _all([test, *taken, case.guard])
+        chain = [_placed(ast.If(test, body, chain), case.pattern)]
+    bound = ast.Assign([ast.Name(name, ast.Store())], node.subject)
+    return [_placed(bound, node.subject), *chain]
 
 
-def _tests(pattern: ast.pattern, value: ast.expr) -> list[ast.expr]:
-    """Return the conditions of a pattern in their order; those that bind names are true."""
-    match pattern:
-        case ast.MatchValue(value=wanted):
-            return [ast.Compare(value, [ast.Eq()], [wanted])]
-        case ast.MatchSingleton(value=constant):
-            return [ast.Compare(value, [ast.Is()], [ast.Constant(constant)])]
-        case ast.MatchAs(pattern=inner, name=name):
-            tests = [] if inner is None else _tests(inner, value)
-            return tests if name is None else [*tests, _bound(name, value)]
-        case ast.MatchOr(patterns=patterns):
-            if any(_names(one) for one in patterns):
-                raise CheckError("match", "names in alternatives of a pattern are not followed")
-            return [ast.BoolOp(ast.Or(), [_all(_tests(one, value)) for one in patterns])]
-        case ast.MatchSequence(patterns=patterns):
-            return _sequence(patterns, value)
-        case ast.MatchMapping(keys=keys, patterns=patterns, rest=None):
-            tests = [_called(isinstance, value, _real(dict))]
-            for key, inner in zip(keys, patterns, strict=True):
-                tests.append(ast.Compare(key, [ast.In()], [value]))
-                tests += _tests(inner, ast.Subscript(value, key, ast.Load()))
-            return tests
-        case ast.MatchClass(cls=cls, patterns=patterns, kwd_attrs=names, kwd_patterns=others):
-            tests = [_called(isinstance, value, cls)]
-            itself = isinstance(cls, ast.Name) and cls.id in _ITSELF and len(patterns) == 1
-            for place, inner in enumerate(patterns):
-                order = ast.Attribute(cls, "__match_args__", ast.Load())
-                one = ast.Subscript(order, ast.Constant(place), ast.Load())
-                tests += _tests(inner, value if itself else _called(getattr, value, one))
-            for attribute, inner in zip(names, others, strict=True):
-                tests += _tests(inner, ast.Attribute(value, attribute, ast.Load()))
-            return tests
-        case _:
-            raise CheckError("match", f"the pattern '{ast.unparse(pattern)}' is not followed")
+def _assigned(name: str, value: ast.expr) -> ast.stmt:
+    return ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), value)
 
 
-def _sequence(patterns: Sequence[ast.pattern], value: ast.expr) -> list[ast.expr]:
-    stars = [place for place, one in enumerate(patterns) if isinstance(one, ast.MatchStar)]
-    length = _called(len, value)
-    kinds = ast.Tuple([_real(list), _real(tuple)], ast.Load())
-    least = ast.Constant(len(patterns) - len(stars))
-    tests: list[ast.expr] = [
-        _called(isinstance, value, kinds),
-        ast.Compare(length, [ast.GtE() if stars else ast.Eq()], [least]),
-    ]
-    for place, inner in enumerate(patterns):
-        behind = place - len(patterns) + 1  # of the last items, 0 is the very last
-        if isinstance(inner, ast.MatchStar):
-            if inner.name is not None:
-                end = ast.BinOp(length, ast.Add(), ast.Constant(behind))
-                part = ast.Subscript(value, ast.Slice(ast.Constant(place), end), ast.Load())
-                tests.append(_bound(inner.name, _called(list, part)))
-            continue
-        after = bool(stars) and place > stars[0]
-        index = ast.Constant(behind - 1 if after else place)
-        tests += _tests(inner, ast.Subscript(value, index, ast.Load()))
-    return tests
-
-
-def _names(pattern: ast.pattern) -> list[str]:
-    found = [getattr(one, "name", None) for one in ast.walk(pattern)]
-    return [name for name in found if isinstance(name, str)]
+def _placed(made: ast.stmt, at: ast.AST) -> ast.stmt:
+    return ast.fix_missing_locations(ast.copy_location(made, at))
 
 
 def _all(tests: Sequence[ast.expr]) -> ast.expr:
-    if not tests:
+    """Return whether all tests are true; constants that are do not count."""
+    open_ = [t for t in tests if not (isinstance(t, ast.Constant) and t.value is True)]
+    if not open_:
         return ast.Constant(True)
-    return tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), list(tests))
+    return open_[0] if len(open_) == 1 else ast.BoolOp(ast.And(), open_)
 
 
-def _bound(name: str, value: ast.expr) -> ast.expr:
-    """Return an expression that binds a name, and is true."""
-    bind = ast.NamedExpr(ast.Name(name, ast.Store()), value)
-    both = ast.Tuple([bind, ast.Constant(True)], ast.Load())
-    return ast.Subscript(both, ast.Constant(1), ast.Load())
+def _pattern(pattern: ast.pattern, subject: ast.expr) -> tuple[ast.expr, Bindings]:
+    """Return the condition under which a subject matches, and the names that are bound then."""
+    test, bindings = _matched(pattern, subject)
+    for made in (test, *(value for _, value in bindings)):
+        ast.fix_missing_locations(ast.copy_location(made, pattern))
+    return test, bindings
+
+
+def _matched(pattern: ast.pattern, subject: ast.expr) -> tuple[ast.expr, Bindings]:
+    match pattern:
+        case ast.MatchValue(value):
+            return ast.Compare(subject, [ast.Eq()], [value]), []
+        case ast.MatchSingleton(value):
+            return ast.Compare(subject, [ast.Is()], [ast.Constant(value)]), []
+        case ast.MatchAs(inner, name):
+            test, bindings = (ast.Constant(True), []) if inner is None else _pattern(inner, subject)
+            return test, bindings if name is None else [*bindings, (name, subject)]
+        case ast.MatchOr(patterns):
+            return _either([_pattern(each, subject) for each in patterns])
+        case ast.MatchSequence(patterns):
+            return _sequence(patterns, subject)
+        case ast.MatchMapping():
+            return _mapping(pattern, subject)
+        case ast.MatchClass():
+            return _instance(pattern, subject)
+    raise NotImplementedError(type(pattern).__name__)
+
+
+def _either(found: Sequence[tuple[ast.expr, Bindings]]) -> tuple[ast.expr, Bindings]:
+    """Return alternatives, which all bind the same names; the first that matches binds them."""
+    tests = [test for test, _ in found]
+    values = [dict(bindings) for _, bindings in found]
+    bindings = [
+        (
+            name,
+            reduce(
+                lambda rest, each: ast.IfExp(each[0], each[1][name], rest),
+                reversed(list(zip(tests[:-1], values[:-1], strict=True))),
+                values[-1][name],
+            ),
+        )
+        for name in values[0]
+    ]
+    return ast.BoolOp(ast.Or(), tests), bindings
 
 
 def _real(found: object) -> ast.expr:
-    """Return a built-in name that the program cannot hide."""
+    """Return a built-in object that the program cannot hide."""
     constant = ast.Constant(None)
     constant.value = Host(found)  # type: ignore[assignment]
     return constant
@@ -127,4 +111,77 @@ def _called(function: object, *arguments: ast.expr) -> ast.expr:
     return ast.Call(_real(function), list(arguments), [])
 
 
-__all__ = ["as_branches"]
+def _isinstance(subject: ast.expr, *kinds: type) -> ast.expr:
+    return _called(isinstance, subject, ast.Tuple([_real(kind) for kind in kinds], ast.Load()))
+
+
+def _item(subject: ast.expr, index: ast.expr) -> ast.expr:
+    return ast.Subscript(subject, index, ast.Load())
+
+
+def _joined(
+    tests: list[ast.expr], parts: Iterator[tuple[ast.pattern, ast.expr]]
+) -> tuple[ast.expr, Bindings]:
+    """Return tests of a whole, then those of its parts."""
+    bindings: Bindings = []
+    for part, value in parts:
+        test, bound = _pattern(part, value)
+        tests.append(test)
+        bindings += bound
+    return _all(tests), bindings
+
+
+def _sequence(patterns: Sequence[ast.pattern], subject: ast.expr) -> tuple[ast.expr, Bindings]:
+    star = next((i for i, p in enumerate(patterns) if isinstance(p, ast.MatchStar)), None)
+    count = len(patterns) - (star is not None)
+    compare = ast.Eq() if star is None else ast.GtE()
+    size = ast.Compare(_called(len, subject), [compare], [ast.Constant(count)])
+
+    def parts() -> Iterator[tuple[ast.pattern, ast.expr]]:
+        for place, part in enumerate(patterns):
+            if isinstance(part, ast.MatchStar):
+                behind = len(patterns) - place - 1
+                end = ast.Constant(-behind) if behind else None
+                rest = _item(subject, ast.Slice(ast.Constant(place), end))
+                yield ast.MatchAs(None, part.name), _called(list, rest)
+            else:
+                late = star is not None and place > star
+                yield part, _item(subject, ast.Constant(place - len(patterns) if late else place))
+
+    return _joined([_isinstance(subject, list, tuple), size], parts())
+
+
+def _mapping(pattern: ast.MatchMapping, subject: ast.expr) -> tuple[ast.expr, Bindings]:
+    held: list[ast.expr] = [ast.Compare(key, [ast.In()], [subject]) for key in pattern.keys]
+    parts = zip(pattern.patterns, (_item(subject, key) for key in pattern.keys), strict=True)
+    test, bindings = _joined([_isinstance(subject, dict), *held], parts)
+    if pattern.rest is not None:
+        key, value = "match key", "match value"
+        keys = ast.Tuple(list(pattern.keys), ast.Load())
+        loop = ast.comprehension(
+            ast.Tuple([ast.Name(key, ast.Store()), ast.Name(value, ast.Store())], ast.Store()),
+            ast.Call(ast.Attribute(subject, "items", ast.Load()), [], []),
+            [ast.Compare(ast.Name(key, ast.Load()), [ast.NotIn()], [keys])],
+            0,
+        )
+        rest = ast.DictComp(ast.Name(key, ast.Load()), ast.Name(value, ast.Load()), [loop])
+        bindings.append((pattern.rest, rest))
+    return test, bindings
+
+
+def _instance(pattern: ast.MatchClass, subject: ast.expr) -> tuple[ast.expr, Bindings]:
+    named = pattern.cls.id if isinstance(pattern.cls, ast.Name) else ""
+    is_whole = getattr(builtins, named, None) in _WHOLE
+
+    def parts() -> Iterator[tuple[ast.pattern, ast.expr]]:
+        for place, part in enumerate(pattern.patterns):
+            if is_whole:
+                yield part, subject
+            else:
+                names = ast.Attribute(pattern.cls, "__match_args__", ast.Load())
+                yield part, _called(getattr, subject, _item(names, ast.Constant(place)))
+        for name, part in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
+            yield part, ast.Attribute(subject, name, ast.Load())
+
+    held = [_called(hasattr, subject, ast.Constant(name)) for name in pattern.kwd_attrs]
+    return _joined([_called(isinstance, subject, pattern.cls), *held], parts())

@@ -242,6 +242,9 @@ class Objects(Core):
             return found
         if cls.host is not None and hasattr(cls.host, name):
             return self.lift(getattr(cls.host, name))
+        if name == "__match_args__":
+            bases = [b for b in reversed(self.resolution_order(cls)) if isinstance(b, Class)]
+            return tuple(dict.fromkeys(field for base in bases for field, _ in base.fields))
         for base in self.resolution_order(cls):
             if isinstance(base, Host) and hasattr(base.object, name):
                 return self.lift(getattr(base.object, name))

@@ -343,11 +343,7 @@ class Statements(Core):
 
     def _do_Match(self, node: ast.Match) -> None:
         if node not in self.matches:
-            try:
-                self.matches[node] = as_branches(node)
-            except CheckError as error:
-                self.lost(error.message)
-                return
+            self.matches[node] = as_branches(node)
         self.execute(self.matches[node])
 
     def _do_Return(self, node: ast.Return) -> None:
