@@ -20,8 +20,8 @@ MODULES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "Where arrays lie: in this machine's memory.",
         {
             "hagane.nn.autograd.devices": (
-                "CpuDevice Device GpuDevice copyto get_array_module get_device "
-                "get_device_from_array using_device"
+                "ChainerxDevice CpuDevice Device GpuDevice Intel64Device copyto from_chx "
+                "get_array_module get_device get_device_from_array to_chx using_device"
             )
         },
     ),
@@ -40,6 +40,18 @@ MODULES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "cuda": (
         "Answers to programs that ask for a GPU, under an old name.",
         {"hagane.backends.cuda": ""},
+    ),
+    "device_resident": (
+        "What lies on a device.",
+        {"hagane.nn.model.link": "DeviceResident"},
+    ),
+    "distribution": (
+        "The base of distributions, and divergences between two.",
+        {
+            "hagane.nn.distributions.distribution": (
+                "Distribution cross_entropy kl_divergence register_kl"
+            )
+        },
     ),
     "function": (
         "Old-style functions that users write, and whether computations are recorded.",

@@ -27,7 +27,7 @@
 #define PAUSE() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #endif
 #define MAX_THREADS 64
-/* Of builds, whose callers may have an allocator: what this thread allocates by, having it allocate by
+/* Of builds, whose callers may have an allocator: the allocator of this thread, having it allocate by
  * that, and whether all memory then comes from there. */
 #ifndef HG_MEMORY
 #define HG_MEMORY() NULL

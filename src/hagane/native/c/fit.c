@@ -114,7 +114,7 @@ static int is_met(const hgt_part *part, int64_t kernel) {
   return 1;
 }
 
-/* Have phases set the borders, the first run those that no run changes; what no phase can set is set here.
+/* Have phases set the borders, the first run the constant ones; borders that no phase can set are set here.
  *
  * fresh: the memory is all zero.
  */

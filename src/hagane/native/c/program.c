@@ -52,8 +52,8 @@ void hg_release(void *memory, size_t bytes) {
 }
 
 /* Have more bytes in the place of some, whose content is lost; those behind them are zero. Pages that are there
- * already stay: where a system has to ask another for memory, a new one takes longer than to compute what it
- * holds. Null if there is no memory; then what there was is gone too. */
+ * already stay: where a system has to ask another for memory, a new one takes longer than the computation of its
+ * content. Null if there is no memory; then the memory before is gone too. */
 static void *enlarge(void *memory, size_t before, size_t bytes, int huge) {
   size_t old = (before + HUGE - 1) & ~(HUGE - 1), rounded = (bytes + HUGE - 1) & ~(HUGE - 1);
   if (memory != NULL && before >= HUGE && rounded >= old && !HG_PLAIN()) {

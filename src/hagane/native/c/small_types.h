@@ -48,6 +48,38 @@ INLINE vb hg_low_bytes(vi x) {
 BYTES(u8, uint8_t, vb)
 BYTES(i8, int8_t, vc)
 #undef BYTES
+/* The same of 16 bits. */
+typedef int16_t vw __attribute__((vector_size(VL * 2), aligned(2), may_alias));
+#if defined(__AVX512F__)
+#define WIDE_i16(x) ((vi)_mm512_cvtepi16_epi32((__m256i)(x)))
+#define LOW_SHORTS(x) ((vw)_mm512_cvtepi32_epi16((__m512i)(x)))
+#elif defined(__AVX2__)
+#define WIDE_i16(x) ((vi)_mm256_cvtepi16_epi32((__m128i)(x)))
+INLINE vw hg_low_shorts(vi x) {
+  __m128i low = _mm256_castsi256_si128((__m256i)x);
+  return (vw)_mm_packs_epi32(low, _mm256_extracti128_si256((__m256i)x, 1));
+}
+#define LOW_SHORTS(x) hg_low_shorts(x)
+#else
+#define WIDE_i16(x) __builtin_convertvector(x, vi)
+#define LOW_SHORTS(x) __builtin_convertvector(x, vw)
+#endif
+INLINE vf v_load_i16(const int16_t *p) { return __builtin_convertvector(WIDE_i16(*(const vw *)p), vf); }
+INLINE void v_store_i16(int16_t *p, vf x) { *(vw *)p = LOW_SHORTS(__builtin_convertvector(x, vi)); }
+INLINE vf v_load_i16_n(const int16_t *p, int64_t n) {
+  vw x = {0};
+  __builtin_memcpy(&x, p, (size_t)n * 2);
+  return v_load_i16((const int16_t *)&x);
+}
+INLINE void v_store_i16_n(int16_t *p, vf x, int64_t n) {
+  vw y = LOW_SHORTS(__builtin_convertvector(x, vi));
+  __builtin_memcpy(p, &y, (size_t)n * 2);
+}
+INLINE vf v_load_i16_strided(const int16_t *p, int64_t stride, int64_t n) {
+  vf x = {0};
+  for (int64_t i = 0; i < n; i++) x[i] = p[i * stride];
+  return x;
+}
 /* x / by where inverse is 1 / by, rounded, and neither is near the ends of its range: a product, and
  * the rest of x. Right but for a last digit once in millions; a number beyond a thousand million
  * may be less exact. */

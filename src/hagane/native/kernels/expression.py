@@ -42,7 +42,12 @@ TINY_INTEGERS = {
 # Elements that are another type in a register than in memory.
 NARROW = {**HALVES, **TINY_FLOATS, **TINY_INTEGERS}
 # Elements that vector code keeps as float32, and the ending of the functions that load and store.
-SMALL_TYPES = {**HALVES, np.dtype(np.int8): "i8", np.dtype(np.uint8): "u8"}
+SMALL_TYPES = {
+    **HALVES,
+    np.dtype(np.int8): "i8",
+    np.dtype(np.uint8): "u8",
+    np.dtype(np.int16): "i16",
+}
 # Parts of the names of functions that take long.
 _LONG = ("exp", "log", "erf", "tanh", "pow", "sigmoid", "softplus", "mish", "swish", "gelu")
 # The element types of vector code.

@@ -28,6 +28,7 @@ from hagane.native.layouts.image_kernels import emit_image
 from hagane.native.layouts.pairs import Paired, from_pairs, new_paired, to_pairs
 from hagane.native.layouts.quads import Quads, from_quads, new_quads
 from hagane.native.layouts.rows import Product, Rows
+from hagane.native.layouts.shorts import Shorts, from_shorts, new_shorts
 from hagane.native.lowering.facts import AT_RUN_TIME, Facts, NotNative, sizes_content
 from hagane.native.tiles.tile import Words
 from hagane.ops.definition import Array
@@ -79,6 +80,8 @@ class Forms:
         places: Where outputs of a body are to lie.
         grown: Outputs of loops whose shape is known when they have ended; their shapes before that.
         quads: Images of bytes that lie in blocks, whether or not they lie elsewhere too.
+        shorts: The same as 16-bit numbers.
+        short_rows: Left sides of products as 16-bit numbers, by the zero point that was taken off.
         planes: The zero borders of plain images that have them.
         packed: Left sides of products that lie in blocks of columns.
         products: Products, by where they lie, that could be stored in another layout.
@@ -94,6 +97,8 @@ class Forms:
     places: dict[ir.Value, Tensor] = field(default_factory=dict)
     grown: dict[ir.Value, tuple[Dim, ...]] = field(default_factory=dict)
     quads: dict[ir.Value, Quads] = field(default_factory=dict)
+    shorts: dict[ir.Value, Shorts] = field(default_factory=dict)
+    short_rows: dict[tuple[ir.Value, int | ir.Value | None], Shorts] = field(default_factory=dict)
     planes: dict[Buffer, Pads] = field(default_factory=dict)
     packed: dict[tuple[ir.Value, Words], Rows] = field(default_factory=dict)
     products: dict[Buffer, Product] = field(default_factory=dict)
@@ -104,10 +109,12 @@ class Forms:
 
     # ---- where a value lies ----
 
-    def __setitem__(self, value: ir.Value, place: Lowered | Paired | Quads) -> None:
-        """Note where a value lies; one in pairs or quads has no other form yet."""
+    def __setitem__(self, value: ir.Value, place: Lowered | Paired | Quads | Shorts) -> None:
+        """Note where a value lies; one in pairs, quads or shorts has no other form yet."""
         if isinstance(place, Quads):
             self.quads[value] = place
+        elif isinstance(place, Shorts):
+            self.shorts[value] = place
         elif isinstance(place, Paired):
             self._paired[value] = place
         else:
@@ -136,6 +143,8 @@ class Forms:
     def _first_form(self, value: ir.Value) -> Lowered:
         if value in self.quads:
             return from_quads(self.recorder, self.quads[value], self.result(value))
+        if value in self.shorts:
+            return from_shorts(self.recorder, self.shorts[value], self.result(value))
         if value in self._paired:
             source = self._paired[value]
             target = self.new_blocked(value, source.shape)
@@ -210,6 +219,19 @@ class Forms:
         if not isinstance(shape[1], int):
             raise NotNative(AT_RUN_TIME)
         return new_quads(str(value.name), shape, dtype, zero, pads, facts.level)
+
+    def new_shorts(self, value: ir.Value, shape: Sequence[Dim], zero: int) -> Shorts:
+        """Return fresh memory for an image of 16-bit numbers, with the border that its readers want.
+
+        Args:
+            value: Bytes.
+            shape: ``(N, C, H, W)``.
+            zero: Their zero point, which is taken off.
+        """
+        if not isinstance(shape[1], int):
+            raise NotNative(AT_RUN_TIME)
+        pads, facts = self.wanted_pads.get(value, NO_PADS), self.facts
+        return new_shorts(str(value.name), shape, facts.dtype(value), zero, pads, facts.level)
 
     # ---- a value in the form that a kernel wants ----
 

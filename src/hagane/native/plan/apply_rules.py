@@ -11,7 +11,7 @@ from hagane.native.kernels.tensor import Pads
 from hagane.native.lowering.facts import AT_RUN_TIME, NotNative, sizes_content
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules import rules_of
-from hagane.native.rules.bytes.convolution import border_of_quads
+from hagane.native.rules.bytes.convolution import border_of_bytes
 from hagane.native.rules.control.operators import RULES as BODIES
 from hagane.native.rules.convolution.choose import border_read
 from hagane.ops.inference import GraphTypes
@@ -81,8 +81,8 @@ def _wanted_pads(low: Lowering, members: Sequence[ir.Node]) -> Mapping[ir.Value,
     wanted: dict[ir.Value, Pads] = {}
     for node in members:
         value = node.inputs[0] if node.inputs else None
-        if node.op_type == "QLinearConv":
-            pads = border_of_quads(low, node)
+        if node.op_type in ("QLinearConv", "ConvInteger"):
+            pads = border_of_bytes(low, node)
         else:
             pads = border_read(low, node)
         if pads is None or value is None:

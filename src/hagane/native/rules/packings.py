@@ -9,6 +9,8 @@ from hagane.native.kernels.packing import as_is, padded_rows, zeros
 from hagane.native.rules.bytes.depthwise import pack_bytes
 from hagane.native.rules.bytes.products import pack_quads
 from hagane.native.rules.bytes.recurrent import pack_byte_columns, sum_byte_columns
+from hagane.native.rules.bytes.short_depthwise import pack_short_taps
+from hagane.native.rules.bytes.shorts import pack_shorts
 from hagane.native.rules.convolution.depthwise import pack_depthwise
 from hagane.native.rules.convolution.direct import pack_groups
 from hagane.native.rules.convolution.few_outputs import outputs_last
@@ -33,6 +35,8 @@ PACKINGS: Mapping[str, Callable[..., Any]] = {
         pack_matrix,
         pack_points,
         pack_quads,
+        pack_short_taps,
+        pack_shorts,
         pack_volume,
         pack_volume_bias,
         padded_rows,

@@ -41,6 +41,8 @@ def fuse_quantized(graph: ir.Graph, types: GraphTypes) -> list[str]:
     * ``Quantize(Relu?(Conv(Dequantize(x), Dequantize(w), b)))`` becomes QLinearConv, with Max for
       a Relu, Max and Min for a Clip. ``x`` has one scale, ``w`` one for all or one a map; ``b`` is
       a constant. A grouped convolution stays as it is, unless each channel has a filter of its own.
+    * Without a Quantize behind it, such a Conv becomes ConvInteger, a cast, and a product with the
+      scales; ``b`` is added as it is.
     * ``MatMul(Dequantize(x), Dequantize(w))`` and such a Gemm become MatMulInteger, a cast, and a
       product with the scales; ``w`` has one scale for all or one a column.
 
@@ -109,7 +111,7 @@ def _convolution(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> int:
         bounds = found
         follower = _single_use(follower.outputs[0], graph)
     if follower is None or follower.op_type != "QuantizeLinear":
-        return 0
+        return _float_convolution(graph, node, x, weight, types)
     y = _quantizer(follower, types)
     bias = _bias(node, x, weight, len(content), types)
     if y is None or bias is None:
@@ -144,6 +146,56 @@ def _convolution(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> int:
                 made.producer().name = bounds.name
     _replace(graph, follower, made, types)
     return 1
+
+
+def _float_convolution(
+    graph: ir.Graph, node: ir.Node, x: _Bytes, weight: _Bytes, types: GraphTypes
+) -> int:
+    """Replace a convolution of bytes whose result stays a float."""
+    content = constant(weight.value, types)
+    kind = getattr(types.types.get(x.value), "dtype", None)
+    if content is None or kind not in (ir.DataType.INT8, ir.DataType.UINT8):
+        return 0
+    if np.any(weight.zero != weight.zero.reshape(-1)[0]):
+        return 0
+    bias = node.inputs[2] if len(node.inputs) > 2 else None
+    behind = (1,) * (content.ndim - 2)
+    row = None if bias is None else _float_bias(bias, types)
+    if bias is not None and row is None:
+        return 0
+    name = node.name or str(node.outputs[0].name)
+    scales = x.scale.astype(np.float32).reshape(-1) * weight.scale.reshape(-1)
+    with building(graph, types, node, name):
+        total = op(
+            "ConvInteger",
+            x.value,
+            weight.value,
+            x.zero.reshape(-1)[0],
+            weight.zero.reshape(-1)[0],
+            **given(node),
+        )
+        total.producer().name = name
+        scale = scales.reshape(-1, *behind) if scales.size > 1 else scales.reshape(())
+        made = op("Mul", op("Cast", total, to=ir.DataType.FLOAT), scale)
+        if row is not None:
+            made = op("Add", made, row.astype(np.float32).reshape(-1, *behind))
+    _replace(graph, node, made, types)
+    return 1
+
+
+def _float_bias(value: ir.Value, types: GraphTypes) -> Array | None:
+    """Return the content of a bias that is constant, or dequantised from a constant."""
+    bias = constant(value, types)
+    if bias is not None:
+        return bias
+    kept = _dequantized(value, types)
+    content = None if kept is None else constant(kept.value, types)
+    if kept is None or content is None:
+        return None
+    found: Array = (content.astype(np.float64) - kept.zero.astype(np.float64)) * kept.scale.astype(
+        np.float64
+    )
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,14 +249,9 @@ def _bias(node: ir.Node, x: _Bytes, weight: _Bytes, maps: int, types: GraphTypes
         x.scale.astype(np.float64).reshape(-1) * weight.scale.astype(np.float64).reshape(-1),
         (maps,),
     )
-    bias = constant(value, types)
+    bias = _float_bias(value, types)
     if bias is None:
-        kept = _dequantized(value, types)
-        content = None if kept is None else constant(kept.value, types)
-        if kept is None or content is None:
-            return None
-        offset = content.astype(np.float64) - kept.zero.astype(np.float64)
-        bias = offset * kept.scale.astype(np.float64)
+        return None
     units = np.rint(bias.astype(np.float64).reshape(-1) / unit)
     if not np.all(np.abs(units) < 2.0**30):
         return None

@@ -12,7 +12,8 @@ from onnx import helper, numpy_helper
 from hagane.ops.builder import file_node
 from hagane.ops.definition import Array
 from hagane.ship.quantize.forms import CONTRIB, dynamic_layer, few_bits_layer
-from hagane.ship.quantize.graph import RECURRENT, Layer, Source, read_names
+from hagane.ship.quantize.graph import RECURRENT, Layer, Source
+from hagane.ship.quantize.names import read_names
 
 # Operators that compute on bytes as on floats.
 _MOVING = frozenset(
@@ -235,25 +236,15 @@ def quantized_model(
 def _early(source: Source, layers: Sequence[Layer]) -> set[str]:
     """Return values that are rounded where they are written, for all readers.
 
-    Engines compute a convolution with bytes only where its result is bytes as well. Results of
-    products are rounded where all their readers are layers, or move bytes as they move floats:
-    rounding before a sum would be an error without a gain. Sums of rounded images that a layer
-    reads are rounded for the next sum, too.
+    Results whose readers all are layers, or move bytes as they move floats: rounding in front of
+    a sum, or of any other operator of floats, would be an error without a gain.
     """
     plain = [layer for layer in layers if layer.operator not in RECURRENT]
     found = {layer.output for layer in plain}
-    images = {layer.output for layer in plain if layer.operator == "Conv"}
     reading = {id(layer.node) for layer in plain}
-    inputs = {layer.input for layer in plain}
-    sums: set[str] = set()
     for node in source.model.graph.node:
-        adds = node.op_type == "Add" and set(node.input) <= images | sums
-        if adds or (node.op_type in ("Relu", "Clip") and node.input[0] in sums):
-            sums.add(node.output[0])
-            if node.output[0] in inputs:
-                found.add(node.output[0])
         if id(node) not in reading and node.op_type not in _MOVING:
-            found -= set(node.input) - images - sums
+            found -= set(node.input)
     return found
 
 

@@ -10,8 +10,8 @@ import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.kernel import Body, work_of
-from hagane.native.kernels.tensor import Pads, Tensor
-from hagane.native.lowering.epilogue import Epilogue
+from hagane.native.kernels.tensor import Blocked, Pads, Tensor
+from hagane.native.lowering.epilogue import Epilogue, follow
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.bytes.depthwise import is_near, lower_depthwise_quads
@@ -30,9 +30,18 @@ from hagane.native.rules.bytes.operands import (
     signed_weight,
 )
 from hagane.native.rules.bytes.planes import lower_depthwise_planes
+from hagane.native.rules.bytes.scaled import Scaled, scaled
+from hagane.native.rules.bytes.short_depthwise import emit_short_depthwise
+from hagane.native.rules.bytes.shorts import (
+    Result,
+    emit_shorts,
+    fits_shorts,
+    four_sizes,
+    image_of_shorts,
+)
 from hagane.native.rules.convolution import window as windows
 from hagane.native.rules.convolution.direct import Source, emit_direct
-from hagane.native.rules.convolution.images import FEW_CHANNELS
+from hagane.native.rules.convolution.images import FEW_CHANNELS, four_axes
 from hagane.native.rules.convolution.stem import by_pixels, folded, folds_rows
 from hagane.native.rules.convolution.window import is_depthwise, needed_pads, pads_of, window_of
 from hagane.native.tiles.tile import IN_ROWS, Words
@@ -40,13 +49,14 @@ from hagane.ops.definition import Array
 from hagane.symbolic import Dim
 
 
-def border_of_quads(low: Lowering, node: ir.Node) -> Pads | None:
-    """Return the border that a convolution of quads reads around its image, or None."""
-    if node.op_type != "QLinearConv" or not has_quads(low):
+def border_of_bytes(low: Lowering, node: ir.Node) -> Pads | None:
+    """Return the border that a convolution of bytes reads around its image, or None."""
+    at = {"QLinearConv": 3, "ConvInteger": 1}.get(node.op_type)
+    if at is None:
         return None
     try:
-        weight = low.facts.constant(node.inputs[3])
-        if weight is None or weight.ndim != 4:
+        weight = low.facts.constant(node.inputs[at])
+        if weight is None or weight.ndim not in ((4,) if has_quads(low) else (3, 4)):
             return None
         return needed_pads(window_of(low, node, weight.shape[2:], weight.shape[0]))
     except NotNative:
@@ -69,8 +79,10 @@ def lower_qlinear_conv(low: Lowering, node: ir.Node) -> None:
     scale = factor / np.float64(y_scale[0])
     if weight.ndim in (3, 4):
         window = window_of(low, node, weight.shape[2:], weight.shape[0])
+        if not has_quads(low) and _lower_shorts(low, node, window, weight, x_zero, scale, bias):
+            return
         if is_depthwise(window):
-            filters = _around_zero(low, node, weight)
+            filters = _around_zero(low, node.inputs[5], weight)
             in_blocks = has_quads(low) and weight.ndim == 4 and is_near(window)
             if in_blocks and _fit_bytes(filters):
                 lower_depthwise_quads(
@@ -93,14 +105,60 @@ def lower_qlinear_conv(low: Lowering, node: ir.Node) -> None:
     low.forms[node.outputs[0]] = target
 
 
+def _lower_shorts(
+    low: Lowering,
+    node: ir.Node,
+    window: windows.Window,
+    weight: Array,
+    x_zero: int,
+    factor: Array,
+    bias: Array | None,
+) -> bool:
+    """Lower a convolution of one group, or depthwise, with 16-bit numbers; say whether it fits."""
+    maps, depthwise = window.out_channels, is_depthwise(window)
+    filters = four_axes(_around_zero(low, node.inputs[5], weight))
+    start = np.zeros(maps, np.int64) if bias is None else bias.astype(np.int64)
+    if not (window.groups == 1 or depthwise) or not fits_shorts(filters, start):
+        return False
+    y_zero = one_for_all(low, node.inputs[7])
+    if not _includes_zero(low, node.outputs[0], y_zero):
+        return False
+    image = image_of_shorts(low, node.inputs[0], x_zero, needed_pads(window))
+    out, (least, most), followers = bounded_bytes(low, node.outputs[0])
+    highest = np.iinfo(low.facts.dtype(out)).max if most is None else most
+    target = low.forms.new_shorts(out, four_sizes(low.facts.shape(out)), y_zero)
+    spread = np.broadcast_to(factor, (maps,))
+    bounds = least - y_zero, int(highest) - y_zero
+    result = Result(target, spread, np.zeros(maps), bounds)
+    emit = emit_short_depthwise if depthwise else emit_shorts
+    name = window.name("conv_int8")
+    emit(low, node, window, filters, start, image, result, Epilogue(out, nodes=followers), name)
+    return True
+
+
+def _includes_zero(low: Lowering, value: ir.Value, zero: int) -> bool:
+    """Whether the bounds that follow include the zero point: the filling of blocks is to be nought."""
+    node = low.only_use(value)
+    for _ in range(2):
+        if node is None or node.op_type not in ("Max", "Min"):
+            return True
+        for other in node.inputs:
+            array = None if other is None else low.facts.constant(other)
+            beyond = np.less if node.op_type == "Min" else np.greater
+            if array is not None and beyond(array.astype(np.int64), zero).any():
+                return False
+        node = low.only_use(node.outputs[0])
+    return True
+
+
 def _fit_bytes(numbers: Array) -> bool:
     limits = np.iinfo(np.int8)
     return bool((numbers >= limits.min).all() and (numbers <= limits.max).all())
 
 
-def _around_zero(low: Lowering, node: ir.Node, weight: Array) -> Array:
+def _around_zero(low: Lowering, value: ir.Value | None, weight: Array) -> Array:
     """Return weights less their zero point, which may differ from channel to channel."""
-    zero = low.facts.constant(node.inputs[5])
+    zero = np.zeros(1, np.int32) if value is None else low.facts.constant(value)
     if zero is None:
         raise NotNative("a zero point known only at run time")
     return weight.astype(np.int32) - zero.astype(np.int32).reshape(-1, *[1] * (weight.ndim - 1))
@@ -161,6 +219,8 @@ def lower_conv_integer(low: Lowering, node: ir.Node) -> None:
     """Lower ConvInteger of one group with constant weights and zero points."""
     weight = byte_weight(low, node.inputs[1])
     x_zero = one_for_all(low, node.inputs[2] if len(node.inputs) > 2 else None)
+    if _lower_floats(low, node, weight, x_zero):
+        return
     w_zero = one_for_all(low, node.inputs[3] if len(node.inputs) > 3 else None)
     sums, pixels = _convolved(low, node, weight, x_zero, w_zero)
     out = node.outputs[0]
@@ -169,6 +229,78 @@ def lower_conv_integer(low: Lowering, node: ir.Node) -> None:
     target = low.forms.result(out)
     emit_copy(low.recorder, by_pixel, target.reshaped((images, maps, pixels)))
     low.forms[out] = target
+
+
+def _lower_floats(low: Lowering, node: ir.Node, weight: Array, x_zero: int) -> bool:
+    """Lower a convolution whose sums become floats at once, with what follows; say whether they do.
+
+    That is a cast, a factor and a summand a channel, an image that is added, and bounds.
+    """
+    if weight.ndim not in (3, 4):
+        return False
+    window = window_of(low, node, weight.shape[2:], weight.shape[0])
+    depthwise, maps = is_depthwise(window), window.out_channels
+    zero = node.inputs[3] if len(node.inputs) > 3 else None
+    filters = four_axes(_around_zero(low, zero, weight))
+    start = np.zeros(maps, np.int64)
+    in_quads = has_quads(low) and not depthwise and weight.ndim == 4 and _fit_bytes(filters)
+    in_quads = in_quads and not (window.is_open and low.facts.level.tiles)
+    if not (window.groups == 1 or depthwise) or not fits_shorts(filters, start):
+        return False
+    before = len(low.done)
+    found = scaled(low, node.outputs[0], maps, weight.ndim - 2)
+    if found is None:
+        return False
+    epilogue = follow(low, found.value)
+    bounds = epilogue.activation
+    if (bounds.low or 0) > 0 or (0 if bounds.high is None else bounds.high) < 0:
+        low.done.take_back(before)  # the filling of blocks is to be nought
+        return False
+    nodes = (*found.nodes, *epilogue.nodes)
+    epilogue = replace(epilogue, nodes=nodes)
+    residual = None if epilogue.residual is None else low.forms.blocked(epilogue.residual)
+    target = low.forms.new_blocked(epilogue.value, low.facts.shape(epilogue.value))
+    if in_quads:
+        _emit_quads_to_floats(
+            low, node, window, filters.astype(np.int8), x_zero, found, residual, epilogue, target
+        )
+        return True
+    image = image_of_shorts(low, node.inputs[0], x_zero, needed_pads(window))
+    result = Result(target, found.factor, found.shift, (0, 0), bounds, residual)
+    emit = emit_short_depthwise if depthwise else emit_shorts
+    name = window.name("conv_int8")
+    emit(low, node, window, filters, start, image, result, epilogue, name)
+    return True
+
+
+def _emit_quads_to_floats(
+    low: Lowering,
+    node: ir.Node,
+    window: windows.Window,
+    weight: Array,
+    x_zero: int,
+    found: Scaled,
+    residual: Blocked | None,
+    epilogue: Epilogue,
+    target: Blocked,
+) -> None:
+    """Write the kernel of a convolution of quads whose results are floats."""
+    x = node.inputs[0]
+    lanes = low.facts.level.lanes
+    shift = 128 if low.facts.dtype(x) == np.int8 else 0
+    image = image_of_quads(low, x, x_zero, needed_pads(window))
+    first = -window.pads[0] * image.row_stride - window.pads[1] * image.step
+    plane, row = image.plane_stride, image.row_stride
+    source = Source(
+        image.word_view(), first, image.step, plane, image.step, row, image.blocks * plane,
+        Words.QUAD,
+    )  # fmt: skip
+    start = -(x_zero + shift) * weight.astype(np.int64).sum((1, 2, 3))
+    length = (target.blocks + 8) * lanes
+    numbers = parameters(low, id(node), length, start.astype(np.int32), found.factor, found.shift)
+    pixels = window.images * window.out_height * window.out_width
+    flops = work_of(pixels, 2.0 * weight.size)
+    emit_direct(low, node, window, weight, numbers, source, epilogue, residual, target, flops=flops)
 
 
 def _convolved(

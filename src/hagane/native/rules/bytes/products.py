@@ -28,6 +28,8 @@ from hagane.native.rules.bytes.operands import (
     scale_and_zero,
     signed_weight,
 )
+from hagane.native.rules.bytes.scaled import Scaled, scaled
+from hagane.native.rules.bytes.shorts import emit_short_rows, fits_shorts, rows_of_shorts
 from hagane.native.rules.elementwise import keep
 from hagane.native.rules.products.matrix import (
     emit_product,
@@ -56,6 +58,8 @@ def lower_matmul_integer(low: Lowering, node: ir.Node) -> None:
     if has_quads(low) and signed is not None:
         _lower_quads(low, node, signed, zero)
         return
+    if _lower_shorts(low, node, weight, zero, right):
+        return
     point = None if zero is None else low.forms.contiguous(zero)
 
     def left(body: Body) -> str:
@@ -71,6 +75,25 @@ def lower_matmul_integer(low: Lowering, node: ir.Node) -> None:
     low.forms[node.outputs[0]] = target
 
 
+def _lower_shorts(
+    low: Lowering, node: ir.Node, weight: Array, zero: ir.Value | None, right: int
+) -> bool:
+    """Lower a product whose sums become floats at once with 16-bit numbers; say whether they do."""
+    k, n = weight.shape
+    centred = weight.astype(np.int32) - right
+    if not fits_shorts(centred.T, np.zeros(n)):
+        return False
+    found = scaled(low, node.outputs[0], n, 0)
+    if found is None:
+        return False
+    known = np.zeros(1) if zero is None else low.facts.constant(zero)
+    point = zero if known is None else int(known.reshape(-1)[0])
+    rows = rows_of_shorts(low, node.inputs[0], k, point)
+    target = low.forms.result(found.value)
+    emit_short_rows(low, node, centred, rows, found, target)
+    return True
+
+
 def _lower_quads(low: Lowering, node: ir.Node, weight: Array, zero: ir.Value | None) -> None:
     """Lower a product of quads; a cast, a scale and a row that follow come with it."""
     k, n = weight.shape
@@ -84,13 +107,14 @@ def _lower_quads(low: Lowering, node: ir.Node, weight: Array, zero: ir.Value | N
     length = row_length(n, low.facts.level)
     if known is not None:
         start = (-(int(known.reshape(-1)[0]) + shift) * sums).astype(np.int32)
-        value, scale, row, followers = _scaled(low, out, n)
-        if scale is None:
+        after = scaled(low, out, n, 0)
+        if after is None:
             kept = parameters(low, id(node), length, start)
         else:
-            kept = parameters(low, id(node), length, start, scale, row)
+            kept = parameters(low, id(node), length, start, after.factor, after.shift)
             tile = replace(tile, store=Store.SCALED, parameters=kept.distance)
-        out, first = value, kept.buffer
+            out, followers = after.value, after.nodes
+        first = kept.buffer
     else:
         assert zero is not None
         first = _starts(low, node, low.forms.contiguous(zero), sums, shift, length)
@@ -133,40 +157,6 @@ def _starts(
     return buffer
 
 
-def _scaled(
-    low: Lowering, value: ir.Value, n: int
-) -> tuple[ir.Value, Array | None, Array, tuple[ir.Node, ...]]:
-    """Return a product after a cast, a constant scale and a constant row, and these."""
-    none = np.zeros(n, np.float32)
-    cast = low.only_use(value)
-    if cast is None or cast.op_type != "Cast" or low.facts.dtype(cast.outputs[0]) != FLOAT32:
-        return value, None, none, ()
-    times = low.only_use(cast.outputs[0])
-    scale = None if times is None or times.op_type != "Mul" else _other(low, times, cast, n)
-    if times is None or scale is None:
-        return value, None, none, ()
-    low.done.add(cast, times)
-    plus = low.only_use(times.outputs[0])
-    row = None if plus is None or plus.op_type != "Add" else _other(low, plus, times, n)
-    if plus is None or row is None:
-        return times.outputs[0], scale, none, (cast, times)
-    low.done.add(plus)
-    return plus.outputs[0], scale, row, (cast, times, plus)
-
-
-def _other(low: Lowering, node: ir.Node, before: ir.Node, n: int) -> Array | None:
-    """Return the constant row that a node combines with a product, one number a column."""
-    (other,) = [v for v in node.inputs if v is not before.outputs[0]] or [None]
-    array = low.facts.constant(other)
-    if array is None or array.dtype != np.float32 or array.size not in (1, n):
-        return None
-    if array.size == n and array.ndim and array.shape[-1] != n:
-        return None
-    if array.ndim > len(low.facts.shape(before.outputs[0])):
-        return None
-    return np.ascontiguousarray(np.broadcast_to(array.reshape(-1), (n,)))
-
-
 def lower_qlinear_matmul(low: Lowering, node: ir.Node) -> None:
     """Lower QLinearMatMul with constant weights, scales and zero points."""
     weight = byte_weight(low, node.inputs[3])
@@ -195,11 +185,17 @@ def lower_qlinear_matmul(low: Lowering, node: ir.Node) -> None:
         wide = low.recorder.new(f"{node.name} scaled", FLOAT32, low.facts.shape(out))
         each = 2.0 * weight.size
         emit_product(low, node, read, (weights, kept.buffer), None, wide, tile, (), each, sizes)
-        least, most = np.iinfo(low.facts.dtype(out)).min, np.iinfo(low.facts.dtype(out)).max
-        text = f"v_quantize({{0}}, {{1}}, {least}.f, {most}.f)"
-        terms = (Leaf(wide), Constant(float(y_zero), FLOAT32))
-        result = Apply(text, terms, low.facts.dtype(out))
-        keep(low, out, Lazy(result, low.facts.dtype(out), low.facts.shape(out), False, (node,)))
+        keep(low, out, _rounded(low, node, wide, y_zero))
+        return
+    centred = weight.astype(np.int32) - b_zero
+    if fits_shorts(centred.T, np.zeros(n)):
+        # Rounded from floats: a product is scaled in float32, and so it is with quads.
+        short = rows_of_shorts(low, node.inputs[0], weight.shape[0], a_zero)
+        wide = low.recorder.new(f"{node.name} scaled", FLOAT32, low.facts.shape(out))
+        spread = np.broadcast_to(factor / np.float64(y_scale[0]), (n,)).astype(np.float32)
+        after = Scaled(out, spread, np.zeros(n, np.float32), ())
+        emit_short_rows(low, node, centred, short, after, wide)
+        keep(low, out, _rounded(low, node, wide, y_zero))
         return
     source = low.forms.contiguous(node.inputs[0])
     sums = low.recorder.new(f"{node.name} sums", np.dtype(np.int32), (rows, n))
@@ -211,6 +207,16 @@ def lower_qlinear_matmul(low: Lowering, node: ir.Node) -> None:
     target = low.forms.result(out)
     requantize(low, node, sums, target, factor, None, (float(y_scale[0]), y_zero), 1)
     low.forms[out] = target
+
+
+def _rounded(low: Lowering, node: ir.Node, wide: Tensor, zero: int) -> Lazy:
+    """Return a node's result: scaled sums, rounded to bytes around a zero point."""
+    out = node.outputs[0]
+    dtype = low.facts.dtype(out)
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    text = f"v_quantize({{0}}, {{1}}, {least}.f, {most}.f)"
+    result = Apply(text, (Leaf(wide), Constant(float(zero), FLOAT32)), dtype)
+    return Lazy(result, dtype, low.facts.shape(out), False, (node,))
 
 
 RULES: dict[str, Rule] = {

@@ -12,9 +12,12 @@ from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.tensor import Blocked
 from hagane.native.layouts.image_kernels import emit_image
 from hagane.native.layouts.quads import shifted
+from hagane.native.layouts.shorts import INT16
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.forms import Lazy, Lowered, operand
 from hagane.native.lowering.state import Lowering, Rule
+from hagane.native.rules.bytes.operands import has_quads
+from hagane.native.rules.bytes.shorts import four_sizes
 from hagane.native.rules.bytes.sums import DEQUANTIZE, sums_bytes
 from hagane.native.rules.elementwise import keep
 from hagane.symbolic import Dim
@@ -81,8 +84,19 @@ def lower_quantize(low: Lowering, node: ir.Node) -> None:
     if not in_blocks:
         _keep(low, node, expression)
         return
-    if isinstance(scale, Constant) and rank == 4 and isinstance(arguments[2], Constant):
-        image = low.forms.new_quads(out, int(arguments[2].value))
+    around = arguments[2]
+    whole = isinstance(scale, Constant) and isinstance(around, Constant)
+    if whole and isinstance(around, Constant) and rank in (3, 4) and not has_quads(low):
+        point = int(around.value)
+        shorts = low.forms.new_shorts(out, four_sizes(low.facts.shape(out)), point)
+        text = f"v_quantize({quotient}, {{2}}, {least - point}.f, {most - point}.f)"
+        terms = (*arguments[:2], Constant(0, FLOAT32), *arguments[3:])
+        blocks = shorts.blocks(low.facts.level.lanes)
+        emit_image(low.recorder, _label(found, node), Apply(text, terms, INT16), blocks)
+        low.forms.shorts[out] = shorts
+        return
+    if isinstance(scale, Constant) and isinstance(around, Constant) and rank == 4:
+        image = low.forms.new_quads(out, int(around.value))
         label, sum_ = _label(found, node), arguments[0]
         if not sums_bytes(low, label, sum_, float(scale.value), image.zero, image):
             emit_image(low.recorder, label, shifted(expression), image.view())
@@ -106,6 +120,14 @@ def lower_dequantize(low: Lowering, node: ir.Node) -> None:
     if image is not None and isinstance(scale, Constant) and whole:
         point = float(image.shift + (0 if zero is None else zero.value))  # type: ignore[union-attr]
         kept = (Leaf(image.view()), scale, Constant(point, FLOAT32))
+        lazy = Lazy(Apply(DEQUANTIZE, kept, FLOAT32), FLOAT32, low.facts.shape(out), True)
+        keep(low, out, replace(lazy, nodes=(node,)))
+        return
+    shorts = low.forms.shorts.get(x)
+    taken = zero.value if isinstance(zero, Constant) else 0 if zero is None else None
+    # (The filling of blocks is nought, and stays so around the zero point that was taken off.)
+    if shorts is not None and isinstance(scale, Constant) and taken == shorts.zero:
+        kept = (Leaf(shorts.blocks(low.facts.level.lanes)), scale, Constant(0, FLOAT32))
         lazy = Lazy(Apply(DEQUANTIZE, kept, FLOAT32), FLOAT32, low.facts.shape(out), True)
         keep(low, out, replace(lazy, nodes=(node,)))
         return

@@ -61,10 +61,12 @@ def band_pays(pool: Pool) -> bool:
     return pool.pixels // pool.height in _BAND
 
 
-def _store(target: Blocked | Paired | Quads) -> Store:
+def _store(target: Blocked | Paired | Quads, words: Words) -> Store:
     if isinstance(target, Paired):
         return Store.of(target.words)
-    return Store.QUAD if isinstance(target, Quads) else Store.SUM
+    if isinstance(target, Quads):
+        return Store.QUAD
+    return Store.SCALED if words is Words.QUAD else Store.SUM
 
 
 def _parts(image: Blocked | Paired | Quads, lanes: int) -> int:
@@ -184,7 +186,7 @@ def emit_direct(
         column_step=dw * step,
         activation=epilogue.activation,
         words=source.words,
-        store=_store(target),
+        store=_store(target, source.words),
         parameters=numbers.distance,
         limited=numbers.limited,
         target_parts=parts,
