@@ -433,3 +433,21 @@ def test_a_loop_in_a_loop_may_grow() -> None:
     for left, right in zip(made.run(None, feed), by_onnxruntime(proto, feed), strict=True):
         same("y", left, right)
     assert refused(made) == {}
+
+
+def test_results_of_as_many_turns_as_an_input_is_long_are_read_by_the_same_program() -> None:
+    inner = growing(
+        [node("Gather", "xs i", "x"), node("Add", "s0 x", "t0"), node("Neg", "t0", "kept")],
+        {"s0": ("t0", (3,))}, {"kept": (3,)},
+    )  # fmt: skip
+    nodes = [node("Shape", "xs", "n1", end=1), node("Squeeze", "n1", "n"),
+             node("Loop", "n - x0", "y all", body=inner), node("Exp", "all", "z")]  # fmt: skip
+    feed = {"xs": draw((4, 3)), "x0": draw((3,), 1)}
+    proto = model(nodes, feed, ["y", "z"], shapes={"xs": ["turns", 3]})
+    made = session(proto)
+    for turns in (4, 0, 9):
+        feed["xs"] = draw((turns, 3), turns)
+        for left, right in zip(made.run(None, feed), by_onnxruntime(proto, feed), strict=True):
+            same("y", left, right)
+    assert refused(made) == {}
+    assert len(made._programs.general.steps) == 1

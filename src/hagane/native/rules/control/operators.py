@@ -24,7 +24,6 @@ from hagane.native.rules.control.bodies import (
     kept_place,
     result_of,
     single,
-    sizes_in,
 )
 from hagane.ops.control.loop import hands_on, is_true
 from hagane.ops.inference import GraphTypes
@@ -109,7 +108,18 @@ def grown_outputs(node: ir.Node, types: GraphTypes) -> Sequence[ir.Value]:
             for left, right in zip(dims_of(types, value), dims_of(types, before), strict=False)
         )
     ]
-    rest = [v for v in node.outputs[n:] if not isinstance(next(sizes_in(types, v), None), int)]
+
+    graph = node.graph
+    inputs = graph.inputs if isinstance(graph, ir.Graph) else ()
+    shown = {str(dim) for value in inputs for dim in dims_of(types, value)} - types.invented
+
+    def is_known(count: Dim | None) -> bool:
+        """Whether it is a number or a size of an input; a formula may be below 0."""
+        return isinstance(count, int) or (
+            isinstance(count, Expr) and str(count) in symbols_of(count) & shown
+        )
+
+    rest = [v for v in node.outputs[n:] if not is_known(next(iter(dims_of(types, v)), None))]
     return [*found, *rest]
 
 
