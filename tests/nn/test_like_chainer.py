@@ -136,3 +136,11 @@ def test_activations_of_a_number_keep_its_element_type(name: str) -> None:
     y = getattr(F, name)(x)
     y.backward()
     assert (y.dtype, x.grad.dtype) == (np.float32, np.float32)
+
+
+def test_walkers_alias_draws_what_chainer_draws_from_a_seed() -> None:
+    np.random.seed(0)
+    sampler = chainer.utils.WalkerAlias([5, 1, 2, 8])
+    assert sampler.sample((10,)).tolist() == [0, 3, 0, 0, 3, 3, 3, 3, 3, 3]
+    many = np.bincount(sampler.sample((40_000,)), minlength=4) / 40_000
+    np.testing.assert_allclose(many, np.array([5, 1, 2, 8]) / 16, atol=0.01)
