@@ -136,3 +136,30 @@ def test_activations_of_a_number_keep_its_element_type(name: str) -> None:
     y = getattr(F, name)(x)
     y.backward()
     assert (y.dtype, x.grad.dtype) == (np.float32, np.float32)
+
+
+def test_walkers_alias_draws_what_chainer_draws_from_a_seed() -> None:
+    np.random.seed(0)
+    sampler = chainer.utils.WalkerAlias([5, 1, 2, 8])
+    assert sampler.sample((10,)).tolist() == [0, 3, 0, 0, 3, 3, 3, 3, 3, 3]
+    many = np.bincount(sampler.sample((40_000,)), minlength=4) / 40_000
+    np.testing.assert_allclose(many, np.array([5, 1, 2, 8]) / 16, atol=0.01)
+
+
+def test_an_update_of_the_programs_own_names_its_optimizers() -> None:
+    class Updater(chainer.training.StandardUpdater):
+        def update_core(self) -> None:
+            x = self.converter(self.get_iterator("main").next(), self.device)
+            for name in ("gen", "dis"):
+                optimizer = self.get_optimizer(name)
+                optimizer.update(lambda link=optimizer.target: F.sum(link(x)))
+
+    data = np.ones((4, 2), "f")
+    optimizers = {
+        name: chainer.optimizers.SGD().setup(L.Linear(2, 1, initialW=1)) for name in ("gen", "dis")
+    }
+    iterator = chainer.iterators.SerialIterator(data, 4)
+    Updater(iterator, optimizers).update()
+    assert optimizers["dis"].target.W.array[0, 0] == np.float32(1 - 0.04)
+    with pytest.raises(ValueError, match=r"optimizer: expected one named 'main', got \['dis', 'g"):
+        chainer.training.StandardUpdater(iterator, optimizers)

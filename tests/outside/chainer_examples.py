@@ -34,6 +34,8 @@ FIRST = 1e-3
 NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d+(?:e[+-]\d+)?(?![\w.])|\bnan\b")
 TIMED = re.compile(r"sec|elapsed|time|it/s|iters/sec|s/it|\d:\d\d")
 
+COUNTS = ("elapsed_time", "epoch", "iteration")
+
 # Name: folder of the program, then its steps, one after the other in one directory.
 EXAMPLES = {
     "mnist": "mnist; train_mnist.py -e 3 -u 50; inference.py -s result/snapshot_iter_30 -u 50",
@@ -45,9 +47,9 @@ EXAMPLES = {
     "cifar": "cifar; train_cifar.py -e 2 -b 64 -l 0.01",
     "cifar 100": "cifar; train_cifar.py -e 1 -b 64 --dataset cifar100",
     "cifar custom loop": "cifar; train_cifar_custom_loop.py -e 1 --test",
-    "ptb": "ptb; train_ptb.py -e 60 -u 30 -l 10 --test;"
-    " gentxt.py -m model.npz -p the -u 30 --length 10",
-    "ptb custom loop": "ptb; train_ptb_custom_loop.py -e 60 -u 30 -l 10 --test",
+    "ptb": "ptb; train_ptb.py -e 40 -u 16 -l 5 --test;"
+    " gentxt.py -m model.npz -p the -u 16 --length 10",
+    "ptb custom loop": "ptb; train_ptb_custom_loop.py -e 40 -u 16 -l 5 --test",
     "seq2seq": "seq2seq; seq2seq.py source_train.txt target_train.txt vocabulary.txt"
     " vocabulary.txt --validation-source source_test.txt --validation-target target_test.txt"
     " -e 8 -u 32 -l 2 -b 32 --log-interval 10 --validation-interval 20",
@@ -70,20 +72,20 @@ EXAMPLES = {
         for model in ("skipgram", "cbow")
         for out in ("hsm", "ns", "original")
     },
-    "pos": "pos; postagging.py -e 9 -b 30",
+    "pos": "pos; postagging.py -e 2 -b 6",
     "vae": "vae; train_vae.py -e 2 --dim-h 32 -z 4",
     "vae binary": "vae; train_vae.py -e 2 --dim-h 32 -z 4 -k 3 --beta 0.5 --binary",
     "dcgan": "dcgan; train_dcgan.py -e 1 -b 32 --display_interval 1 --snapshot_interval 4",
     "dcgan images": "dcgan; train_dcgan.py -e 1 -b 4 -i small --display_interval 1",
-    "memnn": "memnn; train_memnn.py qa_train.txt qa_test.txt -e 6 -b 20;"
+    "memnn": "memnn; train_memnn.py qa_train.txt qa_test.txt -e 3 -b 20;"
     " test_memnn.py model qa_test.txt",
-    "memnn positions": "memnn; train_memnn.py qa_train.txt qa_test.txt -e 6 -b 20"
+    "memnn positions": "memnn; train_memnn.py qa_train.txt qa_test.txt -e 3 -b 20"
     " --sentence-repr pe",
-    "dqn": "reinforcement_learning; dqn_cartpole.py -e 40 -u 16 -b 16 --replay-start-size 100",
-    "double dqn": "reinforcement_learning; dqn_cartpole.py -e 40 -u 16 -b 16"
+    "dqn": "reinforcement_learning; dqn_cartpole.py -e 15 -u 16 -b 16 --replay-start-size 100",
+    "double dqn": "reinforcement_learning; dqn_cartpole.py -e 15 -u 16 -b 16"
     " --replay-start-size 100 --target-type double_dqn",
-    "ddpg": "reinforcement_learning; ddpg_pendulum.py -e 4 -u 16 -b 16 --replay-start-size 100",
-    "wavenet": "wavenet; train.py -i VCTK -e 4 -b 2 -l 1024 --n_loop 1 --n_layer 3"
+    "ddpg": "reinforcement_learning; ddpg_pendulum.py -e 3 -u 16 -b 16 --replay-start-size 100",
+    "wavenet": "wavenet; train.py -i VCTK -e 2 -b 2 -l 1024 --n_loop 1 --n_layer 3"
     " --a_channels 32 --r_channels 8 --s_channels 16 --display_interval 1 --snapshot_interval 4;"
     " generate.py -i VCTK/wav48/p0/0.wav -m result/snapshot_iter_4 --n_loop 1 --n_layer 3"
     " --a_channels 32 --r_channels 8 --s_channels 16",
@@ -145,7 +147,7 @@ def values(place: Path) -> list[tuple[str, float]]:
     for path in sorted(place.rglob("log")):
         for entry in json.loads(path.read_text()):
             for key in sorted(entry):
-                if key != "elapsed_time" and isinstance(entry[key], (int, float)):
+                if key not in COUNTS and isinstance(entry[key], (int, float)):
                     found.append((f"{key} at {entry.get('iteration')}", float(entry[key])))
     for path in sorted(place.glob("output*.txt")):
         for line in re.split(r"[\r\n]|\x1b\[\w", path.read_text()):

@@ -17,31 +17,32 @@ class WalkerAlias:
     """
 
     def __init__(self, probs: Any):
-        weights = np.array(probs, dtype=np.float64)
-        weights = weights / weights.sum()
+        weights = np.array(probs, np.float32)
+        weights /= weights.sum()
         n = len(weights)
-        # A draw takes one of two categories; ``threshold`` is the share of the first.
-        self.threshold = np.ones(n, np.float32)
-        shares = weights * n
-        small = [i for i in range(n) if shares[i] < 1]
-        large = [i for i in range(n) if shares[i] >= 1]
-        self.alias = np.arange(n, dtype=np.int32)
-        while small and large:
-            poor, rich = small.pop(), large.pop()
-            self.threshold[poor] = shares[poor]
-            self.alias[poor] = rich
-            shares[rich] -= 1 - shares[poor]
-            (small if shares[rich] < 1 else large).append(rich)
+        # A draw takes a column, and one of the two categories there; ``threshold`` is the share of
+        # the first. Categories come from the lightest to the heaviest, each in a column of its own;
+        # what is above one column fills the oldest that are not full. This order, and float32, are
+        # Chainer's, so that a seed draws the same.
+        self.threshold = np.empty(n, np.float32)
+        self.first = np.argsort(weights, kind="stable").astype(np.int32)
+        self.second = np.zeros(n, np.int32)
+        full = 0
+        for column, category in enumerate(self.first.tolist()):
+            share = float(weights[category]) * n
+            while share > 1 and full < column:
+                self.second[full] = category
+                share -= 1 - float(self.threshold[full])
+                full += 1
+            self.threshold[column] = share
         self.probs = probs
 
     def sample(self, shape: Any) -> Any:
         """Return drawn categories, int32, by NumPy's global generator."""
         place = np.random.uniform(0, len(self.threshold), shape)
-        index = np.floor(place).astype(np.int32)
-        # float32 rounding may reach the end.
-        index = np.minimum(index, len(self.threshold) - 1)
-        own = place - index < self.threshold[index]
-        return np.where(own, index, self.alias[index]).astype(np.int32)
+        index = np.asarray(place).astype(np.int32)
+        above = np.asarray(place, np.float32) - index.astype(np.float32)
+        return np.where(self.threshold[index] < above, self.second[index], self.first[index])
 
     def to_device(self, device: Any) -> Any:
         """Return itself."""

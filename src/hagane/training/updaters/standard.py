@@ -57,7 +57,9 @@ class StandardUpdater(Updater):
         self._device = None if device is None else get_device(device)
         self._input_device = self._device if input_device is None else get_device(input_device)
         self._iterators = _named("iterator", iterator)
-        self._optimizers = _named("optimizer", optimizer)
+        # An update of the program's own asks for optimizers by names of its own.
+        own = type(self).update_core is not StandardUpdater.update_core
+        self._optimizers = _named("optimizer", optimizer, whole=not own)
         self.converter = converter
         self.loss_func = loss_func
         self.loss_scale = loss_scale
@@ -155,9 +157,9 @@ class StandardUpdater(Updater):
         self.iteration = serializer("iteration", self.iteration)
 
 
-def _named(kind: str, given: Any) -> dict[str, Any]:
+def _named(kind: str, given: Any, whole: bool = True) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         return {"main": given}
-    if "main" not in given:
+    if whole and "main" not in given:
         raise InvalidArgument(f"{kind}: expected one named 'main', got {sorted(given)}")
     return dict(given)
