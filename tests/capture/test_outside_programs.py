@@ -162,3 +162,16 @@ def test_a_refused_change_is_told_though_code_behind_it_reads_more() -> None:
 
     with pytest.raises(hagane.errors.CaptureError, match="shares its memory"):
         hagane.capture(function, "float32[n, m]")
+
+
+def test_parts_of_a_variable_are_cut_at_places_that_data_say() -> None:
+    import hagane.functions as F
+
+    def function(x: Any, lengths: Any) -> Any:
+        return F.split_axis(F.tanh(x), np.cumsum(lengths[:-1]), 0)
+
+    model = hagane.capture(function, "float32[n, 2]", "int64[3]")
+    x, lengths = np.arange(12, dtype=np.float32).reshape(6, 2), np.array([1, 3, 2])
+    found = hagane.InferenceSession(model).run(None, {"x": x, "lengths": lengths})
+    assert [part.shape for part in found] == [(1, 2), (3, 2), (2, 2)]
+    np.testing.assert_allclose(np.concatenate(found), np.tanh(x), rtol=1e-5)
