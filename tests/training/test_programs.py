@@ -102,3 +102,26 @@ def test_a_frozen_teacher_stays() -> None:
     torch.manual_seed(0)
     batches = [(torch.randn(n, 6), torch.randint(0, 4, (n,))) for n in (8, 3)]
     compare(Pupil(), distilled, batches)
+
+
+class Twice(nn.Module):
+    """A normalisation that is called twice, as a discriminator is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(3)
+
+    def forward(self, x: Any) -> Any:
+        return self.norm(x) + self.norm(x.square())
+
+
+def squares(module: Any, x: Any) -> Any:
+    return module(x).square().mean()
+
+
+def test_batches_are_counted_as_often_as_they_are_normalised() -> None:
+    module = Twice()
+    step = hagane.compile(squares, optim.SGD(module.parameters(), lr=0.1))
+    step(module, torch.randn(4, 3))
+    step(module, torch.randn(4, 3))
+    assert module.norm.num_batches_tracked == 4

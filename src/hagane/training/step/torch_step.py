@@ -6,6 +6,7 @@ import gc
 import inspect
 import logging
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -220,7 +221,17 @@ class TorchStep:
             choice = within_budget(made.model, sizes, self._budget, beside, self._options)
             made = replace(made, model=choice.model)
             gc.collect()  # the graphs that were tried would stay for a while
-        return _Program(made, self._rule, module, paths, self._names, self._options, choice, groups)
+        return _Program(
+            made,
+            self._rule,
+            module,
+            paths,
+            self._names,
+            self._options,
+            choice,
+            groups,
+            dict(training.changes),
+        )
 
     def _tell(self, text: str) -> None:
         if text not in self._told:
@@ -241,7 +252,9 @@ class _Program:
         options: SessionOptions | None,
         choice: MemoryChoice | None = None,
         groups: Sequence[Group] = (),
+        moved: Mapping[str, int] | None = None,
     ):
+        self._moved = Counter(moved or {})  # buffers, and how often a call of the loss moves them
         self._choice = choice
         self._made, self._rule, self._module = made, rule, module
         self._arguments = arguments
@@ -327,8 +340,9 @@ class _Program:
             for name, result in results.items():
                 _put(changed[name.removesuffix(".new")], result)
             for path, part in self._module.named_modules(prefix=self._arguments[0]):
-                if f"{path}.running_mean.new" in results and part.num_batches_tracked is not None:
-                    part.num_batches_tracked.add_(1)
+                count = self._moved[f"{path}.running_mean"]
+                if count and part.num_batches_tracked is not None:
+                    part.num_batches_tracked.add_(count)
         if self._made.updated:
             optimizer._opt_called = True  # by which schedules of learning rates know of a step
         return torch.from_numpy(np.array(loss)).reshape(())

@@ -7,6 +7,7 @@ of which it is an interpreter.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,7 @@ class Training:
 
     Attributes:
         updates: The new content of buffers that it changes, by their names.
+        changes: How often it changes each of them.
         seed: Two numbers of type uint32 that random numbers follow from, once some are drawn.
         draws: How many arrays of random numbers are drawn.
         masks: Inputs for the factors of dropout, with the share that is dropped, and for
@@ -49,6 +51,7 @@ class Training:
     """
 
     updates: dict[str, Tensor] = field(default_factory=dict)
+    changes: Counter[str] = field(default_factory=Counter)
     seed: Tensor | None = None
     draws: int = 0
     masks: list[tuple[Tensor, float | None]] | None = None
@@ -56,6 +59,7 @@ class Training:
     def begin(self) -> None:
         """Forget earlier reports."""
         self.updates.clear()
+        self.changes.clear()
         self.seed, self.draws = None, 0
         if self.masks is not None:
             self.masks.clear()
