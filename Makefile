@@ -1,4 +1,5 @@
 # Each target does its own set-up in .venv; a fresh machine needs Python 3.11, make and a C compiler.
+# Packages are compiled to bytecode as they are imported: of most files nothing ever is.
 PYTHON ?= python3
 BIN := .venv/bin
 SETUP := .venv/.installed
@@ -64,7 +65,7 @@ demo: $(SETUP)
 $(SETUP): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=24"
-	$(BIN)/python -m pip install --quiet --editable ".[dev,image,chainer,cluster,data,lsp,onednn,prob,rl,rtl]"
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[dev,image,chainer,cluster,data,lsp,onednn,prob,rl,rtl]"
 	touch $@
 
 clean:

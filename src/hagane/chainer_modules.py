@@ -20,8 +20,8 @@ MODULES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "Where arrays lie: in this machine's memory.",
         {
             "hagane.nn.autograd.devices": (
-                "CpuDevice Device GpuDevice copyto get_array_module get_device "
-                "get_device_from_array using_device"
+                "ChainerxDevice CpuDevice Device GpuDevice Intel64Device copyto from_chx "
+                "get_array_module get_device get_device_from_array to_chx using_device"
             )
         },
     ),

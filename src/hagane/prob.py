@@ -4,8 +4,10 @@ from hagane.tools.prob import (
     BrokenClaim,
     Limits,
     ObservationFailed,
+    Parameter,
     ProgramError,
     Report,
+    Solution,
     TypedFunction,
     Verdict,
     check,
@@ -16,6 +18,7 @@ from hagane.tools.prob import (
     load_program,
     observe,
     rand,
+    solve,
     typed,
 )
 
@@ -23,8 +26,10 @@ __all__ = [
     "BrokenClaim",
     "Limits",
     "ObservationFailed",
+    "Parameter",
     "ProgramError",
     "Report",
+    "Solution",
     "TypedFunction",
     "Verdict",
     "check",
@@ -35,5 +40,6 @@ __all__ = [
     "load_program",
     "observe",
     "rand",
+    "solve",
     "typed",
 ]

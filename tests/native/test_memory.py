@@ -83,7 +83,7 @@ def cleared_by_the_engine(borders: Sequence[Border], arena: np.ndarray, threads:
                 *(border.first, border.run, border.fill, len(border.axes)),
                 *(count for count, _ in axes),
                 *(stride for _, stride in axes),
-                *(0, 0),
+                *(0, 0, 0),
             ],
             np.int64,
         )
@@ -137,7 +137,7 @@ def test_a_phase_that_becomes_another_clears_no_border_any_more() -> None:
     engine = load_engine()
     program = engine.create(1, 1, 64)
     arena = np.full(64, 99, np.uint8)
-    numbers = np.array([0, 0, 1, 8, 8, 2, 4, 3, *[0] * 11], np.int64)
+    numbers = np.array([0, 0, 1, 8, 8, 2, 4, 3, *[0] * 12], np.int64)
     for at in (0, 32):
         engine.set_phase(program, 0, None, None, None, 0, 0)
         numbers[1] = arena.ctypes.data + at
@@ -145,6 +145,22 @@ def test_a_phase_that_becomes_another_clears_no_border_any_more() -> None:
     assert engine.run(program, None, None) == -1
     engine.destroy(ctypes.c_void_p(program))
     assert np.flatnonzero(arena == 3).tolist() == [32, 33, 38, 39]
+
+
+def test_a_border_that_stays_is_set_by_the_first_run_alone() -> None:
+    engine = load_engine()
+    program = engine.create(1, 1, 64)
+    arena = np.full(64, 99, np.uint8)
+    for at, stays in ((0, 1), (32, 0)):
+        numbers = np.array(
+            [0, arena.ctypes.data + at, 1, 8, 8, 2, 4, 3, *[0] * 11, stays], np.int64
+        )
+        assert engine.add_border(program, 0, numbers.ctypes.data) == 0
+    for places in ([0, 1, 6, 7, 32, 33, 38, 39], [32, 33, 38, 39]):
+        arena[:] = 99
+        assert engine.run(program, None, None) == -1
+        assert np.flatnonzero(arena == 3).tolist() == places
+    engine.destroy(ctypes.c_void_p(program))
 
 
 @st.composite

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from hagane.errors import KernelError
+from hagane.native.run.engine import load_engine
 from tests.drawing import few
 from tests.native.agreement import agree_over
 from tests.native.models import (
@@ -127,6 +129,23 @@ def test_a_network_of_open_sizes_compiles_once(level: str) -> None:
     feeds = [{"x": draw((n, 3, h, w), n)} for n, h, w in ((1, 45, 37), (2, 64, 64), (1, 33, 90))]
     shapes = {"x": ["n", 3, "h", "w"]}
     agree_over(nodes, feeds, level, shapes, outputs=["y"], constants=constants, length=3000)
+
+
+def test_memory_that_grows_and_is_kept_changes_no_result() -> None:
+    nodes, constants = small_network()
+    named = {"x": ["n", 3, "h", "w"]}
+    proto = model(nodes, {"x": draw((1, 3, 8, 8))}, ["y"], constants, named)
+    shapes = [(1, 64, 64), (3, 224, 224), (2, 300, 160), (9, 256, 256), (1, 45, 37), (3, 224, 224)]
+    before = load_engine().allocated()
+    opened = session(proto)
+    for n, h, w in shapes:
+        feed = {"x": draw((n, 3, h, w), n)}
+        want = session(proto).run(None, feed)[0]  # its memory is new
+        np.testing.assert_array_equal(opened.run(None, feed)[0], want)
+    assert load_engine().allocated() - before > 8 << 20
+    del opened
+    gc.collect()
+    assert load_engine().allocated() <= before
 
 
 @every_level

@@ -11,7 +11,7 @@ import pytest
 from hagane.graph import CURRENT_OPSETS
 from hagane.native.plan.document import gaps, operators_document
 from hagane.ops import OpDef, operators
-from hagane.ops.contrib.attention import UNSUPPORTED
+from hagane.ops.contrib.attention.group_query import UNSUPPORTED
 from hagane.ops.families import FAMILIES
 from hagane.ops.registry import definitions, schema
 

@@ -150,7 +150,7 @@ def _text(value: str) -> Any:
 
 
 def _around(path: str) -> Iterator[str]:
-    """Yield a path, and those of what it is a part of."""
+    """Yield a path and the paths of the values around it."""
     while path:
         yield path
         path = path.rpartition(".")[0]

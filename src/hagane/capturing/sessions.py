@@ -3,7 +3,7 @@
 Weights that rest are constants of a session, which folds and packs them ahead. Passes look at the
 values that constants hold (zeros, equal ones), so other content may ask for another program: a
 first change makes a session anew. Weights that change again are inputs of one session that serves
-whatever they hold, packed in each run, until they rest for some runs.
+of any content, packed in each run, until they rest for some runs.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def _recomputed() -> Any:
         @staticmethod
         @once_differentiable  # type: ignore[untyped-decorator]
         def backward(ctx: Any, *gradients: Any) -> Any:
-            tensors = ctx.saved_tensors  # refuses those that were changed since
+            tensors = ctx.saved_tensors  # refuses tensors changed since
             with torch.enable_grad():
                 outputs, given = ctx.again(tensors)
             wanted = [

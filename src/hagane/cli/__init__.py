@@ -16,7 +16,7 @@ from hagane.errors import HaganeError
 # ``app`` instead makes a group of subcommands.
 _COMMANDS = {
     "run": ("hagane.cli.run", "Run a model and show its outputs."),
-    "inspect": ("hagane.cli.inspect", "Show what a model takes, gives, holds and costs."),
+    "inspect": ("hagane.cli.inspect", "Show a model's inputs, outputs, parameters and costs."),
     "bench": ("hagane.cli.bench", "Time a model beside other engines, in one run."),
     "build": ("hagane.cli.build", "Compile a model into a library for C programs."),
     "refit": ("hagane.cli.refit", "Put other weights into a build."),

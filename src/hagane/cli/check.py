@@ -82,7 +82,7 @@ def command(
         Path | None, typer.Option("--write-baseline", help="Write what is found as known.")
     ] = None,
     watching: Annotated[
-        bool, typer.Option("--watch", help="Check again whatever a change concerns.")
+        bool, typer.Option("--watch", help="Check the files again that a change concerns.")
     ] = False,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Check unchanged files again too.")

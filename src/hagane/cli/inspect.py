@@ -45,7 +45,7 @@ def command(
         typer.Option(help="NAME=batch,3,224,224: sizes or names for the axes of an input."),
     ] = None,
     passes: Annotated[
-        bool, typer.Option("--passes", help="Show what each graph pass changes.")
+        bool, typer.Option("--passes", help="Show the changes of each graph pass.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     values: Annotated[bool, typer.Option("--values", help="List the type of every value.")] = False,

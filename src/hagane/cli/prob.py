@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from hagane.errors import HaganeError, InvalidArgument, NoSuchFile
-from hagane.tools.prob.claims.checker import check, load_program
+from hagane.tools.prob.claims.checker import check, load_program, solve
 from hagane.tools.prob.claims.export import export_prism
 from hagane.tools.prob.claims.verdict import Report, Verdict
 from hagane.tools.prob.engines.histogram import draw_histogram
@@ -20,6 +20,7 @@ from hagane.tools.prob.engines.ledger import main_unit
 from hagane.tools.prob.engines.run import exact_text
 from hagane.tools.prob.engines.sampling import sample
 from hagane.tools.prob.language.program import Program
+from hagane.tools.prob.language.ratios import Number, Ratio
 from hagane.tools.prob.language.source import ProgramError
 
 app = typer.Typer(
@@ -28,6 +29,18 @@ app = typer.Typer(
 )
 
 _File = Annotated[Path, typer.Argument(metavar="FILE.pml", help="The program; - reads stdin.")]
+_At = Annotated[
+    list[str] | None,
+    typer.Option("--at", metavar="P=VALUE", help="The value of a parameter, as in p=1/3."),
+]
+_Engine = Annotated[
+    str,
+    typer.Option(
+        help="auto (by size), dynamic (tables), diagram (decision diagrams), enumerate (all runs), "
+        "chain (linear equations) or storm (needs stormpy)."
+    ),
+]
+_AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
 
 
 @app.callback()
@@ -41,14 +54,9 @@ def _prepare(context: typer.Context) -> None:
 @app.command("check")
 def check_command(
     file: _File,
-    engine: Annotated[
-        str,
-        typer.Option(
-            help="auto (by size), dynamic (tables), diagram (decision diagrams), enumerate (all "
-            "runs) or storm (needs stormpy)."
-        ),
-    ] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
+    engine: _Engine = "auto",
+    at: _At = None,
+    as_json: _AsJson = False,
 ) -> None:
     """Decide the claims of a program: exit 0 if all hold, 1 if some fail, 2 on an error.
 
@@ -56,7 +64,7 @@ def check_command(
     rand(0, 5) : {x:int | Prob(x % 2 = 0) = 1/2}
     """
     try:
-        report = check(_load(file), engine)
+        report = check(_load(file, at), engine)
     except HaganeError as error:
         if as_json:
             print(json.dumps({"verdicts": [], "error": _error_json(error)}))
@@ -68,15 +76,51 @@ def check_command(
     raise typer.Exit(0 if report.holds else 1)
 
 
+@app.command("solve")
+def solve_command(
+    file: _File, engine: _Engine = "auto", at: _At = None, as_json: _AsJson = False
+) -> None:
+    """Print the distribution of a program's value and its mean; types are not checked.
+
+    Of a program with parameters (param p;) these are formulas, with the values for which they hold.
+    """
+    try:
+        solution = solve(_load(file, at), engine)
+    except HaganeError as error:
+        if as_json:
+            print(json.dumps({"distribution": [], "error": _error_json(error)}))
+        raise
+    if not as_json:
+        print(solution)
+        return
+    distribution = [
+        {"value": value, **_number_json(weight)} for value, weight in solution.distribution.items()
+    ]
+    mean = None if solution.mean is None else _number_json(solution.mean)
+    unending = _number_json(solution.unending)
+    print(
+        json.dumps(
+            {
+                "distribution": distribution,
+                "mean": mean,
+                "where": solution.where,
+                "unending": unending,
+                "engine": solution.engine,
+            }
+        )
+    )
+
+
 @app.command("run")
 def run_command(
     file: _File,
     runs: Annotated[int, typer.Option("-n", "--runs", min=1, help="How many runs.")] = 10_000,
     seed: Annotated[int | None, typer.Option(help="Seed; the same one draws the same.")] = None,
+    at: _At = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
     """Run a program many times and draw how often each value came; types are not checked."""
-    program = _load(file)
+    program = _closed(_load(file, at), "run")
     counts, rejected = sample(program, main_unit(program), runs, Random(seed))
     if as_json:
         ordered = sorted(counts.items(), key=lambda item: repr(item[0]))
@@ -101,10 +145,11 @@ def export_command(
     properties: Annotated[
         Path | None, typer.Option(help="Where to write the properties that decide the claims.")
     ] = None,
+    at: _At = None,
 ) -> None:
     """Write a program, its functions and types as a model and properties for PRISM or Storm."""
     del prism
-    model = export_prism(_load(file))
+    model = export_prism(_closed(_load(file, at), "export"))
     if properties is not None:
         _write("--properties", properties, model.properties)
     if output is not None:
@@ -116,7 +161,32 @@ def export_command(
             print(line if line.startswith("//") else f"// {line}")
 
 
-def _load(file: Path) -> Program:
+def _closed(program: Program, command: str) -> Program:
+    """Refuse parameters whose value is not given."""
+    if program.parameters is not None:
+        name = program.parameters.names[0]
+        raise InvalidArgument(
+            f"'{program.source.name}': '{command}' needs a value for each parameter, and "
+            f"'{name}' has none; give it, as in --at {name}=1/2"
+        )
+    return program
+
+
+def _values(at: list[str] | None) -> dict[str, Fraction]:
+    found: dict[str, Fraction] = {}
+    for given in at or []:
+        name, equals, text = given.partition("=")
+        try:
+            value = Fraction(text.strip())
+        except (ValueError, ZeroDivisionError):
+            equals = ""
+        if not equals:
+            raise InvalidArgument(f"--at: expected NAME=NUMBER, as in p=1/3; got '{given}'")
+        found[name.strip()] = value
+    return found
+
+
+def _load(file: Path, at: list[str] | None = None) -> Program:
     name = "<stdin>" if str(file) == "-" else str(file)
     try:
         stream = typer.get_binary_stream("stdin")
@@ -134,7 +204,7 @@ def _load(file: Path) -> Program:
             f"'{name}' is not UTF-8 text: byte {error.start} is 0x{data[error.start]:02x}; "
             "expected a program, as text"
         ) from None
-    return load_program(text.replace("\r\n", "\n"), name)
+    return load_program(text.replace("\r\n", "\n"), name, _values(at))
 
 
 def _write(option: str, path: Path, text: str) -> None:
@@ -171,6 +241,15 @@ def _decimal(value: Fraction) -> float | None:
         return None
 
 
+def _number_json(number: Number) -> dict[str, Any]:
+    if isinstance(number, Ratio):
+        constant = number.number
+        if constant is None:
+            return {"formula": str(number)}
+        number = constant
+    return {"exact": exact_text(number), "decimal": _decimal(number)}
+
+
 def _verdict_json(verdict: Verdict) -> dict[str, Any]:
     return {
         "line": verdict.line,
@@ -198,6 +277,8 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
             for bounds in verdict.ranges
         ],
         "note": verdict.note,
+        "formulas": [{"term": each.term, "formula": each.text} for each in verdict.formulas],
+        "where": verdict.where,
         "outcome": None
         if verdict.culprit is None
         else {

@@ -38,7 +38,7 @@ _NO_ROOM_TEXTS = ("No space left on device", "Disk quota exceeded", "File too la
 _written: dict[Path, int] = {}
 
 # Bytes. A larger file, such as a header translated ahead, is read once a process as long as it
-# stays what it was; a smaller one each time.
+# stays as it was; a smaller one each time.
 _READ_AGAIN = 1 << 20
 # Their checksums by device and inode, and their state when they were read.
 _read: dict[tuple[int, int], tuple[tuple[int, ...], str]] = {}

@@ -322,6 +322,10 @@ class SpectralNormalization(LinkHook):
 
 def _rows(link: Any, weight: Any) -> Any:
     """Return a weight as a matrix of one row an output."""
+    if not weight.size:
+        raise ValueError(
+            f"{type(link).__name__}: expected a weight with elements, got {weight.shape}"
+        )
     if type(link).__name__.startswith("Deconvolution"):
         weight = F.swapaxes(weight, 0, 1)
     return F.reshape(weight, (weight.shape[0], weight.size // weight.shape[0]))

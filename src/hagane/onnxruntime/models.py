@@ -1,4 +1,4 @@
-"""Models with weights that the caller gives, beside those that hagane loads itself."""
+"""Models with weights of the caller beside weights that hagane loads itself."""
 
 from __future__ import annotations
 

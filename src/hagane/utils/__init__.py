@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections.abc as collections_abc
 import tempfile
+import warnings
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -12,21 +13,26 @@ import numpy as np
 from hagane.nn.functions.sparse import CooMatrix, get_order, to_coo
 from hagane.nn.functions.windows import get_conv_outsize, get_deconv_outsize
 from hagane.nn.walker_alias import WalkerAlias
-from hagane.utils import argument, conv, conv_nd, type_check
+from hagane.utils import argument, array, cache, conv, conv_nd, type_check
+from hagane.utils.array import size_of_shape, sum_to
 
 __all__ = [
     "CooMatrix",
     "WalkerAlias",
     "argument",
+    "array",
+    "cache",
     "collections_abc",
     "conv",
     "conv_nd",
+    "experimental",
     "force_array",
     "force_type",
     "get_conv_outsize",
     "get_deconv_outsize",
     "get_order",
     "size_of_shape",
+    "sum_to",
     "tempdir",
     "to_coo",
     "type_check",
@@ -44,9 +50,16 @@ def force_type(dtype: Any, value: Any) -> Any:
     return dtype.type(value) if np.isscalar(value) else value.astype(dtype, copy=False)
 
 
-def size_of_shape(shape: Any) -> int:
-    """Return the number of elements."""
-    return int(np.prod(shape, dtype=np.int64))
+def experimental(api_name: str) -> None:
+    """Warn that an interface may change, unless ``disable_experimental_feature_warning`` is set."""
+    import hagane
+
+    if not hagane.disable_experimental_feature_warning:
+        warnings.warn(
+            f"{api_name} is experimental. The interface can change in the future.",
+            FutureWarning,
+            stacklevel=2,
+        )
 
 
 def tempdir(**kwargs: Any) -> AbstractContextManager[str]:

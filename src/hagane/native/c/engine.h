@@ -27,7 +27,7 @@
 #define PAUSE() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #endif
 #define MAX_THREADS 64
-/* Of builds, whose callers may have an allocator: what this thread allocates by, having it allocate by
+/* Of builds, whose callers may have an allocator: the allocator of this thread, having it allocate by
  * that, and whether all memory then comes from there. */
 #ifndef HG_MEMORY
 #define HG_MEMORY() NULL
@@ -136,6 +136,7 @@ typedef struct hg_border {
   int64_t first, run, fill;    /* bytes before the first pixel, of pixels in a row; the byte */
   int64_t axes, counts[BORDER_AXES], strides[BORDER_AXES]; /* loops over the runs of a plane */
   int64_t planes_of_task, tasks;
+  int64_t stays; /* nothing writes over it: the first run sets it for all */
 } hg_border;
 
 typedef struct {
@@ -173,6 +174,7 @@ typedef struct {
   int64_t run, asked_in, asked; /* the number of the run; in which the caller was asked, and when */
   int64_t due;                  /* the caller is to be asked before the next iteration */
   int64_t ended;                /* the caller said so */
+  int64_t unsettled;            /* there are borders that stay */
   int64_t small;                /* done before a sleeping worker has woken up */
   int64_t called, often;        /* when a small program began last, and how often so soon again */
 } hg_program;

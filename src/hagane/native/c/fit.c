@@ -105,7 +105,16 @@ end:
   return done;
 }
 
-/* Set the borders that no run changes, and have phases set the others.
+/* Whether each run comes to a kernel, once. */
+static int is_met(const hgt_part *part, int64_t kernel) {
+  for (int32_t i = 0; i < part->n_controls; i++) {
+    const hgt_control *control = &part->controls[i];
+    if (control->begin == kernel || (control->loops != 2 && control->begin < kernel && kernel < control->end)) return 0;
+  }
+  return 1;
+}
+
+/* Have phases set the borders, the first run the constant ones; borders that no phase can set are set here.
  *
  * fresh: the memory is all zero.
  */
@@ -118,11 +127,12 @@ static int fill_borders(hg_context *context, int fresh) {
       const hgt_border *from = &part->borders[buffer->border + k];
       hg_border border = border_of(context->numbers, from);
       border.start = context->arena + context->offsets[i] + context->numbers[from->start];
-      if (context->borders[i] == HG_SET_IN_RUNS) {
+      border.stays = context->borders[i] == HG_SET_ONCE;
+      if (border.stays && (border.planes <= 0 || (fresh && border.fill == 0))) continue;
+      if (!border.stays || (is_regular(&border) && is_met(part, buffer->first))) {
         if (hg_add_border(context->program, buffer->first, &border) != 0) return 0;
         continue;
       }
-      if (border.planes <= 0 || (fresh && border.fill == 0)) continue;
       border.planes_of_task = border.planes;
       if (is_regular(&border)) clear_border(&border, 0);
       else memset(border.start, (int)border.fill, (size_t)(context->numbers[buffer->bytes] - context->numbers[from->start]));
@@ -131,13 +141,24 @@ static int fill_borders(hg_context *context, int fresh) {
   return 1;
 }
 
-static char *take_arena(hg_context *context, size_t bytes) {
-  return context->host.take == NULL ? hg_allocate(bytes) : context->host.take(context->host.owner, bytes);
-}
-
 static void give_arena(hg_context *context, char *memory, size_t bytes) {
   if (context->host.give == NULL) hg_release(memory, bytes);
   else context->host.give(context->host.owner, memory, bytes);
+}
+
+/* Have an arena of so many bytes; the content of the one before is lost. Returns whether there is memory.
+ *
+ * Pages of 2 MiB are for sizes that stay: for sizes that grow, they would be filled for a few bytes of the last one.
+ */
+static int enlarge_arena(hg_context *context, size_t bytes) {
+  if (context->host.take == NULL) {
+    context->arena = enlarge(context->arena, context->arena_bytes, bytes, context->part->n_symbols == 0);
+  } else {
+    give_arena(context, context->arena, context->arena_bytes); /* not both at once */
+    context->arena = context->host.take(context->host.owner, bytes);
+  }
+  context->arena_bytes = context->arena == NULL ? 0 : bytes;
+  return context->arena != NULL;
 }
 
 static int64_t scratch_bytes(const hg_context *context) {
@@ -163,13 +184,10 @@ static int64_t fit_numbers(hg_context *context) {
   int fresh = 0;
   context->wrong[1] = bytes;
   if (context->arena == NULL || context->arena_bytes < (size_t)bytes + ARENA_SLACK) {
-    size_t room = (size_t)(bytes + (context->arena != NULL ? bytes / 2 : 0)) + ARENA_SLACK;
-    give_arena(context, context->arena, context->arena_bytes); /* not both at once */
-    context->arena = take_arena(context, room);
-    context->arena_bytes = context->arena == NULL ? 0 : room;
-    fresh = 1;
+    fresh = context->arena == NULL;
+    size_t room = (size_t)(bytes + (fresh ? 0 : bytes / 2)) + ARENA_SLACK;
+    if (!enlarge_arena(context, room)) return HG_NO_MEMORY;
   }
-  if (context->arena == NULL) return HG_NO_MEMORY;
   if (context->program != NULL) forget_controls(context->program);
   forget_tables(context);
   int64_t threads = threads_of(context), scratch = scratch_bytes(context);

@@ -1,6 +1,6 @@
 /* Calls of oneDNN 3 from kernels; the declarations follow its documented C interface.
  *
- * The library is loaded by Python; its functions, a primitive and the descriptors of what the
+ * The library is loaded by Python; its functions, a primitive and the descriptors of the values that the
  * primitive reads and writes come as tables of addresses. All state that a call changes is made
  * for the call, so that any thread may make it.
  */

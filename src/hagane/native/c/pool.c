@@ -261,16 +261,17 @@ int64_t hg_run(hg_program *program, int64_t (*ask)(void *), void *asker) {
   program->mark = program->times == NULL ? 0 : now();
   if (program->threads == 1) {
     proceed(program, NULL, 0);
-    return program->failure[0] - 1;
-  }
-  hg_job *job = take_job(program, atomic_fetch_add(&pool.runs, 1) + 1);
-  if (job == NULL) {
-    proceed(program, NULL, 0);
   } else {
-    run_shared(job);
-    leave_job(job);
+    hg_job *job = take_job(program, atomic_fetch_add(&pool.runs, 1) + 1);
+    if (job == NULL) {
+      proceed(program, NULL, 0);
+    } else {
+      run_shared(job);
+      leave_job(job);
+    }
+    atomic_fetch_sub(&pool.runs, 1);
   }
-  atomic_fetch_sub(&pool.runs, 1);
+  if (program->unsettled && program->failure[0] == 0 && !program->ended) settle(program);
   return program->failure[0] - 1;
 }
 

@@ -9,9 +9,23 @@ static _Atomic int64_t allocated;
 /* Bytes that hg_allocate has given and hg_release has not taken back. */
 int64_t hg_allocated(void) { return atomic_load(&allocated); }
 
-/* Zeroed memory on 2 MiB pages where the system grants them; null if there is none. Without
- * MAP_NORESERVE, the system refuses at once a size beyond all its memory. */
-void *hg_allocate(size_t bytes) {
+/* New pages at a multiple of 2 MiB; null if there are none. */
+static char *map_aligned(size_t rounded, int access) {
+  char *start = mmap(NULL, rounded + HUGE, access, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (start == MAP_FAILED) return NULL;
+  char *aligned = (char *)(((uintptr_t)start + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
+  if (aligned > start) munmap(start, (size_t)(aligned - start));
+  char *end = start + rounded + HUGE;
+  if (end > aligned + rounded) munmap(aligned + rounded, (size_t)(end - aligned - rounded));
+  return aligned;
+}
+
+/* Zeroed memory; null if there is none. Without MAP_NORESERVE, the system refuses at once a size beyond all
+ * its memory.
+ *
+ * huge: on pages of 2 MiB where the system grants them.
+ */
+static void *allocate(size_t bytes, int huge) {
   if (bytes < HUGE || HG_PLAIN()) {
     void *small = NULL;
     if (posix_memalign(&small, 64, bytes + 64) != 0) return NULL;
@@ -19,17 +33,14 @@ void *hg_allocate(size_t bytes) {
     return memset(small, 0, bytes + 64);
   }
   size_t rounded = (bytes + HUGE - 1) & ~(HUGE - 1);
-  char *start = mmap(NULL, rounded + HUGE, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (start == MAP_FAILED) return NULL;
-  char *aligned = (char *)(((uintptr_t)start + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
-  if (aligned > start) munmap(start, (size_t)(aligned - start));
-  char *end = start + rounded + HUGE;
-  if (end > aligned + rounded) munmap(aligned + rounded, (size_t)(end - aligned - rounded));
-  madvise(aligned, rounded, MADV_HUGEPAGE);
+  char *aligned = map_aligned(rounded, PROT_READ | PROT_WRITE);
+  if (aligned == NULL) return NULL;
+  if (huge) madvise(aligned, rounded, MADV_HUGEPAGE);
   atomic_fetch_add(&allocated, (int64_t)bytes);
   return aligned;
 }
+
+void *hg_allocate(size_t bytes) { return allocate(bytes, 1); }
 
 void hg_release(void *memory, size_t bytes) {
   if (memory == NULL) return;
@@ -38,6 +49,24 @@ void hg_release(void *memory, size_t bytes) {
     free(memory);
   else
     munmap(memory, (bytes + HUGE - 1) & ~(HUGE - 1));
+}
+
+/* Have more bytes in the place of some, whose content is lost; those behind them are zero. Pages that are there
+ * already stay: where a system has to ask another for memory, a new one takes longer than the computation of its
+ * content. Null if there is no memory; then the memory before is gone too. */
+static void *enlarge(void *memory, size_t before, size_t bytes, int huge) {
+  size_t old = (before + HUGE - 1) & ~(HUGE - 1), rounded = (bytes + HUGE - 1) & ~(HUGE - 1);
+  if (memory != NULL && before >= HUGE && rounded >= old && !HG_PLAIN()) {
+    const int there = MREMAP_MAYMOVE | MREMAP_FIXED;
+    char *start = rounded == old ? memory : map_aligned(rounded, PROT_NONE);
+    if (start != NULL && (start == memory || mremap(memory, old, rounded, there, start) == start)) {
+      atomic_fetch_add(&allocated, (int64_t)bytes - (int64_t)before);
+      return start;
+    }
+    if (start != NULL) munmap(start, rounded);
+  }
+  hg_release(memory, before); /* not both at once */
+  return allocate(bytes, huge);
 }
 
 /* ---- one program ---- */
@@ -114,7 +143,7 @@ int hg_widen(hg_program *program, int64_t threads, int64_t scratch_bytes) {
   size_t bytes = (size_t)(wider ? scratch_bytes + scratch_bytes / 2 : program->scratch_bytes) + 4096;
   for (int64_t i = 0; i < MAX_THREADS; i++) {
     if (program->scratch[i] != NULL ? !wider : i >= threads) continue;
-    fresh[i] = hg_allocate(bytes);
+    fresh[i] = allocate(bytes, 0);
     if (fresh[i] != NULL) continue;
     while (i-- > 0) hg_release(fresh[i], bytes);
     return 0;
@@ -165,7 +194,25 @@ int64_t hg_add_border(hg_program *program, int64_t index, const hg_border *from)
   border->next = phase->borders;
   phase->borders = border;
   phase->all_tasks += border->tasks;
+  if (border->stays) program->unsettled = 1;
   return 0;
+}
+
+/* Forget the borders that stay, which a run has set. */
+static void settle(hg_program *program) {
+  program->unsettled = 0;
+  for (int64_t i = 0; i < program->n_phases; i++) {
+    hg_phase *phase = &program->phases[i];
+    for (hg_border **at = &phase->borders, *border = *at; border != NULL; border = *at) {
+      if (!border->stays) {
+        at = &border->next;
+        continue;
+      }
+      *at = border->next;
+      phase->all_tasks -= border->tasks;
+      free(border);
+    }
+  }
 }
 
 static void clear_border(const hg_border *border, int64_t task) {

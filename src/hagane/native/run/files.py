@@ -2,7 +2,7 @@
 
 A file is a ZIP archive of ``part.json`` (tables, formulas, recipes), the machine code of kernels and
 engine, and the arrays that weights are packed from; ``checksums.json`` holds SHA-256 of each. The
-machine code runs as it is: load files of those alone whom you would run a program of.
+machine code runs as it is: load files only from sources whose programs you would run.
 """
 
 from __future__ import annotations

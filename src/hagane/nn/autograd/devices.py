@@ -78,6 +78,32 @@ class GpuDevice(Device):
     name = "@cupy:0"
 
 
+class ChainerxDevice(Device):
+    """A device of ChainerX, of which hagane has none; the class stands for checks of programs."""
+
+    name = "chainerx"
+
+
+class Intel64Device(Device):
+    """iDeep's, of which hagane has none; the class stands for checks of programs."""
+
+    name = "@intel64"
+
+
+def to_chx(arrays: Any) -> Any:
+    """Refuse to make arrays of ChainerX.
+
+    Raises:
+        InvalidArgument: Always.
+    """
+    raise InvalidArgument("to_chx: hagane has no arrays of ChainerX; use those of NumPy")
+
+
+def from_chx(arrays: Any) -> Any:
+    """Return arrays, none of which are ChainerX's."""
+    return arrays
+
+
 cpu = CpuDevice()
 
 

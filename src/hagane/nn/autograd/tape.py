@@ -38,7 +38,7 @@ class Operator(FunctionNode):
         self._label = CURRENT.get() or call.op.name
 
     def __getattr__(self, name: str) -> Any:
-        """Return what a function of the library noted; a function of no arguments makes it."""
+        """Return a note of a function of the library; a function of no arguments makes it."""
         notes = self.__dict__.get("notes")
         if notes is None or name not in notes:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
@@ -76,7 +76,8 @@ class Operator(FunctionNode):
             self._retained_output_data,
         )
         if self._op.name in _RESHAPING and gradients[0] is not None and 0 in target_input_indexes:
-            return [Variable.make(gradients[0].reshape(self.inputs[0].shape))]
+            reshaped = Variable.make(gradients[0].reshape(self.inputs[0].shape))
+            return [reshaped if index == 0 else None for index in target_input_indexes]
         if self._op.name in _DEFERRED and not read("debug"):
             return self._deferred(target_input_indexes, call, gradients)
         return self._computed(target_input_indexes, call, gradients)

@@ -175,7 +175,7 @@ class MultivariateNormal(Distribution):
         return F.sum(F.log(F.absolute(F.diagonal(self.scale_tril, 0, -2, -1))), axis=-1)
 
     def inverse_scale(self) -> Any:
-        """Return the inverses of the roots, (batches, size, size); what lies above is not read."""
+        """Return the inverses of the roots, (batches, size, size); the part above is not read."""
         below = np.tril(np.ones((self.d, self.d), self.scale_tril.dtype))
         rows = F.reshape(self.scale_tril, (-1, self.d, self.d))
         return F.batch_inv(rows * below)

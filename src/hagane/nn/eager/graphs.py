@@ -31,7 +31,7 @@ def model_of(order: Order) -> ir.Model:
     """Return the model of an order.
 
     Inputs are called ``x0``, ``x1``, … for operands, ``y0``, … for the outputs of the call, and
-    ``g0``, … for their gradients; those that nothing reads are left out.
+    ``g0``, … for their gradients; unread ones are left out.
 
     Raises:
         NotImplementedError: The operator has no gradient.

@@ -165,7 +165,7 @@ def _source() -> str:
 
 
 class Workshop:
-    """The thread that loads programs, and the process that makes those that are missing.
+    """The thread that loads programs, and the process that makes missing ones.
 
     Attributes:
         mode: How programs are made.

@@ -1,4 +1,4 @@
-"""The operators that have programs, and what of their operands a program is made for."""
+"""The operators that have programs, and the properties of operands that a program is made for."""
 
 from __future__ import annotations
 

@@ -222,7 +222,9 @@ def maxout(x: Any, pool_size: int, axis: int = 1) -> Any:
 
 @function("log_pi")
 def gumbel_softmax(log_pi: Any, tau: float = 0.1, axis: int = 1) -> Any:
-    """Return a relaxed sample of categories (Jang, Gu and Poole 2016)."""
+    """Return a relaxed sample of categories (Jang, Gu and Poole 2016); one for a number alone."""
+    if not shape_of(log_pi):
+        return op("Sub", constant_like(1, log_pi), op("Mul", log_pi, constant_like(0, log_pi)))
     from hagane.nn.autograd.configuration import get_dtype
 
     drawn = np.asarray(np.random.gumbel(size=tuple(shape_of(log_pi))), get_dtype(log_pi.dtype))

@@ -8,13 +8,17 @@ import numpy as np
 
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.functions.applying import constant_like, function, require
+from hagane.nn.functions.applying import constant_like, function, lift, require
 from hagane.ops.builder import op
 
 
 def _operands(where: str, a: Any, b: Any) -> tuple[Any, Any]:
-    """Return two operands of one element type; numbers take that of the variable."""
+    """Return two operands of one element type; numbers and arrays take that of the variable."""
     first, second = isinstance(a, Variable), isinstance(b, Variable)
+    if first and isinstance(b, np.ndarray) and b.ndim:
+        b, second = lift(b.astype(a.dtype, copy=False)), True
+    elif second and isinstance(a, np.ndarray) and a.ndim:
+        a, first = lift(a.astype(b.dtype, copy=False)), True
     if first and second:
         if a.dtype != b.dtype:
             raise type_check.refuse(where, "lhs.dtype == rhs.dtype", f"{a.dtype} != {b.dtype}")
@@ -57,12 +61,14 @@ def absolute(self: Any) -> Any:
     return op("Abs", self)
 
 
-@function("*xs")
+@function()
 def add(*xs: Any) -> Any:
     """Return the sum of arrays; two broadcast, and at most one of them is a number."""
     if not xs:
         raise type_check.refuse("add", "one or more arguments", "0")
-    total, *rest = xs
+    if len(xs) > 2:
+        xs = tuple(lift(x) for x in xs)
+    total, *rest = lift(xs[0]), *xs[1:]
     for x in rest:
         if len(xs) > 2:
             require("add", "x", x, shape_as=("x0", xs[0]), dtype_as=("x0", xs[0]))
@@ -70,19 +76,19 @@ def add(*xs: Any) -> Any:
     return total
 
 
-@function("a", "b")
+@function("a")
 def sub(a: Any, b: Any) -> Any:
     """Return ``a - b``."""
     return op("Sub", *_operands("_ - _", a, b))
 
 
-@function("a", "b")
+@function("a")
 def rsub(a: Any, b: Any) -> Any:
     """Return ``b - a``."""
     return op("Sub", *_operands("_ - _", b, a))
 
 
-@function("a", "b")
+@function("a")
 def mul(a: Any, b: Any) -> Any:
     """Return ``a * b``."""
     return op("Mul", *_operands("_ * _", a, b))
@@ -93,7 +99,7 @@ def _is_integer_over_number(a: Any, b: Any) -> bool:
     return isinstance(a, Variable) and a.dtype.kind in "iu" and isinstance(b, int | float)
 
 
-@function("a", "b")
+@function("a")
 def div(a: Any, b: Any) -> Any:
     """Return ``a / b``."""
     if _is_integer_over_number(a, b):
@@ -101,13 +107,13 @@ def div(a: Any, b: Any) -> Any:
     return op("Div", *_operands("_ / _", a, b))
 
 
-@function("a", "b")
+@function("a")
 def rdiv(a: Any, b: Any) -> Any:
     """Return ``b / a``."""
     return op("Div", *_operands("_ / _", b, a))
 
 
-@function("a", "b")
+@function("a")
 def floordiv(a: Any, b: Any) -> Any:
     """Return ``floor(a / b)``."""
     if _is_integer_over_number(a, b):
@@ -115,13 +121,13 @@ def floordiv(a: Any, b: Any) -> Any:
     return op("Floor", op("Div", *_operands("_ // _", a, b)))
 
 
-@function("a", "b")
+@function("a")
 def rfloordiv(a: Any, b: Any) -> Any:
     """Return ``floor(b / a)``."""
     return op("Floor", op("Div", *_operands("_ // _", b, a)))
 
 
-@function("a", "b")
+@function("a")
 def pow(a: Any, b: Any) -> Any:
     """Return ``a ** b``."""
     if isinstance(b, int | float) and b == 2:
@@ -129,7 +135,7 @@ def pow(a: Any, b: Any) -> Any:
     return op("Pow", *_operands("_ ** _", a, b))
 
 
-@function("a", "b")
+@function("a")
 def rpow(a: Any, b: Any) -> Any:
     """Return ``b ** a``."""
     return op("Pow", *_operands("_ ** _", b, a))

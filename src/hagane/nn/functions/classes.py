@@ -65,7 +65,7 @@ class Dropout(LibraryFunction):
 
     Args:
         dropout_ratio: The share that is dropped.
-        mask: By what elements are multiplied; drawn at the first application if None.
+        mask: The factors of the elements; drawn at the first application if None.
         return_mask: Kept for programs that say it: ``mask`` has it in any case.
     """
 

@@ -21,7 +21,7 @@ def _check_convolved(where: str, x: Any, W: Any, b: Any, ndim: int, inputs: int,
             where, f"x.shape[1] == {inputs}, the channels of W", f"x.shape == {shape_of(x)}"
         )
     if b is not None:
-        require(where, "b", b, kind="f", shape=(maps,))
+        require(where, "b", b, kind="f", shape=(maps,), dtype_as=("x", x))
 
 
 def _convolve(

@@ -9,7 +9,7 @@ import numpy as np
 
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.function_node import FunctionNode
-from hagane.nn.functions.applying import function, pop_options, require, shape_of
+from hagane.nn.functions.applying import as_dtype_of, function, pop_options, require, shape_of
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers.elementary import swapped
 
@@ -126,7 +126,8 @@ def fixed_decorrelated_batch_normalization(
     where = "fixed_decorrelated_batch_normalization"
     rows, order = _grouped(where, x, groups)
     size = shape_of(rows)[1]
-    require(where, "mean", mean, dtype_as=("x", x), shape=(groups, size))
-    require(where, "projection", projection, dtype_as=("x", x), shape=(groups, size, size))
+    require(where, "mean", mean, kind="f", shape=(groups, size))
+    require(where, "projection", projection, kind="f", shape=(groups, size, size))
+    mean, projection = as_dtype_of(x, mean), as_dtype_of(x, projection)
     centred = op("Sub", rows, op("Unsqueeze", mean, [2]))
     return _restored(op("MatMul", projection, centred), x, order)

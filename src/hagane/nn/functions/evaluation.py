@@ -74,10 +74,9 @@ def _summary(
 ) -> tuple[Any, Any, Any, Any]:
     scores, classes = y.array, t.array
     found = scores.argmax(axis=1).reshape(classes.shape)
-    found = np.where(classes != ignore_label, found, ignore_label)
-    count = label_num
-    if count is None:
-        count = max(int(classes.max(initial=0)), int(found.max(initial=0))) + 1
+    count = int(classes.max(initial=-1)) + 1 if label_num is None else label_num
+    kept = classes != ignore_label
+    classes, found = classes[kept], found[kept]
     shape = (count,)
     support = np.zeros(shape, np.int64)
     relevant, tp = np.zeros(shape, np.int32), np.zeros(shape, np.int32)

@@ -77,7 +77,7 @@ class Fused(FunctionNode):
     Args:
         define: The function.
         attributes: Its named arguments.
-        values: Its operands, of which those that are not None are the inputs.
+        values: Its operands, the inputs and None for absent ones.
         found: Its results.
     """
 
@@ -95,7 +95,7 @@ class Fused(FunctionNode):
         self._label = CURRENT.get() or define.__name__
 
     def __getattr__(self, name: str) -> Any:
-        """Return what a function of the library noted; a function of no arguments makes it."""
+        """Return a note of a function of the library; a function of no arguments makes it."""
         notes = self.__dict__.get("notes")
         if notes is None or name not in notes:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from hagane.nn.autograd import type_check
+from hagane.nn.autograd.invalid_type import user_place
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.functions.applying import (
     array_of,
@@ -83,6 +85,13 @@ def batch_normalization(x: Any, gamma: Any, beta: Any, **kwargs: Any) -> Any:
     require("batch_normalization", "x", x, kind="f", at_least=1)
     axes = _axes("batch_normalization", axis, x, gamma)
     _check("batch_normalization", x, axes, gamma=gamma, beta=beta)
+    if all(isinstance(n, int) and n == 1 for n in (shape_of(x)[i] for i in axes)):
+        warnings.warn(
+            "batch_normalization: each mean is that of one value, so that the result is beta; "
+            f"is config.train meant to be False here? At: {user_place()}",
+            UserWarning,
+            stacklevel=2,
+        )
     given = (True, False, False)
     y, mean, var = fused(
         batch_normalized, x, gamma, beta, outputs=3, given=given, eps=eps, axes=axes

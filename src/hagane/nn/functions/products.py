@@ -189,7 +189,7 @@ def linear(x: Any, W: Any, b: Any = None, n_batch_axes: int = 1) -> Any:
         x = reshape(x, (shape[0], features))
     require("linear", "x", x, shape=(None, shape_of(W)[1]))
     if b is not None:
-        require("linear", "b", b, kind="f", shape=(shape_of(W)[0],))
+        require("linear", "b", b, kind="f", shape=(shape_of(W)[0],), dtype_as=("x", x))
     W, b = as_dtype_of(x, W), as_dtype_of(x, b)
     y = op("Gemm", x, W, b, transB=1)
     return reshape(y, (*lead, shape_of(W)[0])) if lead else y

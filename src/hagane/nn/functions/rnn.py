@@ -96,9 +96,9 @@ def _n_step(
         )
     last: list[list[Any]] = [[] for _ in firsts]
     for layer in range(n_layers):
-        given = row if layer == 0 else [dropout(x, ratio=ratio) for x in row]
         results = []
         for direction in range(directions):
+            given = row if layer == 0 else [dropout(x, ratio=ratio) for x in row]
             index = layer * directions + direction
             states = tuple(one[index] for one in initial)
             outputs, states = _one_direction(

@@ -192,15 +192,27 @@ def connectionist_temporal_classification(
     if not 0 <= blank_symbol < x[0].shape[1]:
         raise AssertionError(f"blank_symbol: expected 0 <= it < {x[0].shape[1]}")
     labels = array_of(t)
+    if labels.ndim != 2 or len(labels) != x[0].shape[0]:
+        raise type_check.refuse(
+            where,
+            f"t of shape ({x[0].shape[0]}, labels), as x has the batch",
+            f"t.shape == {labels.shape}, x[0].shape == {x[0].shape}",
+        )
     n, most = labels.shape
     times = np.full(n, len(x)) if input_length is None else array_of(input_length)
     counts = np.full(n, most) if label_length is None else array_of(label_length)
+    used = np.where(np.arange(most) < counts[:, None], labels, blank_symbol)
+    if used.size and not 0 <= used.min() <= used.max() < x[0].shape[1]:
+        raise ValueError(
+            f"{where}: expected labels from 0 to {x[0].shape[1] - 1}, the classes of x, got "
+            f"{used.min()} to {used.max()}"
+        )
     row = [lift(one) for one in x]
     dtype = row[0].dtype
     # Labels with blanks between and around: (batch, 2 labels + 1).
     width = 2 * most + 1
     path = np.full((n, width), blank_symbol, np.int64)
-    path[:, 1::2] = np.where(np.arange(most) < counts[:, None], labels, blank_symbol)
+    path[:, 1::2] = used
     skips = np.zeros((n, width), bool)
     skips[:, 2:] = (path[:, 2:] != blank_symbol) & (path[:, 2:] != path[:, :-2])
     never = dtype.type(-1e10 if dtype != np.float16 else -3e4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,12 @@ def _activation(name: str, kernel: Any, derivative: Derivative) -> OpDef:
         slope = derivative(call.inputs[0], call.outputs[0], call.attr)
         return [mul(gradients[0], slope)]
 
-    return OpDef(name, same_shape, widened(kernel), vjp=vjp, traits=Trait.ELEMENTWISE)
+    @wraps(kernel)
+    def typed(x: Array, **attributes: Any) -> Array:
+        # NumPy before 2 gives a number without axes, beside one of Python, as float64.
+        return np.asarray(kernel(x, **attributes), x.dtype)
+
+    return OpDef(name, same_shape, widened(typed), vjp=vjp, traits=Trait.ELEMENTWISE)
 
 
 def _within(x: Any, low: float, high: float) -> Any:

@@ -12,7 +12,7 @@ def remove_dead(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """Remove nodes none of whose outputs is read; return which.
 
     Nodes of subgraphs count as readers, and are left as they are. Constants that nobody reads go
-    too, except for those that are inputs.
+    too, except for inputs.
     """
     changed: list[str] = []
     for node in reversed(list(graph)):

@@ -156,7 +156,7 @@ static int32_t place_output(hagane_model *model, run_context *run, int32_t slot,
                         : HAGANE_OK;
 }
 
-/* Make a part's tables those for what it reads, unless they are. */
+/* Make a part's tables those of its inputs, unless they are. */
 static int32_t prepare(run_context *run, int32_t index) {
   const hgb_step *step = &run->program->steps[index];
   part_context *context = &run->parts[index];

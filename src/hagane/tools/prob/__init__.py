@@ -1,10 +1,12 @@
 """Programs that draw random numbers, and types that bound how likely an outcome is."""
 
-from hagane.tools.prob.claims.checker import check, load_program
+from hagane.tools.prob.claims.checker import check, load_program, solve
 from hagane.tools.prob.claims.export import export_prism
+from hagane.tools.prob.claims.formulas import Solution
 from hagane.tools.prob.claims.verdict import Report, Verdict
 from hagane.tools.prob.draws import (
     ObservationFailed,
+    Parameter,
     choose,
     flip,
     generator,
@@ -19,8 +21,10 @@ __all__ = [
     "BrokenClaim",
     "Limits",
     "ObservationFailed",
+    "Parameter",
     "ProgramError",
     "Report",
+    "Solution",
     "TypedFunction",
     "Verdict",
     "check",
@@ -31,5 +35,6 @@ __all__ = [
     "load_program",
     "observe",
     "rand",
+    "solve",
     "typed",
 ]

@@ -7,14 +7,18 @@ import random
 from collections.abc import Sequence
 from contextvars import ContextVar
 from fractions import Fraction
-from typing import Protocol, TypeVar
+from typing import Annotated, Protocol, TypeVar
 
 from hagane.errors import HaganeError, InvalidArgument
+from hagane.tools.prob.language.ratios import Number, Ratio
 
 _Item = TypeVar("_Item")
 
 # Denominators of the fractions that floats stand for.
 _SIMPLE = 1_000_000
+
+# The annotation of an argument that is a probability: claims are decided for all of its values.
+Parameter = Annotated[float, "parameter"]
 
 # Seed it to repeat a run.
 generator = random.Random()
@@ -27,7 +31,7 @@ class Decider(Protocol):
         """Return one of ``size`` equally likely places, from 0."""
         ...
 
-    def weighted(self, chances: Sequence[Fraction]) -> int:
+    def weighted(self, chances: Sequence[Number]) -> int:
         """Return a place, from 0, each with its probability."""
         ...
 
@@ -54,7 +58,7 @@ def rand(low: int, high: int) -> int:
     return generator.randint(low, high)
 
 
-def flip(probability: Fraction | float | str) -> bool:
+def flip(probability: Number | float | str) -> bool:
     """Return True with a probability.
 
     A float stands for the fraction that it comes from: ``flip(0.1)`` is one tenth, ``flip(1 / 3)``
@@ -63,28 +67,33 @@ def flip(probability: Fraction | float | str) -> bool:
     Raises:
         InvalidArgument: The probability is not between 0 and 1.
     """
-    chance = fraction_of(probability)
+    chance = probability_of(probability)
+    decider = deciding.get()
+    if isinstance(chance, Ratio):
+        return _decider(f"flip({chance})").weighted((chance, 1 - chance)) == 0
     if not 0 <= chance <= 1:
         raise InvalidArgument(f"flip({probability}): expected a probability between 0 and 1")
-    decider = deciding.get()
     if decider is not None:
         return decider.weighted((chance, 1 - chance)) == 0
     return generator.randrange(chance.denominator) < chance.numerator
 
 
-def choose(*branches: tuple[Fraction | float | str, _Item]) -> _Item:
+def choose(*branches: tuple[Number | float | str, _Item]) -> _Item:
     """Return one of several values, each with its probability: ``choose((0.5, 1), (0.5, 2))``.
 
     Raises:
         InvalidArgument: The probabilities are negative, or do not sum to one.
     """
-    chances = [fraction_of(probability) for probability, _ in branches]
-    if min(chances, default=0) < 0 or sum(chances) != 1:
-        shown = ", ".join(map(str, chances))
+    shares = [probability_of(probability) for probability, _ in branches]
+    chances = [share for share in shares if not isinstance(share, Ratio)]
+    if min(chances, default=0) < 0 or sum(shares) != 1:
+        shown = ", ".join(map(str, shares))
         raise InvalidArgument(f"choose: expected probabilities that sum to 1, got {shown}")
     decider = deciding.get()
+    if len(chances) < len(shares):
+        decider = _decider("choose")
     if decider is not None:
-        return branches[decider.weighted(chances)][1]
+        return branches[decider.weighted(shares)][1]
     scale = math.lcm(*(chance.denominator for chance in chances))
     place = generator.randrange(scale)
     for chance, (_, item) in zip(chances, branches, strict=True):
@@ -92,6 +101,26 @@ def choose(*branches: tuple[Fraction | float | str, _Item]) -> _Item:
         if place < 0:
             return item
     raise AssertionError
+
+
+def _decider(draw: str) -> Decider:
+    decider = deciding.get()
+    if decider is None:
+        raise InvalidArgument(
+            f"{draw}: a parameter without a value; call the function with numbers"
+        )
+    return decider
+
+
+def probability_of(probability: Number | float | str) -> Number:
+    """Return a probability: a fraction, or a function of parameters.
+
+    See :func:`fraction_of` for floats.
+    """
+    if isinstance(probability, Ratio):
+        constant = probability.number
+        return probability if constant is None else constant
+    return fraction_of(probability)
 
 
 def fraction_of(probability: Fraction | float | str) -> Fraction:

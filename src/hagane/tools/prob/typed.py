@@ -10,12 +10,17 @@ from hagane.errors import HaganeError, InvalidArgument
 from hagane.tools.prob.capture import Typed, any_value, kind_of, translate
 from hagane.tools.prob.capture.python_function import PythonFunction, Unsupported, read_function
 from hagane.tools.prob.claims.checker import check
+from hagane.tools.prob.claims.formulas import judged
 from hagane.tools.prob.claims.verdict import Report, show_circumstances
+from hagane.tools.prob.draws import Parameter as ParameterOfProbability
+from hagane.tools.prob.engines.ledger import main_unit
 from hagane.tools.prob.engines.run import show_fraction
 from hagane.tools.prob.language.parser import parse_type
+from hagane.tools.prob.language.ratios import ParameterDecides
 from hagane.tools.prob.language.resolve import resolve
 from hagane.tools.prob.language.source import Source, Span, TooLarge
 from hagane.tools.prob.language.syntax import (
+    Annotated,
     BaseType,
     Expression,
     LetFun,
@@ -23,8 +28,9 @@ from hagane.tools.prob.language.syntax import (
     Parsed,
     Tuple,
     Type,
+    Unknown,
 )
-from hagane.tools.prob.replay import Unrepeatable, marked, replayed
+from hagane.tools.prob.replay import Unrepeatable, marked, replayed, replayed_with_parameters
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -41,11 +47,14 @@ class BrokenClaim(HaganeError, TypeError):
                 measured = ", ".join(
                     f"{item.text} = {show_fraction(item.value)}" for item in verdict.probabilities
                 )
+                measured = measured or ", ".join(f"{e.term} = {e.text}" for e in verdict.formulas)
                 where = show_circumstances(verdict.circumstances)
                 at = f" at {where}" if where else ""
                 lines.append(
                     f"  {report.program.source.name}:{verdict.line}: {verdict.type}: {measured}{at}"
                 )
+                if verdict.formulas and verdict.note:
+                    lines.append(f"    {verdict.note}")
                 if verdict.culprit is not None:
                     lines.append(f"    contributing most: {verdict.culprit.text}")
         super().__init__("\n".join(lines))
@@ -69,7 +78,8 @@ class TypedFunction(Generic[_Parameters, _Result]):
         self.found = found
         self.claimed = claimed
         self.known = _known(self)
-        self.report = _ENGINES[engine](self)
+        with_parameters = _takes_parameters(found)
+        self.report = _check_with_parameters(self) if with_parameters else _ENGINES[engine](self)
 
     def __call__(self, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
         """Run the function."""
@@ -87,7 +97,8 @@ def typed(
 
     Parameters are annotated with ``int``, ``bool`` or, as text, with a type of their own:
     ``def f(n: "{n:int | 0 <= n <= 9}")``. Functions that it calls and that are typed themselves
-    are known by their type, others by their source.
+    are known by their type, others by their source. Where all are annotated with
+    ``prob.Parameter``, the claim is decided for all of their values.
 
     Args:
         claimed: The type of the result, as in ``{x:bool | Prob(x) <= 1/10}``.
@@ -172,6 +183,28 @@ def _check(made: TypedFunction[Any, Any]) -> Report:
     return check(resolve(source, Parsed(program)))
 
 
+def _check_with_parameters(made: TypedFunction[Any, Any]) -> Report:
+    """Check a function whose arguments are parameters: for all of their values."""
+    found, texts = made.found, [made.found.source.text]
+    span, kind = found.span(found.tree), made.known.kind
+    value = any_value(kind, span)
+    claimed = Annotated(span, value, _result_of(made, texts))
+    source = Source("\n".join(texts), found.source.name)
+    unknowns = tuple(Unknown(span, name) for name in found.names)
+    program = resolve(source, Parsed(claimed, (), unknowns))
+    assert program.parameters is not None
+    arguments = [program.parameters.ratio(name) for name in found.names]
+    unit = main_unit(program)
+    way = marked(found.function, found.tree)
+    try:
+        runs = replayed_with_parameters(way, arguments, kind, unit, source)
+    except (ParameterDecides, Unrepeatable) as error:
+        raise Unsupported(str(error), source, span) from None
+    states = runs.ledger.size
+    reason = f"its runs were followed, {states:,} state{'' if states == 1 else 's'}"
+    return judged(program, unit, runs, "replay", reason)
+
+
 def _check_by_runs(made: TypedFunction[Any, Any]) -> Report:
     """Check a function that cannot be captured by running it for each sequence of its draws."""
     found, texts = made.found, [made.found.source.text]
@@ -208,6 +241,31 @@ def _definition(
     span = Span(start, start + len("def ") + len(found.tree.name))
     result = _result_of(function, texts)
     return LetFun(span, found.tree.name, parameters, result, None, None, body, rest)
+
+
+def _takes_parameters(found: PythonFunction) -> bool:
+    """Tell whether the arguments of a function are parameters of probabilities.
+
+    Raises:
+        Unsupported: Some are and some are not.
+    """
+    annotations = found.function.__annotations__
+    are = [_is_parameter(annotations.get(name)) for name in found.names]
+    if any(are) and not all(are):
+        other = found.names[are.index(False)]
+        raise Unsupported(
+            f"some arguments are prob.Parameter, and '{other}' is none; fix its value inside, as "
+            "in a function that makes the typed one",
+            found.source,
+            found.span(found.tree),
+        )
+    return any(are)
+
+
+def _is_parameter(annotation: Any) -> bool:
+    if isinstance(annotation, str):
+        return annotation.rpartition(".")[2] == "Parameter"
+    return annotation is ParameterOfProbability
 
 
 def _parameters_of(function: TypedFunction[Any, Any], texts: list[str]) -> tuple[Parameter, ...]:

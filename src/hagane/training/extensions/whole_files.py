@@ -17,7 +17,7 @@ _BEGUN = re.compile(r"tmp.*\.(\d+)\.[^.]+")
 def written_whole(folder: str, filename: str) -> Iterator[str]:
     """Give the path to write a file at, and put it in its place at the end.
 
-    A file of that name that was there before stays until then, whatever fails.
+    An earlier file of that name stays until then, through any failure.
     """
     prefix = f"tmp{filename}.{os.getpid()}."
     with tempfile.TemporaryDirectory(prefix=prefix, dir=folder) as made:

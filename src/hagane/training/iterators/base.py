@@ -11,9 +11,11 @@ from hagane.errors import InvalidArgument
 from hagane.training.errors import DatasetError, InvalidState, IteratorFinalized
 from hagane.training.iterators import state as states
 from hagane.training.iterators.orders import (
+    LARGE_EPOCH,
     OrderFunction,
     choose_sampler,
     fresh_seed,
+    next_seed,
 )
 from hagane.training.iterators.protocol import Iterator
 from hagane.training.iterators.state import Draw, IteratorState
@@ -29,6 +31,8 @@ class BatchIterator(Iterator):
     """
 
     _finalized = False
+    # Whether orders without a seed are drawn from NumPy's global generator, epoch by epoch.
+    _draws = False
 
     def __init__(
         self,
@@ -55,9 +59,11 @@ class BatchIterator(Iterator):
                 "shard: shuffled epochs are shared out among ranks that shuffle alike; expected a "
                 "seed, the same on every rank, got seed=None"
             )
-        self.seed = fresh_seed() if seed is None else _seed(seed)
-        self._sampler = choose_sampler(shuffle, order_sampler, self.seed, shard)
         self._length = dataset_length(dataset)
+        self._draws = self._draws and seed is None and self._length <= LARGE_EPOCH
+        fresh = next_seed if self._draws else fresh_seed
+        self.seed = fresh() if seed is None else _seed(seed)
+        self._sampler = self._choose_sampler()
         if not (collate is None or collate == "stack" or callable(collate)):
             raise InvalidArgument(
                 f"collate: expected None, 'stack' or a function of a list of samples, "
@@ -81,6 +87,10 @@ class BatchIterator(Iterator):
     def finalize(self) -> None:
         """Give back processes, threads and memory; batches that were given out stay valid."""
         self._finalized = True
+
+    def _choose_sampler(self) -> states.Sampler:
+        seed = None if self._draws else self.seed
+        return choose_sampler(self.shuffle, self.order_sampler, seed, self.shard)
 
     def _step(self, state: IteratorState) -> tuple[IteratorState, Draw | None]:
         return states.step(
@@ -223,7 +233,7 @@ class BatchIterator(Iterator):
     ) -> None:
         if seed != self.seed:
             self.seed = seed
-            self._sampler = choose_sampler(self.shuffle, self.order_sampler, seed, self.shard)
+            self._sampler = self._choose_sampler()
         self._sampler.restore(sampler)
         if order is None and self._sampler.computed:
             order = self._sampler.first(self._length, sweep)

@@ -74,6 +74,29 @@ class InOrder:
         """There is nothing to restore."""
 
 
+class GlobalShuffle:
+    """Shuffles by NumPy's global generator when an epoch begins, as Chainer's iterators do.
+
+    The state of that generator is not the iterator's: a snapshot of the trainer has it.
+    """
+
+    computed = False
+
+    def first(self, length: int, sweep: int) -> Order:
+        """Draw an order."""
+        return np.random.permutation(length)
+
+    def following(self, order: Order | None, position: int, sweep: int) -> Order:
+        """Draw the next order."""
+        return np.random.permutation(0 if order is None else len(order))
+
+    def capture(self) -> None:
+        """There is nothing to capture."""
+
+    def restore(self, captured: object) -> None:
+        """There is nothing to restore."""
+
+
 class SeededShuffle:
     """Shuffles by seed and sweep alone, so that there is no random state to lose.
 
@@ -288,10 +311,10 @@ class Sharded:
 def choose_sampler(
     shuffle: bool | None,
     order_sampler: OrderFunction | Iterable[int] | None,
-    seed: int,
+    seed: int | None,
     shard: tuple[int, int] | None = None,
 ) -> Sampler:
-    """Return the sampler that the arguments of an iterator ask for.
+    """Return the sampler that the arguments of an iterator ask for; NumPy's is without a seed.
 
     Raises:
         InvalidArgument: Both ``shuffle`` and ``order_sampler`` are given, ``order_sampler`` is
@@ -302,7 +325,7 @@ def choose_sampler(
 
 
 def _whole_sampler(
-    shuffle: bool | None, order_sampler: OrderFunction | Iterable[int] | None, seed: int
+    shuffle: bool | None, order_sampler: OrderFunction | Iterable[int] | None, seed: int | None
 ) -> Sampler:
     if order_sampler is not None:
         if shuffle is not None:
@@ -318,9 +341,20 @@ def _whole_sampler(
             "order_sampler: expected a function of an order and a position, or an object that "
             f"gives the indices of an epoch each time it is iterated, got {order_sampler!r}"
         )
-    return InOrder() if shuffle is False else SeededShuffle(seed)
+    if shuffle is False:
+        return InOrder()
+    return GlobalShuffle() if seed is None else SeededShuffle(seed)
 
 
 def fresh_seed() -> int:
     """Return a seed drawn from NumPy's global generator, which ``numpy.random.seed`` settles."""
     return int(np.random.randint(0, 2**63 - 1, dtype=np.int64))
+
+
+def next_seed() -> int:
+    """Return the seed that ``fresh_seed`` would draw, and draw none."""
+    before = np.random.get_state(legacy=False)
+    try:
+        return fresh_seed()
+    finally:
+        np.random.set_state(before)

@@ -21,12 +21,15 @@ class SerialIterator(BatchIterator):
         shuffle: Shuffle each epoch; None does so too unless ``order_sampler`` is given.
         order_sampler: Called with the current order and position, returns the next order.
         seed: Settles the orders, and the random state of each sample together with epoch and
-            index. None draws one from NumPy's global generator.
+            index. Without one, orders are drawn from NumPy's global generator as Chainer draws
+            them, up to a million samples.
         collate: None gives lists of samples, ``"stack"`` one tree of stacked arrays; a function
             is called with the list.
         drop_last: Leave out the samples of an epoch that fill no batch.
         shard: (rank, number of ranks): give only this rank's share of each epoch.
     """
+
+    _draws = True
 
     def __init__(
         self,

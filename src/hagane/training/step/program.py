@@ -85,7 +85,7 @@ def step_program(
         prepare: Is given parameters and gradients by name and returns the gradients to follow,
             over the builder; the parameters that it leaves out stay as they are.
         share: The part that this call has in the sums of gradients, if they are summed over calls.
-        precision: The element type of what products and convolutions multiply; None for theirs.
+        precision: The element type of the factors of products and convolutions; None for their own.
 
     Raises:
         InvalidArgument: The loss is no floating-point number, or depends on no parameter.

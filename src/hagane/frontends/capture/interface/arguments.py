@@ -1,4 +1,4 @@
-"""Objects, lists and dicts that the caller of a program gives, and what the program changes."""
+"""Objects, lists and dicts as arguments of a program, and the changes of the program to them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Arguments:
         core: The interpreter.
 
     Attributes:
-        returned: The keys of those that are in the result.
+        returned: The keys of the arguments in the result.
     """
 
     def __init__(self, core: Interpreter):
@@ -85,7 +85,7 @@ class Arguments:
         return self._paths.get(value.key)
 
     def changed(self) -> Iterator[tuple[Argument, Any]]:
-        """Yield what the call changes, with its content after it."""
+        """Yield the changed arguments, with their content after the call."""
         for argument in self._given:
             now = self._core.heap[argument.ref]
             if not same_content(argument.before, now):

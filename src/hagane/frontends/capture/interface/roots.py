@@ -70,7 +70,7 @@ def root_of(
 
 
 def _no_source(found: Any) -> str:
-    """Return why a real object has no source, and what to do."""
+    """Return the reason that a real object has no source, and the remedy."""
     shown = repr(found).partition("\n")[0]
     function = getattr(found, "__func__", found)
     code = getattr(function, "__code__", None)

@@ -170,7 +170,7 @@ class Stateful(Reading):
         return made
 
     def _same(self, before: Value, now: Value) -> bool:
-        """Whether a value is what it was: a list that is made anew of the same tensors, too."""
+        """Whether a value is unchanged; a list made anew of the same tensors is."""
         if isinstance(before, Tensor) and isinstance(now, Tensor):
             return before.value is now.value
         if isinstance(before, ListRef) and isinstance(now, ListRef):
@@ -180,7 +180,7 @@ class Stateful(Reading):
         return before is now or equal(before, now)
 
     def _lasting(self) -> Iterator[str]:
-        """Yield what the call changes that outlives it, and that no graph changes."""
+        """Yield the lasting changes of the call that no graph makes."""
         heap = self.core.heap
         for module in self.core.modules.values():
             for name, now in heap[module].items():

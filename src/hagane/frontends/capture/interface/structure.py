@@ -83,7 +83,7 @@ class Example:
 
 @dataclass(slots=True, eq=False)
 class Object:
-    """An object that is an argument or a part of one: what it consists of is known, no tensor is.
+    """An object that is an argument or a part of one: its parts are known, no tensor is.
 
     Attributes:
         cls: Its class.
@@ -120,7 +120,7 @@ class Handed:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An item or attribute of an argument that stays what it was.
+    """An unchanged item or attribute of an argument.
 
     Attributes:
         key: Its key or index before the call.
@@ -135,7 +135,7 @@ class Change:
 
     Attributes:
         path: Its path in the arguments.
-        attributes: Structures of the attributes that differ; None for those that are gone.
+        attributes: Structures of the attributes that differ; None for deleted ones.
         items: The structure of its items, where these differ.
         written: Names of outputs by the paths of the tensors whose memory was written.
     """

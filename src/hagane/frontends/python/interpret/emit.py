@@ -588,7 +588,7 @@ def _apart(value: ir.Value) -> tuple[int, ir.Value]:
     return 0, value
 
 
-# Operators whose results lie in memory as what they are computed of.
+# Operators whose results lie in memory as their operands do.
 _KEEPING_ORDER = frozenset(
     ("Identity", "Cast", "Relu", "Neg", "Abs", "Exp", "Log", "Sqrt", "Tanh", "Sigmoid", "Erf",
      "LeakyRelu", "Gelu", "Add", "Sub", "Mul", "Div")

@@ -67,7 +67,7 @@ class Parts:
         raise NotImplementedError
 
     def loaded(self, what: str) -> Unknown:
-        """Return what a file holds."""
+        """Return the content of a file."""
         raise NotImplementedError
 
     def copied(self, value: Value, done: dict[int, Value]) -> Value:

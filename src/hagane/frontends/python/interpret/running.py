@@ -37,7 +37,7 @@ class Budget:
 
     Attributes:
         seconds: How long, by the clock.
-        clock: Returns seconds: those that the processor worked for this process, so that a busy
+        clock: Returns the seconds of the processor's work for this process, so that a busy
             machine changes no result.
         start: The time of the start.
     """

@@ -42,7 +42,7 @@ class Tables(Protocol):
         arguments: Sequence[Value],
         keywords: Mapping[str, Value],
     ) -> Value:
-        """Call the method that a call of an object means, with what runs around it."""
+        """Call the method that a call of an object means, with the hooks around it."""
         ...
 
     def is_class_method(self, library: Library, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""``argparse``: the arguments of a script as it is run without any; what has no default is open."""
+"""``argparse``: the arguments of a script as run without any; those without a default are open."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NUMBERS: dict[Any, str] = {int: "int", float: "float", bool: "bool"}
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that knows what only the program knows: defaults that are no plain values."""
+    """A parser with the defaults that only the program knows: objects that are no plain values."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
         self.own_types: dict[str, Value] = {}
 
     def error(self, message: str) -> Any:
-        """Raise what makes the script end."""
+        """Raise the exception that ends the script."""
         raise CheckError("value", f"argparse: {message}")
 
 

@@ -55,7 +55,7 @@ class World(Core):
         return Unknown(what, told=True) if "text" in what else self.lost(what)
 
     def loaded(self, what: str) -> Unknown:
-        """Return what a file holds."""
+        """Return the content of a file."""
         return self.outside(f"the content of {what}")
 
     def call_world(
@@ -148,7 +148,7 @@ class World(Core):
 
 
 class _Silent:
-    """A logger: whatever is called, nothing comes back."""
+    """A logger: no call returns anything."""
 
     __module__ = "logging"
     __name__ = "logger"

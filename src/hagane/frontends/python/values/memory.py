@@ -22,7 +22,7 @@ _VIEWS = frozenset(
 _COPY = "hagane.copy"  # marks values whose memory is their own
 _SHARED = "hagane.memory"  # the other values that a value may have the memory of
 PART = "hagane.part"  # marks tensors in objects that the caller gave
-_STALE = "hagane.stale"  # marks what may be a value whose content is written since
+_STALE = "hagane.stale"  # marks values whose content may be written since
 
 # Memory that was written: a value of it, how many values there were then, and the place.
 Written = frozenset[tuple[ir.Value, int, str]]

@@ -65,7 +65,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class Explanation:
-    """The verdict of every node, the node that is chosen, or whom to evict instead."""
+    """The verdict of every node, the node that is chosen, or the pods to evict instead."""
 
     nodes: dict[str, Verdict]
     chosen: str | None

@@ -141,7 +141,7 @@ def page(
 ) -> str:
     """Return a page that needs nothing but a browser.
 
-    Of many nodes, those that follow each other share a square.
+    Of many nodes, neighbours share a square.
     """
     size = group_size(len(names))
     squares = [names[first : first + size] for first in range(0, len(names), size)]

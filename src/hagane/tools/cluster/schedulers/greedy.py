@@ -1,4 +1,4 @@
-"""Whole-queue schedulers that differ in whom they serve first and where they put it."""
+"""Whole-queue schedulers that differ in their order of pods and their choice of nodes."""
 
 from __future__ import annotations
 

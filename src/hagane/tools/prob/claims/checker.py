@@ -11,6 +11,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from hagane.errors import InvalidArgument
+from hagane.tools.prob.claims.formulas import (
+    Solution,
+    check_parametric,
+    parametric_solution,
+    refuse_claims,
+    refuse_empty,
+    solution_of,
+)
 from hagane.tools.prob.claims.judge import Judgement, judge
 from hagane.tools.prob.claims.mixture import decide_mixture, takes_distributions
 from hagane.tools.prob.claims.modular import ByTypes, Modular, calls_opaque
@@ -26,9 +35,18 @@ from hagane.tools.prob.engines.ledger import (
     Limits,
     Unit,
 )
+from hagane.tools.prob.engines.parametric import run_parametric
 from hagane.tools.prob.engines.run import show_draws, show_fraction
 from hagane.tools.prob.language.parser import parse
-from hagane.tools.prob.language.program import Function, Program, Site, shown, walk
+from hagane.tools.prob.language.program import (
+    Function,
+    Program,
+    Record,
+    Site,
+    rebuilt,
+    shown,
+    walk,
+)
 from hagane.tools.prob.language.resolve import resolve
 from hagane.tools.prob.language.source import (
     ImpossibleCondition,
@@ -38,21 +56,29 @@ from hagane.tools.prob.language.source import (
     TooLarge,
     UnboundedRecursion,
 )
-from hagane.tools.prob.language.syntax import Binary, Observe
+from hagane.tools.prob.language.syntax import Binary, Expression, Observe
 
 # States of the chain that is searched for a witness or for consequences of types.
 _FEW = 200_000
 
 
-def load_program(text: str, name: str = "<program>") -> Program:
+def load_program(
+    text: str, name: str = "<program>", at: Mapping[str, Fraction] | None = None
+) -> Program:
     """Return the program that a text says.
 
+    Args:
+        text: The program.
+        name: Its name in messages.
+        at: Values of its parameters; those without one stay open.
+
     Raises:
+        InvalidArgument: There is no such parameter, or a value is out of its range.
         ProgramSyntaxError: It does not parse.
         ProgramTypeError: Names, kinds or arities don't fit.
     """
     source = Source(text, name)
-    return resolve(source, parse(source))
+    return resolve(source, parse(source), at)
 
 
 def check(
@@ -75,6 +101,13 @@ def check(
         ProgramTypeError: A verdict would be vacuous: nothing reaches the claim.
         TooLarge: The engine would need more than its limits.
     """
+    if program.parameters is not None:
+        if engine not in ("auto", "chain"):
+            raise InvalidArgument(
+                f"--engine {engine}: parameters that stay open need the engine 'chain'; give their "
+                "values, as in --at p=1/2"
+            )
+        return check_parametric(program)
     findings = _Findings(program, limits)
 
     def visit(unit: Unit, exhaustive: bool) -> Ledger:
@@ -89,6 +122,34 @@ def check(
 
     visit_units(program, visit)
     return Report(program, tuple(findings.verdicts()), program.notices)
+
+
+def solve(program: Program, engine: str = "auto", limits: Limits = DEFAULT_LIMITS) -> Solution:
+    """Return the distribution of a program's value, and its mean; its claims are not decided.
+
+    Args:
+        program: The program; with parameters, the answers are functions of them.
+        engine: ``auto``, or one of ``engines.ENGINES``.
+        limits: The resources of the engine.
+
+    Raises:
+        PathError: Some possible run goes wrong.
+        TooLarge: The engine would need more than its limits.
+    """
+    unit = Unit(_unclaimed(program.main))
+    if program.parameters is None:
+        choice = run_unit(program, unit, engine, limits)
+        refuse_empty(program, unit, choice.ledger)
+        return solution_of(choice.ledger, "", f"{choice.engine} ({choice.reason})")
+    refuse_claims(program)
+    found = run_parametric(program, unit, limits)
+    refuse_empty(program, unit, found.ledger)
+    return parametric_solution(program.parameters, found, "chain")
+
+
+def _unclaimed(node: Expression) -> Expression:
+    """Return an expression without claims."""
+    return _unclaimed(node.expression) if isinstance(node, Record) else rebuilt(node, _unclaimed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ def _judge_group(
     names = (*claim.variables, VALUE)
     states = [(key, {**given, **dict(zip(names, key, strict=True))}) for key in group]
     try:
-        parts = {term: _parts(source, term, states, group) for term in terms_of(formula)}
+        parts = {term: parts_of(source, term, states, group) for term in terms_of(formula)}
         values = {term: amount / weight for term, (amount, weight) in parts.items()}
         filled = fill(formula, values)
         bounds = {term: within(term, *part, unknown / total) for term, part in parts.items()}
@@ -216,22 +216,23 @@ def term_text(source: Source, term: Term) -> str:
     return text if term.condition is None else f"{text} | {source.slice(term.condition.span)}"
 
 
-def _parts(
+def parts_of(
     source: Source,
     term: Term,
     states: list[tuple[Key, dict[str, Any]]],
-    group: Mapping[Key, Fraction],
-) -> tuple[Fraction, Fraction]:
+    group: Mapping[Key, Any],
+) -> tuple[Any, Any]:
     """Return the weighted sum of a Prob or E, and the weight that it is over."""
     subject = term.event if isinstance(term, Probability) else term.term
-    weight, amount = Fraction(0), Fraction(0)
+    weight: Any = Fraction(0)
+    amount: Any = Fraction(0)
     for key, state in states:
         if term.condition is None or evaluated(source, term.condition, state):
             weight += group[key]
             amount += group[key] * evaluated(source, subject, state)
     if weight == 0:
         assert term.condition is not None
-        key, state = max(states, key=lambda item: group[item[0]])
+        key, state = max(states, key=lambda item: float(group[item[0]]))
         shown = ", ".join(f"{_name(name)} = {show_value(value)}" for name, value in state.items())
         several = f"all {len(states)} outcomes, for instance"
         outcomes = "the only outcome," if len(states) == 1 else several

@@ -29,6 +29,14 @@ class Culprit:
 
 
 @dataclass(frozen=True, slots=True)
+class Formula:
+    """A Prob or E of a claim as a function of the program's parameters."""
+
+    term: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The outcome of one claim.
 
@@ -50,6 +58,8 @@ class Verdict:
         reason: Why this engine.
         note: A remark, or "".
         culprit: For a failure, the outcome that contributes most.
+        formulas: Of a program with parameters, each Prob and E of the claim.
+        where: The values of the parameters for which these hold.
     """
 
     line: int
@@ -67,6 +77,8 @@ class Verdict:
     reason: str
     note: str
     culprit: Culprit | None = None
+    formulas: tuple[Formula, ...] = ()
+    where: str = ""
 
     def __str__(self) -> str:
         """Return the verdict as people read it, without its place."""
@@ -79,6 +91,10 @@ class Verdict:
             if bounds is not None:
                 low, high = map(show_fraction, bounds)
                 yield f"    by the types of the functions called: {low} to {high}"
+        for formula in self.formulas:
+            yield f"  {formula.term} = {formula.text}"
+        if self.where:
+            yield f"  for {self.where}"
         if self.circumstances:
             yield f"  at {show_circumstances(self.circumstances)}"
         if self.role != "annotation" or self.cases > 1:

@@ -24,11 +24,13 @@ class Visits:
         expected: How often each state is visited on average; 0 for states that no run leaves again.
         rewards: For each state, the sum over its visits of the reward until then, on average.
         unending: The probability of the runs that never end.
+        pivots: The factors of the determinants of the equations that were solved.
     """
 
     expected: tuple[Fraction, ...]
     rewards: tuple[Fraction, ...]
     unending: Fraction
+    pivots: tuple[Fraction, ...] = ()
 
 
 def visits(
@@ -47,6 +49,7 @@ def visits(
     if count:
         expected[0], rewards[0] = Fraction(1), Fraction(reward)
     unending = Fraction(0)
+    pivots: list[Fraction] = []
     for component in components([[target for _, target, _ in each] for each in transitions]):
         inside = set(component)
         looped = any(target in inside for state in component for _, target, _ in transitions[state])
@@ -56,7 +59,7 @@ def visits(
                 for state in component:
                     expected[state] = rewards[state] = Fraction(0)
                 continue
-            _solve(component, transitions, expected, rewards, restarts)
+            pivots += _solve(component, transitions, expected, rewards, restarts)
         for state in component:
             weight = expected[state]
             carried = Fraction(0) if state in restarts else rewards[state]
@@ -64,7 +67,7 @@ def visits(
                 if target not in inside or not looped:
                     expected[target] += weight * share
                     rewards[target] += (carried + weight * gain) * share
-    return Visits(tuple(expected), tuple(rewards), unending)
+    return Visits(tuple(expected), tuple(rewards), unending, tuple(pivots))
 
 
 def _solve(
@@ -73,8 +76,12 @@ def _solve(
     expected: list[Fraction],
     rewards: list[Fraction],
     restarts: frozenset[int],
-) -> None:
-    """Put the visits of a component in the place of the visits that enter it from outside."""
+) -> list[Fraction]:
+    """Put the visits of a component in the place of the visits that enter it from outside.
+
+    Returns:
+        The pivots of the elimination.
+    """
     inside = set(component)
     steps = _eliminated(component, inside, transitions)
     _substitute(steps, expected)
@@ -85,6 +92,7 @@ def _solve(
     # A restart inside a component would make another matrix; claims are reached once a run.
     assert not inside & restarts
     _substitute(steps, rewards)
+    return [1 / step.scale for step in steps]
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,18 +81,19 @@ def run_chain(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> 
         if all(asks_for_means(site.claim) for site in unit.sites):
             few = replace(shallow, states=min(limits.states, _FEW))
             with suppress(PathError, TooLarge):
-                return _solved(_Endless(program, unit, few, sums=True).explore(unit.expression))
+                return solved(Endless(program, unit, few, sums=True).explore(unit.expression))[0]
         chain = _partly(program, unit, shallow, _MANY)
         if not chain.open:
-            return _solved(chain)
-        partly = _solved(_partly(program, unit, shallow, _SOME))
+            return solved(chain)[0]
+        partly, _ = solved(_partly(program, unit, shallow, _SOME))
         if partly.open > _LITTLE:
-            partly = _solved(chain)
+            partly, _ = solved(chain)
         if partly.open <= _LITTLE:
             return partly
         all_of_it = replace(shallow, states=min(limits.states, _FEW))
         try:
-            return _solved(_Endless(program, unit, all_of_it, sums=False).explore(unit.expression))
+            chain = Endless(program, unit, all_of_it, sums=False).explore(unit.expression)
+            return solved(chain)[0]
         except (TooLarge, UnboundedRecursion) as error:
             if partly.open <= _USEFUL:
                 return partly
@@ -132,7 +133,8 @@ def _called_in(expression: Expression) -> set[Function]:
     return {node.function for node in walk(expression) if isinstance(node, Apply)}
 
 
-def _solved(chain: Chain) -> Ledger:
+def solved(chain: Chain) -> tuple[Ledger, tuple[Any, ...]]:
+    """Return the distributions of a chain, and the pivots of its equations."""
     transitions: list[list[Transition]] = []
     claims: set[int] = set()
     for index, state in enumerate(chain.states):
@@ -163,10 +165,10 @@ def _solved(chain: Chain) -> Ledger:
             assert state.site is not None
             table = ledger.tables.setdefault(state.site, {})
             table[key] = table.get(key, Fraction(0)) + weight
-    return ledger
+    return ledger, found.pivots
 
 
-class _Endless(Machine):
+class Endless(Machine):
     """Explores without frames for tail calls, and with sums as rewards where that is asked for."""
 
     def __init__(self, program: Program, unit: Unit, limits: Limits, *, sums: bool):
@@ -253,7 +255,7 @@ class _Endless(Machine):
         return super()._enter(function, inputs, self._depth(function, stack), stack)
 
 
-class _Partly(_Endless):
+class _Partly(Endless):
     """Explores the most probable runs first, and leaves those open that come too late."""
 
     def __init__(self, program: Program, unit: Unit, limits: Limits):

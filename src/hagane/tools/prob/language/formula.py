@@ -9,7 +9,14 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from hagane.tools.prob.language.operators import ZeroDivisor, evaluate
-from hagane.tools.prob.language.program import VALUE, Claim, Liveness, mentions_probability
+from hagane.tools.prob.language.program import (
+    VALUE,
+    Claim,
+    Liveness,
+    mentions_probability,
+    walk,
+)
+from hagane.tools.prob.language.ratios import Ratio
 from hagane.tools.prob.language.source import Source
 from hagane.tools.prob.language.syntax import (
     Binary,
@@ -148,13 +155,17 @@ def comparisons(formula: Expression) -> Iterator[Binary]:
         yield from comparisons(formula.operand)
 
 
+def _has_parameters(node: Expression) -> bool:
+    return any(isinstance(getattr(part, "value", None), Ratio) for part in walk(node))
+
+
 def bound_notices(source: Source, formula: Expression) -> list[Notice]:
     """Return a notice for each comparison of a probability with a number that is none."""
     notices = []
     for node in comparisons(formula):
         for side, other in ((node.left, node.right), (node.right, node.left)):
             constant = not Liveness().free(other) and not mentions_probability(other)
-            if isinstance(side, Probability) and constant:
+            if isinstance(side, Probability) and constant and not _has_parameters(other):
                 with suppress(ZeroDivisor):
                     bound = Fraction(evaluate(other, {}))
                     if not 0 <= bound <= 1:

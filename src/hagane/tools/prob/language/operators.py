@@ -144,7 +144,7 @@ def combine(node: Binary, left: Any, right: Any) -> Any:
         case "%":
             return left % right
         case "/":
-            return Fraction(left) / right
+            return (Fraction(left) if isinstance(left, int) else left) / right
         case "=":
             return left == right
         case "!=":

@@ -12,6 +12,7 @@ Loosest first::
     sum          + -
     product      * / %
     unary        -a
+    power        a^3
     postfix      t.0
 """
 
@@ -22,6 +23,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TypeAlias
 
+from hagane.tools.prob.language.parameter_parser import ParameterParser
 from hagane.tools.prob.language.recursion import deep_recursion
 from hagane.tools.prob.language.source import ProgramSyntaxError, Source
 from hagane.tools.prob.language.syntax import (
@@ -49,13 +51,13 @@ from hagane.tools.prob.language.syntax import (
     children,
 )
 from hagane.tools.prob.language.tokens import Word, read_words
-from hagane.tools.prob.language.type_parser import TypeParser
 
 _Rule: TypeAlias = Callable[[], Expression]
 
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 # Python reads no more at once.
 _MOST_DIGITS = 4_000
+_MOST_POWER = 1_000
 _ORDERINGS = ("<", "<=", ">", ">=")
 _CLOSING = (")", "}", "]", ",", ":", "|", ";", "END")
 _NAMES = {"/\\": "conjunct", "\\/": "disjunct", "=>": "consequence"}
@@ -73,9 +75,10 @@ def parse(source: Source) -> Parsed:
             raise parser.unexpected(
                 "a program, such as rand(0, 5) : {x:int | Prob(x % 2 = 0) = 1/2}"
             )
+        unknowns = parser.unknowns()
         expression = parser.sequence()
         parser.expect("END", "the end of the program or an operator")
-        return Parsed(expression, tuple(parser.notices))
+        return Parsed(expression, tuple(parser.notices), tuple(unknowns))
 
 
 def parse_type(source: Source) -> Type:
@@ -87,7 +90,7 @@ def parse_type(source: Source) -> Type:
         return result
 
 
-class _Parser(TypeParser):
+class _Parser(ParameterParser):
     def __init__(self, source: Source, words: list[Word]):
         super().__init__(source, words)
         self.notices: list[Notice] = []
@@ -209,9 +212,29 @@ class _Parser(TypeParser):
     def _unary(self) -> Expression:
         word = self.accept("-", "not")
         if word is None:
-            return self._postfix()
+            return self._power()
         operand = self._unary()
         return Unary(word.span.to(operand.span), word.kind, operand)
+
+    def _power(self) -> Expression:
+        """Read ``a^3``, which is ``a * a * a``."""
+        base = self._postfix()
+        while self.accept("^"):
+            word = self.accept("NUMBER")
+            if word is None or not 1 <= int(self._digits(word, word.text)) <= _MOST_POWER:
+                raise self.unexpected(f"a number from 1 to {_MOST_POWER} after '^'")
+            if not _is_plain(base):
+                raise ProgramSyntaxError(
+                    "a power is a product of equal factors, and this would be drawn anew for each; "
+                    "name it by 'let' before",
+                    self.source,
+                    base.span,
+                )
+            factor, span = base, base.span.to(word.span)
+            base = replace(factor, span=span)
+            for _ in range(int(word.text) - 1):
+                base = Binary(span, "*", base, factor)
+        return base
 
     def _postfix(self) -> Expression:
         left = self._primary()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from hagane.tools.prob.language.ratios import Parameters
 from hagane.tools.prob.language.source import Source, Span
 from hagane.tools.prob.language.syntax import (
     Binary,
@@ -128,13 +129,14 @@ class Function:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A program ready to be run and checked."""
+    """A program ready to be run and checked; ``parameters`` are those whose value is not known."""
 
     source: Source
     main: Expression
     kind: Kind
     functions: tuple[Function, ...]
     notices: tuple[Notice, ...]
+    parameters: Parameters | None = None
 
 
 def parts(node: Expression) -> tuple[Expression, ...]:

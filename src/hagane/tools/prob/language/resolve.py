@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -22,10 +23,11 @@ from hagane.tools.prob.language.program import (
 from hagane.tools.prob.language.recursion import deep_recursion
 from hagane.tools.prob.language.scope import (
     Scope,
+    claim_of,
     close_functions,
     known_names,
     measure_name,
-    sort_variables,
+    read_parameters,
 )
 from hagane.tools.prob.language.source import ProgramTypeError, Source, Span
 from hagane.tools.prob.language.syntax import (
@@ -57,23 +59,24 @@ from hagane.tools.prob.language.syntax import (
 )
 
 
-def resolve(source: Source, parsed: Parsed) -> Program:
+def resolve(source: Source, parsed: Parsed, at: Mapping[str, Fraction] | None = None) -> Program:
     """Return a program whose names are unique and whose kinds fit.
+
+    Args:
+        source: The program.
+        parsed: Its tree.
+        at: Values of some of its parameters.
 
     Raises:
         ProgramTypeError: A name is unknown, or kinds or arities don't fit.
     """
     with deep_recursion():
         resolver = _Resolver(source)
-        main, kind = resolver.expression(parsed.expression, Scope({}, {}))
+        parameters, values = read_parameters(source, parsed.unknowns, at or {})
+        main, kind = resolver.expression(parsed.expression, Scope(values, {}))
         close_functions(resolver.functions)
-        return Program(
-            source,
-            main,
-            kind,
-            tuple(resolver.functions),
-            (*parsed.notices, *resolver.notices),
-        )
+        functions, notices = tuple(resolver.functions), (*parsed.notices, *resolver.notices)
+        return Program(source, main, kind, functions, notices, parameters)
 
 
 class _Resolver:
@@ -154,21 +157,25 @@ class _Resolver:
         return done
 
     def _literal(self, node: Literal, scope: Scope) -> tuple[Expression, Kind]:
-        if isinstance(node.value, bool):
-            return node, "bool"
-        if isinstance(node.value, Fraction):
-            if not scope.exact:
-                raise self._error(
-                    "expected int or bool, got a decimal; decimals stand in probabilities and in "
-                    "claims outside Prob and E",
-                    node.span,
-                )
-            return node, "rational"
-        return node, "int"
+        if not isinstance(node.value, Fraction):
+            return node, "bool" if isinstance(node.value, bool) else "int"
+        if not scope.exact:
+            raise self._error(
+                "expected int or bool, got a decimal; decimals stand in probabilities and in "
+                "claims outside Prob and E",
+                node.span,
+            )
+        return node, "rational"
 
     def _variable(self, node: Variable, scope: Scope) -> tuple[Expression, Kind]:
         if node.name in scope.values:
             value, kind = scope.values[node.name]
+            if isinstance(value, Literal) and not scope.exact:
+                raise self._error(
+                    f"'{node.name}' is a parameter; parameters stand in probabilities, and in "
+                    "claims outside Prob and E",
+                    node.span,
+                )
             return replace(value, span=node.span), kind
         if node.name in scope.functions:
             raise self._error(
@@ -301,14 +308,8 @@ class _Resolver:
         for other in formulas[1:]:
             formula = Binary(formula.span.to(other.span), "/\\", formula, other)
         self.notices += bound_notices(self.source, formula)
-        outside: set[str] = set()
-        inside: set[str] = set()
-        sort_variables(formula, outside, inside)
         given = {name for function in scope.enclosing for name in function.parameters}
-        given.add(VALUE)
-        fixed = tuple(sorted(outside - given))
-        joint = tuple(sorted(inside - outside - given))
-        return Claim(span, text, kind, formula, fixed, joint, VALUE in outside)
+        return claim_of(span, text, kind, formula, given)
 
     def _collect(
         self, written: Type, value: Expression, scope: Scope, formulas: list[Expression]

@@ -5,9 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from fractions import Fraction
+from typing import Any
 
-from hagane.tools.prob.language.program import VALUE, Apply, Function, Kind, Liveness, parts, walk
-from hagane.tools.prob.language.syntax import Expectation, Expression, Probability, Variable
+from hagane.errors import InvalidArgument
+from hagane.tools.prob.language.program import (
+    VALUE,
+    Apply,
+    Claim,
+    Function,
+    Kind,
+    Liveness,
+    parts,
+    walk,
+)
+from hagane.tools.prob.language.ratios import Parameters
+from hagane.tools.prob.language.source import Source, Span
+from hagane.tools.prob.language.syntax import (
+    Expectation,
+    Expression,
+    Literal,
+    Probability,
+    Unknown,
+    Variable,
+)
 
 _MOST_NAMES = 12
 
@@ -64,12 +85,62 @@ def known_names(wanted: str, names: Iterable[str]) -> str:
     return ", ".join(listed[:_MOST_NAMES]) + more + meant
 
 
+def read_parameters(
+    source: Source, unknowns: Sequence[Unknown], at: Mapping[str, Fraction]
+) -> tuple[Parameters | None, dict[str, tuple[Expression, Kind]]]:
+    """Return the parameters of a program that stay open, and the meanings of all their names.
+
+    Args:
+        source: The program.
+        unknowns: The parameters.
+        at: Values of some of them.
+
+    Raises:
+        InvalidArgument: There is no such parameter, or a value is out of its range.
+    """
+    declared = {unknown.name: unknown for unknown in unknowns}
+    for name, value in at.items():
+        if name not in declared:
+            known = ", ".join(declared) or "none"
+            raise InvalidArgument(
+                f"{source.name} has no parameter '{name}'; its parameters: {known}"
+            )
+        low, high = declared[name].low, declared[name].high
+        if not low <= value <= high:
+            raise InvalidArgument(f"'{name}' lies from {low} to {high}; got {value}")
+    left = [unknown for unknown in declared.values() if unknown.name not in at]
+    values: dict[str, tuple[Expression, Kind]] = {
+        name: (Literal(declared[name].span, value), "rational") for name, value in at.items()
+    }
+    if not left:
+        return None, values
+    parameters = Parameters(
+        tuple(unknown.name for unknown in left), tuple((each.low, each.high) for each in left)
+    )
+    for unknown in left:
+        # The engine of parameters alone meets them; for all others a literal is a number.
+        ratio: Any = parameters.ratio(unknown.name)
+        values[unknown.name] = (Literal(unknown.span, ratio), "rational")
+    return parameters, values
+
+
 def measure_name(function: Function) -> str:
     """Return the variable that holds the measure of a function's activation."""
     return f"$measure {function.name}"
 
 
-def sort_variables(node: Expression, outside: set[str], inside: set[str]) -> None:
+def claim_of(span: Span, text: str, kind: Kind, formula: Expression, parameters: set[str]) -> Claim:
+    """Return a claim with the variables that it speaks of, without parameters of functions."""
+    outside: set[str] = set()
+    inside: set[str] = set()
+    _sort_variables(formula, outside, inside)
+    given = parameters | {VALUE}
+    fixed = tuple(sorted(outside - given))
+    joint = tuple(sorted(inside - outside - given))
+    return Claim(span, text, kind, formula, fixed, joint, VALUE in outside)
+
+
+def _sort_variables(node: Expression, outside: set[str], inside: set[str]) -> None:
     """Sort a formula's variables by whether they stand in Prob and E."""
     if isinstance(node, Variable):
         outside.add(node.name)
@@ -79,4 +150,4 @@ def sort_variables(node: Expression, outside: set[str], inside: set[str]) -> Non
             inside |= Liveness().free(part)
         return
     for part in parts(node):
-        sort_variables(part, outside, inside)
+        _sort_variables(part, outside, inside)

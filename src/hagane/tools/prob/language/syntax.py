@@ -218,12 +218,22 @@ class Notice:
     message: str
 
 
+@dataclass(frozen=True, eq=False)
+class Unknown(Node):
+    """``param name from low to high``: a parameter, whose value is not known."""
+
+    name: str
+    low: Fraction = Fraction(0)
+    high: Fraction = Fraction(1)
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """A program as it was written."""
 
     expression: Expression
     notices: tuple[Notice, ...] = field(default=())
+    unknowns: tuple[Unknown, ...] = ()
 
 
 def children(node: Expression) -> tuple[Expression, ...]:

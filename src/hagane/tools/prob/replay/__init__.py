@@ -1,7 +1,7 @@
 """Python functions as Markov chains, by running them again for each sequence of draws."""
 
 from hagane.tools.prob.replay.explore import Unrepeatable
-from hagane.tools.prob.replay.functions import replayed
+from hagane.tools.prob.replay.functions import replayed, replayed_with_parameters
 from hagane.tools.prob.replay.marked import marked
 
-__all__ = ["Unrepeatable", "marked", "replayed"]
+__all__ = ["Unrepeatable", "marked", "replayed", "replayed_with_parameters"]

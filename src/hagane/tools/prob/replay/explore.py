@@ -17,6 +17,7 @@ from typing import Any
 
 from hagane.tools.prob.draws import ObservationFailed, deciding
 from hagane.tools.prob.engines.absorbing import Transition, visits
+from hagane.tools.prob.language.ratios import Number, Ratio
 from hagane.tools.prob.replay.chance import OtherChance, no_other_chance
 from hagane.tools.prob.replay.frozen import Unfrozen, freeze
 from hagane.tools.prob.replay.marked import COUNTED, ITEMS, MARK, Marked
@@ -26,6 +27,7 @@ from hagane.tools.prob.replay.older import older
 _Picks = tuple[tuple[int, int], ...]
 
 _MOST_STEPS = 1_500_000  # draws and turns of all runs together
+_MOST_STEPS_OF_FORMULAS, _MOST_FORMULAS = 40_000, 1_000  # steps and states with parameters
 _FEW_STEPS = 200_000  # after which runs that are hardly probable may stay open
 _LITTLE = 1e-15
 _PRECISE = Fraction(1, 10**12)  # of the probability of all that stay open
@@ -55,6 +57,8 @@ class Outcomes:
         open: The probability of the runs that were not followed to their end.
         rejected: Whether some run is rejected by an observation.
         states: How many states the chain has.
+        pivots: Those of its equations.
+        shares: The probabilities of draws that depend on parameters.
     """
 
     weights: Mapping[Any, Fraction]
@@ -63,6 +67,8 @@ class Outcomes:
     open: Fraction
     rejected: bool
     states: int
+    pivots: tuple[Any, ...] = ()
+    shares: tuple[Ratio, ...] = ()
 
 
 @dataclass(slots=True)
@@ -113,11 +119,11 @@ class _Run:
         """Return the outcome of a draw among equally likely ones."""
         return self._take([Fraction(1, size)] * size if self.at == len(self.picks) else None, size)
 
-    def weighted(self, chances: Sequence[Fraction]) -> int:
+    def weighted(self, chances: Sequence[Number]) -> int:
         """Return the outcome of a draw."""
         return self._take(chances, len(chances))
 
-    def _take(self, chances: Sequence[Fraction] | None, size: int) -> int:
+    def _take(self, chances: Sequence[Any] | None, size: int) -> int:
         chain = self.chain
         chain.steps += 1
         if self.at < len(self.picks):
@@ -127,6 +133,9 @@ class _Run:
             self.at += 1
             return index
         assert chances is not None
+        for share in chances:
+            if isinstance(share, Ratio):
+                chain.shares[share] = None
         if self.at > _MOST_DRAWS:
             chain.leave(self)
             raise _Stop
@@ -244,10 +253,12 @@ class Explorer:
         self.waiting: list[tuple[float, int, int, _Picks, Fraction]] = []
         self.rest = 0.0
         self.failure: Exception | None = None
+        # Probabilities that are functions of parameters.
+        self.shares: dict[Ratio, None] = {}
         self._checked: list[tuple[_Picks, Any]] = []
 
     def counter_of(self, frame: Any) -> Fraction | int:
-        """Return what the counter of a function's frame holds."""
+        """Return the value of the counter of a function's frame."""
         total: Fraction | int = 0
         for name in self.counters:
             total += _whole(frame.f_locals[name])
@@ -298,7 +309,7 @@ class Explorer:
                         raise Unrepeatable(f"'{name}', which is older than a run, is changed by it")
                 self._check()
             found = self._solved()
-            if found.open <= _PRECISE or self._is_most() or self.failure is not None:
+            if self.shares or found.open <= _PRECISE or self._is_most() or self.failure is not None:
                 return found
             # The most probable way to a state says little of it where runs go round for long.
             enough *= 4
@@ -307,6 +318,9 @@ class Explorer:
         return self.steps > _MOST_STEPS or self.runs > self.most or len(self.states) > _MOST_STATES
 
     def _is_enough(self, steps: int) -> bool:
+        if self.shares:
+            # Formulas need all runs, and each of them costs polynomials.
+            return self.steps > _MOST_STEPS_OF_FORMULAS or len(self.states) > _MOST_FORMULAS
         return self._is_most() or (self.steps > steps and self.rest < _LITTLE)
 
     def _follow(self, run: _Run) -> None:
@@ -359,7 +373,7 @@ class Explorer:
                 raise Unrepeatable("runs with the same draws differ")
 
     def _solved(self) -> Outcomes:
-        if self.failure is not None:
+        if self.failure is not None or (self.shares and self.waiting):
             return Outcomes({}, False, Fraction(0), Fraction(1), False, len(self.states))
         ends = {key: state for key, state in self.numbers.items() if key[0] in _ENDS}
         chain = [list(state.nexts) for state in self.states]
@@ -385,7 +399,16 @@ class Explorer:
                     weights[mean] = weights.get(mean, Fraction(0)) + weight
                 case ("end", _, value) if weight:
                     weights[value] = weights.get(value, Fraction(0)) + weight
-        return Outcomes(weights, holds_means, found.unending, open_, rejected, len(self.states))
+        return Outcomes(
+            weights,
+            holds_means,
+            found.unending,
+            open_,
+            rejected,
+            len(self.states),
+            found.pivots,
+            tuple(self.shares),
+        )
 
 
 _ENDS = ("end", "counted", "rejected", "open", "endless")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from types import FunctionType
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 from hagane.tools.prob.engines.chain import asks_for_means
 from hagane.tools.prob.engines.engines import Choice
 from hagane.tools.prob.engines.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
+from hagane.tools.prob.engines.parametric import Formulas, formulas
 from hagane.tools.prob.language.program import Kind
+from hagane.tools.prob.language.ratios import ParameterDecides, Ratio
 from hagane.tools.prob.language.source import PathError, ProgramTypeError, Source, Span, TooLarge
 from hagane.tools.prob.replay.chance import OtherChance
 from hagane.tools.prob.replay.explore import Explorer, Outcomes, Uncounted, Unrepeatable
@@ -36,28 +38,77 @@ def replayed(
         arguments = [unit.values[name] for name in unit.function.parameters]
         means = bool(function.counters) and all(asks_for_means(s.claim) for s in unit.sites)
         try:
-            found = _explored(function, arguments, limits, counts=means)
+            found = _explored(function, arguments, limits, source, span, counts=means)
         except OtherChance as error:
             raise Unrepeatable(str(error)) from None
         for value in found.weights:
             _check_kind(value, kind, source, span)
         return Choice(_ledger(found, unit), "replay", _reason(found))
 
-    def _explored(
-        function: Marked, arguments: list[Any], limits: Limits, *, counts: bool
-    ) -> Outcomes:
-        explorer = Explorer(function, arguments, counts=counts, most=limits.runs)
-        try:
-            found = explorer.explore()
-        except Uncounted:
-            return _explored(function, arguments, limits, counts=False)
-        if explorer.failure is not None:
-            raise _failed(explorer.failure, function.function, source, span)
-        if not found.weights and found.open:
-            raise TooLarge("no run came to its end within the limits; shorten ranges", source, span)
-        return found
-
     return run
+
+
+def replayed_with_parameters(
+    function: Marked,
+    arguments: Sequence[Any],
+    kind: Kind,
+    unit: Unit,
+    source: Source,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Formulas:
+    """Return the distributions of a function whose arguments are parameters, as functions of them.
+
+    Args:
+        function: The function.
+        arguments: The parameters.
+        kind: The kind of its results.
+        unit: The claims about its result.
+        source: Its file.
+        limits: How many runs may be followed.
+
+    Raises:
+        ParameterDecides: A parameter decides something else than a probability.
+        TooLarge: Its states do not end, so there are no formulas.
+    """
+    span = unit.expression.span
+    means = bool(function.counters) and all(asks_for_means(s.claim) for s in unit.sites)
+    try:
+        found = _explored(function, list(arguments), limits, source, span, counts=means)
+    except OtherChance as error:
+        raise Unrepeatable(str(error)) from None
+    if found.open:
+        raise TooLarge(
+            "its runs meet in too many states, and of parameters there are no bounds, only "
+            "formulas; let fewer variables live, or call it with numbers",
+            source,
+            span,
+        )
+    for value in found.weights:
+        _check_kind(value, kind, source, span)
+    return formulas(_ledger(found, unit), found.shares, found.pivots)
+
+
+def _explored(
+    function: Marked,
+    arguments: list[Any],
+    limits: Limits,
+    source: Source,
+    span: Span,
+    *,
+    counts: bool,
+) -> Outcomes:
+    explorer = Explorer(function, arguments, counts=counts, most=limits.runs)
+    try:
+        found = explorer.explore()
+    except Uncounted:
+        return _explored(function, arguments, limits, source, span, counts=False)
+    if isinstance(explorer.failure, ParameterDecides):
+        raise explorer.failure
+    if explorer.failure is not None:
+        raise _failed(explorer.failure, function.function, source, span)
+    if not found.weights and found.open and not found.shares:
+        raise TooLarge("no run came to its end within the limits; shorten ranges", source, span)
+    return found
 
 
 def _ledger(found: Outcomes, unit: Unit) -> Ledger:
@@ -92,7 +143,7 @@ def _is_of(value: Any, kind: Kind) -> bool:
             and len(value) == len(kind)
             and all(_is_of(item, inner) for item, inner in zip(value, kind, strict=True))
         )
-    if isinstance(value, Fraction):  # the mean of results that count
+    if isinstance(value, Fraction | Ratio):  # the mean of results that count
         return kind == "int"
     return isinstance(value, bool) if kind == "bool" else isinstance(value, int | bool)
 

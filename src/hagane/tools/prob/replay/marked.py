@@ -40,7 +40,7 @@ class Marked:
     counters: frozenset[str]
 
     def bound(self, called: Mapping[str, Callable[..., Any]]) -> FunctionType:
-        """Return the function, given what it calls at marks."""
+        """Return the function, given the function to call at marks."""
         own = self.function
         # A decorated function is known by its name only afterwards.
         names = {own.__name__: own, **own.__globals__, **called}

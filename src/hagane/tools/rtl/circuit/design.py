@@ -32,7 +32,7 @@ class Edge:
 class Process:
     """A process or continuous assignment; ``edges`` is empty where it is combinational.
 
-    A procedural one that reads what it writes itself reads the value from before (a latch); a
+    A procedural one that reads its own output reads the value from before (a latch); a
     continuous one makes a loop.
     """
 

@@ -1,7 +1,7 @@
 """One clock cycle of a circuit as terms over its inputs and its state.
 
-Each process is executed once. A value that it reads before it is settled is an unknown; those that
-combinational processes drive, their definitions are put in afterwards (:mod:`.settle`). Where an
+Each process is executed once. A value that it reads before it is settled is an unknown; unknowns
+of combinational processes give way to their definitions afterwards (:mod:`.settle`). Where an
 unknown is still there in the end, the variable holds state (a register, a latch, a memory, or a
 net that nothing drives).
 """

@@ -68,7 +68,7 @@ class Place:
 
     @property
     def hint(self) -> str:
-        """The next step for a person who looks for the cause of the end."""
+        """The next step in the search for the cause of the end."""
         if self.process.exitcode == -signal.SIGKILL:
             return "SIGKILL is what a system short of memory sends: look at the kernel's log."
         if self.process.exitcode == -signal.SIGBUS:

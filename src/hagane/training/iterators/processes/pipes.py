@@ -25,7 +25,7 @@ class Queue:
         os.set_blocking(write, False)
 
     def put(self, message: bytes) -> None:
-        """Send a message, after those that wait."""
+        """Send a message, after the waiting ones."""
         self.unsent.append(message)
         self.flush()
 

@@ -1,4 +1,4 @@
-"""The slots of shared memory that batches are written into, and who holds each of them."""
+"""The slots of shared memory that batches are written into, and their holders."""
 
 from __future__ import annotations
 

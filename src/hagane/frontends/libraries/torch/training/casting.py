@@ -58,14 +58,14 @@ WIDEST = {
     "cuda": frozenset(("cat", "stack", "concat", "addcdiv", "addcmul", "atan2", "bilinear",
                        "cross", "dot", "grid_sample", "index_put", "tensordot", "scatter_add")),
 }  # fmt: skip
-# Layers whose weights are cast with what they get.
+# Layers whose weights are cast with their inputs.
 _LAYERS = frozenset(
     f"torch.nn.{name}.forward"
     for name in ("Linear", "Bilinear", "MultiheadAttention",
                  *(f"{kind}{n}d" for kind in ("Conv", "ConvTranspose") for n in (1, 2, 3)))
 )  # fmt: skip
 _RECURRENT = frozenset(f"torch.nn.{name}.forward" for name in ("LSTM", "GRU", "RNN"))
-# Normalisations compute in 32 bits and return what they got.
+# Normalisations compute in 32 bits and return the type of their input.
 _MIXED = frozenset(("layer_norm", "batch_norm", "group_norm", "instance_norm", "rms_norm"))
 
 
@@ -86,7 +86,7 @@ def _dtype(dtype: ir.DataType) -> Value:
 @TORCH.layer("autocast", "amp.autocast", "amp.autocast_mode.autocast", "cuda.amp.autocast",
              "cpu.amp.autocast")  # fmt: skip
 class Autocast:
-    """A context in which some functions cast what they are given."""
+    """A context in which some functions cast their arguments."""
 
     @staticmethod
     def init(
@@ -153,7 +153,7 @@ def get_autocast_dtype(t: Core, device_type: Value = "cuda") -> Value:
 def casted(
     t: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
 ) -> tuple[list[Value], dict[str, Value], ir.DataType | None]:
-    """Return what a function gets in the present context, and what its result is cast to."""
+    """Return the arguments of a function in the present context, and the type of its result."""
     given, named = list(arguments), dict(keywords)
     state = {place: _now(t, place) for place in _PLACES}
     if all(found is None for found in state.values()):

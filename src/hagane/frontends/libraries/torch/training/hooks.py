@@ -1,4 +1,4 @@
-"""Hooks of modules: they run around ``forward``, and may change what goes in and comes out."""
+"""Hooks of modules: they run around ``forward``, and may change its arguments and result."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def nothing(t: Core, *_: Value, **__: Value) -> Value:
 
 @TORCH.function("load", "jit.load", "hub.load", "hub.load_state_dict_from_url")
 def load(t: Core, f: Value = None, *_: Value, **__: Value) -> Value:
-    """Return what a file holds, which nothing is known about."""
+    """Return the content of a file, which nothing is known about."""
     return t.loaded("a file")
 
 

@@ -1,0 +1,157 @@
+"""GroupQueryAttention: several heads of queries share one of keys, over a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.graph.types import TensorType
+from hagane.ops.context import InferContext
+from hagane.ops.contrib.attention.heads import (
+    heads_of,
+    joined,
+    rotated,
+)
+from hagane.ops.contrib.declare import DOMAIN, FLOATS, declare
+from hagane.ops.definition import Array, OpDef, Unsupported
+from hagane.ops.normalization.softmax import softmax
+from hagane.ops.precision import widened
+from hagane.ops.vjp import CACHED
+from hagane.symbolic import Dim, floordiv, maximum
+
+
+@widened
+def _group_query_attention(
+    query: Array,
+    key: Array | None,
+    value: Array | None,
+    past_key: Array | None,
+    past_value: Array | None,
+    seqlens_k: Array,
+    total_sequence_length: Array,
+    cos_cache: Array | None = None,
+    sin_cache: Array | None = None,
+    position_ids: Array | None = None,
+    attention_bias: Array | None = None,
+    head_sink: Array | None = None,
+    *,
+    do_rotary: int = 0,
+    kv_num_heads: int,
+    local_window_size: int = -1,
+    num_heads: int,
+    rotary_interleaved: int = 0,
+    scale: float = 0.0,
+    smooth_softmax: int = 0,
+    softcap: float = 0.0,
+) -> tuple[Array, Array, Array]:
+    batch, length = query.shape[:2]
+    if key is None or value is None:
+        size = query.shape[2] // (num_heads + 2 * kv_num_heads)
+        ends = [num_heads * size, (num_heads + kv_num_heads) * size]
+        query, key, value = np.split(query, ends, axis=-1)
+    q, k, v = heads_of(query, num_heads), heads_of(key, kv_num_heads), heads_of(value, kv_num_heads)
+    # A sequence's cache holds the keys before this call: all keys but the new ones.
+    before = np.maximum(seqlens_k.ravel().astype(np.int64) + 1 - length, 0)
+    if do_rotary:
+        assert cos_cache is not None
+        assert sin_cache is not None
+        at = before[:, None] + np.arange(length) if position_ids is None else position_ids
+        q = rotated(q, cos_cache, sin_cache, at, bool(rotary_interleaved))
+        k = rotated(k, cos_cache, sin_cache, at, bool(rotary_interleaved))
+    room = max(int(total_sequence_length.ravel()[0]), 0 if past_key is None else past_key.shape[2])
+    present_key = np.zeros((batch, kv_num_heads, room, k.shape[3]), dtype=k.dtype)
+    present_value = np.zeros((batch, kv_num_heads, room, v.shape[3]), dtype=v.dtype)
+    y = np.zeros((batch, num_heads, length, v.shape[3]), dtype=q.dtype)
+    factor = scale or 1 / np.sqrt(q.shape[-1])
+    for b, start in enumerate(before):
+        if past_key is not None and past_value is not None:
+            present_key[b, :, : past_key.shape[2]] = past_key[b]
+            present_value[b, :, : past_value.shape[2]] = past_value[b]
+        present_key[b, :, start : start + length] = k[b]
+        present_value[b, :, start : start + length] = v[b]
+        total = start + length
+        keys = np.repeat(present_key[b, :, :total], num_heads // kv_num_heads, axis=0)
+        values = np.repeat(present_value[b, :, :total], num_heads // kv_num_heads, axis=0)
+        scores = np.matmul(q[b], keys.transpose(0, 2, 1)) * np.asarray(factor, dtype=q.dtype)
+        if softcap:
+            scores = np.tanh(scores / softcap) * softcap
+        distance = start + np.arange(length)[:, None] - np.arange(total)
+        allowed = distance >= 0
+        if local_window_size > 0:
+            allowed &= distance < local_window_size
+        scores = np.where(allowed, scores, -np.inf)
+        if attention_bias is not None:
+            scores = scores + attention_bias[min(b, len(attention_bias) - 1), ..., :total]
+        sinks = np.zeros(num_heads, scores.dtype) if head_sink is None else head_sink
+        if head_sink is not None or smooth_softmax > 0:
+            # One more score, which no value belongs to, takes its share.
+            apart = np.broadcast_to(sinks[:, None, None], (num_heads, length, 1))
+            scores = np.concatenate([scores, apart], axis=-1)
+        y[b] = np.matmul(softmax(scores)[..., :total], values)
+    return joined(y), present_key, present_value
+
+
+# Attributes that the type rule refuses when they are set.
+UNSUPPORTED = ("kv_cache_bit_width", "qk_output", "sliding_window_cache")
+
+
+def _infer_group_query(ctx: InferContext) -> Sequence[Any]:
+    for name in UNSUPPORTED:
+        if ctx.attr(name):
+            ctx.fail(f"{name}={ctx.attr(name)} is not supported")
+    if any(ctx.has(i) for i in range(12, ctx.n_inputs)):
+        ctx.fail("quantised caches and query/key norms are not supported")
+    batch, length, hidden = ctx.shape(0, rank=3)
+    heads, kv_heads = ctx.attr("num_heads"), ctx.attr("kv_num_heads")
+    if heads % kv_heads:
+        ctx.fail(f"expected num_heads={heads} to be a multiple of kv_num_heads={kv_heads}")
+    head = floordiv(hidden, heads) if ctx.has(1) else floordiv(hidden, heads + 2 * kv_heads)
+    totals = ctx.dims(6) if ctx.data(6) is not None else None
+    room: Dim = ctx.fresh("total") if totals is None else totals[0]
+    if ctx.has(3) and totals is not None:
+        room = maximum(room, ctx.shape(3, rank=4)[2])
+    cache = (batch, kv_heads, room, head)
+    dtype = ctx.dtype(0)
+    return [(batch, length, head * heads), TensorType(dtype, cache), TensorType(dtype, cache)][
+        : ctx.n_outputs
+    ]
+
+
+OPERATORS = (
+    OpDef(
+        "GroupQueryAttention",
+        _infer_group_query,
+        _group_query_attention,
+        domain=DOMAIN,
+        compose=Unsupported("its caches are filled to another length in each sequence"),
+        vjp=CACHED,
+    ),
+)
+
+SCHEMAS = {
+    (DOMAIN, "GroupQueryAttention"): declare(
+        "query:T, key:T?, value:T?, past_key:T?, past_value:T?, seqlens_k:M, "
+        "total_sequence_length:M, cos_cache:T?, sin_cache:T?, position_ids:I?, "
+        "attention_bias:T?, head_sink:T?, k_scale:float?, v_scale:float?, q_norm_weight:T?, "
+        "k_norm_weight:T? -> output:T, present_key:T?, present_value:T?",
+        {
+            "do_rotary": 0,
+            "kv_cache_bit_width": 0,
+            "kv_num_heads": 1,
+            "local_window_size": -1,
+            "num_heads": 1,
+            "qk_output": 0,
+            "rotary_interleaved": 0,
+            "scale": 0.0,
+            "sliding_window_cache": 0,
+            "smooth_softmax": 0,
+            "softcap": 0.0,
+        },
+        required=("num_heads", "kv_num_heads"),
+        T=FLOATS,
+        M="int32",
+        I="int64",
+    ),
+}

@@ -1,0 +1,191 @@
+"""MultiHeadAttention: queries, keys and values come projected, apart or packed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.ops.builder import op, rank_of, size_of
+from hagane.ops.context import InferContext
+from hagane.ops.contrib.attention.composed import attended, bias_of, split_heads
+from hagane.ops.contrib.attention.heads import (
+    attend,
+    causal_mask,
+    heads_of,
+    joined,
+    padding_mask,
+    sum_of,
+)
+from hagane.ops.contrib.declare import DOMAIN, FLOAT, FLOATS, declare
+from hagane.ops.definition import Array, OpDef
+from hagane.ops.precision import composed_wide, widened
+from hagane.symbolic import Dim, floordiv
+
+
+@widened
+def _multi_head_attention(
+    query: Array,
+    key: Array | None = None,
+    value: Array | None = None,
+    bias: Array | None = None,
+    key_padding_mask: Array | None = None,
+    attention_bias: Array | None = None,
+    past_key: Array | None = None,
+    past_value: Array | None = None,
+    past_sequence_length: Array | None = None,
+    cache_indirection: Array | None = None,
+    *,
+    mask_filter_value: float = -10000.0,
+    num_heads: int,
+    scale: float | None = None,
+    unidirectional: int = 0,
+    n_outputs: int = 1,
+) -> tuple[Array, ...]:
+    q, k, v = _separate(query, key, value, bias, num_heads)
+    if past_key is not None and past_value is not None:
+        k, v = np.concatenate([past_key, k], axis=2), np.concatenate([past_value, v], axis=2)
+    length, total = q.shape[2], k.shape[2]
+    mask = causal_mask(length, total, q.dtype, mask_filter_value) if unidirectional else None
+    if key_padding_mask is not None:
+        padding = padding_mask(key_padding_mask, len(q), total, q.dtype, mask_filter_value)
+        mask = sum_of(mask, padding)
+    y = joined(attend(q, k, v, sum_of(mask, attention_bias), scale))
+    return (y, k, v)[:n_outputs]
+
+
+def _separate(
+    query: Array, key: Array | None, value: Array | None, bias: Array | None, heads: int
+) -> tuple[Array, Array, Array]:
+    """Return q, k and v, (batch, heads, length, size), from any of the packed forms."""
+    if query.ndim == 5:  # (batch, length, heads, 3, size)
+        q, k, v = (query[:, :, :, i].transpose(0, 2, 1, 3) for i in range(3))
+        return q, k, v
+    hidden = query.shape[2]
+    parts = (None, None, None) if bias is None else np.split(bias, [hidden, 2 * hidden])
+    q = heads_of(query if parts[0] is None else query + parts[0], heads)
+    if key is None:
+        raise ValueError("expected 'key', or a query that packs all three")
+    if key.ndim == 5:  # (batch, length, heads, 2, size)
+        k, v = (key[:, :, :, i].transpose(0, 2, 1, 3) for i in range(2))
+        return q, k, v
+    if key.ndim == 4:  # already split into heads
+        assert value is not None
+        return q, key, value
+    assert value is not None
+    k = heads_of(key if parts[1] is None else key + parts[1], heads)
+    v = heads_of(value if parts[2] is None else value + parts[2], heads)
+    return q, k, v
+
+
+def _infer_multi_head(ctx: InferContext) -> Sequence[Any]:
+    query = ctx.shape(0)
+    heads = ctx.attr("num_heads")
+    batch, length = query[0], query[1]
+    if len(query) == 5:
+        head: Dim = query[4]
+        total, v_head = length, head
+    else:
+        head = floordiv(query[2], heads)
+        key = ctx.shape(1) if ctx.has(1) else ctx.fail("expected 'key' beside a plain query")
+        total = key[2] if len(key) == 4 else key[1]
+        v_head = head
+        if ctx.has(2):
+            value = ctx.shape(2)
+            v_head = value[3] if len(value) == 4 else floordiv(value[2], heads)
+    if ctx.has(6):
+        total = total + ctx.shape(6, rank=4)[2]
+    return [
+        (batch, length, v_head * heads),
+        (batch, heads, total, head),
+        (batch, heads, total, v_head),
+    ][: ctx.n_outputs]
+
+
+def _composed_separate(
+    query: Any, key: Any, value: Any, bias: Any, heads: int
+) -> tuple[Any, Any, Any] | None:
+    """``_separate`` over the builder."""
+
+    def unpacked(packed: Any, count: int) -> list[Any]:
+        parts = op("Split", packed, axis=3, num_outputs=count, outputs=count)
+        return [op("Transpose", op("Squeeze", one, [3]), perm=[0, 2, 1, 3]) for one in parts]
+
+    if rank_of(query) == 5:
+        q, k, v = unpacked(query, 3)
+        return q, k, v
+    hidden = size_of(query, 2)
+    parts: Sequence[Any] = (None, None, None)
+    if bias is not None:
+        total = size_of(bias, 0)
+        if not isinstance(hidden, int) or not isinstance(total, int):
+            return None
+        parts = op("Split", bias, [hidden, hidden, total - 2 * hidden], axis=0, outputs=3)
+
+    def split(x: Any, part: Any) -> Any:
+        return split_heads(x if part is None else op("Add", x, part), heads)
+
+    if key is None:
+        return None
+    q = split(query, parts[0])
+    if rank_of(key) == 5:
+        return (q, *unpacked(key, 2))
+    if rank_of(key) == 4:
+        return q, key, value
+    return q, split(key, parts[1]), split(value, parts[2])
+
+
+@composed_wide
+def _composed_multi_head(
+    query: Any,
+    key: Any = None,
+    value: Any = None,
+    bias: Any = None,
+    key_padding_mask: Any = None,
+    attention_bias: Any = None,
+    past_key: Any = None,
+    past_value: Any = None,
+    past_sequence_length: Any = None,
+    cache_indirection: Any = None,
+    *,
+    mask_filter_value: float = -10000.0,
+    num_heads: int,
+    scale: float | None = None,
+    unidirectional: int = 0,
+    n_outputs: int = 1,
+) -> Any:
+    parts = _composed_separate(query, key, value, bias, num_heads)
+    if parts is None:
+        return None
+    q, k, v = parts
+    if past_key is not None and past_value is not None:
+        k, v = op("Concat", past_key, k, axis=2), op("Concat", past_value, v, axis=2)
+    added = bias_of(
+        key_padding_mask, attention_bias, q, k, causal=bool(unidirectional),
+        filler=mask_filter_value,
+    )  # fmt: skip
+    return (attended(q, k, v, added, scale), k, v)[:n_outputs]
+
+
+OPERATORS = (
+    OpDef(
+        "MultiHeadAttention",
+        _infer_multi_head,
+        _multi_head_attention,
+        domain=DOMAIN,
+        compose=_composed_multi_head,
+    ),
+)
+
+SCHEMAS = {
+    (DOMAIN, "MultiHeadAttention"): declare(
+        "query:T, key:T?, value:T?, bias:T?, key_padding_mask:M?, attention_bias:T?, "
+        "past_key:T?, past_value:T?, past_sequence_length:M?, cache_indirection:M? "
+        "-> output:T, present_key:T?, present_value:T?",
+        {"mask_filter_value": -10000.0, "num_heads": 1, "scale": FLOAT, "unidirectional": 0},
+        required=("num_heads",),
+        T=FLOATS,
+        M="int32",
+    ),
+}

@@ -1,0 +1,132 @@
+"""Attention: one weight projects to queries, keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.ops.builder import op, rank_of, size_of
+from hagane.ops.context import InferContext
+from hagane.ops.contrib.attention.composed import attended, bias_of, split_heads
+from hagane.ops.contrib.attention.heads import (
+    attend,
+    causal_mask,
+    heads_of,
+    joined,
+    padding_mask,
+    sum_of,
+)
+from hagane.ops.contrib.declare import DOMAIN, FLOAT, FLOATS, INT_LIST, declare
+from hagane.ops.definition import Array, OpDef
+from hagane.ops.precision import composed_wide, widened
+from hagane.symbolic import Dim, floordiv
+
+
+@widened
+def _attention(
+    x: Array,
+    weights: Array,
+    bias: Array | None = None,
+    mask_index: Array | None = None,
+    past: Array | None = None,
+    attention_bias: Array | None = None,
+    past_sequence_length: Array | None = None,
+    *,
+    mask_filter_value: float = -10000.0,
+    num_heads: int,
+    qkv_hidden_sizes: Sequence[int] | None = None,
+    scale: float | None = None,
+    unidirectional: int = 0,
+    n_outputs: int = 1,
+) -> tuple[Array, ...]:
+    projected = x @ weights if bias is None else x @ weights + bias
+    sizes = qkv_hidden_sizes or [weights.shape[1] // 3] * 3
+    q, k, v = (heads_of(p, num_heads) for p in np.split(projected, np.cumsum(sizes)[:-1], axis=-1))
+    if past is not None:
+        k, v = np.concatenate([past[0], k], axis=2), np.concatenate([past[1], v], axis=2)
+    length, total = q.shape[2], k.shape[2]
+    mask = causal_mask(length, total, x.dtype, mask_filter_value) if unidirectional else None
+    if mask_index is not None:
+        padding = padding_mask(mask_index, len(x), total, x.dtype, mask_filter_value)
+        mask = sum_of(mask, padding)
+    y = joined(attend(q, k, v, sum_of(mask, attention_bias), scale))
+    return (y, np.stack([k, v]))[:n_outputs] if n_outputs > 1 else (y,)
+
+
+def _infer_attention(ctx: InferContext) -> Sequence[Any]:
+    batch, length, hidden = ctx.shape(0, rank=3)
+    rows, columns = ctx.shape(1, rank=2)
+    ctx.unify(hidden, rows, "expected as many weight rows as input features")
+    heads, sizes = ctx.attr("num_heads"), ctx.attr("qkv_hidden_sizes")
+    value: Dim = sizes[2] if sizes else floordiv(columns, 3)
+    total: Dim = length
+    if ctx.has(4):
+        total = total + ctx.shape(4, rank=5)[3]
+    present = (2, batch, heads, total, floordiv(value, heads))
+    return [(batch, length, value), present][: ctx.n_outputs]
+
+
+@composed_wide
+def _composed_attention(
+    x: Any,
+    weights: Any,
+    bias: Any = None,
+    mask_index: Any = None,
+    past: Any = None,
+    attention_bias: Any = None,
+    past_sequence_length: Any = None,
+    *,
+    mask_filter_value: float = -10000.0,
+    num_heads: int,
+    qkv_hidden_sizes: Sequence[int] | None = None,
+    scale: float | None = None,
+    unidirectional: int = 0,
+    n_outputs: int = 1,
+) -> Any:
+    columns = size_of(weights, 1)
+    if mask_index is not None and rank_of(mask_index) not in (1, 2, 3):
+        return None
+    if not isinstance(columns, int):
+        return None
+    projected = op("MatMul", x, weights)
+    projected = projected if bias is None else op("Add", projected, bias)
+    sizes = list(qkv_hidden_sizes or [columns // 3] * 3)
+    q, k, v = (
+        split_heads(part, num_heads) for part in op("Split", projected, sizes, axis=-1, outputs=3)
+    )
+    if past is not None:
+        before = op("Split", past, axis=0, num_outputs=2, outputs=2)
+        keys, values = (op("Squeeze", one, [0]) for one in before)
+        k, v = op("Concat", keys, k, axis=2), op("Concat", values, v, axis=2)
+    added = bias_of(
+        mask_index, attention_bias, q, k, causal=bool(unidirectional), filler=mask_filter_value
+    )
+    y = attended(q, k, v, added, scale)
+    if n_outputs == 1:
+        return y
+    present = op("Concat", op("Unsqueeze", k, [0]), op("Unsqueeze", v, [0]), axis=0)
+    return y, present
+
+
+OPERATORS = (
+    OpDef("Attention", _infer_attention, _attention, domain=DOMAIN, compose=_composed_attention),
+)
+
+SCHEMAS = {
+    (DOMAIN, "Attention"): declare(
+        "input:T, weights:T, bias:T?, mask_index:M?, past:T?, attention_bias:T?, "
+        "past_sequence_length:M? -> output:T, present:T?",
+        {
+            "mask_filter_value": -10000.0,
+            "num_heads": 1,
+            "qkv_hidden_sizes": INT_LIST,
+            "scale": FLOAT,
+            "unidirectional": 0,
+        },
+        required=("num_heads",),
+        T=FLOATS,
+        M="int32",
+    ),
+}

@@ -1,0 +1,105 @@
+"""RotaryEmbedding: positions turn pairs of features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hagane.ops.builder import op, rank_of, shape_of, size_of
+from hagane.ops.contrib.attention.heads import (
+    heads_of,
+    joined,
+    rotated,
+)
+from hagane.ops.contrib.declare import DOMAIN, FLOATS, declare
+from hagane.ops.definition import Array, OpDef
+from hagane.ops.precision import composed_wide, widened
+from hagane.symbolic import floordiv
+
+
+@widened
+def _rotary_embedding(
+    x: Array,
+    position_ids: Array,
+    cos_cache: Array,
+    sin_cache: Array,
+    *,
+    interleaved: int = 0,
+    is_packed_batching: int = 0,
+    num_heads: int = 0,
+    rotary_embedding_dim: int = 0,
+    scale: float = 1.0,
+) -> Array:
+    if x.ndim == 3:
+        size = 2 * cos_cache.shape[1]
+        heads = num_heads or x.shape[2] // size
+        split = heads_of(x, heads)
+    else:
+        split = x
+    batch, length = split.shape[0], split.shape[2]
+    if position_ids.size == 1:
+        at = np.broadcast_to(position_ids.ravel()[0] + np.arange(length), (batch, length))
+    else:
+        at = position_ids
+    turned = rotated(split, cos_cache, sin_cache, at, bool(interleaved))
+    return joined(turned) if x.ndim == 3 else turned
+
+
+@composed_wide
+def _composed_rotary(
+    x: Any,
+    position_ids: Any,
+    cos_cache: Any,
+    sin_cache: Any,
+    *,
+    interleaved: int = 0,
+    num_heads: int = 0,
+) -> Any:
+    half = size_of(cos_cache, 1)
+    flat = rank_of(x) == 3
+    if not isinstance(half, int):
+        return None
+    width = size_of(x, 2) if flat else size_of(x, 3)
+    heads = num_heads
+    if flat and not heads:
+        if not isinstance(width, int):
+            return None
+        heads = width // (2 * half)
+    size = floordiv(width, heads) if flat else width
+    if shape_of(position_ids) in ((), (1,), (1, 1)):
+        batch, length = size_of(x, 0), size_of(x, 1 if flat else 2)
+        first = op("Reshape", position_ids, [1, 1])
+        steps = op("Unsqueeze", op("Range", 0, length, 1), [0])
+        position_ids = op("Expand", op("Add", steps, first), [batch, length])
+    return op(
+        "RotaryEmbedding", x, cos_cache, sin_cache, position_ids, interleaved=interleaved,
+        num_heads=heads if flat else None,
+        rotary_embedding_dim=None if size == 2 * half else 2 * half,
+    )  # fmt: skip
+
+
+OPERATORS = (
+    OpDef(
+        "RotaryEmbedding",
+        lambda ctx: [ctx.shape(0)],
+        _rotary_embedding,
+        domain=DOMAIN,
+        compose=_composed_rotary,
+    ),
+)
+
+SCHEMAS = {
+    (DOMAIN, "RotaryEmbedding"): declare(
+        "input:T, position_ids:I, cos_cache:T, sin_cache:T -> output:T",
+        {
+            "interleaved": 0,
+            "is_packed_batching": 0,
+            "num_heads": 0,
+            "rotary_embedding_dim": 0,
+            "scale": 1.0,
+        },
+        T=FLOATS,
+        I="int64",
+    ),
+}

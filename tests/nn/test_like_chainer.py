@@ -1,0 +1,138 @@
+"""Programs whose results Chainer 7.8.1 settles: random draws in its order, its promotions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hagane as chainer
+import hagane.functions as F  # noqa: N812
+import hagane.links as L  # noqa: N812
+from hagane.utils.type_check import InvalidType
+
+
+def test_serial_iterators_shuffle_with_numpys_stream_as_chainers_do() -> None:
+    np.random.seed(0)
+    iterator = chainer.iterators.SerialIterator(np.arange(5), 5)
+    chainer.iterators.SerialIterator(np.arange(5), 5, repeat=False, shuffle=False)
+    assert next(iterator) == [2, 0, 1, 3, 4]
+    np.random.seed(0)
+    np.random.permutation(5), np.random.permutation(5)
+    expected = np.random.rand()
+    np.random.seed(0)
+    next(chainer.iterators.SerialIterator(np.arange(5), 5))
+    assert np.random.rand() == expected
+
+
+def test_each_direction_of_a_recurrent_layer_drops_values_of_its_own() -> None:
+    np.random.seed(0)
+    link = L.NStepBiLSTM(2, 6, 5, 0.5)
+    np.random.seed(1)
+    link(None, None, [np.ones((n, 6), "f") for n in (3, 2)])
+    found = np.random.rand()
+    np.random.seed(1)
+    np.random.rand(2 * (3 + 2) * 10)  # the second layer's inputs, for both directions
+    assert found == np.random.rand()
+
+
+@pytest.mark.parametrize("other", [np.ones(3), np.ones(3, "i"), np.ones((2, 3), np.float16)])
+def test_arrays_beside_a_variable_take_its_element_type(other: np.ndarray) -> None:
+    x = chainer.Variable(np.full(3, 2, "f"))
+    for y in (x + other, other - x, x * other, other / x, x**other):
+        assert y.dtype == np.float32
+    np.testing.assert_array_equal((other - x).array, np.full(other.shape, -1))
+
+
+def test_a_bias_of_another_element_type_is_refused() -> None:
+    with pytest.raises(InvalidType, match=r"Expect: b.dtype == x.dtype\nActual: float32 != float"):
+        L.Linear(3, 2)(np.ones((2, 3)))
+    with pytest.raises(InvalidType, match=r"Expect: b.dtype == x.dtype"):
+        L.Convolution2D(3, 2, 1)(np.ones((2, 3, 2, 2)))
+
+
+def test_batch_normalization_of_one_sample_warns_and_names_the_place() -> None:
+    with pytest.warns(UserWarning, match=r"result is beta; .* At: .*test_like_chainer.py:\d+"):
+        L.BatchNormalization(3)(np.ones((1, 3), "f"))
+
+
+def test_labels_of_ctc_are_checked() -> None:
+    x = [chainer.Variable(np.ones((2, 3), "f"))] * 2
+    with pytest.raises(InvalidType, match=r"Expect: t of shape \(2, labels\)"):
+        F.connectionist_temporal_classification(x, np.array([[1]], "i"), 0)
+    with pytest.raises(ValueError, match="expected labels from 0 to 2, the classes of x, got 1 to"):
+        F.connectionist_temporal_classification(x, np.array([[1], [9]], "i"), 0)
+
+
+def test_ignored_classes_count_nowhere_in_a_summary() -> None:
+    y = np.eye(3, dtype="f")[[0, 1, 2, 1, 0]]
+    t = np.array([0, 1, 2, 0, 1], "i")
+    precision, recall, _, support = F.classification_summary(y, t, label_num=3, ignore_label=0)
+    np.testing.assert_array_equal(precision.array, [0, 1, 1])
+    np.testing.assert_array_equal(recall.array, [np.nan, 0.5, 1])
+    np.testing.assert_array_equal(support.array, [0, 2, 1])
+
+
+def test_a_number_alone_is_a_category_alone() -> None:
+    y = F.gumbel_softmax(np.array(0.3, "f"))
+    assert y.shape == ()
+    assert y.array == 1
+
+
+def test_statistics_of_decorrelation_may_have_another_element_type() -> None:
+    x = np.random.RandomState(0).randn(4, 2)
+    mean, projection = np.ones((1, 2), "f"), np.eye(2, dtype="f")[None]
+    y = F.fixed_decorrelated_batch_normalization(x, mean, projection, groups=1)
+    np.testing.assert_allclose(y.array, x - 1, atol=1e-6)
+    assert y.dtype == np.float64
+
+
+def test_names_of_devices_serve_checks_of_programs() -> None:
+    device = chainer.get_device(-1)
+    assert isinstance(device, chainer.backend.CpuDevice)
+    assert not isinstance(device, chainer.backend.ChainerxDevice | chainer.backend.Intel64Device)
+    with pytest.raises(ValueError, match="to_chx: hagane has no arrays of ChainerX"):
+        chainer.backend.to_chx(np.ones(2))
+
+
+def test_tools_of_chainers_utils() -> None:
+    class Twice:
+        calls = 0
+
+        @chainer.utils.cache.cached_property
+        def y(self) -> int:
+            self.calls += 1
+            return self.calls
+
+    one = Twice()
+    assert (one.y, one.y) == (1, 1)
+    with chainer.no_backprop_mode():
+        assert one.y == 2
+    with pytest.raises(AttributeError, match="attribute 'y' of Twice is readonly"):
+        one.y = 3
+    found = chainer.utils.sum_to(np.ones((2, 3, 4)), (3, 1))
+    np.testing.assert_array_equal(found, np.full((3, 1), 8))
+    with pytest.raises(TypeError, match="expected a numpy.ndarray, got Variable"):
+        chainer.utils.sum_to(chainer.Variable(np.ones(2)), (1,))
+    with pytest.warns(FutureWarning, match="f is experimental"):
+        chainer.utils.experimental("f")
+
+
+def test_a_weight_without_elements_has_no_spectral_norm() -> None:
+    with pytest.raises(ValueError, match=r"Linear: expected a weight with elements, got \(0, 10\)"):
+        L.Linear(10, 0).add_hook(chainer.link_hooks.SpectralNormalization())
+
+
+def test_tile_of_a_number_has_a_second_derivative() -> None:
+    x = chainer.Variable(np.array(3, "f"))
+    y = F.tile(x, 2) ** 3
+    (gx,) = chainer.grad([F.sum(y)], [x], enable_double_backprop=True)
+    gx.backward()
+    assert x.grad == 36
+
+
+@pytest.mark.parametrize("name", ["elu", "selu", "leaky_relu", "hard_sigmoid", "softplus"])
+def test_activations_of_a_number_keep_its_element_type(name: str) -> None:
+    x = chainer.Variable(np.array(-0.5, "f"))
+    y = getattr(F, name)(x)
+    y.backward()
+    assert (y.dtype, x.grad.dtype) == (np.float32, np.float32)
