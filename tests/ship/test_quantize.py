@@ -85,6 +85,26 @@ def test_products_of_a_transformer_are_quantised(tmp_path: Path) -> None:
     assert snr(expected, hagane.InferenceSession(made).run(None, feed)[0]) > 20
 
 
+def test_weights_that_nodes_turn_are_quantised(tmp_path: Path) -> None:
+    nodes = [
+        node("Transpose", ["w"], ["turned"], perm=[1, 0]),
+        node("MatMul", ["x", "turned"], ["m"], "product"),
+        node("Split", ["s"], ["low", "high"], axis=0, num_outputs=2),
+        node("Concat", ["high", "low"], ["scale"], axis=0),
+        node("Mul", ["m", "scale"], ["y"]),
+    ]
+    constants = {"w": draw((8, 12)), "s": draw((8,), 1)}
+    case = make(nodes, {"x": (3, 12)}, ["y"], constants, {"x": draw((3, 12), 2)})
+    feed = save(case, tmp_path / "m.onnx")
+    report = quantize(tmp_path / "m.onnx", lambda: [feed], tmp_path / "q.onnx")
+    assert [layer.name for layer in report.layers] == ["product"]
+    graph = onnx.load(tmp_path / "q.onnx").graph
+    assert not {"Transpose", "Split", "Concat"} & {each.op_type for each in graph.node}
+    assert not {"w", "s"} & {item.name for item in graph.initializer}
+    (expected,) = hagane.InferenceSession(tmp_path / "m.onnx").run(None, feed)
+    assert snr(expected, hagane.InferenceSession(tmp_path / "q.onnx").run(None, feed)[0]) > 20
+
+
 def test_normalisations_go_into_convolutions(tmp_path: Path) -> None:
     nodes = [
         node("Conv", ["x", "w"], ["c"], "conv"),

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hagane.tools.cluster.model.selectors import NodeTerm, Selector, Taint, Toleration
+
+if TYPE_CHECKING:
+    from hagane.tools.cluster.model.read_volumes import Volumes
 
 Amounts = Mapping[str, int]
 
@@ -289,3 +292,4 @@ class Objects:
     services: tuple[Service, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     groups: tuple[PodGroup, ...] = ()
+    volumes: Volumes | None = None

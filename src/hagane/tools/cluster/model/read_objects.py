@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,15 @@ from hagane.tools.cluster.model.objects import (
     Workload,
 )
 from hagane.tools.cluster.model.read_pod import GPU_COUNT, GPU_MILLI, read_pod, read_selector
+from hagane.tools.cluster.model.read_volumes import Volumes
 from hagane.tools.cluster.model.reader import Reader
 from hagane.tools.cluster.model.schema import SCHEMA, check_fields, nearest
 from hagane.tools.cluster.model.selectors import Taint
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _WORKLOADS = ("Job", "Deployment", "ReplicaSet", "StatefulSet")
-_LISTS = ("List", "NodeList", "PodList")
+_LISTS = ("List", "NodeList", "PodList", "PersistentVolumeList", "PersistentVolumeClaimList")
+_CLUSTER_WIDE = ("Node", "PriorityClass", "Namespace", "PersistentVolume", "StorageClass")
 
 
 def load_objects(*paths: Path | str) -> Objects:
@@ -61,11 +64,24 @@ def load_pod(path: Path | str, known: Objects) -> Pod:
         if kind_of(value, place) == "PriorityClass":
             found = read_priority_class(value, place)
             classes[found.name] = found
-    return read_pod(*pods[0], classes)
+    value, place = pods[0]
+    volumes = _volumes(documents)
+    if known.volumes is not None:
+        volumes = known.volumes.with_more(volumes)
+    return volumes.placed(read_pod(value, place, classes), Reader(value, place).at("spec"))
 
 
-def collect(documents: Iterable[Document]) -> Objects:
-    """Return the objects of documents; raises as :func:`load_objects`."""
+def _volumes(documents: Iterable[tuple[Any, Place]]) -> Volumes:
+    return Volumes.of((kind_of(value, place), value, place) for value, place in documents)
+
+
+def collect(documents: Iterable[Document], known: Objects | None = None) -> Objects:
+    """Return the objects of documents; raises as :func:`load_objects`.
+
+    Args:
+        documents: Manifests.
+        known: Objects of other files, whose volumes pods may claim.
+    """
     flat = list(_flatten(documents))
     classes: dict[str, PriorityClass] = {}
     for value, place in flat:
@@ -74,6 +90,9 @@ def collect(documents: Iterable[Document]) -> Objects:
             if found.name in classes:
                 raise (place / "metadata" / "name").error(f"duplicate PriorityClass {found.name!r}")
             classes[found.name] = found
+    volumes = _volumes(flat)
+    if known is not None and known.volumes is not None:
+        volumes = known.volumes.with_more(volumes)
     nodes, pods, budgets, workloads, services, groups = [], [], [], [], [], []
     namespaces: dict[str, dict[str, str]] = {}
     seen: dict[tuple[str, str], Place] = {}
@@ -81,7 +100,7 @@ def collect(documents: Iterable[Document]) -> Objects:
         kind = kind_of(value, place)
         meta = Reader(value, place).at("metadata")
         name = meta.text("name")
-        if kind not in ("Node", "PriorityClass", "Namespace"):
+        if kind not in _CLUSTER_WIDE:
             name = f"{meta.text('namespace') or 'default'}/{name}"
         if (kind, name) in seen and meta.has("name"):
             raise (place / "metadata" / "name").error(
@@ -91,11 +110,16 @@ def collect(documents: Iterable[Document]) -> Objects:
         if kind == "Node":
             nodes.append(read_node(value, place))
         elif kind == "Pod":
-            pods.append(read_pod(value, place, classes))
+            spec = Reader(value, place).at("spec")
+            pods.append(volumes.placed(read_pod(value, place, classes), spec))
         elif kind == "PodDisruptionBudget":
             budgets.append(read_budget(value, place))
         elif kind in _WORKLOADS:
-            workloads.append(read_workload(kind, value, place, classes))
+            workload, spec = read_workload(kind, value, place, classes), Reader(value, place)
+            spec = spec.at("spec")
+            pod_spec, templates = spec.at("template").at("spec"), spec.items("volumeClaimTemplates")
+            placed = volumes.placed(workload.template, pod_spec, templates)
+            workloads.append(replace(workload, template=placed))
         elif kind == "PodGroup":
             groups.append(read_group(value, place))
         elif kind == "Service":
@@ -112,6 +136,7 @@ def collect(documents: Iterable[Document]) -> Objects:
         tuple(services),
         namespaces,
         tuple(groups),
+        volumes,
     )
 
 
@@ -132,8 +157,8 @@ def kind_of(value: Any, place: Place) -> str:
     if kind not in SCHEMA or "metadata" not in SCHEMA[kind]:
         raise (place / "kind").error(
             f"unsupported kind {kind!r}{nearest(kind, SCHEMA)}: expected Node, Pod, PriorityClass, "
-            "PodDisruptionBudget, PodGroup, Job, Deployment, ReplicaSet, StatefulSet, Service or "
-            "Namespace"
+            "PodDisruptionBudget, PodGroup, Job, Deployment, ReplicaSet, StatefulSet, Service, "
+            "Namespace, PersistentVolume, PersistentVolumeClaim or StorageClass"
         )
     return kind
 

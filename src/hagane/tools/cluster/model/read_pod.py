@@ -215,10 +215,15 @@ def _node_term(reader: Reader) -> NodeTerm:
     )
 
 
+def read_node_terms(reader: Reader) -> tuple[NodeTerm, ...]:
+    """Return the alternatives of a node selector."""
+    return tuple(_node_term(t) for t in reader.items("nodeSelectorTerms"))
+
+
 def _node_affinity(reader: Reader) -> NodeAffinity:
     required = None
     if reader.has(_REQUIRED):
-        required = tuple(_node_term(t) for t in reader.at(_REQUIRED).items("nodeSelectorTerms"))
+        required = read_node_terms(reader.at(_REQUIRED))
     preferred = tuple(
         (p.integer("weight", low=1, high=100), _node_term(p.at("preference")))
         for p in reader.items(_PREFERRED)

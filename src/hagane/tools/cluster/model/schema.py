@@ -150,6 +150,37 @@ SCHEMA: dict[str, dict[str, str]] = {
         "selector": "LabelSelector",
         "template": "Template",
     },
+    "PersistentVolume": {**_TOP, "spec": "VolumeSpec", "status": ""},
+    "VolumeSpec": {
+        **_opaque(
+            "capacity accessModes claimRef persistentVolumeReclaimPolicy storageClassName "
+            "mountOptions volumeMode volumeAttributesClassName hostPath local nfs csi iscsi fc rbd "
+            "cephfs awsElasticBlockStore gcePersistentDisk azureDisk azureFile cinder "
+            "flexVolume flocker glusterfs photonPersistentDisk portworxVolume quobyte scaleIO "
+            "storageos vsphereVolume"
+        ),
+        "nodeAffinity": "VolumeAffinity",
+    },
+    "VolumeAffinity": {"required": "NodeSelector"},
+    "PersistentVolumeClaim": {**_TOP, "spec": "ClaimSpec", "status": ""},
+    "ClaimSpec": {
+        **_opaque(
+            "accessModes storageClassName volumeMode volumeName dataSource dataSourceRef "
+            "volumeAttributesClassName"
+        ),
+        "resources": "Resources",
+        "selector": "LabelSelector",
+    },
+    "StorageClass": {
+        **_TOP,
+        **_opaque(
+            "provisioner parameters reclaimPolicy mountOptions allowVolumeExpansion "
+            "volumeBindingMode"
+        ),
+        "allowedTopologies": "[Topology]",
+    },
+    "Topology": {"matchLabelExpressions": "[TopologyRequirement]"},
+    "TopologyRequirement": _opaque("key values"),
     "Service": {**_TOP, "spec": "", "status": ""},
     "Namespace": {**_TOP, "spec": "", "status": ""},
     "PodGroup": {**_TOP, "spec": "PodGroupSpec", "status": ""},

@@ -160,7 +160,7 @@ def _objects(top: Reader, documents: list[Document], folder: Path) -> Objects:
         seen.add(node.name)
         nodes.append(node)
     files = load_objects(*(folder / name for name in top.texts("objects")))
-    more = collect(documents)
+    more = collect(documents, files)
     if top.at("trace").has("nodes"):
         from hagane.tools.cluster.trace.openb import read_nodes
 
@@ -175,6 +175,7 @@ def _objects(top: Reader, documents: list[Document], folder: Path) -> Objects:
         priority_classes=(*files.priority_classes, *more.priority_classes),
         namespaces={**files.namespaces, **more.namespaces},
         groups=(*files.groups, *more.groups),
+        volumes=more.volumes,
     )
     names = [n.name for n in merged.nodes]
     if len(names) != len(set(names)):

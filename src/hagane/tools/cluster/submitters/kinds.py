@@ -161,6 +161,13 @@ def _maker(reader: Reader, chance: random.Random) -> jobs.Maker:
         )
     value = dict(reader.at("template").value)
     value["metadata"] = {"name": "template", **(value.get("metadata") or {})}
+    for volume in reader.at("template").at("spec").items("volumes"):
+        for source in ("persistentVolumeClaim", "ephemeral"):
+            if volume.has(source):
+                raise (volume.place / source).error(
+                    "volumes that submitted pods claim are not simulated: list the pods, or a Job, "
+                    "with their claims under 'objects'"
+                )
     template = read_pod(value, reader.place / "template")
     if not reader.has("duration"):
         return jobs.copies(template)

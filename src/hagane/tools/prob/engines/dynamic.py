@@ -34,7 +34,7 @@ from hagane.tools.prob.engines.table import Table
 from hagane.tools.prob.language.operators import PLAIN, ZeroDivisor, combine
 from hagane.tools.prob.language.program import Apply, Function, Liveness, Program, Record, shown
 from hagane.tools.prob.language.recursion import deep_recursion
-from hagane.tools.prob.language.source import PathError, ProgramError, TooLarge
+from hagane.tools.prob.language.source import PathError, ProgramError, TooLarge, TooManyCalls
 from hagane.tools.prob.language.syntax import (
     Annotated,
     Binary,
@@ -113,6 +113,7 @@ class _Engine:
         # The inputs with which each function is open, one entry a call.
         self.open: dict[Function, dict[frozenset[Row], None]] = {}
         self.calls = 0
+        self.entered = 0
         if unit.function is not None:
             self.open[unit.function] = {frozenset(): None}
 
@@ -491,6 +492,10 @@ class _Engine:
             raise too_deep(self.source, node, entry, len(stack), self._told(weight))
         stack[inputs] = None
         self.calls += 1
+        self.entered += 1
+        if self.entered > self.limits.calls:
+            text = f"tables would follow more than {self.limits.calls:,} calls one by one"
+            raise TooManyCalls(text, self.source, node.span)
 
     def _leave(self, function: Function) -> None:
         self.open[function].popitem()

@@ -15,7 +15,7 @@ from hagane.tools.prob.engines.enumeration import run_enumeration
 from hagane.tools.prob.engines.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
 from hagane.tools.prob.engines.storm import run_storm
 from hagane.tools.prob.language.program import Apply, Program, walk
-from hagane.tools.prob.language.source import EndlessRecursion, PathError, TooLarge
+from hagane.tools.prob.language.source import EndlessRecursion, PathError, TooLarge, TooManyCalls
 from hagane.tools.prob.language.syntax import Choose, Flip, Literal, Rand, Unary
 
 Engine: TypeAlias = Callable[[Program, Unit, Limits], Ledger]
@@ -46,6 +46,10 @@ _FEW_RUNS = 64
 
 # Calls that may be open before recursion is taken for one without a bound.
 _OPEN = 64
+
+# Calls that tables follow before the chain is tried: where branches call with arguments that meet
+# again later, there are exponentially many ways and few states.
+_FEW_CALLS = 2_000
 
 # Rows of the tables that are searched for a run that goes wrong.
 _FEW_ROWS = 200_000
@@ -88,8 +92,8 @@ def run_unit(
     try:
         endless = _recursive(program, unit, limits) if recurses(unit) else None
         if endless is not None:
-            states = f"{endless.size} state{'' if endless.size == 1 else 's'}"
-            return Choice(endless, "chain", f"recursion without a bound, {states}")
+            states = f"{endless[0].size} state{'' if endless[0].size == 1 else 's'}"
+            return Choice(endless[0], "chain", f"{endless[1]}, {states}")
         ledger = run_dynamic(program, unit, limits)
     except TooLarge as error:
         why = error.message.partition(" here")[0]
@@ -106,13 +110,19 @@ def run_unit(
     return Choice(ledger, "dynamic", f"{many}, {ledger.size} row{'' if ledger.size == 1 else 's'}")
 
 
-def _recursive(program: Program, unit: Unit, limits: Limits) -> Ledger | None:
-    """Return the ledger of recursion without a bound; None for other recursion."""
+def _recursive(program: Program, unit: Unit, limits: Limits) -> tuple[Ledger, str] | None:
+    """Return the ledger of recursion that tables cannot follow, and why; None for other."""
     try:
-        run_dynamic(program, unit, replace(limits, depth=min(_OPEN, limits.depth)), told=False)
+        few = replace(limits, depth=min(_OPEN, limits.depth), calls=_FEW_CALLS)
+        run_dynamic(program, unit, few, told=False)
     except EndlessRecursion:
         with suppress(PathError, TooLarge):
-            return run_chain(program, unit, limits)
+            return run_chain(program, unit, limits), "recursion without a bound"
+    except TooManyCalls:
+        with suppress(PathError, TooLarge):
+            ledger = run_chain(program, unit, limits)
+            if not ledger.open:
+                return ledger, "calls that meet again"
     except (PathError, TooLarge):
         pass
     return None

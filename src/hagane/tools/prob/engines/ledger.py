@@ -52,12 +52,14 @@ class Limits:
         nodes: Nodes of a decision diagram.
         runs: Runs of the enumeration.
         depth: Calls of one function that may be open at once, where it declares no depth.
+        calls: How often tables may go into functions.
     """
 
     states: int = 3_000_000
     nodes: int = 500_000
     runs: int = 1_000_000
     depth: int = 5_000
+    calls: int = 10**12
 
 
 DEFAULT_LIMITS = Limits()

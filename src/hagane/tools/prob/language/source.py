@@ -12,6 +12,7 @@ The tree::
     │   ├── ImpossibleCondition                          conditioning on probability zero
     │   └── BadDistribution                              an empty range, weights that are none
     └── TooLarge                  (MemoryError)          beyond the limit of an engine
+        └── TooManyCalls
 """
 
 from __future__ import annotations
@@ -132,3 +133,7 @@ class BadDistribution(PathError):
 
 class TooLarge(ProgramError, MemoryError):
     """A program beyond the number of states that an engine may use."""
+
+
+class TooManyCalls(TooLarge):
+    """More calls than an engine may follow one by one."""
