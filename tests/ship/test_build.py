@@ -232,6 +232,22 @@ def test_a_folder_is_replaced_if_it_is_a_build_alone(builds: Maker, tmp_path: Pa
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "mine", "plain.onnx"]
 
 
+def test_a_link_to_a_folder_stays_and_the_folder_is_replaced(builds: Maker, tmp_path: Path) -> None:
+    model = builds("any_batch").parent / "any_batch.onnx"
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    build_model(model, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "manifest.json").is_file()
+
+
+@pytest.mark.parametrize("threads", [-3, 65])
+def test_more_threads_than_there_can_be_are_refused(tmp_path: Path, threads: int) -> None:
+    save(CASES["images"](), tmp_path / "m.onnx")
+    with pytest.raises(InvalidArgument, match=f"--threads: expected 0 to 64, got {threads}; 0"):
+        build_model(tmp_path / "m.onnx", tmp_path / "b", BuildOptions(threads=threads))
+
+
 def test_damaged_and_foreign_files_are_refused(builds: Maker, tmp_path: Path) -> None:
     folder = tmp_path / "b"
     shutil.copytree(builds("any_batch", shapes=("x=1..8,33",)), folder)

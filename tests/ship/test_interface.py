@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,29 @@ def test_any_builds_library_opens_any_build(builds: Maker, tmp_path: Path) -> No
     static = builds("any_batch", static=True)
     done = run_c(tmp_path / "program", folder, str(static))
     assert "is a static build of another model" in done.stderr
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_a_program_of_two_archives_runs_both_models(
+    builds: Maker, tmp_path: Path, last: int
+) -> None:
+    folders = [builds("images", static=True), builds("any_batch", static=True)]
+    text = (folders[0] / "README.md").read_text()
+    assert "between `-Wl,--whole-archive`" in text
+    (tmp_path / "program.c").write_text(text.split("```c\n")[1].split("```")[0])
+    archives = [str(next(folder.glob("*.a"))) for folder in (folders[1 - last], folders[last])]
+    between = [f"-Wl,--{word}" for word in ("whole-archive", "no-whole-archive")]
+    command = ["cc", "program.c", "-I", str(folders[0]), between[0], *archives, between[1]]
+    done = subprocess.run(
+        [*command, "-lm", "-lpthread", "-o", "both"], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    for folder in folders:
+        shared = builds(next(folder.glob("*.a")).stem.removeprefix("lib"))
+        alone = tmp_path / "alone"
+        compile_c(tmp_path / "program.c", shared, alone)
+        expected = run_c(alone, shared, str(shared)).stdout
+        assert run_c(tmp_path / "both", folder, str(folder)).stdout == expected != ""
 
 
 def test_no_manifest_and_no_weights_crash_a_program(builds: Maker, tmp_path: Path) -> None:

@@ -31,11 +31,13 @@ def is_build(folder: Path) -> bool:
 def replacing(folder: Path) -> Iterator[Path]:
     """Give an empty folder that takes the place of another when the block ends without an error.
 
+    A symbolic link stays, and the folder that it leads to is replaced.
+
     Raises:
         InvalidArgument: The other is there, and is neither empty nor a build.
     """
     check_replaceable(folder)
-    folder = folder.absolute()
+    folder = folder.resolve() if folder.is_symlink() else folder.absolute()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         fresh = folder.parent / f".{folder.name}-{secrets.token_hex(6)}"

@@ -265,7 +265,9 @@ def _link(
 def _archive(compiler: Compiler, objects: Sequence[Path], library: Path, work: Path) -> None:
     whole = work / f"{library.stem}.o"
     compiler.call(["-r", "-nostdlib", *extra_flags(), *map(str, objects)], whole)
-    _tool("objcopy", "-w", "--keep-global-symbol=hagane_*", "--strip-unneeded", str(whole))
+    # A program may have several archives: the functions of the first serve all of them.
+    kept = ("--keep-global-symbol=hagane_*", "--keep-global-symbol=hgb_register", "--weaken")
+    _tool("objcopy", "-w", *kept, "--strip-unneeded", str(whole))
     _tool("ar", "rcsD", str(library), str(whole))
 
 

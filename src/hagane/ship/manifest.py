@@ -98,6 +98,12 @@ def readme_text(manifest: Mapping[str, Any], name: str, program: str) -> str:
     line = f"cc program.c -I DIR -L DIR -l{name}"
     if static:
         line += " -lm -lpthread"
+    more = ""
+    if static:
+        more = (
+            "\nA program of several archives names all of them between `-Wl,--whole-archive` and\n"
+            "`-Wl,--no-whole-archive`.\n"
+        )
     run = "./a.out DIR\n" if static else "LD_LIBRARY_PATH=DIR ./a.out DIR\n"
     rows = "\n".join(
         f"| {kind} | `{each['name']}` | {each['dtype']} | {_sizes(each)} |"
@@ -113,7 +119,7 @@ A model, compiled for {manifest["target"]}. `hagane.h` tells its interface; DIR 
 ```sh
 {line}
 {run}```
-
+{more}
 | | name | type | sizes |
 |---|---|---|---|
 {rows}

@@ -16,6 +16,8 @@ from hagane.ship.quantize import QuantizeOptions
 from hagane.ship.quantize.calibrate import Feed
 from hagane.ship.targets import BuildTarget
 
+# As many as the engine shares a run between (MAX_THREADS in native/c/engine.h).
+MOST_THREADS = 64
 _LOGGER = logging.getLogger("hagane")
 
 
@@ -63,6 +65,11 @@ def check_options(options: BuildOptions, targets: tuple[BuildTarget, ...]) -> No
     """Raise InvalidArgument for options that do not fit each other, or the targets."""
     if len(targets) > 1 and options.static:
         raise InvalidArgument("--static: an archive is for one target, and --target names several")
+    if not 0 <= options.threads <= MOST_THREADS:
+        raise InvalidArgument(
+            f"--threads: expected 0 to {MOST_THREADS}, got {options.threads}; 0 stands for the "
+            "cores here"
+        )
     if options.quantization != QuantizeOptions() and options.precision != "int8":
         raise InvalidArgument(
             "--method and the other options of calibration are for --precision int8, "

@@ -235,7 +235,13 @@ def model_text(
     content = "hgb_weights" if embedded else "0"
     return (
         f'extern const char hgb_weights[] __attribute__((visibility("hidden")));\n'
-        f'__attribute__((visibility("default"))) const hgb_model hagane_built = {{\n'
+        # (The name is that of another archive's tables where a program has several.)
+        "static const hgb_model own_tables = {\n"
         f"  HGB_FORMAT, {c_string(build)}, {inputs}, {outputs}, {programs}, inputs, outputs, "
         f"programs, {content}, {weight_bytes}L, 0}};\n"
+        'extern const hgb_model hagane_built __attribute__((visibility("default"), '
+        'alias("own_tables")));\n'
+        "static hgb_archive own_archive = {&own_tables, 0};\n"
+        "__attribute__((constructor)) static void register_own(void) {\n"
+        "  hgb_register(&own_archive);\n}\n"
     )

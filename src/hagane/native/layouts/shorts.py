@@ -20,6 +20,8 @@ from hagane.native.kernels.tensor import Buffer, Kind, Pads, Tensor, keep_border
 from hagane.symbolic import Dim
 
 INT16 = np.dtype(np.int16)
+# Channels of an image that are written one after the other.
+_FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ def to_shorts(
 
     A tensor ``zero`` stands for a zero point that only a run knows.
     """
-    images, channels, rows, columns = target.shape
+    images, _, rows, columns = target.shape
     body = Body()
     s, d = body.pointer(source), body.pointer(target.pixels(), written=True)
     point = str(target.zero) if zero is None else f"(int32_t){body.pointer(zero)}[0]"
@@ -120,8 +122,17 @@ def to_shorts(
         f"const {left}_t *s = {s} + image * {n(by_image)} + y * {n(h)};",
         f"int16_t *d = {d} + image * {n(target.image_stride)} + y * {n(target.row_stride)};",
         f"for (int64_t x = 0; x < {n(columns)}; x++, d += {wide}) {{",
-        f"for (int64_t c = 0; c < {channels}; c++) d[c] = (int16_t)(s[c * {n(c)} + x * {n(v)}] - zero);",
-        f"for (int64_t c = {channels}; c < {wide}; c++) d[c] = 0; }}",
+        # (A pixel as a whole: compilers write few channels and the filling one by one.)
+        *(
+            [f"memset(d, 0, {2 * wide});"]
+            + [f"d[{i}] = (int16_t)(s[{i} * {n(c)} + x * {n(v)}] - zero);" for i in range(few)]
+            if (few := target.channels) <= _FEW
+            else [
+                f"for (int64_t c = 0; c < {few}; c++) d[c] = (int16_t)(s[c * {n(c)} + x * {n(v)}] - zero);",
+                f"for (int64_t c = {few}; c < {wide}; c++) d[c] = 0;",
+            ]
+        ),
+        "}",
     )
     work = work_of(images * rows * columns, wide * 0.4)
     recorder.emit(f"to shorts '{name}'", body, images * rows, work=work)

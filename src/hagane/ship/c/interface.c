@@ -84,14 +84,31 @@ static int32_t map_file(const char *folder, const char *name, void **data, size_
   return HAGANE_OK;
 }
 
-/* Find the tables of a build: this library's own, or those of the one in its folder. */
+static hgb_archive *archives;
+
+/* Before `main`, by each archive of a program; a shared library has itself alone here. */
+void hgb_register(hgb_archive *archive) {
+  archive->next = archives;
+  archives = archive;
+}
+
+/* The tables of a build that is linked into the program; null if there is none. */
+static const hgb_model *linked(const described *found) {
+  if (strcmp(found->build, hagane_built.build) == 0) return &hagane_built;
+  for (const hgb_archive *at = archives; at != NULL; at = at->next)
+    if (at->tables->format == HGB_FORMAT && strcmp(found->build, at->tables->build) == 0) return at->tables;
+  return NULL;
+}
+
+/* Find the tables of a build: this program's own, or those of the library in its folder. */
 static int32_t find_tables(const char *folder, const described *found, const hgb_model **tables) {
-  *tables = &hagane_built;
-  if (strcmp(found->build, hagane_built.build) == 0) return HAGANE_OK;
+  *tables = linked(found);
+  if (*tables != NULL) return HAGANE_OK;
   size_t length = strlen(found->library);
   if (length > 2 && strcmp(found->library + length - 2, ".a") == 0)
-    return fail(NULL, HAGANE_NOT_FOUND, "'%s' is a static build of another model: link the program with its %s, or "
-                                        "build it with --shared", folder, found->library);
+    return fail(NULL, HAGANE_NOT_FOUND, "'%s' is a static build of another model: link the program with its %s, of "
+                                        "several all between -Wl,--whole-archive and -Wl,--no-whole-archive, or build "
+                                        "it with --shared", folder, found->library);
   void *data;
   size_t bytes;
   int32_t code = map_file(folder, found->library, &data, &bytes);
@@ -209,14 +226,15 @@ HAGANE_API int32_t hagane_open_memory(const void *manifest, size_t manifest_byte
   if (code != HAGANE_OK) return code;
   code = read_manifest((span){manifest, (const char *)manifest + manifest_bytes}, "memory", &found);
   if (code != HAGANE_OK) return code;
-  if (strcmp(found.build, hagane_built.build) != 0)
+  const hgb_model *tables = linked(&found);
+  if (tables == NULL)
     return fail(NULL, HAGANE_DAMAGED, "memory: the manifest is of another build than this library; hagane_open "
                                       "opens folders of any");
-  const char *content = hagane_built.weights;
+  const char *content = tables->weights;
   void *copied = NULL;
   if (content == NULL) {
     if (weights == NULL) return fail(NULL, HAGANE_INVALID_ARGUMENT, "hagane_open_memory: weights is NULL");
-    if (weight_bytes != (size_t)hagane_built.weight_bytes || !has_sum(weights, weight_bytes, found.weights_sum))
+    if (weight_bytes != (size_t)tables->weight_bytes || !has_sum(weights, weight_bytes, found.weights_sum))
       return fail(NULL, HAGANE_DAMAGED, "memory: the weights are damaged, or of another build");
     content = weights;
     if ((uintptr_t)weights % 64 != 0) {
@@ -228,7 +246,7 @@ HAGANE_API int32_t hagane_open_memory(const void *manifest, size_t manifest_byte
       content = memcpy(copied, weights, weight_bytes);
     }
   }
-  code = make_model(&hagane_built, &own, content, model);
+  code = make_model(tables, &own, content, model);
   if (code == HAGANE_OK)
     (*model)->copied = copied;
   else

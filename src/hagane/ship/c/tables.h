@@ -43,3 +43,10 @@ typedef struct {
 
 /* Of this library. */
 extern const hgb_model hagane_built;
+
+/* Of each archive that is linked into a program: the first one's functions serve the others' tables too. */
+typedef struct hgb_archive {
+  const hgb_model *tables;
+  struct hgb_archive *next;
+} hgb_archive;
+void hgb_register(hgb_archive *archive);

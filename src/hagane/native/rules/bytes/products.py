@@ -78,14 +78,13 @@ def lower_matmul_integer(low: Lowering, node: ir.Node) -> None:
 def _lower_shorts(
     low: Lowering, node: ir.Node, weight: Array, zero: ir.Value | None, right: int
 ) -> bool:
-    """Lower a product whose sums become floats at once with 16-bit numbers; say whether they do."""
+    """Lower a product with 16-bit numbers, and the floats that its sums become; say whether it fits."""
     k, n = weight.shape
     centred = weight.astype(np.int32) - right
     if not fits_shorts(centred.T, np.zeros(n)):
         return False
-    found = scaled(low, node.outputs[0], n, 0)
-    if found is None:
-        return False
+    none = np.zeros(n, np.float32)
+    found = scaled(low, node.outputs[0], n, 0) or Scaled(node.outputs[0], none, none, ())
     known = np.zeros(1) if zero is None else low.facts.constant(zero)
     point = zero if known is None else int(known.reshape(-1)[0])
     rows = rows_of_shorts(low, node.inputs[0], k, point)

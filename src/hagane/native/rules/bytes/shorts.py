@@ -91,7 +91,7 @@ class Result:
     """How sums become results.
 
     Attributes:
-        target: 16-bit numbers, an image of floats in blocks, or rows of floats.
+        target: 16-bit numbers, an image of floats in blocks, rows of floats, or rows of the sums.
         factor: From sums to results, one number a channel.
         shift: Added to floats, one a channel.
         bounds: Of 16-bit numbers.
@@ -261,7 +261,9 @@ def _stored(
     ]
     if isinstance(target, Tensor):
         width = window.out_channels
-        d = body.pointer(target, written=True)
+        if target.dtype != FLOAT32:  # 32-bit integers are stored as the bits of floats
+            values = ["(vf)sum[r][0]", "(vf)sum[r][1]"]
+        d = body.pointer(target, written=True, ctype="float")
         return [f"to[t] = (first + t) * {width};"], [
             f"float *o = {d} + to[t + r] + g * {2 * lanes};",
             f"const int64_t left = {width} - g * {2 * lanes};",
@@ -310,8 +312,10 @@ def emit_short_rows(
     after: Scaled,
     target: Tensor,
 ) -> None:
-    """Write the kernel of a product of rows with a constant matrix ``(k, n)``, floats as its result."""
-    assert target.dtype == FLOAT32
+    """Write the kernel of a product of rows with a constant matrix ``(k, n)``.
+
+    Its result are floats, or the sums.
+    """
     k, n = weight.shape
     count = rows.shape[3]
     window = Window(1, k, 1, count, n, 1, count, (1, 1), (1, 1), (1, 1), (0, 0, 0, 0), 1)
