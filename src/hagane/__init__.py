@@ -55,6 +55,8 @@ _MODULES = {
     "cuda": "hagane.cuda",
     "dataset": "hagane.dataset",
     "datasets": "hagane.datasets",
+    "device_resident": "hagane.device_resident",
+    "distribution": "hagane.distribution",
     "distributions": "hagane.distributions",
     "function": "hagane.function",
     "function_hook": "hagane.function_hook",

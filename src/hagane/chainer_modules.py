@@ -41,6 +41,18 @@ MODULES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "Answers to programs that ask for a GPU, under an old name.",
         {"hagane.backends.cuda": ""},
     ),
+    "device_resident": (
+        "What lies on a device.",
+        {"hagane.nn.model.link": "DeviceResident"},
+    ),
+    "distribution": (
+        "The base of distributions, and divergences between two.",
+        {
+            "hagane.nn.distributions.distribution": (
+                "Distribution cross_entropy kl_divergence register_kl"
+            )
+        },
+    ),
     "function": (
         "Old-style functions that users write, and whether computations are recorded.",
         {

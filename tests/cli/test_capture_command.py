@@ -41,7 +41,25 @@ def test_a_model_is_written_and_agrees(file: Path, tmp_path: Path) -> None:
     )
     assert (status, made.is_file()) == (0, True), printed
     assert "opset 21" in printed
-    assert "the graph returns what the original returns" in printed
+    assert "the graph returns what the original returns: 12 runs, 0 of 0 sides" in printed
+
+
+def test_inputs_are_drawn_until_all_branches_went_both_ways(tmp_path: Path) -> None:
+    file = tmp_path / "sides.py"
+    file.write_text(
+        "import torch\n\ndef sides(x):\n"
+        "    if x.sum() > 30:\n        x = torch.exp(-x.abs())\n"
+        "    if x.abs().sum() < 0:\n        x = x + 1\n"
+        "    return x\n"
+    )
+    made = tmp_path / "sides.onnx"
+    status, printed, _ = run(
+        f"{file}:sides", "--input", "x=float32[n, 3]", "-o", str(made), "--verify"
+    )
+    assert status == 0, printed
+    assert "sides.py:6:" in printed
+    assert "no run in which the condition is true" in printed
+    assert "3 of 4 sides of branches" in printed
 
 
 def test_a_name_that_is_not_there_is_told(file: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hagane.native.rules.varying import Run, runs_of
 from tests.native.bodies import node
 from tests.native.models import draw, every_level, model, refused, session
 from tests.oracle import assert_agrees, run_onnxruntime
@@ -103,3 +104,27 @@ def test_biases_within_a_reset_may_vary() -> None:
     proto = model(nodes, feed)
     assert_agrees(proto, feed)
     assert refused(session(proto)) == {}
+
+
+def test_places_in_loops_are_runs() -> None:
+    numbers = np.arange(1, 241, dtype=np.int32).reshape(2, 3, 4, 10)
+    for order in ((0, 1, 2, 3), (3, 1, 0, 2), (2, 3, 1, 0)):
+        places = np.ascontiguousarray(numbers[:, ::-1].transpose(order)).reshape(-1)
+        (run,) = runs_of(places) or ()
+        assert (run.at, run.first, run.size) == (0, places[0], 240)
+        np.testing.assert_array_equal(_walked(run), places)
+    assert runs_of(np.random.default_rng(0).permutation(1000).astype(np.int32)) is None
+
+
+def test_gaps_are_runs_of_nothing() -> None:
+    places = np.concatenate([np.arange(5, 17), np.zeros(8), np.arange(17, 20)]).astype(np.int32)
+    found = runs_of(places) or []
+    assert sum(run.size for run in found) == places.size
+    np.testing.assert_array_equal(np.concatenate([_walked(run) for run in found]), places)
+
+
+def _walked(run: Run) -> np.ndarray:
+    at = np.zeros(1, np.int64)
+    for count, step in run.loops:
+        at = (np.arange(count)[:, None] * step + at).reshape(-1)
+    return run.first + at

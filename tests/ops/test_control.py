@@ -127,7 +127,7 @@ def test_a_position_outside_a_sequence_is_named() -> None:
     feed = {"x": X, "flag": np.array(True), "count": np.array(2)}
     with pytest.raises(
         KernelError,
-        match="SequenceAt 'at' failed: .*position 2 is out of range for a sequence of 2",
+        match="Gather 'at' failed: index 2 is out of range for axis 0 with size 2",
     ):
         session.run(None, feed)
 

@@ -45,9 +45,9 @@ EXAMPLES = {
     "cifar": "cifar; train_cifar.py -e 2 -b 64 -l 0.01",
     "cifar 100": "cifar; train_cifar.py -e 1 -b 64 --dataset cifar100",
     "cifar custom loop": "cifar; train_cifar_custom_loop.py -e 1 --test",
-    "ptb": "ptb; train_ptb.py -e 6 -u 30 -l 10 --test;"
+    "ptb": "ptb; train_ptb.py -e 60 -u 30 -l 10 --test;"
     " gentxt.py -m model.npz -p the -u 30 --length 10",
-    "ptb custom loop": "ptb; train_ptb_custom_loop.py -e 2 -u 30 -l 10 --test",
+    "ptb custom loop": "ptb; train_ptb_custom_loop.py -e 60 -u 30 -l 10 --test",
     "seq2seq": "seq2seq; seq2seq.py source_train.txt target_train.txt vocabulary.txt"
     " vocabulary.txt --validation-source source_test.txt --validation-target target_test.txt"
     " -e 8 -u 32 -l 2 -b 32 --log-interval 10 --validation-interval 20",
@@ -63,8 +63,7 @@ EXAMPLES = {
     "text classification characters": "text_classification; train_text_classifier.py -e 1 -u 8"
     " --dataset TREC --model cnn --char-based",
     "sentiment": "sentiment; train_sentiment.py -e 4 -p 2 -u 10",
-    "sentiment minibatch": "sentiment; train_recursive_minibatch.py -e 4 -p 2 -u 10;"
-    " test_thin_stack.py",
+    "sentiment minibatch": "sentiment; train_recursive_minibatch.py -e 4 -p 2 -u 10",
     **{
         f"word2vec {model} {out}": f"word2vec; train_word2vec.py -e 2 -u 16 -b 100 -m {model}"
         f" -o {out}; < search.py"
@@ -181,7 +180,7 @@ def main() -> int:
     parser.add_argument("--chainer", help="the Python of an environment with Chainer 7.8.1")
     parser.add_argument("--keep", type=Path, help="a folder for what the programs leave")
     parser.add_argument("names", nargs="*", help="starts of names of examples")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     chosen = {
         name: example
         for name, example in EXAMPLES.items()

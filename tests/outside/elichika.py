@@ -3,13 +3,19 @@
 ``FOLDER`` holds a source tree of pfnet-research/chainer-compiler, whose programs are imported
 unchanged, with hagane under Chainer's name::
 
-    python tests/outside/elichika.py FOLDER [--json FILE] [NAME ...]
+    python tests/outside/elichika.py FOLDER [--values VALUES] [--json FILE] [NAME ...]
 
 ``NAME`` is a part of the path of a program, such as ``syntax/For``. Each program calls
 ``generate_testcase(model, arguments)`` for its cases; here a case is captured, with integers and
 the parts of lists as inputs (integers are known where that alone is a graph), and run in both
 engines on the arguments of the case. Prints a line for each case that fails, and counts; status 1
 if one fails.
+
+Results are compared with hagane's own links, or, with ``--values``, with those of Chainer itself:
+the Python of an environment with Chainer 7.8.1 (``chainer_oracle.py`` says how it is made) writes
+them, with arguments and weights, to a folder before::
+
+    CHAINERS_PYTHON tests/outside/elichika.py FOLDER --write VALUES [NAME ...]
 """
 
 from __future__ import annotations
@@ -43,11 +49,8 @@ def programs(folder: Path, names: list[str]) -> list[str]:
     return [one for one in found if not names or any(name in one for name in names)]
 
 
-def substitute(folder: Path) -> None:
-    """Put hagane in Chainer's place, and this runner in that of the project's test tools."""
-    from hagane.nn.aliasing import install
-
-    install()
+def substitute(folder: Path, case: Any) -> None:
+    """Put a function in the place of the project's test tools."""
     np.int, np.float = int, float  # type: ignore[attr-defined]  # names of the NumPy of that time
     sys.path.insert(0, str(folder))
     tools = "chainer_compiler.elichika.testtools"
@@ -84,7 +87,32 @@ def flag(unroll: bool = True) -> Flag:
 RESULTS: list[dict[str, Any]] = []
 
 
-def case(model: Any, xs: list[Any], subname: str = "", backprop: bool = False, **_: Any) -> None:
+def write(into: Path, model: Any, xs: list[Any], subname: str = "", backprop: bool = False,
+          **_: Any) -> None:  # fmt: skip
+    """Run one case on Chainer, and write arguments, weights and results to a file."""
+    import chainer
+
+    result = {"case": subname or "", "stage": "", "message": ""}
+    RESULTS.append(result)
+    chainer.config.train = backprop
+    values: dict[str, np.ndarray] = {}
+    try:
+        if isinstance(model, type | types.FunctionType):
+            model = model()
+        for place, x in enumerate(xs):
+            hold(x, f"argument.{place}", values)
+        results = [*flat(model(*copy.deepcopy(xs)))]
+        values |= {f"weight{path}": one.array for path, one in model.namedparams()}
+        values |= {f"result.{i:03}": np.asarray(one) for i, one in enumerate(results)}
+    except Exception as error:
+        result |= {"stage": "Chainer", "message": f"{type(error).__name__}: {error}"}
+        return
+    into.mkdir(parents=True, exist_ok=True)
+    np.savez(into / f"{len(RESULTS)}.npz", **values)
+
+
+def case(values: Path | None, model: Any, xs: list[Any], subname: str = "",
+         backprop: bool = False, **_: Any) -> None:  # fmt: skip
     """Run one case, and note how it ended."""
     import chainer
 
@@ -92,11 +120,22 @@ def case(model: Any, xs: list[Any], subname: str = "", backprop: bool = False, *
     RESULTS.append(result)
     chainer.config.train = backprop
     stage = "eager"
+    written = values / f"{len(RESULTS)}.npz" if values else None
+    if written is not None and not written.exists():
+        result |= {"stage": "Chainer", "message": "Chainer itself raised an error"}
+        return
     try:
         if isinstance(model, type | types.FunctionType):
             model = model()
         first = copy.deepcopy(model)
-        expected = [*flat(model(*copy.deepcopy(xs)))]
+        known = dict(np.load(written)) if written else {}
+        if known:
+            xs = [given(x, f"argument.{place}", known) for place, x in enumerate(xs)]
+            expected = [known[name] for name in sorted(known) if name.startswith("result.")]
+            for path, parameter in first.namedparams():
+                parameter.array = known[f"weight{path}"]
+        else:
+            expected = [*flat(model(*copy.deepcopy(xs)))]
         for (_, made), (_, lacking) in zip(
             sorted(model.namedparams()), sorted(first.namedparams()), strict=True
         ):
@@ -156,6 +195,17 @@ def hold(value: Any, path: str, held: dict[str, np.ndarray]) -> None:
         held[path] = np.asarray(getattr(value, "array", value))
 
 
+def given(value: Any, path: str, known: dict[str, np.ndarray]) -> Any:
+    """Return an argument with the arrays that Chainer had in it."""
+    if isinstance(value, list | tuple):
+        return type(value)(given(item, f"{path}.{i}", known) for i, item in enumerate(value))
+    if path not in known:
+        return value
+    if hasattr(value, "array"):
+        return type(value)(known[path])
+    return known[path] if isinstance(value, np.ndarray) else type(value)(known[path])
+
+
 def in_hagane(graph: Any, feeds: dict[str, np.ndarray]) -> list[Any]:
     """Return the outputs of hagane's engine."""
     import hagane
@@ -205,10 +255,15 @@ def agree(expected: list[Any], found: list[Any]) -> None:
             raise AssertionError(f"result {place} differs by up to {np.max(np.abs(a - b))}")
 
 
-def one(folder: Path, name: str) -> None:
+def one(folder: Path, name: str, values: Path | None, *, writing: bool) -> None:
     """Run one program, and print its cases as JSON."""
     warnings.simplefilter("ignore")
-    substitute(folder)
+    if not writing:
+        from hagane.nn.aliasing import install
+
+        install()
+    into = values / name.replace("/", ".") if values else None
+    substitute(folder, functools.partial(write if writing else case, into))
     np.random.seed(43)
     error = ""
     try:
@@ -220,18 +275,26 @@ def one(folder: Path, name: str) -> None:
 
 def main(arguments: list[str]) -> int:
     """Run programs, each in a process of its own; return the exit status."""
-    into = None
-    if "--json" in arguments:
-        place = arguments.index("--json")
-        into = Path(arguments[place + 1])
-        del arguments[place : place + 2]
+    options: dict[str, Path] = {}
+    for option in ("--json", "--values", "--write"):
+        if option in arguments:
+            place = arguments.index(option)
+            options[option] = Path(arguments[place + 1])
+            del arguments[place : place + 2]
+    into = options.get("--json")
+    more = [str(word) for option in ("--values", "--write") if option in options
+            for word in (option, options[option])]  # fmt: skip
     if not arguments or not (Path(arguments[0]) / PLACE).is_dir():
-        print(f"usage: {sys.argv[0]} FOLDER [--json FILE] [NAME ...]", file=sys.stderr)
+        print(
+            f"usage: {sys.argv[0]} FOLDER [--values VALUES | --write VALUES] [--json FILE] "
+            "[NAME ...]",
+            file=sys.stderr,
+        )
         return 2
     folder, *names = arguments
     results: dict[str, Any] = {}
     for name in programs(Path(folder), names):
-        command = [sys.executable, __file__, "--one", folder, name]
+        command = [sys.executable, __file__, "--one", folder, name, *more]
         try:
             run = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
             lines = run.stdout.strip().splitlines()
@@ -264,6 +327,11 @@ def main(arguments: list[str]) -> int:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
         sys.path.insert(0, str(SOURCE))
-        one(Path(sys.argv[2]), sys.argv[3])
+        one(
+            Path(sys.argv[2]),
+            sys.argv[3],
+            Path(sys.argv[5]) if sys.argv[5:] else None,
+            writing=sys.argv[4:5] == ["--write"],
+        )
         raise SystemExit(0)
     raise SystemExit(main(sys.argv[1:]))

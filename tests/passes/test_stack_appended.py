@@ -170,16 +170,13 @@ def test_a_sequence_of_equal_shapes_is_no_sequence(axis: int, new: int) -> None:
         assert not any("Sequence" in name for name in left)
 
 
-def test_a_sequence_that_is_inserted_into_elsewhere_stays() -> None:
+def test_a_sequence_that_is_inserted_into_in_front_or_asked_for_its_length_is_none() -> None:
     feed = {"n": np.array(3), "k": draw((2, 3), 3)}
-    check(collected("s item first", (2, 3), axis=0), feed, 0)
-
-
-def test_a_sequence_whose_length_is_asked_for_stays() -> None:
+    check(collected("s item first", (2, 3), axis=0), feed)
     proto = collected("s item", (2, 3), axis=0)
     proto.graph.node.append(node("SequenceLength", "q", "z"))
     proto.graph.output.append(helper.make_tensor_value_info("z", INT64, ()))
-    check(proto, {"n": np.array(3), "k": draw((2, 3), 3)}, 0)
+    check(proto, feed)
 
 
 # ---- what stays ----
@@ -234,10 +231,13 @@ def test_items_that_grow_themselves_stay() -> None:
     check(proto, feed, 0)
 
 
-def test_items_whose_number_of_rows_is_named_stay() -> None:
-    feed = fed(3)
-    nodes = [node("Concat", "s k", "t", axis=0)]
+@pytest.mark.parametrize(("axis", "rows"), [(0, (2, 0)), (1, (1, 1))])
+def test_items_whose_number_of_rows_is_named_are_stacked(axis: int, rows: tuple[int, int]) -> None:
+    start = (4, 3) if axis == 0 else (rows[0], 2)
+    nodes = [*GROWING, node("Concat", "s item", "t", axis=axis)]
+    inner = body(nodes, ("a", "b"))
     proto = model(
-        [node("Loop", "n - x", "y", body=body(nodes))], feed, shapes={"k": ["some", 3]}
-    )  # fmt: skip
-    check(proto, feed, 0)
+        [node("Loop", "n - x", "y", body=inner)], fed(3, start), shapes={"k": ["some", 3]}
+    )
+    for count in rows if axis == 0 else rows[:1]:
+        check(proto, {**fed(3, start), "k": draw((count, 3), 9)})

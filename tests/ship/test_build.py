@@ -16,6 +16,7 @@ import hagane
 from hagane.cli import main
 from hagane.errors import InvalidArgument, InvalidFeed, InvalidModel, KernelError, UnsupportedModel
 from hagane.ship import BuildOptions, build_model
+from hagane.ship.quantize import QuantizeOptions, quantize
 from tests.native.models import draw
 from tests.ship.conftest import Maker
 from tests.ship.models import CASES, save
@@ -178,6 +179,37 @@ def test_bytes_are_calibrated_by_the_build_itself(tmp_path: Path) -> None:
     assert 0 < np.abs(found - expected).max() < 0.1 * np.abs(expected).max()
     with pytest.raises(InvalidArgument, match="--precision int8 needs --data FILE.py:make"):
         build_model(tmp_path / "images.onnx", tmp_path / "b", BuildOptions(precision="int8"))
+    other = BuildOptions(quantization=QuantizeOptions("entropy"))
+    with pytest.raises(InvalidArgument, match="are for --precision int8, got --precision fp32"):
+        build_model(tmp_path / "images.onnx", tmp_path / "b", other)
+
+
+def test_a_build_of_bytes_is_that_of_the_file_that_the_same_methods_write(tmp_path: Path) -> None:
+    _, feed = CASES["images"]()
+    save(CASES["images"](), tmp_path / "images.onnx")
+    how = QuantizeOptions("entropy", correct_bias=True)
+    quantize(tmp_path / "images.onnx", lambda: [feed], tmp_path / "q.onnx", how)
+    options = BuildOptions(precision="int8", data=lambda: [feed], quantization=how)
+    build_model(tmp_path / "images.onnx", tmp_path / "b", options)
+    (expected,) = hagane.InferenceSession(tmp_path / "q.onnx").run(None, feed)
+    (found,) = hagane.load_built(tmp_path / "b").run(None, feed)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_run_again_takes_sizes_that_changed_with_the_data(tmp_path: Path) -> None:
+    nodes = [helper.make_node("NonZero", ["x"], ["y"])]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [6])
+    y = helper.make_tensor_value_info("y", TensorProto.INT64, [1, "n"])
+    graph = helper.make_graph(nodes, "found", [x], [y])
+    model = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 21)])
+    onnx.save(model, tmp_path / "m.onnx")
+    build_model(tmp_path / "m.onnx", tmp_path / "b")
+    with hagane.load_built(tmp_path / "b") as built:
+        # The shapes of inputs are always the same: results have other ones than those before.
+        for array in ([1, 0, 0, 2, 0, 0], [0] * 6, [1] * 6, [0, 3, 3, 0, 0, 0], [5, 0, 0, 0, 0, 5]):
+            given = np.array(array, np.float32)
+            (found,) = built.run(["y"], {"x": given})
+            np.testing.assert_array_equal(found, np.stack(np.nonzero(given)))
 
 
 def test_a_folder_is_replaced_if_it_is_a_build_alone(builds: Maker, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 import hagane
 from hagane.cli import main
 from hagane.errors import InvalidArgument
+from hagane.machine import cpu_features
 from hagane.ship.quantize import METHODS, QuantizeOptions, Scheme, quantize
 from hagane.ship.quantize.equalize import equalize
 from hagane.ship.quantize.graph import Source
@@ -82,6 +83,26 @@ def test_products_of_a_transformer_are_quantised(tmp_path: Path) -> None:
     assert [layer.operator for layer in report.layers] == ["MatMul"] * 4
     (expected,) = hagane.InferenceSession(path).run(None, feed)
     assert snr(expected, hagane.InferenceSession(made).run(None, feed)[0]) > 20
+
+
+def test_weights_that_nodes_turn_are_quantised(tmp_path: Path) -> None:
+    nodes = [
+        node("Transpose", ["w"], ["turned"], perm=[1, 0]),
+        node("MatMul", ["x", "turned"], ["m"], "product"),
+        node("Split", ["s"], ["low", "high"], axis=0, num_outputs=2),
+        node("Concat", ["high", "low"], ["scale"], axis=0),
+        node("Mul", ["m", "scale"], ["y"]),
+    ]
+    constants = {"w": draw((8, 12)), "s": draw((8,), 1)}
+    case = make(nodes, {"x": (3, 12)}, ["y"], constants, {"x": draw((3, 12), 2)})
+    feed = save(case, tmp_path / "m.onnx")
+    report = quantize(tmp_path / "m.onnx", lambda: [feed], tmp_path / "q.onnx")
+    assert [layer.name for layer in report.layers] == ["product"]
+    graph = onnx.load(tmp_path / "q.onnx").graph
+    assert not {"Transpose", "Split", "Concat"} & {each.op_type for each in graph.node}
+    assert not {"w", "s"} & {item.name for item in graph.initializer}
+    (expected,) = hagane.InferenceSession(tmp_path / "m.onnx").run(None, feed)
+    assert snr(expected, hagane.InferenceSession(tmp_path / "q.onnx").run(None, feed)[0]) > 20
 
 
 def test_normalisations_go_into_convolutions(tmp_path: Path) -> None:
@@ -411,7 +432,8 @@ def test_forms_without_ranges_need_no_data(
     (found,) = hagane.InferenceSession(made).run(None, feed)
     (theirs,) = onnxruntime.InferenceSession(made).run(None, feed)
     assert snr(expected, found) > least
-    assert snr(theirs, found) > 30
+    # Without VNNI, ONNX Runtime cuts sums of two products of bytes off at 16 bits.
+    assert snr(theirs, found) > (30 if "avx512_vnni" in cpu_features() else 10)
 
 
 def test_weights_of_recurrent_layers_become_bytes(tmp_path: Path) -> None:

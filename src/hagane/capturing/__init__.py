@@ -2,7 +2,7 @@
 
 from hagane.capturing.capture import CaptureNotice, capture, model_of
 from hagane.capturing.compiling import Compiled, CompileNotice, compile  # noqa: A004
-from hagane.capturing.difference import difference
+from hagane.capturing.difference import Verified, difference, verified
 from hagane.capturing.exported import from_torch
 from hagane.capturing.trace import trace
 
@@ -10,10 +10,12 @@ __all__ = [
     "CaptureNotice",
     "CompileNotice",
     "Compiled",
+    "Verified",
     "capture",
     "compile",
     "difference",
     "from_torch",
     "model_of",
     "trace",
+    "verified",
 ]

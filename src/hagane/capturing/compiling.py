@@ -322,6 +322,7 @@ def compile(
     memory_budget: int | float | str | None = None,
     accumulate: int = 1,
     precision: str | None = None,
+    max_norm: float | None = None,
 ) -> Any:
     """Return a function or model that runs as a graph, with the signature of the original.
 
@@ -354,6 +355,8 @@ def compile(
             mean of the gradients of these calls.
         precision: With an optimizer: ``"bf16"`` if products and convolutions are to multiply
             bfloat16; parameters, sums and all else stay float32.
+        max_norm: With an optimizer of ``torch.optim``: the norm of all gradients together to which
+            they are scaled, as by ``torch.nn.utils.clip_grad_norm_``.
 
     Raises:
         CaptureError: With ``fullgraph``, by a call: all that stands in the way, by file and line.
@@ -363,6 +366,7 @@ def compile(
         return lambda found: compile(
             found, optimizer, fullgraph=fullgraph, explain=explain, dynamic=dynamic,
             memory_budget=memory_budget, accumulate=accumulate, precision=precision,
+            max_norm=max_norm,
         )  # fmt: skip
     if not callable(model):
         raise InvalidArgument(
@@ -378,11 +382,17 @@ def compile(
 
         own = any(kind.__module__.startswith("hagane.nn.") for kind in type(optimizer).__mro__)
         make: Any = step.LinkStep if own else step.TorchStep
+        if own and max_norm is not None:
+            raise InvalidArgument(
+                "hagane.compile: max_norm is for optimizers of torch.optim; give an optimizer of "
+                "hagane.optimizers the hook GradientClipping"
+            )
+        clipped = {} if own else {"max_norm": max_norm}
         return make(
             model, optimizer, memory_budget=memory_budget, accumulate=accumulate,
-            precision=precision,
+            precision=precision, **clipped,
         )  # fmt: skip
-    of_steps = {"memory_budget": memory_budget, "precision": precision}
+    of_steps = {"memory_budget": memory_budget, "precision": precision, "max_norm": max_norm}
     of_steps["accumulate"] = None if accumulate == 1 else accumulate
     name = next((name for name, value in of_steps.items() if value is not None), None)
     if name is not None:

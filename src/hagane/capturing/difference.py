@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from hagane.capturing.branches import Branches
 from hagane.errors import KernelError
 from hagane.frontends.python.values.type_text import TensorText, parse_type
-from hagane.runtime import InferenceSession
+from hagane.runtime import GraphOptimizationLevel, InferenceSession, SessionOptions
 from hagane.symbolic import evaluate, symbols_of
 
 _SIZES = (2, 1, 3, 5)  # named sizes are drawn from these
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What runs of an original and its graph said.
+
+    Attributes:
+        difference: How they differ; empty if they do not.
+        runs: How many runs there were in which the original returned.
+        branches: How many branches the graph has.
+        unreached: The sides of branches that no run took, with file and line.
+    """
+
+    difference: str
+    runs: int = 0
+    branches: int = 0
+    unreached: tuple[str, ...] = ()
 
 
 def difference(
@@ -29,26 +48,69 @@ def difference(
             around zero, above and below it, so that branches go both ways.
         seed: Of the random numbers.
     """
+    return verified(original, model, types, draws=draws, most=draws, seed=seed).difference
+
+
+def verified(
+    original: Any,
+    model: ir.Model,
+    types: Mapping[str, str],
+    *,
+    draws: int = 12,
+    most: int = 150,
+    seed: int = 0,
+) -> Verified:
+    """Run original and graph on drawn inputs, until each branch has gone both ways.
+
+    Inputs for which the original raises an error say nothing about the graph.
+
+    Args:
+        original: The function or model.
+        model: Its graph.
+        types: The types of its arguments by name, as text.
+        draws: How many inputs are drawn at least; sizes change from one to the next.
+        most: How many are drawn at most while sides of branches are left.
+        seed: Of the random numbers.
+    """
     random = np.random.default_rng(seed)
     session = InferenceSession(model)
+    branches = Branches(model)
+    plain = GraphOptimizationLevel.ORT_DISABLE_ALL
+    noting = InferenceSession(
+        model, SessionOptions(backends=[branches], graph_optimization_level=plain)
+    )
     names = {str(value.name) for value in model.graph.inputs}
-    for number in range(draws):
+    runs, raised = 0, ""
+    for number in range(most):
+        if number >= draws and not any(branches.left()):
+            break
         given = _drawn(types, number, random)
         feeds = {name: array for name, array in given.items() if name in names}
         shapes = ", ".join(f"{n}: {a.dtype}{list(a.shape)}" for n, a in given.items())
         theirs = _called(original, given)
-        try:
-            ours: Any = session.run(None, feeds)
-        except KernelError as error:
-            ours = error
-        if isinstance(theirs, Exception) or isinstance(ours, Exception):
-            if isinstance(theirs, Exception) and isinstance(ours, Exception):
-                continue
-            return f"with {shapes}: the original {_ended(theirs)}, the graph {_ended(ours)}"
-        for name, a, b in zip(session.get_outputs(), _flat(theirs), ours, strict=False):
-            told = _unlike(np.asarray(a), np.asarray(b))
+        if isinstance(theirs, Exception):
+            raised = f"with {shapes}: the original {_ended(theirs)}"
+            continue
+        runs += 1
+        for engine in (session, noting) if branches.count else (session,):
+            told = _compared(engine, feeds, theirs)
             if told:
-                return f"with {shapes}: output '{name.name}': {told}"
+                return Verified(f"with {shapes}: {told}", runs, branches.count)
+    if not runs:
+        return Verified(f"no drawn input is one that the original takes; {raised}")
+    return Verified("", runs, branches.count, tuple(branches.left()))
+
+
+def _compared(session: InferenceSession, feeds: Mapping[str, Any], theirs: Any) -> str:
+    """Return how a run differs from what the original returned."""
+    try:
+        ours = session.run(None, feeds)
+    except KernelError as error:
+        return f"the original {_ended(theirs)}, the graph {_ended(error)}"
+    for name, a, b in zip(session.get_outputs(), _flat(theirs), ours, strict=False):
+        told = _unlike(np.asarray(a), np.asarray(b))
+        if told:
+            return f"output '{name.name}': {told}"
     return ""
 
 
@@ -75,12 +137,17 @@ def _drawn(
 def _array(
     dtype: np.dtype[Any], shape: tuple[int, ...], number: int, random: np.random.Generator
 ) -> np.ndarray[Any, Any]:
+    wide = number >= 12  # what ordinary numbers left: large, negative, equal and sorted ones
     if dtype.kind in "iu":
-        return random.integers(0, 4, shape).astype(dtype)
+        low, high = random.choice([(0, 4), (0, 2), (-4, 5), (0, 40)]) if wide else (0, 4)
+        return random.integers(max(low, 0) if dtype.kind == "u" else low, high, shape).astype(dtype)
     if dtype.kind == "b":
-        return random.random(shape) < 0.5
-    centre = (0.0, 1.5, -1.5)[number % 3]
-    return (random.standard_normal(shape) + centre).astype(dtype)
+        return random.random(shape) < (random.choice([0.0, 0.1, 0.9, 1.0]) if wide else 0.5)
+    centre, scale = (0.0, 1.5, -1.5)[number % 3], 1.0
+    if wide:
+        centre, scale = random.choice([0, 1, -1, 20, -20]), random.choice([0, 0.01, 1, 30])
+    found = (random.standard_normal(shape) * scale + centre).astype(dtype)
+    return np.sort(found) if wide and shape and random.random() < 0.2 else found
 
 
 def _called(original: Any, given: Mapping[str, np.ndarray[Any, Any]]) -> Any:
@@ -136,4 +203,4 @@ def _unlike(expected: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> str:
     return ""
 
 
-__all__ = ["difference"]
+__all__ = ["Verified", "difference", "verified"]

@@ -12,6 +12,7 @@ from hagane.cli.named import named_function
 from hagane.cli.terminal.progress import working
 from hagane.errors import HaganeError
 from hagane.ship import BuildOptions, build_model
+from hagane.ship.quantize import QuantizeOptions
 
 
 def command(
@@ -39,6 +40,21 @@ def command(
         str | None,
         typer.Option(help="FILE.py:make, a function that returns feeds; for int8."),
     ] = None,
+    method: Annotated[
+        str, typer.Option(help="For int8: minmax, entropy, percentile, mse or results.")
+    ] = "minmax",
+    smooth: Annotated[
+        float | None, typer.Option(help="For int8, as hagane quantize has it; so the next three.")
+    ] = None,
+    correct_bias: Annotated[
+        bool, typer.Option("--correct-bias", help="Let biases make up for mean errors.")
+    ] = False,
+    fit_rounding: Annotated[
+        bool, typer.Option("--fit-rounding", help="Round weights so that errors make up.")
+    ] = False,
+    fit_channels: Annotated[
+        bool, typer.Option("--fit-channels", help="Scale channels of images to one range.")
+    ] = False,
     static: Annotated[
         bool, typer.Option("--static/--shared", help="An archive, or a shared library.")
     ] = False,
@@ -84,6 +100,13 @@ def command(
         data=given,
         tune=tune,
         tuning_cache="" if tuning_cache is None else str(tuning_cache),
+        quantization=QuantizeOptions(
+            method,
+            smooth=smooth,
+            correct_bias=correct_bias,
+            fit_rounding=fit_rounding,
+            fit_channels=fit_channels,
+        ),
     )
     try:
         with working(f"building {model.name}") as progress:

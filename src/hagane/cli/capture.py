@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hagane.capturing import CaptureNotice, capture, difference
+from hagane.capturing import CaptureNotice, capture, verified
 from hagane.errors import InvalidArgument
 from hagane.frontends.python.enter.explore import import_file
 from hagane.graph import save
@@ -52,10 +52,17 @@ def command(
     opset_found = model.graph.opset_imports[""]
     print(f"{output}: {nodes} nodes, opset {opset_found}")
     if verify:
-        told = difference(found, model, _types(inputs or []))
-        print(told or "the graph returns what the original returns")
-        if told:
+        told = verified(found, model, _types(inputs or []))
+        for side in told.unreached:
+            print(f"not verified: {side}")
+        if told.difference:
+            print(told.difference)
             raise typer.Exit(1)
+        print(
+            f"the graph returns what the original returns: {told.runs} runs, "
+            f"{2 * told.branches - len(told.unreached)} of {2 * told.branches} sides "
+            "of branches"
+        )
 
 
 def _types(inputs: list[str]) -> dict[str, str]:

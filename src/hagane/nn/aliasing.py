@@ -24,12 +24,14 @@ _FOLDED = {
     "function_hooks": "hagane.function_hooks",
     "link_hooks": "hagane.link_hooks",
     "training": "hagane.training",
+    "utils": "hagane.utils",
 }
 
 
 # Classes in files of Chainer that programs use, beside the functions of these files.
 _CLASSES = {
     "functions.math.sparse_matmul": {"CooMatMul": "hagane.nn.functions.sparse"},
+    "functions.rnn.lstm": {"_extract_gates": "hagane.nn.functions.cells"},
     **{
         f"functions.{name}": dict.fromkeys(classes.split(), "hagane.nn.functions.classes")
         for name, classes in (
@@ -40,6 +42,25 @@ _CLASSES = {
             ("noise.dropout", "Dropout"),
         )
     },
+    **{
+        f"optimizers.{name}": {rule: f"hagane.nn.optimizers.{file}"}
+        for file, pairs in (
+            (
+                "adaptive",
+                "ada_delta.AdaDeltaRule ada_grad.AdaGradRule adam.AdamRule rmsprop.RMSpropRule"
+                " rmsprop_graves.RMSpropGravesRule smorms3.SMORMS3Rule",
+            ),
+            (
+                "descent",
+                "corrected_momentum_sgd.CorrectedMomentumSGDRule momentum_sgd.MomentumSGDRule"
+                " msvag.MSVAGRule nesterov_ag.NesterovAGRule sgd.SGDRule",
+            ),
+        )
+        for name, _, rule in (pair.partition(".") for pair in pairs.split())
+    },
+    "links.rnn.n_step_rnn": dict.fromkeys(
+        ("argsort_list_descent", "permutate_list"), "hagane.nn.links.sequences"
+    ),
     **{
         f"links.model.vision.{name}": dict.fromkeys(
             ("available", "prepare"), f"hagane.nn.links.vision.{name}"
@@ -92,6 +113,11 @@ def _folded(name: str, inner: str) -> types.ModuleType:
             name=name,
         )
     whole = importlib.import_module(_FOLDED[first])
+    for part in rest[:-1]:
+        try:
+            whole = importlib.import_module(f"{whole.__name__}.{part}")
+        except ModuleNotFoundError:
+            break
     module = types.ModuleType(name)
     module.__path__ = []
 
@@ -126,12 +152,33 @@ def _chainerx() -> types.ModuleType:
 
 
 _FINDER = _Finder()
-# Folders of Chainer, which programs import from the package that holds them.
+# Folders and files of Chainer, which programs import from the package that holds them.
 _FOLDERS = {
+    "dataset": "convert dataset_mixin download iterator tabular",
+    "datasets": "cifar concatenated_dataset dict_dataset fashion_mnist image_dataset"
+    " kuzushiji_mnist mnist pickle_dataset ptb sub_dataset svhn text_dataset transform_dataset"
+    " tuple_dataset",
+    "distributions": "bernoulli beta categorical cauchy chisquare dirichlet exponential gamma"
+    " geometric gumbel independent laplace log_normal multivariate_normal normal"
+    " one_hot_categorical pareto poisson uniform utils",
+    "function_hooks": "debug_print timer",
     "functions": "activation array connection evaluation loss math noise normalization pooling rnn"
     " util",
     "initializers": "constant normal orthogonal sampling uniform",
+    "iterators": "dali_iterator multiprocess_iterator multithread_iterator order_samplers"
+    " serial_iterator",
     "links": "activation connection loss model normalization rnn",
+    "optimizer_hooks": "gradient_clipping gradient_hard_clipping gradient_lars gradient_noise lasso"
+    " weight_decay",
+    "optimizers": "ada_delta ada_grad adam corrected_momentum_sgd momentum_sgd msvag nesterov_ag"
+    " rmsprop rmsprop_graves sgd smorms3",
+    "training.extensions": "computational_graph exponential_shift fail_on_nonnumber inverse_shift"
+    " linear_shift micro_average multistep_shift parameter_statistics polynomial_shift step_shift"
+    " util value_observation variable_statistics_plot variable_unchain warmup_shift",
+    "training.triggers": "early_stopping_trigger interval_trigger manual_schedule_trigger"
+    " minmax_value_trigger once_trigger time_trigger",
+    "training.updaters": "multiprocess_parallel_updater parallel_updater standard_updater",
+    "utils": "sparse walker_alias",
 }
 
 

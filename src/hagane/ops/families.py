@@ -37,7 +37,7 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
             AveragePool Col2Im Conv ConvInteger ConvTranspose DeformConv GlobalAveragePool
             GlobalLpPool GlobalMaxPool LpPool MaxPool MaxRoiPool MaxUnpool
         """,
-        "hagane": "ConvWeightGradient",
+        "hagane": "AveragePoolGradient ConvWeightGradient MaxPoolGradient",
     },
     "elementwise": {
         "": """
@@ -48,6 +48,7 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
             Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum SwiGLU Swish Tan Tanh
             ThresholdedRelu Where Xor
         """,
+        "hagane": "SelectGreater",
     },
     "indexing": {
         "ai.onnx.ml": "ArrayFeatureExtractor",
@@ -76,6 +77,7 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
             LayerNormalization LogSoftmax LpNormalization MeanVarianceNormalization
             NegativeLogLikelihoodLoss RMSNormalization Softmax SoftmaxCrossEntropyLoss
         """,
+        "hagane": "BatchNormTraining BatchNormTrainingGradient",
     },
     "quantization": {
         "": """

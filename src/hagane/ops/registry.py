@@ -79,10 +79,13 @@ def definitions(family: str) -> tuple[OpDef, ...]:
 def schemas() -> Mapping[tuple[str, str], Schema]:
     """Return the schemas of operators that ONNX does not define."""
     from hagane.ops import contrib
-    from hagane.ops.convolution import gradient
+    from hagane.ops.convolution import gradient, pooled_gradient
+    from hagane.ops.elementwise import selected
+    from hagane.ops.normalization import trained
     from hagane.ops.recurrent import steps
 
-    return {**contrib.SCHEMAS, **gradient.SCHEMAS, **steps.SCHEMAS}
+    own = (contrib, gradient, pooled_gradient, selected, steps, trained)
+    return {key: found for module in own for key, found in module.SCHEMAS.items()}
 
 
 # Of the operators of users.

@@ -119,6 +119,12 @@ PASSES: tuple[Pass, ...] = (
         "rows that iterations of a loop only add to an end are stacked and joined once",
         needs=("Loop",),
     ),
+    Pass(
+        "control",
+        "stack_sequences",
+        "sequences whose items have one type become tensors with an axis more",
+        needs=(frozenset({"SequenceEmpty", "SequenceConstruct", "SplitToSequence"}),),
+    ),
     Pass("removing", "remove_identity", "nodes that return what they are given are passed over"),
     Pass("removing", "merge_common", "equal nodes on equal inputs become one"),
     Pass(

@@ -16,6 +16,7 @@ from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import schema_of
 from hagane.ops.values import tensor_to_array
+from hagane.symbolic import symbols_of
 
 
 def name_of(node: ir.Node) -> str:
@@ -48,6 +49,15 @@ def shape_of(value: ir.Value | None, types: GraphTypes) -> Shape | None:
     """Return the shape of a tensor, if its rank is known."""
     found = type_of(value, types)
     return None if found is None else found.shape
+
+
+def shown_by(graph: ir.Graph, types: GraphTypes) -> set[str]:
+    """Return the named sizes that inputs of a graph show, and that stand for one size each."""
+    found: set[str] = set()
+    for value in graph.inputs:
+        for dim in shape_of(value, types) or ():
+            found |= symbols_of(dim) if {str(dim)} == symbols_of(dim) else set()
+    return found - types.invented
 
 
 def has_dtype(value: ir.Value | None, types: GraphTypes, *dtypes: ir.DataType) -> bool:

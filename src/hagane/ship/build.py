@@ -34,7 +34,7 @@ from hagane.ship.library import (
 from hagane.ship.manifest import VERSION, Argument, manifest_text, readme_text
 from hagane.ship.options import BuildOptions, check_options, settings_of_build
 from hagane.ship.program import RangeProgram, model_text, program_sources
-from hagane.ship.quantize import QuantizeOptions, quantize
+from hagane.ship.quantize import quantize
 from hagane.ship.ranged import all_ranges, range_programs
 from hagane.ship.ranges import input_ranges, parse_ranges
 from hagane.ship.retrieved import model_source
@@ -125,7 +125,7 @@ def _calibrated(model: Path, options: BuildOptions) -> Iterator[Path]:
         )
     with TemporaryDirectory() as folder:
         made = Path(folder) / "bytes.onnx"
-        quantize(model, options.data, made, QuantizeOptions("percentile"), where="--data")
+        quantize(model, options.data, made, options.quantization, where="--data")
         yield made
 
 

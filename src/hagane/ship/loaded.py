@@ -6,6 +6,7 @@ import ctypes
 import os
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -39,7 +40,9 @@ _ERRORS: Mapping[int, type[HaganeError]] = {
     7: OutOfMemory,
     8: InvalidModel,
 }
-_CPU, _INVALID = 6, 1
+_CPU, _INVALID, _MEMORY = 6, 1, 7
+# Shapes of inputs for which arguments are kept.
+_MOST_READY = 256
 
 
 class _Tensor(ctypes.Structure):
@@ -64,6 +67,23 @@ class _Options(ctypes.Structure):
         ("parallel", ctypes.c_void_p),
         ("cancel", ctypes.c_void_p),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """Arguments of a run for inputs of some shapes, but for the places of arrays.
+
+    Attributes:
+        names: Inputs, in the order of ``inputs``.
+        inputs: Their descriptions.
+        outputs: Those of results.
+        kinds: The shapes and element types that results had.
+    """
+
+    names: tuple[str, ...]
+    inputs: Any
+    outputs: Any
+    kinds: list[tuple[tuple[int, ...], np.dtype[Any]]]
 
 
 class BuiltModel:
@@ -99,6 +119,8 @@ class BuiltModel:
         self._inputs = [_argument(each) for each in self.manifest["inputs"]]
         self._outputs = [_argument(each) for each in self.manifest["outputs"]]
         self._types = [Input(item.name, _type(item)) for item in self._inputs]
+        self._names = [item.name for item in self._outputs]
+        self._ready: dict[Any, _Ready] = {}
 
     def get_inputs(self) -> list[NodeArg]:
         """Return the inputs; sizes that a run tells are texts."""
@@ -125,12 +147,18 @@ class BuiltModel:
         """
         if not self._close.alive:
             raise InvalidArgument(f"the build '{self.folder}' is closed")
-        known = [item.name for item in self._outputs]
-        names = list(output_names or known)
-        unknown = [name for name in names if name not in known]
+        key = _key(output_names, input_feed)
+        ready = self._ready.get(key)
+        if ready is not None:
+            found = self._run_again(ready, input_feed)
+            if found is not None:
+                return found
+        names = list(output_names or self._names)
+        unknown = [name for name in names if name not in self._names]
         if unknown:
             raise InvalidArgument(
-                f"unknown output {', '.join(map(repr, unknown))}; the model has: {', '.join(known)}"
+                f"unknown output {', '.join(map(repr, unknown))}; the model has: "
+                f"{', '.join(self._names)}"
             )
         values = bind(self._types, {}, input_feed)
         arrays = {name: np.asarray(value, order="C") for name, value in values.items()}
@@ -146,7 +174,32 @@ class BuiltModel:
             outputs[i].name = name.encode("utf-8", "surrogatepass")
         code = self._library.hagane_run(self._handle, inputs, len(arrays), outputs, len(names))
         self._check(code, running=True)
-        return [self._taken(outputs[i]) for i in range(len(names))]
+        results = [self._taken(outputs[i]) for i in range(len(names))]
+        if key is not None and all(arrays[name] is input_feed[name] for name in arrays):
+            if len(self._ready) >= _MOST_READY:
+                self._ready.clear()
+            kinds = [(array.shape, array.dtype) for array in results]
+            self._ready[key] = _Ready(tuple(arrays), inputs, outputs, kinds)
+        return results
+
+    def _run_again(self, ready: _Ready, feed: Mapping[str, Any]) -> list[Array] | None:
+        """Run into arrays of the shapes that results had before; None where they have others."""
+        inputs = type(ready.inputs).from_buffer_copy(ready.inputs)
+        outputs = type(ready.outputs).from_buffer_copy(ready.outputs)
+        for i, name in enumerate(ready.names):
+            inputs[i].data = _place(feed[name])
+        made = [np.empty(shape, dtype) for shape, dtype in ready.kinds]
+        for i, array in enumerate(made):
+            outputs[i].data, outputs[i].bytes = _place(array), array.nbytes
+        count = len(ready.names)
+        code = self._library.hagane_run(self._handle, inputs, count, outputs, len(made))
+        if code == _MEMORY:
+            return None
+        self._check(code, running=True)
+        for i, (shape, _) in enumerate(ready.kinds):
+            if tuple(outputs[i].shape[: outputs[i].rank]) != shape:
+                return None
+        return made
 
     def close(self) -> None:
         """Close the model; arrays that it returned are not valid any more once they are gone."""
@@ -199,6 +252,19 @@ def _library(path: Path) -> ctypes.CDLL:
         function = getattr(library, name)
         function.restype, function.argtypes = result, list(arguments)
     return library
+
+
+def _key(names: Sequence[str] | None, feed: Mapping[str, Any]) -> Any:
+    """Return all that arguments of a run depend on but for content; None where it is not told."""
+    arrays = feed.values()
+    if not all(type(a) is np.ndarray and a.flags.c_contiguous for a in arrays):
+        return None
+    return tuple(names or ()), *((k, a.shape, a.dtype) for k, a in feed.items())
+
+
+def _place(array: Array) -> int:
+    # (``array.ctypes.data`` takes several times as long.)
+    return int(array.__array_interface__["data"][0])
 
 
 def _code(dtype: np.dtype[Any]) -> int:

@@ -12,6 +12,7 @@ from hagane.native import Choice, Target
 from hagane.runtime.backends import NativeBackend
 from hagane.runtime.settings import PRECISIONS, Settings
 from hagane.runtime.tuned import Tuning, TuningCache
+from hagane.ship.quantize import QuantizeOptions
 from hagane.ship.quantize.calibrate import Feed
 from hagane.ship.targets import BuildTarget
 
@@ -39,6 +40,7 @@ class BuildOptions:
         tuning_cache: A file of such findings, which may come from another machine with the same
             processor; that of the user if empty.
         choices: Forms of layers that are settled, as in the build that is refitted.
+        quantization: How ``int8`` is calibrated.
     """
 
     shapes: tuple[str, ...] = ()
@@ -54,12 +56,18 @@ class BuildOptions:
     tune: float | None = None
     tuning_cache: str = ""
     choices: Mapping[str, Choice] = field(default_factory=dict)
+    quantization: QuantizeOptions = field(default_factory=QuantizeOptions)
 
 
 def check_options(options: BuildOptions, targets: tuple[BuildTarget, ...]) -> None:
     """Raise InvalidArgument for options that do not fit each other, or the targets."""
     if len(targets) > 1 and options.static:
         raise InvalidArgument("--static: an archive is for one target, and --target names several")
+    if options.quantization != QuantizeOptions() and options.precision != "int8":
+        raise InvalidArgument(
+            "--method and the other options of calibration are for --precision int8, "
+            f"got --precision {options.precision}"
+        )
     if options.tune is None:
         return
     if not options.tune > 0:

@@ -13,6 +13,7 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.errors import CaptureError
+from hagane.frontends.capture.emitting.columns import multiply_columns
 from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.emitting.prune import prune
 from hagane.frontends.capture.flow.loops import Graph
@@ -234,6 +235,10 @@ def _attempt(
         except OutOfTime as error:
             where = f"{error.place.file}:{error.place.line}: " if error.place else ""
             raise CaptureError([f"{where}{error}"]) from None
+        except Exception:
+            if report.errors:  # code after a refused statement has values that no program has
+                _refuse_doubts(report)
+            raise
     return report.result, state
 
 
@@ -267,6 +272,7 @@ def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Ca
     graph.inputs[:] = sorted(graph.inputs, key=lambda value: _rank(attempt, str(value.name)))
     prune(graph)
     scan_appended(graph, emit.types, emit.fresh)
+    multiply_columns(graph, emit.types)
     prune(graph)
     separate_names(graph)
     reads, weights = attempt.state.reads, emit._real

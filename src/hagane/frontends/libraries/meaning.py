@@ -304,7 +304,9 @@ _STRUCTURE = frozenset(
 _COPYING = frozenset(
     ("numpy.array", "numpy.copy", "numpy.ndarray.copy", "numpy.ndarray.flatten",
      "numpy.ndarray.astype", "torch.clone", "torch.Tensor.clone", "torch.tensor",
-     "numpy.zeros_like", "numpy.ones_like", "torch.zeros_like", "torch.ones_like")
+     "numpy.zeros_like", "numpy.ones_like", "torch.zeros_like", "torch.ones_like",
+     "torch.index_select", "torch.Tensor.index_select", "numpy.take", "numpy.ndarray.take",
+     "torch.take", "torch.Tensor.take")
 )  # fmt: skip
 # Methods that give a tensor a new content, by the functions that make a tensor of it.
 _FILLING = {"torch.Tensor.zero_": "torch.zeros_like", "torch.Tensor.fill_": "torch.full_like"}

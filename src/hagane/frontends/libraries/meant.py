@@ -600,6 +600,7 @@ MEANT = frozenset({
     "torch.bitwise_and",
     "torch.bitwise_not",
     "torch.bitwise_or",
+    "torch.bitwise_xor",
     "torch.block_diag",
     "torch.bmm",
     "torch.broadcast_shapes",

@@ -76,8 +76,8 @@ class Lowering:
         (use,) = value.uses()
         node = use.node
         # (Rules look for readers among operators of ONNX, by their names.)
-        waits = node in self.facts.nodes and node not in self.done and node.domain == ""
-        return node if waits else None
+        known = node.domain == "" or node.op_type == "SelectGreater"
+        return node if known and node in self.facts.nodes and node not in self.done else None
 
     def finish(self) -> None:
         """Bring every output of the segment into memory that the caller gets."""

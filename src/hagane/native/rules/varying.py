@@ -1,13 +1,15 @@
 """Weights that are not constant: the kernels of constant ones, on weights packed in each run.
 
 Packing of constant weights only moves them and fills gaps with zeros. Given the numbers of their
-places in the place of weights, it makes a table of where each packed element comes from; a kernel
-follows that table before the others run. Packing that computes with weights, as Winograd's
-algorithm and numbers in pieces do, is left aside.
+places in the place of weights, it makes a table of where each packed element comes from. Where the
+table is a few loops with fixed steps, a kernel goes through these before the others run; otherwise it
+follows the table. Packing that computes with weights, as Winograd's algorithm and numbers in pieces
+do, is left aside.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -28,6 +30,8 @@ from hagane.ops.definition import Array
 _MOST_PLACES = 1 << 24
 # One task follows so many entries of a table.
 _TASK = 4096
+# A table that is more runs is followed.
+_MOST_RUNS = 6
 
 
 @dataclass
@@ -56,9 +60,14 @@ class _Gathering(Recorder):
         if places.max(initial=0) > total:
             raise NotNative("weights that are not constant, with which packing computes")
         self.seen[places] = True
-        table = super().weight(("places", key), Packing(as_is, (places,)), places.nbytes)
         buffer = Buffer(f"packed {self.node.name if self.node else ''}", count, Kind.ARENA)
         target = Tensor(buffer, FLOAT32, (places.size,), (1,))
+        runs = runs_of(places)
+        if runs is not None and all(self._source(run) is not None for run in runs):
+            for run in runs:
+                self._copy(run, target)
+            return buffer
+        table = super().weight(("places", key), Packing(as_is, (places,)), places.nbytes)
         body = Body()
         at, to = body.raw(table, ctype="int32_t"), body.pointer(target, written=True)
         found, start = "0.f", 0
@@ -76,6 +85,104 @@ class _Gathering(Recorder):
         tasks = -(-places.size // _TASK)
         self.emit("pack weights", body, tasks, work=float(places.size), name="pack_weights")
         return buffer
+
+    def _source(self, run: Run) -> tuple[Tensor | None, int] | None:
+        """Return the tensor that a run reads and where it begins there; None if it reads several."""
+        reach = [(count - 1) * step for count, step in run.loops]
+        low = run.first + sum(min(0, way) for way in reach)
+        high = run.first + sum(max(0, way) for way in reach)
+        if low == high == 0:
+            return None, 0
+        start = 0
+        for source in self.sources:
+            if start < low and high <= start + int(source.size):
+                return source, run.first - start - 1
+            start += int(source.size)
+        return None
+
+    def _copy(self, run: Run, target: Tensor) -> None:
+        """Append the kernel that copies a run, a task for some turns of its outer loops."""
+        found = self._source(run)
+        assert found is not None
+        source, first = found
+        body = Body()
+        to = body.pointer(target, written=True, offset=run.at)
+        if source is None:
+            body.add(f"memset({to}, 0, {run.size} * sizeof(float));")
+            self.emit("pack weights", body, 1, work=float(run.size) / 8, name="clear_weights")
+            return
+        inner, left = 0, 1
+        while inner < len(run.loops) - 1 and left * run.loops[inner][0] <= _TASK:
+            left *= run.loops[inner][0]
+            inner += 1
+        outer = run.loops[inner:]
+        body.add(f"const float *s = {body.pointer(source, offset=first)};", "int64_t rest = q;")
+        for count, step in outer:
+            body.add(f"s += rest % {count} * {step}; rest /= {count};")
+        body.add(f"float *d = {to} + q * {left};")
+        offset = "0"
+        for number, (count, step) in reversed(list(enumerate(run.loops[:inner]))):
+            body.add(f"for (int64_t i{number} = 0; i{number} < {count}; i{number}++)")
+            offset += f" + i{number} * {step}"
+        body.add(f"*d++ = s[{offset}];")
+        self.emit("pack weights", body, run.size // left, work=run.size * 0.5, name="pack_weights")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Packed elements that follow one another, and whose places are those of nested loops.
+
+    Attributes:
+        at: The first of them.
+        first: The place of that one; that of gaps is 0.
+        loops: The turns of each loop and the step from one to the next, the inner loops first.
+    """
+
+    at: int
+    first: int
+    loops: tuple[tuple[int, int], ...]
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        return math.prod(count for count, _ in self.loops)
+
+
+def runs_of(places: Array) -> list[Run] | None:
+    """Return a table of places as a few runs; None where these are too many.
+
+    Args:
+        places: Numbers of places, one a packed element.
+    """
+    found: list[Run] = []
+    at = 0
+    while at < places.size:
+        if len(found) == _MOST_RUNS:
+            return None
+        run = _longest(places, at)
+        found.append(run)
+        at += run.size
+    return found
+
+
+def _longest(places: Array, at: int) -> Run:
+    """Return the run that begins at an element: each loop takes as many turns as fit."""
+    loops: list[tuple[int, int]] = []
+    size = 1
+    while (turns := (places.size - at) // size) > 1:
+        lines = places[at : at + turns * size].reshape(turns, size)
+        step = int(lines[1, 0]) - int(lines[0, 0])
+        # The beginnings of turns tell of most loops; the rest of them has to agree.
+        steady = np.diff(lines[:, 0]) != step
+        turns = int(steady.argmax()) + 1 if steady.any() else turns
+        ways = np.arange(turns, dtype=np.int64)[:, None] * step
+        equal = (lines[:turns] - ways == lines[0]).all(axis=1)
+        turns = turns if equal.all() else int((~equal).argmax())
+        if turns < 2:
+            break
+        loops.append((turns, step))
+        size *= turns
+    return Run(at, int(places[at]), tuple(loops) or ((1, 0),))
 
 
 def lower_varying(

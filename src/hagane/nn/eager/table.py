@@ -53,4 +53,6 @@ SERVED: dict[tuple[str, str], Served] = {
     **{("", name): Served(fixed=((1,),)) for name in _POOLING},
     **{("", name): Served(fixed=((1,), _ALL, _ALL)) for name in _CONVOLVING},
     ("hagane", "ConvWeightGradient"): Served(fixed=((1,), (1,))),
+    ("hagane", "AveragePoolGradient"): Served(fixed=((1,), (1,))),
+    ("hagane", "MaxPoolGradient"): Served(fixed=((1,), (1,), (1,))),
 }

@@ -102,3 +102,9 @@ def lstm_cell(
         found: tuple[Any, Any] = fused(elementwise.lstm, cell, x, outputs=2, otherwise=by_numpy)
         return found
     return composed(cell, x)
+
+
+def _extract_gates(x: Any) -> list[Any]:
+    """Return the four gates of (batch, 4 units, …), interleaved, each (batch, units, …)."""
+    gates = x.reshape((len(x), x.shape[1] // 4, 4, *x.shape[2:]))
+    return [gates[:, :, number] for number in range(4)]

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from hagane.graph.types import Shape
-from hagane.ops.builder import Call, dtype_of, op, rank_of, shape_of
+from hagane.ops.builder import Call, op, rank_of
 from hagane.ops.context import InferContext
+from hagane.ops.convolution.pooled_gradient import (
+    AVERAGE,
+    MAXIMUM,
+    sum_windows,
+    window_attributes,
+)
 from hagane.ops.convolution.window import Window, check_window, pad_spatial
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.images.windows import (
-    add_windows,
-    explicit_pads,
-    ones_kernel,
-    padded,
-    planes,
-    spread_taps,
-    tap,
-)
 from hagane.ops.functions.numbers.elementary import div, mean_over, mul, where
-from hagane.ops.functions.tensors.shapes import reshape_like
+from hagane.ops.own_schemas import DOMAIN
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
 from hagane.ops.vjp import through
@@ -196,49 +192,16 @@ def _global_lp(x: Array, *, p: int = 2) -> Array:
     return (total ** (1 / p)).astype(x.dtype)
 
 
-def _summed_windows(call: Call, g: Any) -> Any:
-    """Return each element's share of the windows that it is in, in the shape of the input."""
-    x, kernel = call.inputs[0], call.attr("kernel_shape")
-    strides = call.attr("strides") or (1,) * len(kernel)
-    dilations = call.attr("dilations") or (1,) * len(kernel)
-    before = explicit_pads(call, kernel, strides)[: len(kernel)]
-    weight = ones_kernel(g, kernel)
-    total = add_windows(planes(g), weight, planes(x), strides, dilations, before)
-    return reshape_like(total, x)
-
-
-def _window_counts(call: Call) -> Any:
-    """Return how many elements count in each window, (1, 1, *positions).
-
-    They are the input's, with the declared padding's if asked for; never those beyond, which a
-    partial window of ceil mode reaches.
-    """
-    x, kernel = call.inputs[0], call.attr("kernel_shape")
-    rank, strides = len(kernel), call.attr("strides") or (1,) * len(kernel)
-    pads = explicit_pads(call, kernel, strides)
-    sizes = op("Concat", [1, 1], op("Shape", x, start=2), axis=0)
-    ones = op("ConstantOfShape", sizes, value=np.ones(1, dtype_of(x).numpy()))
-    if call.attr("count_include_pad"):
-        margins = [0, 0, *pads[:rank], 0, 0, *pads[rank:]]
-        ones = op("Pad", ones, margins, np.ones((), dtype_of(x).numpy()))
-        pads = [0] * (2 * rank)
-    if call.attr("ceil_mode"):
-        pads = [*pads[:rank], *(p + s - 1 for p, s in zip(pads[rank:], strides, strict=True))]
-    kept = {"strides": strides, "dilations": call.attr("dilations"), "pads": pads}
-    counts = op("Conv", ones, ones_kernel(x, kernel), **kept)
-    if call.attr("ceil_mode"):
-        ends = op("Shape", call.outputs[0], start=2)
-        counts = op("Slice", counts, [0] * rank, ends, list(range(2, 2 + rank)))
-    return counts
-
-
 def _average_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
-    return [_summed_windows(call, div(gradients[0], _window_counts(call)))]
+    kept = {**window_attributes(call), "count_include_pad": call.attr("count_include_pad") or 0}
+    return [op(AVERAGE, call.inputs[0], gradients[0], domain=DOMAIN, **kept)]
 
 
 def _lp_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     (x,), (y,), (g,), p = call.inputs, call.outputs, gradients, call.attr("p")
-    share = _summed_windows(call, _over_power(g, y, p - 1))
+    at = window_attributes(call)
+    names = ("kernel_shape", "strides", "dilations", "pads")
+    share = sum_windows(_over_power(g, y, p - 1), x, *(at[name] for name in names))
     return [mul(share, _signed_power(x, p - 1))]
 
 
@@ -252,46 +215,10 @@ def _signed_power(x: Any, power: int) -> Any:
     return mul(op("Sign", x), op("Pow", op("Abs", x), float(power)))
 
 
-# Windows of more elements are left to the positions of their largest ones.
-_MOST_TAPS = 32
-
-
 def _max_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     """Of equal elements in a window the first counts."""
     (x,), y, g = call.inputs, call.outputs[0], gradients[0]
-    if math.prod(call.attr("kernel_shape")) <= _MOST_TAPS and 0 not in shape_of(y):
-        return [_max_by_taps(call, x, y, g)]
-    if len(call.outputs) > 1 and not call.attr("storage_order"):
-        positions = call.outputs[1]
-    else:
-        attributes = {**call.attributes, "storage_order": 0}
-        positions = op("MaxPool", x, outputs=2, **attributes)[1]
-    zeros = op("ConstantOfShape", [math.prod(shape_of(x))], value=np.zeros(1, dtype_of(g).numpy()))
-    flat = [op("Reshape", value, [-1]) for value in (positions, g)]
-    return [reshape_like(op("ScatterElements", zeros, *flat, axis=0, reduction="add"), x)]
-
-
-def _max_by_taps(call: Call, x: Any, y: Any, g: Any) -> Any:
-    """Return the gradient of the largest elements: each tap gets that of its first hit."""
-    kernel = call.attr("kernel_shape")
-    rank, strides = len(kernel), tuple(call.attr("strides") or (1,) * len(kernel))
-    dilations = call.attr("dilations") or (1,) * rank
-    pads = explicit_pads(call, kernel, strides)
-    if call.attr("ceil_mode"):
-        pads = [*pads[:rank], *(p + s - 1 for p, s in zip(pads[rank:], strides, strict=True))]
-    image, counts = padded(x, pads, -np.inf), shape_of(y)[2:]
-    zero = np.zeros((), dtype_of(g).numpy())
-    found: dict[tuple[int, ...], Any] = {}
-    free: Any = None
-    for place in np.ndindex(*kernel):
-        offset = tuple(int(p) * d for p, d in zip(place, dilations, strict=True))
-        hit = op("Equal", tap(image, offset, counts, strides), y)
-        if free is not None:
-            hit, free = op("And", hit, free), op("And", free, op("Not", hit))
-        else:
-            free = op("Not", hit)
-        found[offset] = where(hit, g, zero)
-    return spread_taps(found, x, strides, pads[:rank])
+    return [op(MAXIMUM, x, y, g, domain=DOMAIN, **window_attributes(call))]
 
 
 def _all_spatial_axes(x: Any) -> list[int]:

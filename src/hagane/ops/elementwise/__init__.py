@@ -7,6 +7,7 @@ from hagane.ops.elementwise import (
     comparison,
     extremes,
     rounding,
+    selected,
     unary,
 )
 
@@ -17,5 +18,6 @@ OPERATORS = (
     *comparison.OPERATORS,
     *extremes.OPERATORS,
     *rounding.OPERATORS,
+    *selected.OPERATORS,
     *unary.OPERATORS,
 )

@@ -1,6 +1,6 @@
 """Operators that normalise by statistics of their input."""
 
-from hagane.ops.normalization import batch, dropout, layer, local, loss, softmax
+from hagane.ops.normalization import batch, dropout, layer, local, loss, softmax, trained
 
 OPERATORS = (
     *batch.OPERATORS,
@@ -9,4 +9,5 @@ OPERATORS = (
     *local.OPERATORS,
     *loss.OPERATORS,
     *softmax.OPERATORS,
+    *trained.OPERATORS,
 )

@@ -380,14 +380,19 @@ def _axis_matrix(call: Call, where: int, number: int) -> Array:
     shape = shape_of(x)
     chosen = [a % len(shape) for a in call.attr("axes") or range(len(shape))]
     is_known = all(v is None or k is not None for v, k in zip(others, known, strict=True))
-    if not is_known or not all(isinstance(shape[a], int) for a in chosen):
+    policy = call.attr("keep_aspect_ratio_policy")
+    needed = [where] if policy in (None, "stretch") else chosen
+    if not is_known or not all(isinstance(shape[a], int) for a in needed):
         raise NotDifferentiable(
             "Resize has no gradient along axes of unknown size, but for whole factors of nearest "
             "neighbours: give the model's inputs sizes"
         )
     roi, scales, sizes = (*known, None, None)[:3]
     transformation, mode = call.attr("coordinate_transformation_mode"), call.attr("mode")
-    policy = call.attr("keep_aspect_ratio_policy")
+    # Stretched axes know nothing of each other: 1 stands for sizes that only a run knows.
+    shape = tuple(dim if isinstance(dim, int) else 1 for dim in shape)
+    if sizes is not None:
+        sizes = np.array([size if isinstance(size, int | np.integer) else 1 for size in sizes.flat])
     axis = _plan(shape, chosen, roi, scales, sizes, policy, transformation)[number]  # type: ignore[arg-type]
     at = coordinates(axis, transformation)
     matrix = np.zeros((axis.target, axis.source))

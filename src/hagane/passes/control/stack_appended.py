@@ -21,9 +21,10 @@ from hagane.passes.edit import (
     remove,
     remove_unread,
     replace_value,
+    shown_by,
     type_of,
 )
-from hagane.symbolic import Dim
+from hagane.symbolic import Dim, symbols_of
 
 
 def stack_appended(graph: ir.Graph, types: GraphTypes) -> list[str]:
@@ -36,9 +37,9 @@ def stack_appended(graph: ir.Graph, types: GraphTypes) -> list[str]:
     ConcatFromSequence alone reads the last one; after no iterations at all, an empty tensor is left
     where ConcatFromSequence would fail.
 
-    Rows must have one shape, of numbers: those of different iterations would not stack, and no rows
-    of a shape with names have no known shape. A value that nested bodies read, or that the
-    condition depends on, stays.
+    Rows must have one shape, of numbers and names that inputs of the graph show: those of different
+    iterations would not stack. A value that nested bodies read, or that the condition depends on,
+    stays.
     """
     changed: list[str] = []
     for node in list(graph):
@@ -112,7 +113,7 @@ def _appended(graph: ir.Graph, node: ir.Node, index: int, types: GraphTypes) -> 
     found = [type_of(value, types) for value in items]
     shapes = [type_.shape for type_ in found if type_ is not None and type_.shape is not None]
     begun = type_of(start, types)
-    if len(shapes) != len(items) or not all(_is_fixed(shape) for shape in shapes):
+    if len(shapes) != len(items) or not all(_is_one(graph, shape, types) for shape in shapes):
         return None
     if begun is None or begun.shape is None or len(begun.shape) != len(shapes[0]):
         return None
@@ -137,7 +138,7 @@ def _inserted(
     if len(items) != 1 or begun is None or begun.op_type != "SequenceEmpty" or begun.domain != "":
         return None
     found = type_of(items[0], types)
-    if found is None or found.shape is None or not _is_fixed(found.shape):
+    if found is None or not found.shape or not _is_one(graph, found.shape, types):
         return None
     readers = [use.node for use in result.uses()]
     wanted = all(
@@ -149,9 +150,10 @@ def _inserted(
     return _Appended(index, maker, items, found, 0, False, readers, result)
 
 
-def _is_fixed(shape: Sequence[Dim]) -> bool:
-    """Whether a shape is of numbers, and none is 0: a Reshape then finds the other from these."""
-    return bool(shape) and all(isinstance(dim, int) and dim > 0 for dim in shape)
+def _is_one(graph: ir.Graph, shape: Sequence[Dim], types: GraphTypes) -> bool:
+    """Whether a shape is the same in all iterations, and known before them."""
+    names = {name for dim in shape for name in symbols_of(dim)}
+    return names <= shown_by(graph, types) and all(not isinstance(d, int) or d > 0 for d in shape)
 
 
 def _only(body: ir.Graph, value: ir.Value | None, source: ir.Value, reader: ir.Node | None) -> bool:
@@ -248,10 +250,17 @@ def _reversed(rows: ir.Value) -> ir.Value:
 def _joined(rows: ir.Value, type_: TensorType, axis: int) -> ir.Value:
     """Return rows, one behind the other along an axis of theirs."""
     assert type_.shape is not None
-    shape: list[Dim] = list(type_.shape)
-    shape[axis] = -1
-    made: ir.Value = op("Reshape", _moved(rows, len(shape), axis), shape)
-    return made
+    front, length, back = type_.shape[:axis], type_.shape[axis], type_.shape[axis + 1 :]
+    moved = _moved(rows, len(type_.shape), axis)
+    if all(isinstance(dim, int) for dim in type_.shape):
+        made: ir.Value = op("Reshape", moved, [*front, -1, *back])
+        return made
+    # (A named size may be 0: -1 could be any number then, and 0 is no copy of another.)
+    whole = op("Mul", op("Shape", rows, start=0, end=1), [length])
+    sizes = [list(front)] * bool(front) + [whole] + [list(back)] * bool(back)
+    target = op("Concat", *sizes, axis=0) if len(sizes) > 1 else whole
+    named: ir.Value = op("Reshape", moved, target, allowzero=1)
+    return named
 
 
 def _moved(rows: ir.Value, rank: int, axis: int) -> ir.Value:

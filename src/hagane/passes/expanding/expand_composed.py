@@ -22,8 +22,12 @@ from hagane.passes.edit import attributes_of, name_of, nodes_before, remove_unre
 # Operators for which engines may have kernels: of weights while packing, of windows in place, of
 # all steps at once.
 _LATE = frozenset(
-    {("com.microsoft", "MatMulNBits"), ("hagane", "ConvWeightGradient"), ("hagane", "LSTMSteps"),
-     ("hagane", "LSTMStepsGradient")}
+    {("com.microsoft", "MatMulNBits"),
+     *(("hagane", name) for name in (
+         "AveragePoolGradient", "BatchNormTraining", "BatchNormTrainingGradient",
+         "ConvWeightGradient", "LSTMSteps", "LSTMStepsGradient", "MaxPoolGradient",
+         "SelectGreater",
+     ))}
 )  # fmt: skip
 
 

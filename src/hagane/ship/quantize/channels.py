@@ -14,7 +14,8 @@ import numpy as np
 import onnx
 
 from hagane.ops.definition import Array
-from hagane.ship.quantize.graph import Layer, Source, attributes_of, read_names
+from hagane.ship.quantize.graph import Layer, Source, attributes_of
+from hagane.ship.quantize.names import read_names
 
 # f(s x) = s f(x) for every s > 0, of each channel by itself.
 _HOMOGENEOUS = frozenset(

@@ -13,6 +13,7 @@ from onnx import helper, numpy_helper, version_converter
 
 from hagane.errors import InvalidModel, NoSuchFile
 from hagane.ops.definition import Array
+from hagane.ship.quantize.constants import fold_constants
 
 # DequantizeLinear has an axis from here on.
 _LEAST_OPSET = 13
@@ -85,6 +86,7 @@ class Source:
         for node in model.graph.node:
             if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
                 self.constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
+        fold_constants(model, self.constants)
         _fold_normalizations(model, self.constants)
         self.find_layers()
 
@@ -181,19 +183,6 @@ def _output_axis(node: onnx.NodeProto, weight: Array) -> int | None:
 def attributes_of(node: onnx.NodeProto) -> Mapping[str, object]:
     """Return the attributes of a node by name."""
     return {item.name: helper.get_attribute_value(item) for item in node.attribute}
-
-
-def read_names(graph: onnx.GraphProto) -> set[str]:
-    """Return the names that nodes read, those of bodies included."""
-    found = {value.name for value in graph.output}
-    for node in graph.node:
-        found.update(node.input)
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                found |= read_names(attribute.g)
-            for body in attribute.graphs:
-                found |= read_names(body)
-    return found
 
 
 def _fold_normalizations(model: onnx.ModelProto, constants: dict[str, Array]) -> None:

@@ -12,7 +12,8 @@ from onnx import helper, numpy_helper
 from hagane.ops.builder import file_node
 from hagane.ops.definition import Array
 from hagane.ship.quantize.forms import CONTRIB, dynamic_layer, few_bits_layer
-from hagane.ship.quantize.graph import RECURRENT, Layer, Source, read_names
+from hagane.ship.quantize.graph import RECURRENT, Layer, Source
+from hagane.ship.quantize.names import read_names
 
 # Operators that compute on bytes as on floats.
 _MOVING = frozenset(

@@ -38,5 +38,5 @@ def bytes_of_results(graph: ir.Graph, sizes: Mapping[str, int]) -> int:
 
 def bytes_of_states(graph: ir.Graph, made: StepProgram) -> int:
     """Return the bytes of the tensors that the optimizer keeps."""
-    names = {f"{item.name}.{state}" for item in made.updated for state in item.states}
-    return sum(_bytes_of(value, {}) for value in graph.inputs if value.name in names)
+    parameters = {value.name: value for value in graph.inputs}
+    return sum(len(item.states) * _bytes_of(parameters[item.name], {}) for item in made.updated)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,20 +13,21 @@ import onnx_ir as ir
 from hagane.errors import InvalidArgument
 from hagane.graph import CURRENT_OPSETS
 from hagane.graph.names import separate_names
-from hagane.graph.types import TensorType
+from hagane.graph.types import TensorType, to_ir_shape
 from hagane.graph.walk import all_nodes, read_values
 from hagane.ops.builder import Nodes, interpreting, op
 from hagane.ops.gradient.model import add_gradients
-from hagane.ops.inference import infer_types
+from hagane.ops.inference import GraphTypes, infer_types
 from hagane.passes.legalise import legalise
 from hagane.passes.removing.merge_common import merge_common
 from hagane.passes.removing.remove_dead import remove_dead
 from hagane.training.step.accumulation import Share, sum_name
 from hagane.training.step.open_recurrent import open_recurrent
+from hagane.training.step.own_operators import join_batch_norms, join_selections
 from hagane.training.step.precision import lower_precision
 from hagane.training.step.rules import Group, Rule
 
-_IR_VERSION = 10
+IR_VERSION = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +39,14 @@ class Updated:
         group: The number of the optimizer's group in which it is.
         states: The names of the tensors that the optimizer keeps for it; inputs and outputs are
             called ``<name>.<state>``.
+        apart: Whether the graph only hands out its gradient, as ``<name>.gradient``; the caller
+            updates it.
     """
 
     name: str
     group: int
     states: tuple[str, ...]
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,7 @@ def step_program(
     prepare: Callable[[Mapping[str, tuple[Any, Any]]], Mapping[str, Any]] | None = None,
     share: Share | None = None,
     precision: ir.DataType | None = None,
+    apart: int | None = None,
 ) -> StepProgram:
     """Return the step of a captured loss.
 
@@ -86,6 +92,8 @@ def step_program(
             over the builder; the parameters that it leaves out stay as they are.
         share: The part that this call has in the sums of gradients, if they are summed over calls.
         precision: The element type of the factors of products and convolutions; None for their own.
+        apart: From how many elements on parameters are left to the caller to update; None for all
+            in the graph.
 
     Raises:
         InvalidArgument: The loss is no floating-point number, or depends on no parameter.
@@ -96,13 +104,14 @@ def step_program(
         if value is not None:
             value.const_value = None
             graph.inputs.append(value)
-    model = ir.Model(graph, ir_version=_IR_VERSION, producer_name="hagane", functions=[])
+    model = ir.Model(graph, ir_version=IR_VERSION, producer_name="hagane", functions=[])
     model.graph.opset_imports[""] = CURRENT_OPSETS[""]
     legalise(model)
     types = infer_types(model)
     loss = graph.outputs[0]
     _check_loss(loss, types.types.get(loss))
     open_recurrent(graph, types)
+    join_batch_norms(graph, types)
     if precision is not None:
         lower_precision(graph, types, precision)
     loss = graph.outputs[0]
@@ -137,10 +146,15 @@ def step_program(
             gradients = dict(prepare({n: (inputs[n], g) for n, g in gradients.items()}))
     for name, gradient in gradients.items():
         number = trained[name]
-        updated.append(_update(nodes, name, number, inputs[name], gradient, rule, groups[number],
-                               at[number]))  # fmt: skip
+        if apart is not None and _elements(types, inputs[name]) >= apart:
+            updated.append(_handed_out(nodes, name, number, inputs[name], gradient, rule,
+                                       groups[number]))  # fmt: skip
+            continue
+        updated.append(add_update(nodes, name, number, inputs[name], gradient, rule,
+                                  groups[number], at[number]))  # fmt: skip
     _early(graph, before)
     merge_common(graph, types)
+    join_selections(graph, types)
     remove_dead(graph, types)
     separate_names(graph)
     for node in all_nodes(graph):
@@ -221,13 +235,40 @@ def _check_loss(loss: ir.Value, found: Any) -> None:
 
 
 def _input(nodes: Nodes, name: str, dtype: ir.DataType, shape: Any) -> ir.Value:
-    value = ir.Value(name=name, type=ir.TensorType(dtype), shape=ir.Shape(shape))
+    value = ir.Value(name=name, type=ir.TensorType(dtype), shape=to_ir_shape(tuple(shape)))
     nodes.graph.inputs.append(value)
     nodes.types.types[value] = TensorType(dtype, tuple(shape))
     return value
 
 
-def _update(
+def _elements(types: GraphTypes, parameter: ir.Value) -> int:
+    found = types.types[parameter]
+    assert isinstance(found, TensorType)
+    return math.prod(int(str(dim)) for dim in found.shape or ())
+
+
+def _handed_out(
+    nodes: Nodes,
+    name: str,
+    number: int,
+    parameter: ir.Value,
+    gradient: ir.Value,
+    rule: Rule,
+    group: Group,
+) -> Updated:
+    """Let the graph return the gradient of a parameter."""
+    found = nodes.types.types[parameter]
+    assert isinstance(found, TensorType)
+    with interpreting(nodes):
+        output = op("Identity", gradient)
+    output.name = f"{name}.gradient"
+    shape = [int(str(dim)) for dim in found.shape or ()]
+    output.shape, output.type = ir.Shape(shape), ir.TensorType(found.dtype)
+    nodes.graph.outputs.append(output)
+    return Updated(name, number, tuple(rule.states(group)), apart=True)
+
+
+def add_update(
     nodes: Nodes,
     name: str,
     number: int,
@@ -237,10 +278,21 @@ def _update(
     group: Group,
     scalars: Mapping[str, ir.Value],
 ) -> Updated:
-    """Add the update of one parameter."""
+    """Add the update of one parameter to a graph, with the states as inputs and outputs.
+
+    Args:
+        nodes: Take the nodes.
+        name: Of the parameter.
+        number: Of its group.
+        parameter: Its value.
+        gradient: Its gradient.
+        rule: The optimizer's rule.
+        group: The settings of the group.
+        scalars: The numbers of a step.
+    """
     found = nodes.types.types[parameter]
     assert isinstance(found, TensorType)
-    shape = tuple(int(str(dim)) for dim in found.shape or ())
+    shape = tuple(found.shape or ())
     names = tuple(rule.states(group))
     states = {state: _input(nodes, f"{name}.{state}", found.dtype, shape) for state in names}
     with interpreting(nodes):
@@ -251,9 +303,9 @@ def _update(
         for title, value in ((name, new), *((f"{name}.{state}", kept[state]) for state in names)):
             output = op("Identity", value)
             output.name = f"{title}.new"
-            output.shape, output.type = ir.Shape(shape), ir.TensorType(found.dtype)
+            output.shape, output.type = to_ir_shape(shape), ir.TensorType(found.dtype)
             nodes.graph.outputs.append(output)
     return Updated(name, number, names)
 
 
-__all__ = ["StepProgram", "Updated", "step_program"]
+__all__ = ["IR_VERSION", "StepProgram", "Updated", "add_update", "step_program"]

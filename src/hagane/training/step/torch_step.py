@@ -18,12 +18,15 @@ from hagane.frontends.capture.capture import capture_object
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.emit import Training
 from hagane.ops.definition import Array
-from hagane.runtime import InferenceSession, SessionOptions
+from hagane.runtime import InferenceSession, OrtValue, SessionOptions
 from hagane.training.step.accumulation import GradientSums
 from hagane.training.step.budget import MemoryChoice, StepMemory, parse_budget, within_budget
 from hagane.training.step.byte_counts import bytes_of_results, bytes_of_states, sizes_of
+from hagane.training.step.clipping import clip_by_norm
+from hagane.training.step.large import LARGE, LargeUpdates
 from hagane.training.step.precision import checked_precision
 from hagane.training.step.program import StepProgram, step_program
+from hagane.training.step.refusals import check_hooks, check_parametrizations
 from hagane.training.step.rules import RULES, Group, Rule, rule_of
 from hagane.training.step.sizes import Sizes
 
@@ -53,6 +56,8 @@ class TorchStep:
         accumulate: After how many calls parameters change, by the mean of the gradients.
         precision: ``"bf16"`` if products and convolutions are to multiply bfloat16; parameters and
             all else stay float32.
+        max_norm: The norm of all gradients together that is not exceeded: they are scaled before
+            the update, as by ``torch.nn.utils.clip_grad_norm_``.
 
     Raises:
         InvalidArgument: The optimizer is none of these, or has no parameters; the budget is no
@@ -68,6 +73,7 @@ class TorchStep:
         memory_budget: int | float | str | None = None,
         accumulate: int = 1,
         precision: str | None = None,
+        max_norm: float | None = None,
     ):
         rule = rule_of(optimizer)
         if rule is None:
@@ -83,6 +89,7 @@ class TorchStep:
         self._resident = sum(tensor.nbytes for tensor in _state_tensors(optimizer))
         self._sums = GradientSums(accumulate)
         self._precision = checked_precision(precision)
+        self._clip = None if max_norm is None else clip_by_norm(max_norm)
         self._memory: StepMemory | None = None
         self._sizes: dict[object, Sizes] = {}
         self._programs: dict[object, _Program] = {}
@@ -113,6 +120,7 @@ class TorchStep:
                 f"step: expected a module and {', '.join(self._names[1:]) or 'nothing else'}, "
                 f"got {len(tensors)} arguments after the module"
             )
+        check_hooks(self._optimizer)
         program = self._program(module, tensors)
         self._memory = program.memory(tensors, self._resident)
         if self._budget is not None and self._memory.predicted > self._budget:
@@ -176,6 +184,7 @@ class TorchStep:
         )
 
     def _compile(self, module: Any, types: Sequence[Any], tensors: Sequence[Any]) -> _Program:
+        check_parametrizations(module, self._names[0])
         training = Training()
         captured = capture_object(self._loss, (module, *types), {}, MeaningTables(), training)
         groups: list[Group] = self._optimizer.param_groups
@@ -194,7 +203,9 @@ class TorchStep:
             groups,
             self._rule,
             share=self._sums.share,
+            prepare=self._clip,
             precision=self._precision,
+            apart=LARGE,
         )
         if made.unreached:
             self._tell(
@@ -209,7 +220,7 @@ class TorchStep:
             choice = within_budget(made.model, sizes, self._budget, beside, self._options)
             made = replace(made, model=choice.model)
             gc.collect()  # the graphs that were tried would stay for a while
-        return _Program(made, self._rule, module, paths, self._names, self._options, choice)
+        return _Program(made, self._rule, module, paths, self._names, self._options, choice, groups)
 
     def _tell(self, text: str) -> None:
         if text not in self._told:
@@ -229,6 +240,7 @@ class _Program:
         arguments: Sequence[str],
         options: SessionOptions | None,
         choice: MemoryChoice | None = None,
+        groups: Sequence[Group] = (),
     ):
         self._choice = choice
         self._made, self._rule, self._module = made, rule, module
@@ -245,6 +257,8 @@ class _Program:
         if choice is not None:  # its plan holds for this graph alone
             options = replace(options or SessionOptions(), specialize=False, tune="off")
         self._session = InferenceSession(made.model, options)
+        self._large = LargeUpdates(made, groups, rule, options)
+        self._gradients: dict[str, OrtValue] = {}  # of large parameters, used again by each call
 
     def memory(self, tensors: Sequence[Any], resident: int) -> StepMemory:
         """Return the planned memory of a call.
@@ -290,15 +304,24 @@ class _Program:
         if "seed" in self._inputs:
             drawn = torch.randint(0, 2**32, (2,), dtype=torch.int64)
             feed["seed"] = drawn.numpy().astype(np.uint32)
-        feed.update(self._scalars(optimizer, arrays))
+        scalars = self._scalars(optimizer, arrays)
+        feed.update({name: value for name, value in scalars.items() if name in self._inputs})
         states = self._states(optimizer, arrays)
-        feed.update({name: _view(tensor) for name, tensor in states.items()})
+        views = {name: _view(tensor) for name, tensor in states.items()}
+        feed.update({name: view for name, view in views.items() if name in self._inputs})
         summed = {name: arrays[name] for name in self._made.summed}
         feed.update(sums.feed({name: (x, _view(x)) for name, x in summed.items()}))
-        results = dict(zip(self._outputs, self._session.run(None, feed), strict=True))
+        results = dict(zip(self._outputs, self._run(feed), strict=True))
         loss = results.pop(self._outputs[0])
         sums.advance(summed, results)
         results = {k: x for k, x in results.items() if not k.endswith(".gradient_sum.new")}
+        gradients = {
+            item.name: results.pop(f"{item.name}.gradient")
+            for item in self._made.updated
+            if item.apart
+        }
+        own = {name: _view(arrays[name]) for name in gradients}
+        self._large.update(gradients, {**own, **views}, scalars)
         changed = {**arrays, **states}
         with torch.no_grad():
             for name, result in results.items():
@@ -309,6 +332,26 @@ class _Program:
         if self._made.updated:
             optimizer._opt_called = True  # by which schedules of learning rates know of a step
         return torch.from_numpy(np.array(loss)).reshape(())
+
+    def _run(self, feed: Mapping[str, Array]) -> list[Array]:
+        """Run the graph; large gradients lie in memory that is used again by each call."""
+        named = [name for name in self._outputs if name.endswith(".gradient")]
+        if not named:
+            return self._session.run(None, feed)
+        binding = self._session.io_binding()
+        for name, array in feed.items():
+            binding.bind_cpu_input(name, array)
+        for name in self._outputs:
+            if name in self._gradients:
+                binding.bind_ortvalue_output(name, self._gradients[name])
+            else:
+                binding.bind_output(name)
+        self._session.run_with_iobinding(binding)
+        found = binding.get_outputs()
+        for name, value in zip(self._outputs, found, strict=True):
+            if name.endswith(".gradient"):
+                self._gradients[name] = value
+        return [value.numpy() for value in found]
 
     def _scalars(self, optimizer: Any, arrays: Mapping[str, Any]) -> dict[str, Array]:
         """Return the numbers of this step, which it counts."""
@@ -338,7 +381,7 @@ class _Program:
             text: np.array(seen[number][name], np.float64)
             for number, names in enumerate(self._made.scalars)
             for name, text in names.items()
-            if text in self._inputs
+            if number in seen
         }
 
     def _states(self, optimizer: Any, arrays: Mapping[str, Any]) -> dict[str, Any]:

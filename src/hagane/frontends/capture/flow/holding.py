@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from hagane.frontends.capture.flow.slots import (
     Listed,
     Maybe,
     NumberSlot,
+    OneOf,
     Parts,
     Rows,
     Slot,
@@ -75,6 +77,8 @@ class Holding:
             return [value]
         if isinstance(slot, NumberSlot):
             return [self.emit.as_scalar(value, slot.kind)]
+        if isinstance(slot, OneOf):
+            return [self._place_of(slot, value)]
         if isinstance(slot, Listed):
             content = contents[value.key] if isinstance(value, ListRef) else value
             return list(self.rows(slot.item, content, contents).columns) if slot.item else []
@@ -88,6 +92,15 @@ class Holding:
             return list(value)
         held = contents[value.key]
         return [held[name] for name in slot.names] if slot.names else list(held)
+
+    def _place_of(self, slot: OneOf, value: Value) -> Tensor:
+        """Return the place of a text among those that it may be."""
+        if not isinstance(value, Choice):
+            return self.emit.as_scalar(slot.values.index(value), "int")
+        yes, no = self._place_of(slot, value.yes), self._place_of(slot, value.no)
+        chosen = self.emit.as_scalar(self.core.as_truth(value.condition), "bool")
+        made: Tensor = self.core.op("Where", chosen, yes, no)
+        return made
 
     def _present(self, value: Value) -> tuple[Value, Value]:
         """Return whether a value is not None, and the value then."""
@@ -122,6 +135,8 @@ class Holding:
             return replace(found, kind=slot.kind, device=slot.device)
         if isinstance(slot, NumberSlot):
             return self._number(slot.kind, next(tensors))
+        if isinstance(slot, OneOf):
+            return self._text(slot, self._number("int", next(tensors)))
         if isinstance(slot, Listed):
             return self.core.new_list(self.content(slot, tensors))
         items = tuple(self.together(item, tensors) for item in slot.items)
@@ -133,6 +148,14 @@ class Holding:
             held = dict(zip(slot.names, items, strict=True))
             return Instance(self.core.heap.new(held), slot.like.cls)
         return fields_like(slot.like, items)
+
+    def _text(self, slot: OneOf, place: Value) -> Value:
+        """Return the text at a place among those that a value may be."""
+        found: Value = slot.values[-1]
+        for number, text in reversed([*enumerate(slot.values[:-1])]):
+            here = self.core.truth(self.core.compare(ast.Eq, place, number))
+            found = Choice(self.core.as_term(here), text, found)
+        return found
 
     def content(self, slot: Slot, tensors: Iterator[Tensor]) -> Value:
         """Return the content of a list."""

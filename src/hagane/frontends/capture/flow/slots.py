@@ -53,6 +53,13 @@ class Fixed:
 
 
 @dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of several texts, held as its place among them."""
+
+    values: tuple[str | bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Parts:
     """A tuple or list of fixed length, a dictionary with fixed keys, an object with fields.
 
@@ -81,7 +88,7 @@ class Maybe:
     item: Slot
 
 
-Slot: TypeAlias = TensorSlot | NumberSlot | Fixed | Parts | Listed | Maybe
+Slot: TypeAlias = TensorSlot | NumberSlot | Fixed | OneOf | Parts | Listed | Maybe
 DTYPES = {"int": ir.DataType.INT64, "bool": ir.DataType.BOOL, "float": ir.DataType.DOUBLE}
 Contents: TypeAlias = Mapping[int, Any]
 
@@ -169,10 +176,21 @@ def unified(a: Slot | None, b: Slot | None) -> Slot | None:
     if isinstance(a, TensorSlot) and isinstance(b, TensorSlot):
         return _tensor(a, b)
     if isinstance(a, Fixed | NumberSlot) and isinstance(b, Fixed | NumberSlot):
-        return _numbers(a, b)
+        found = _numbers(a, b)
+        if found is not None:
+            return found
     if isinstance(a, Parts | Listed) and isinstance(b, Parts | Listed):
         return _containers(a, b)
-    return None
+    texts = [*_texts(a), *_texts(b)]
+    return OneOf(tuple(dict.fromkeys(texts))) if _texts(a) and _texts(b) else None
+
+
+def _texts(slot: Slot) -> tuple[str | bytes, ...]:
+    """Return the texts that a form may be; none for other forms."""
+    if isinstance(slot, OneOf):
+        return slot.values
+    text = isinstance(slot, Fixed) and isinstance(slot.value, str | bytes)
+    return (slot.value,) if text and isinstance(slot, Fixed) else ()
 
 
 def _open(slot: Slot) -> Slot:
@@ -255,6 +273,8 @@ def leaves(slot: Slot | None) -> Iterator[TensorSlot | NumberSlot]:
     elif isinstance(slot, Maybe):
         yield NumberSlot("bool")
         yield from leaves(slot.item)
+    elif isinstance(slot, OneOf):
+        yield NumberSlot("int")
     elif isinstance(slot, TensorSlot | NumberSlot):
         yield slot
 

@@ -136,9 +136,13 @@ def split_axis(
         return _unknown_parts(t, found, place, indices_or_sections.length + 1)
     places = indices_or_sections
     if isinstance(places, Tensor) and places.shape not in ((), None):
-        if places.known is None:
-            return _unknown_parts(t, found, place, shape_of(t, places, 1)[0] + 1)
-        places = places.known.tolist()
+        (several,) = shape_of(t, places, 1)
+        if places.known is not None:
+            places = places.known.tolist()
+        elif t.emit.builds and isinstance(several, int):
+            places = [t.emit.number(t.op("Gather", places, i), "place") for i in range(several)]
+        else:
+            return _unknown_parts(t, found, place, several + 1)
     if isinstance(places, list | tuple) and places:
         last = size(t, places[-1])
         if not t.emit.holds(

@@ -42,6 +42,11 @@ def _truths(name: str) -> Rule:
     return lambda *operands: op(name, *(cast(x, ir.DataType.BOOL) for x in operands))
 
 
+def _below_zero(x: Any) -> Any:
+    """Return ``-x`` of unsigned integers, modulo the number of their values."""
+    return op("Sub", np.zeros((), dtype_of(x).numpy()), x)
+
+
 # By NumPy's kinds of elements: b truth values, i and u integers, f floats.
 _ALL: dict[str, Rule] = {
     "equal": _named("Equal"), "not_equal": _not(_named("Equal")),
@@ -107,7 +112,7 @@ _FLOATS: dict[str, Rule] = {
 _BY_KIND = {
     "b": {**_ALL, **_TRUTHS},
     "i": {**_ALL, **_NUMBERS, **_SIGNED, **_INTEGERS},
-    "u": {**_ALL, **_NUMBERS, **_INTEGERS},
+    "u": {**_ALL, **_NUMBERS, **_INTEGERS, "negative": _below_zero},
     "f": {**_ALL, **_NUMBERS, **_SIGNED, **_FLOATS},
 }
 

@@ -80,7 +80,9 @@ def elementwise(t: Core, name: str, *values: Value) -> Any:
     tensors = [
         cast(t, to_array(t, v, dtype), dtype)
         if isinstance(v, Tensor)
-        else to_array(t, v, dtype if not isinstance(v, Expr) else INT64)
+        else to_array(t, v, dtype)
+        if not isinstance(v, Expr)
+        else cast(t, to_array(t, v, INT64), dtype)
         for v, dtype in zip(values, dtypes, strict=False)
     ]
     known = _known(name, tensors, dtypes[count])

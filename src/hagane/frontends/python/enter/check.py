@@ -426,12 +426,13 @@ def _tensor_kind(interpreter: Interpreter, value: Value, function: Function) -> 
         if any(name.startswith("chainer.") for name in libraries):
             return "numpy.ndarray"
     module = function.scope.module
-    names = [
-        *interpreter.heap[module].values(),
-        *(interpreter.lift(v) for v in module.host.values() if hasattr(v, "__spec__")),
-    ]
-    roots = {getattr(v, "name", "").partition(".")[0] for v in names if hasattr(v, "name")}
-    return "torch.Tensor" if "torch" in roots else "numpy.ndarray"
+    values = {n: interpreter.lift(v) for n, v in module.host.items() if hasattr(v, "__spec__")}
+    values |= interpreter.heap[module]
+    roots = {n: getattr(v, "name", "").partition(".")[0] for n, v in values.items()
+             if hasattr(v, "name")}  # fmt: skip
+    used = {roots.get(n.id) for n in ast.walk(function.node) if isinstance(n, ast.Name)}
+    is_torch = "torch" in roots.values() and ("torch" in used or "numpy" not in used)
+    return "torch.Tensor" if is_torch else "numpy.ndarray"
 
 
 def given_values(

@@ -321,7 +321,7 @@ class Operators(Core):
         elif isinstance(container, Host) and is_plain(item):
             return apply_plain(lambda: item in container.object)
         else:
-            content = container
+            content = tuple(container) if isinstance(container, frozenset) else container
         if isinstance(item, Unknown) or not isinstance(content, dict | tuple | range | list):
             return Truth(self.unknown_truth())
         if isinstance(content, dict) and is_key(item):

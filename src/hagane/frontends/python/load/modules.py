@@ -144,6 +144,11 @@ class Modules(Core):
         assert self.frame is not None
         if not node.level:
             return self.import_module(node.module or "")
+        package = self.frame.module.host.get("__package__") or ""
+        above = package.rsplit(".", node.level - 1)[0] if node.level > 1 else package
+        running = self._running(".".join(filter(None, (above, node.module))))
+        if running is not None:
+            return running
         folder = Path(self.frame.file).parent
         for _ in range(node.level - 1):
             folder = folder.parent
@@ -155,6 +160,9 @@ class Modules(Core):
             return module
         if isinstance(module, ModuleRef):
             found = self.module_attribute(module, name)
+            if found is MISSING and module.host:
+                running = getattr(sys.modules.get(module.name), name, MISSING)  # made at first use
+                found = running if running is MISSING else self.lift(running)
             if found is MISSING:
                 folder = Path(module.file).parent / name
                 found = self._source_module(folder, f"{module.name}.{name}")
@@ -188,6 +196,9 @@ class Modules(Core):
         if top in _STANDARD:
             return Host(importlib.import_module(name))
         assert self.frame is not None
+        running = self._running(name)
+        if running is not None:
+            return running
         beside = Path(self.frame.file).parent
         folders = [beside, self.root, _above_packages(beside)]
         for folder in dict.fromkeys(folders):
@@ -195,6 +206,12 @@ class Modules(Core):
             if found is not None:
                 return self.load_source(found, name)
         return Library(name)
+
+    def _running(self, name: str) -> Value | None:
+        """Return a module that is imported already, where the code that imports it is too."""
+        assert self.frame is not None
+        found = sys.modules.get(name) if self.frame.module.host else None
+        return None if found is None else self.lift(found)
 
     def _source_module(self, path: Path, name: str) -> Value:
         found = self._find_source(path)

@@ -191,8 +191,11 @@ class StandardLibrary(Containers):
     def _call_cached_property(self, function: Value) -> Value:
         return Wrapped("property", function)
 
-    def _call_property(self, function: Value = None, setter: Value = None, *_: Value) -> Value:
-        return Wrapped("property", function, (setter,))
+    def _call_property(
+        self, fget: Value = None, fset: Value = None, fdel: Value = None, doc: Value = None
+    ) -> Value:
+        del fdel, doc
+        return Wrapped("property", fget, (fset,))
 
     def _call_with_setter(self, value: Value, function: Value) -> Value:
         return replace(value, arguments=(function,))

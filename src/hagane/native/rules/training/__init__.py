@@ -1,7 +1,14 @@
 """Operators that only training has."""
 
 from hagane.native.lowering.state import Rule
-from hagane.native.rules.training import recurrent, weight_gradient, weight_gradient_any
+from hagane.native.rules.training import (
+    batch_norm,
+    pooled,
+    recurrent,
+    selected,
+    weight_gradient,
+    weight_gradient_any,
+)
 
 # By domain and name, in order of preference; loaded where a model has one.
 RULES: dict[tuple[str, str], list[Rule]] = {
@@ -9,5 +16,8 @@ RULES: dict[tuple[str, str], list[Rule]] = {
         weight_gradient.lower_weight_gradient,
         weight_gradient_any.lower_any_weight_gradient,
     ],
+    **batch_norm.RULES,
+    **pooled.RULES,
     **recurrent.RULES,
+    **selected.RULES,
 }

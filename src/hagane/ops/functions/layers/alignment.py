@@ -83,7 +83,10 @@ def _log_sum(*values: Any) -> Any:
     most = op("Max", *values)
     base = where(op("IsInf", most), number_like(0, most), most)
     total = add(*(op("Exp", sub(value, base)) for value in values))
-    return add(op("Log", total), base)
+    # (Where there is nothing to sum the logarithm has no slope, which would be 0 times infinity.)
+    none = op("Equal", total, number_like(0, total))
+    found = add(op("Log", where(none, number_like(1, total), total)), base)
+    return where(none, most, found)
 
 
 def reduced_alignment_loss(loss: Any, target_lengths: Any, reduction: str) -> Any:

@@ -205,7 +205,7 @@ def any_true(x: Any, axes: Sequence[int], keepdims: bool) -> Any:
     found = _truths(x)
     if axes:
         found = op("ReduceMax", found, list(axes), keepdims=int(keepdims))
-    return cast(found, ir.DataType.BOOL)
+    return op("Greater", found, np.array(0, np.int32))  # the largest of none is below zero
 
 
 def all_true(x: Any, axes: Sequence[int], keepdims: bool) -> Any:

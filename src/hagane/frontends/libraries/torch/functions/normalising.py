@@ -25,6 +25,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.memory import own
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import interpreting, op, size_of
 from hagane.ops.functions.images import images
@@ -257,7 +258,10 @@ def embedding(t: Core, input: Value, weight: Value, *_: Value, **__: Value) -> T
             remedy="convert it with .long()",
         )
     _known_rows(t, x, w)
-    return t.op("Gather", w, x, axis=0)
+    made: Tensor = t.op("Gather", w, x, axis=0)
+    if made.value is not None:
+        own(made.value)  # rows are copied, unlike those of w[0]
+    return made
 
 
 def _known_rows(t: Core, x: Tensor, w: Tensor) -> None:

@@ -39,7 +39,9 @@ def topk(
     shape = list(shape_of(t, x))
     place = axis(t, dim, len(shape), x)
     count = size(t, k)
-    if not t.emit.holds(
+    if isinstance(count, int) and not isinstance(shape[place], int):
+        t.emit.require_size(shape[place], count, f"axis {place}, of which topk takes {count},")
+    elif not t.emit.holds(
         t.knowledge.less(count, shape[place], strict=False), f"{count} <= {shape[place]}"
     ):
         t.fail("value", f"topk takes {count} of only {shape[place]} elements: {t.show(x)}", x)

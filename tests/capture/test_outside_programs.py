@@ -1,0 +1,177 @@
+"""Programs of outside users that once were captured wrongly, or not at all."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+
+import hagane
+from hagane.graph import to_proto
+
+from .meanings import flat
+
+Array = np.ndarray[Any, Any]
+
+
+def compare(function: Any, kinds: list[str], *calls: tuple[Array, ...]) -> None:
+    """Check that function and graph agree for each call, in ONNX Runtime and in hagane."""
+    content = to_proto(hagane.capture(function, *kinds)).SerializeToString()
+    for session in (onnxruntime.InferenceSession(content), hagane.InferenceSession(content)):
+        names = [value.name for value in session.get_inputs()]
+        for given in calls:
+            expected = [*flat(function(*given))]
+            found = session.run(None, dict(zip(names, given, strict=True)))
+            assert len(found) == len(expected)
+            for ours, theirs in zip(found, expected, strict=True):
+                np.testing.assert_allclose(ours, np.asarray(theirs), rtol=1e-5, atol=1e-6)
+                assert ours.dtype == np.asarray(theirs).dtype
+
+
+def test_arrays_of_numpy_are_multiplied_and_divided_by_sizes() -> None:
+    def function(x: Any) -> Any:
+        u = np.ones(x.shape[0], np.float32)
+        return x * x.shape[1], u / x.shape[1] * x.shape[0], x.sum(0) / x.shape[0]
+
+    compare(function, ["float32[n, m]"], (np.ones((3, 4), np.float32),))
+
+
+def test_functions_of_numpy_take_arrays_in_a_file_that_imports_torch_too() -> None:
+    def function(x: Any) -> Any:
+        y = x.copy()
+        y[0] = np.exp(y[0])
+        return y
+
+    assert torch.__name__ in str(torch)
+    compare(function, ["float32[n]"], (np.ones(3, np.float32),))
+
+
+def test_no_element_of_none_is_true() -> None:
+    def function(x: Any) -> Any:
+        return (x > 0).any(), (x > 0).all()
+
+    compare(function, ["float32[n]"], (np.zeros(0, np.float32),), (np.ones(2, np.float32),))
+
+
+def test_unsigned_integers_are_negated_modulo_their_range() -> None:
+    compare(lambda x: np.negative(x), ["uint8[n]"], (np.array([0, 1, 200], np.uint8),))
+
+
+def test_a_transposed_matrix_times_a_vector_is_a_product_with_a_column() -> None:
+    def function(x: Any, v: Any) -> Any:
+        return np.exp(x.T) @ v
+
+    x = np.arange(6, dtype=np.float32).reshape(2, 3) / 6
+    compare(function, ["float32[n, m]", "float32[n]"], (x, np.array([1, 2], np.float32)))
+
+
+def test_a_loop_goes_from_one_text_to_another() -> None:
+    def function(x: Any) -> Any:
+        state, count = "idle", 0
+        for v in x:
+            if state == "idle":
+                if v > 0:
+                    state = "run"
+            elif state == "run":
+                count += 1
+                if v < -0.5:
+                    state = "end" if v < -5 else "idle"
+        return count, x * (1 if state == "run" else 2 if state == "end" else 3)
+
+    lists = ([1, 2, -1, 3], [-1], [1, 0, -9, 1, 1], [1])
+    compare(function, ["float32[n]"], *((np.array(v, np.float32),) for v in lists))
+
+
+FROZEN = frozenset({"mps", "npu"})
+
+
+def test_members_of_frozen_sets_are_known() -> None:
+    model = hagane.capture(lambda x: x * 2 if x.device.type in FROZEN else x, "float32[n]")
+    assert {node.op_type for node in model.graph.all_nodes()} == {"Identity"}
+
+
+def test_an_import_within_a_function_finds_the_running_module(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import sys
+
+    made = types.ModuleType("made_by_hand")
+    made.__dict__["FACTOR"] = 3.0
+    monkeypatch.setitem(sys.modules, "made_by_hand", made)
+
+    def function(x: Any) -> Any:
+        from made_by_hand import FACTOR  # type: ignore[import-not-found]
+
+        return np.add(x, 0) * FACTOR
+
+    compare(function, ["float32[n]"], (np.ones(2, np.float32),))
+
+
+class Documented:
+    def read(self) -> float:
+        return 2.0
+
+    value = property(fget=read, doc="A number.")
+
+
+def test_a_property_may_be_documented_where_it_is_made() -> None:
+    def function(x: Any) -> Any:
+        class Inner:
+            value = property(fget=lambda self: 2.0, doc="A number.")
+
+        return np.add(x, 0) * Inner().value * Documented().value
+
+    compare(function, ["float32[n]"], (np.ones(2, np.float32),))
+
+
+def test_the_best_of_a_size_that_is_open_are_as_many_as_are_taken() -> None:
+    model = hagane.capture(lambda x: torch.topk(x, 2)[0], "float32[n]")
+    x = np.array([1, 3, 2], np.float32)
+    (found,) = hagane.InferenceSession(model).run(None, {"x": x})
+    assert found.tolist() == [3, 2]
+
+
+def test_rows_of_an_embedding_are_changed_in_place() -> None:
+    table = torch.nn.Embedding(4, 2)
+
+    def function(x: Any) -> Any:
+        rows = table(x)
+        for i in range(1, x.shape[0]):
+            rows[i] = rows[i - 1] + rows[i]
+        return rows
+
+    model = hagane.capture(function, "int64[n]")
+    x = torch.tensor([3, 1, 1])
+    (found,) = hagane.InferenceSession(model).run(None, {"x": x.numpy()})
+    np.testing.assert_allclose(found, function(x).detach().numpy(), rtol=1e-5)
+
+
+def test_a_refused_change_is_told_though_code_behind_it_reads_more() -> None:
+    def function(x: Any) -> Any:
+        x = torch.clone(x)
+        y = x.view(-1)
+        z = x[0]
+        x += 1
+        z.mul_(2)
+        x[-1] = x[0]
+        return x, y
+
+    with pytest.raises(hagane.errors.CaptureError, match="shares its memory"):
+        hagane.capture(function, "float32[n, m]")
+
+
+def test_parts_of_a_variable_are_cut_at_places_that_data_say() -> None:
+    import hagane.functions as F
+
+    def function(x: Any, lengths: Any) -> Any:
+        return F.split_axis(F.tanh(x), np.cumsum(lengths[:-1]), 0)
+
+    model = hagane.capture(function, "float32[n, 2]", "int64[3]")
+    x, lengths = np.arange(12, dtype=np.float32).reshape(6, 2), np.array([1, 3, 2])
+    found = hagane.InferenceSession(model).run(None, {"x": x, "lengths": lengths})
+    assert [part.shape for part in found] == [(1, 2), (3, 2), (2, 2)]
+    np.testing.assert_allclose(np.concatenate(found), np.tanh(x), rtol=1e-5)

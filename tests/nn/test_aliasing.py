@@ -1,0 +1,38 @@
+"""Places of Chainer's modules under ``hagane chainer``, as programs name them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+PATHS = """
+dataset.convert.concat_examples dataset.dataset_mixin.DatasetMixin dataset.iterator.Iterator
+datasets.mnist.get_mnist datasets.sub_dataset.SubDataset datasets.tuple_dataset.TupleDataset
+device_resident.DeviceResident distribution.Distribution distributions.normal.Normal
+function_hooks.timer.TimerHook functions.activation.relu.relu iterators.order_samplers.OrderSampler
+links.rnn.n_step_rnn.argsort_list_descent optimizer_hooks.weight_decay.WeightDecay
+optimizers.adam.AdamRule optimizers.sgd.SGDRule
+training.extensions.value_observation.observe_value training.triggers.once_trigger.OnceTrigger
+training.updaters.standard_updater.StandardUpdater utils.walker_alias.WalkerAlias
+""".split()
+
+PROGRAM = f"""
+import functools, sys
+import chainer
+import chainer.training.extensions
+from chainer.training.extensions.value_observation import observe_lr
+for path in {PATHS}:
+    functools.reduce(getattr, path.split("."), chainer)
+assert not hasattr(chainer.datasets, "nothing")
+assert not hasattr(chainer.functions, "nothing")
+print("found")
+"""
+
+
+def test_files_of_chainer_are_attributes_of_their_packages(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(PROGRAM)
+    command = [sys.executable, "-m", "hagane", "chainer", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("found\n", "")
