@@ -6,7 +6,7 @@ Members come in the order of the schema, then others. Source of the texts: RFC 8
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from hagane.errors import InvalidArgument
@@ -67,13 +67,16 @@ def schema_rules(schema: Any, space: str = " ?") -> Rules:
     return made.rules
 
 
-def in_string(low: int, high: int) -> Iterator[tuple[tuple[int, int], ...]]:
-    """Yield the sequences of byte ranges that write an interval of characters in a JSON string."""
+@lru_cache(4096)
+def in_string(low: int, high: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """Return the sequences of byte ranges that write an interval of characters in a JSON string."""
+    found: list[tuple[tuple[int, int], ...]] = []
     for least, most in charset.intersect(((low, high),), _PLAIN):
-        yield from utf8_sequences(least, most)
+        found += utf8_sequences(least, most)
     for code, escape in _ESCAPES.items():
         if low <= code <= high:
-            yield tuple((byte, byte) for byte in escape)
+            found.append(tuple((byte, byte) for byte in escape))
+    return tuple(found)
 
 
 class _Writer:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -295,8 +295,17 @@ def _determinise(nfa: _Nfa, start: int, end: int) -> _Dfa:
     numbers = {first: 0}
     order = [first]
     made = _Dfa([], [], [])
+    single: dict[int, int] = {}  # of most steps, which lead to one state
 
-    def number(states: Iterable[int]) -> int:
+    def number(states: set[int]) -> int:
+        if len(states) > 1:
+            return numbered(states)
+        (only,) = states
+        if only not in single:
+            single[only] = numbered(states)
+        return single[only]
+
+    def numbered(states: Iterable[int]) -> int:
         key = closed(states)
         if key not in numbers:
             numbers[key] = len(order)
@@ -312,9 +321,7 @@ def _determinise(nfa: _Nfa, start: int, end: int) -> _Dfa:
         for low, following in pairwise(cuts):
             targets = {to for least, most, to in edges if least <= low <= most}
             if targets:
-                to = number(targets)
-                for byte in range(low, following):
-                    row[byte] = to
+                row.update(dict.fromkeys(range(low, following), number(targets)))
         calls: dict[tuple[int, int, int], set[int]] = {}
         for state in states:
             for called, to in nfa.calls[state]:
@@ -341,9 +348,8 @@ def _assemble(parts: list[_Dfa]) -> Automata:
     starts = np.full(len(parts), -1, np.int32)
     for rule, (part, names) in enumerate(zip(parts, keep, strict=True)):
         starts[rule] = names.get(0, -1)
+        _fill(delta, part, names)
         for state, name in names.items():
-            for byte, to in part.rows[state].items():
-                delta[name, byte] = names.get(to, -1)
             accepts[name] = part.accepts[state]
             for (called, low, high), to in part.calls[state].items():
                 if to in names and (0 in keep[called] or low == 0):
@@ -366,26 +372,48 @@ def _assemble(parts: list[_Dfa]) -> Automata:
     return made
 
 
+def _fill(delta: NDArray[np.int32], part: _Dfa, names: dict[int, int]) -> None:
+    """Write the steps of a rule's states, under their new names."""
+    if not names:
+        return
+    renamed = np.full(len(part.rows), -1, np.int32)
+    renamed[list(names)] = list(names.values())
+    rows = [part.rows[state] for state in names]
+    places = np.repeat(list(names.values()), [len(row) for row in rows])
+    read = np.fromiter(chain.from_iterable(rows), np.int64)
+    to = np.fromiter(chain.from_iterable(row.values() for row in rows), np.int64)
+    delta[places, read] = renamed[to]
+
+
 def _productive(parts: list[_Dfa]) -> list[set[int]]:
     """Return the states of each rule that can be reached and from which the rule can end."""
     alive: list[set[int]] = [set() for _ in parts]
-    changed = True
-    while changed:
-        changed = False
-        for part, found in zip(parts, alive, strict=True):
-            for state in range(len(part.rows) - 1, -1, -1):
-                if state in found:
-                    continue
-                if (
-                    part.accepts[state]
-                    or any(to in found for to in part.rows[state].values())
-                    or any(
-                        to in found and (low == 0 or 0 in alive[called])
-                        for (called, low, _), to in part.calls[state].items()
-                    )
-                ):
-                    found.add(state)
-                    changed = True
+    before: list[dict[int, set[int]]] = [{} for _ in parts]
+    # Steps over a called rule, which count once that rule can end.
+    waiting: list[list[tuple[int, int, int]]] = [[] for _ in parts]
+    found: list[tuple[int, int]] = []
+    for rule, part in enumerate(parts):
+        for state, row in enumerate(part.rows):
+            for to in set(row.values()):
+                before[rule].setdefault(to, set()).add(state)
+            for (called, low, _), to in part.calls[state].items():
+                if low == 0:
+                    before[rule].setdefault(to, set()).add(state)
+                else:
+                    waiting[called].append((rule, state, to))
+            if part.accepts[state]:
+                found.append((rule, state))
+    while found:
+        rule, state = found.pop()
+        if state in alive[rule]:
+            continue
+        alive[rule].add(state)
+        found += [(rule, each) for each in before[rule].get(state, ())]
+        if state == 0:
+            for caller, at, to in waiting[rule]:
+                before[caller].setdefault(to, set()).add(at)
+                if to in alive[caller]:
+                    found.append((caller, at))
     return alive
 
 

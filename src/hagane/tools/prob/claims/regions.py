@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 from hagane.tools.prob.claims.bernstein import Box, halves, range_over
 from hagane.tools.prob.claims.conditions import Condition, Sign, both, decided, signs_of
 from hagane.tools.prob.engines.run import show_decimal
-from hagane.tools.prob.language.ratios import Parameters, Ratio, value_at
+from hagane.tools.prob.language.ratios import Parameters, Polynomial, Ratio, value_at
 
 # Boxes that are looked at before an answer is given up.
-_MOST_BOXES = 4_000
+_MOST_BOXES = 1_000
 
 _PRECISE = Fraction(1, 10**20)
 
@@ -120,7 +121,7 @@ class Region:
         while waiting:
             box, share = waiting.pop()
             looked += 1
-            if any(_surely(Sign(-each.formula, ">"), box) for each in self.limits):
+            if any(_known(each, box) is False for each in self.limits):
                 continue
             known = _known(condition, box)
             if known is True:
@@ -171,11 +172,11 @@ def _known(condition: Condition, box: Box) -> bool | None:
     if isinstance(condition, bool):
         return condition
     if isinstance(condition, Sign):
-        low, high = range_over((condition.formula * condition.formula.bottom).numerator, box)
-        low_below, high_below = range_over(condition.formula.denominator, box)
+        above, below, product = _polynomials(condition.formula)
+        low, high = range_over(above, box)
+        low_below, high_below = range_over(below, box)
         if low_below <= 0 <= high_below:
-            bottom = condition.formula.bottom
-            low, high = range_over((condition.formula * bottom * bottom).numerator, box)
+            low, high = range_over(product, box)
         elif high_below < 0:
             low, high = -high, -low
         possible = {sign for sign in (-1, 0, 1) if _may_be(sign, low, high)}
@@ -185,6 +186,13 @@ def _known(condition: Condition, box: Box) -> bool | None:
     if condition.needs_both:
         return False if False in (left, right) else None if None in (left, right) else True
     return True if True in (left, right) else None if None in (left, right) else False
+
+
+@lru_cache(256)
+def _polynomials(formula: Ratio) -> tuple[Polynomial, Polynomial, Polynomial]:
+    """Return what stands above the line, what below it, and the product, of the formula's sign."""
+    bottom = formula.bottom
+    return formula.numerator, formula.denominator, (formula * bottom * bottom).numerator
 
 
 def _may_be(sign: int, low: Fraction, high: Fraction) -> bool:

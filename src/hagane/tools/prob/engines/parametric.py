@@ -28,7 +28,7 @@ from hagane.tools.prob.language.source import (
 from hagane.tools.prob.language.syntax import Choose, Expression, Flip
 
 # States of a chain: elimination over functions is dear.
-_MOST_STATES = 20_000
+_MOST_STATES = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,8 @@ class _Parametric(Endless):
 
     def __init__(self, program: Program, unit: Unit, limits: Limits, *, sums: bool):
         super().__init__(program, unit, limits, sums=sums)
-        self.weights: dict[Ratio, None] = {}
+        # Probabilities of draws that depend on parameters, each with its complement.
+        self.weights: dict[Ratio, Ratio] = {}
         self.at: Expression = unit.expression
 
     def _evaluate(self, node: Expression, values: dict[str, Any], stack: Stack) -> Any:
@@ -119,8 +120,10 @@ class _Parametric(Endless):
                 done = (done[0].number,)
             else:
                 chance = done[0]
-                self.weights[chance] = None
-                nexts = [(chance, (None, True, stack)), (1 - chance, (None, False, stack))]
+                if chance not in self.weights:
+                    self.weights[chance] = 1 - chance
+                other = self.weights[chance]
+                nexts = [(chance, (None, True, stack)), (other, (None, False, stack))]
                 return (node, done, stack), State("draw", node), nexts
         return super()._finish(node, done, values, stack)
 
@@ -136,7 +139,7 @@ class _Parametric(Endless):
         nexts = []
         for share, (weight, branch) in zip(shares, node.branches, strict=True):
             if _varies(share):
-                self.weights[share] = None
+                self.weights[share] = 1 - share
             elif share < 0:
                 text = self.source.slice(weight.span)
                 raise BadDistribution(

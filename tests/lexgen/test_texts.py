@@ -1,0 +1,66 @@
+"""Sets of texts: equal states are joined, in automata of any form."""
+
+from __future__ import annotations
+
+import random
+
+from hagane.lexgen.masks.texts import ANYTHING, NOTHING, Texts, _built, literals, of_length
+
+
+def by_rounds(texts: Texts) -> int:
+    """Return how many states differ, by Moore's rounds over all of them."""
+    block = {state: int(state in texts.accepts) for state in range(len(texts.rows))}
+    count = 0
+    while len(set(block.values())) != count:
+        count = len(set(block.values()))
+        keys = {
+            state: (block[state], tuple((a, b, block[to]) for a, b, to in texts.edges(state)))
+            for state in block
+        }
+        # Intervals side by side with one block are one interval.
+        for state, (own, edges) in keys.items():
+            joined: list[tuple[int, int, int]] = []
+            for low, high, to in edges:
+                if joined and joined[-1][1] == low - 1 and joined[-1][2] == to:
+                    joined[-1] = (joined[-1][0], high, to)
+                else:
+                    joined.append((low, high, to))
+            keys[state] = (own, tuple(joined))
+        numbers = {key: number for number, key in enumerate(dict.fromkeys(keys.values()))}
+        block = {state: numbers[key] for state, key in keys.items()}
+    return count
+
+
+def test_a_long_chain_keeps_all_of_its_states() -> None:
+    assert len(of_length(0, 3_000).rows) == 3_001
+    assert len(of_length(1_500, None).rows) == 1_501
+
+
+def test_random_automata_have_no_two_equal_states() -> None:
+    chance = random.Random(5)
+    for _ in range(60):
+        size = chance.randint(1, 14)
+        steps = [
+            {low: chance.choice([None, *range(size)]) for low in (0, 97, 98, 99)}
+            for _ in range(size)
+        ]
+        ends = [chance.random() < 0.3 for _ in range(size)]
+        made = _built(0, lambda state, steps=steps, ends=ends: (steps[state], ends[state]))
+        if made is NOTHING:
+            continue
+        assert by_rounds(made) == len(made.rows)
+        for _ in range(60):
+            text = "".join(chance.choices("abcz", k=chance.randint(0, 7)))
+            state: int | None = 0
+            for char in text:
+                if state is not None:
+                    low = max(each for each in (0, 97, 98, 99) if each <= ord(char))
+                    state = steps[state][low]
+            assert (text in made) == (state is not None and ends[state])
+
+
+def test_products_are_minimal_too() -> None:
+    made = (of_length(2, 40) & ANYTHING) - literals(["abc", "abd", "zz"])
+    assert by_rounds(made) == len(made.rows)
+    assert "abc" not in made
+    assert "abe" in made
