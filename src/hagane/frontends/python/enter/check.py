@@ -369,9 +369,9 @@ def _argument(
         annotated = None
     found = given.get(name, MISSING)
     if found is MISSING:
-        plain = isinstance(parameter.annotation, ast.Name) and parameter.annotation.id in _PLAIN
-        if annotated is None and plain and not _has_default(function, name):
-            text = parse_type(ast.unparse(parameter.annotation))
+        plain = parameter.annotation.id if isinstance(parameter.annotation, ast.Name) else ""
+        if annotated is None and plain in _PLAIN and not _has_default(function, name):
+            text = parse_type(plain)
             # Inputs of graphs are named by the caller.
             return MISSING if interpreter.emit.builds else interpreter.make_value(text, name, kind)
         if annotated is None:
