@@ -1,5 +1,6 @@
 # Each target does its own set-up in .venv; a fresh machine needs Python 3.11, make and a C compiler.
-# Packages are compiled to bytecode as they are imported: of most files nothing ever is.
+# Bytecode is written as modules are imported, once for all processes: pip would compile ten times as much.
+unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 BIN := .venv/bin
 SETUP := .venv/.installed
