@@ -43,7 +43,7 @@ def test_manifests_of_damaged_structure_crash_no_program(builds: Maker, tmp_path
     codes = opened(builds, tmp_path, 600)
     fine, harmed, other_machine, other_version = (codes[i] for i in (0, 3, 6, 8))
     # (Keys that the interface does not read may hold anything.)
-    assert min(fine, harmed, other_machine, other_version) > 10
+    assert min(fine, harmed, other_machine, other_version) > 2
     assert sum(codes) == 600 == fine + harmed + other_machine + other_version
 
 

@@ -49,7 +49,7 @@ def test_models_have_the_sizes_of_their_papers(
     model: Any, x: Any, shape: tuple[int, ...], count: int | None
 ) -> None:
     built = model()
-    with hagane.no_backprop_mode():
+    with hagane.no_backprop_mode(), hagane.using_config("train", False):
         assert built(x()).shape == shape
     if count is not None:
         assert parameters(built) == count

@@ -81,7 +81,7 @@ def _lower_shorts(
     """Lower a product with 16-bit numbers, and the floats that its sums become; say whether it fits."""
     k, n = weight.shape
     centred = weight.astype(np.int32) - right
-    if not fits_shorts(centred.T, np.zeros(n)):
+    if 0 in low.facts.shape(node.inputs[0]) or not fits_shorts(centred.T, np.zeros(n)):
         return False
     none = np.zeros(n, np.float32)
     found = scaled(low, node.outputs[0], n, 0) or Scaled(node.outputs[0], none, none, ())

@@ -108,14 +108,14 @@ class Result:
 
 
 def fits_shorts(weight: Array, start: Array) -> bool:
-    """Whether sums of bytes times weights, both less their zero points, are int32.
+    """Whether there are weights, and sums of bytes times them, both less their zero points, are int32.
 
     Args:
         weight: ``(out, in, rows, columns)``, less the zero point.
         start: The starts of sums.
     """
     most = 255 * np.abs(weight.astype(np.int64)).sum(tuple(range(1, weight.ndim)))
-    return bool((most + np.abs(start.astype(np.int64))).max(initial=0) < 2**31)
+    return weight.size > 0 and bool((most + np.abs(start.astype(np.int64))).max() < 2**31)
 
 
 def four_sizes(shape: Sequence[Dim]) -> tuple[Dim, ...]:
@@ -194,7 +194,7 @@ def emit_shorts(
     plane = window.out_height * window.out_width
     pixels = window.images * plane
     chunks = ceildiv(pixels, _CHUNK)
-    split = min(groups, max(1, _TASKS // chunks if isinstance(chunks, int) else 2))
+    split = min(groups, max(1, _TASKS // max(1, chunks) if isinstance(chunks, int) else 2))
     first = -window.pads[0] * image.row_stride - window.pads[1] * image.wide
     across = n(window.out_width)
     places, lines = _stored(body, low, result, window)
