@@ -7,9 +7,9 @@ SETUP := .venv/.installed
 
 .PHONY: test test-all lint types layers tests conformance wheel sanitize fuzz demo clean
 
-# The last two take one core each.
-test: lint layers tests
-	$(MAKE) --jobs=2 --output-sync types wheel
+# The wheel takes one core, the other two the other.
+test: lint tests
+	$(MAKE) --jobs=2 --output-sync wheel types layers
 
 lint: $(SETUP)
 	$(BIN)/ruff check .
