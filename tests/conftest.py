@@ -65,8 +65,8 @@ def _at_one_level(cases: Sequence[pytest.Function], name: str) -> list[pytest.Fu
 _TESTS = Path(__file__).parent
 # Where large tables are: kernels of many forms, models and their mistakes, operators, programs.
 _SHARED = (
-    *("native/", "models/", "ops/", "passes/", "capture/", "training/"),
-    *("frontends/test_checking_api.py", "frontends/test_torch_table.py"),
+    *("native/", "models/", "ops/", "passes/"),
+    *("capture/", "training/", "frontends/", "lexgen/"),
 )
 _FEW = 5
 
