@@ -21,8 +21,8 @@ types: $(SETUP)
 layers: $(SETUP)
 	$(BIN)/lint-imports
 
-# Kernels are compiled with -O1, in a third of the time, and of large tables, of kernels and models, a third
-# is tested; "make test-all" takes the usual flags, and the rest, too.
+# Kernels are compiled with -O1, in a third of the time; "make test-all" takes the usual flags, and the tests
+# that CONTRIBUTING.md says are left out here.
 tests: $(SETUP)
 	HAGANE_CFLAGS=-O1 $(BIN)/pytest -n auto -m "not long"
 
