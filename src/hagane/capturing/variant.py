@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from hagane.capturing.capture import model_of
 from hagane.capturing.changes import apply_changes
+from hagane.capturing.guards import Guards
 from hagane.capturing.leaves import (
     NumberLeaf,
     Obstacle,
@@ -112,6 +113,7 @@ class Variant:
     captured: Captured | None = None
     model: ir.Model | None = None
     sessions: Sessions | None = None
+    guards: Guards | None = None
     asked_gradients: bool | None = None
     arrays: Mapping[str, Any] = field(default_factory=dict)
     _weights: list[tuple[Any, ir.Value]] = field(default_factory=list)
@@ -124,29 +126,20 @@ class Variant:
 
     def broken(self) -> str:
         """Return which of its assumptions no longer holds; empty if all do."""
-        for read in self.reads.reads:
-            told = read.broken()
-            if told:
-                return told
+        if self.guards is None:  # there is no graph, and may be one if something else is read
+            self.guards = Guards(self.reads.reads, (), self.reads.modules)
+        told = self.guards.broken()
+        if told:
+            return told
         for attribute, value in self._state:
             told = _other_state(attribute, value)
             if told:
                 return told
-        for module in self.reads.modules:
-            if module._forward_hooks or module._forward_pre_hooks:
-                return f"a {type(module).__name__} has a forward hook now"
-        for tensor, value in self._weights:
-            if tuple(tensor.shape) != tuple(value.shape.numpy()):  # type: ignore[union-attr]
-                return f"the weight '{value.name}' has another shape"
-            if str(tensor.dtype) != self._dtypes[str(value.name)]:
-                return f"the weight '{value.name}' has another element type"
         torch = sys.modules.get("torch")
         now = None if torch is None else torch.is_grad_enabled()
         if self.asked_gradients not in (None, now):
             return "gradients are recorded, or no longer"
         return ""
-
-    _dtypes: dict[str, str] = field(default_factory=dict)
 
     def run(self, tree: Mapping[str, Tree]) -> dict[str, Any]:
         """Return the outputs by name.
@@ -202,13 +195,13 @@ class Variant:
         for found, value in self.captured.weights.values():
             if hasattr(found, "_version"):
                 self._weights.append((found, value))
-                self._dtypes[str(value.name)] = str(found.dtype)
             elif getattr(found, "size", 0) > _COMPARED or any(
                 found is a for a in self.reads.arrays
             ):
                 arrays[str(value.name)] = _as_input(self.captured.graph, value, found)
         self.arrays = {name: array for name, array in arrays.items() if array is not None}
         self.sessions = Sessions(self.model, self._weights)
+        self.guards = Guards(self.reads.reads, self._weights, self.reads.modules)
 
 
 def _state_array(value: Any) -> Any:

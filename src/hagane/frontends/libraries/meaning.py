@@ -22,7 +22,7 @@ from hagane.frontends.libraries.complex_parts import COMPLEX, ComplexParts
 from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.libraries.table import arguments_of
 from hagane.frontends.libraries.typed_only import reason_of
-from hagane.frontends.libraries.writing import check_writable, copied, write
+from hagane.frontends.libraries.writing import Into, check_writable, copied, write, written_into
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import DType, Many, Tensor, Value
@@ -110,6 +110,9 @@ class MeaningTables(LibraryTables):
         table = self.table_of(name)
         if table is None or name not in table.functions:
             return super().call(core, name, arguments, keywords)
+        into = written_into(name, table.functions[name], arguments, keywords)
+        if into is not None:
+            return self._into(core, name, into, lambda a, k: self.call(core, name, a, k))
         found = self._complex.result(
             core, name, arguments, keywords,
             lambda a, k: _super(self).call(core, name, a, k),
@@ -137,6 +140,9 @@ class MeaningTables(LibraryTables):
         """Call a method of a library's class; the receiver comes first."""
         if name.rpartition(".")[2] in _MAKING:
             return super().call_method(core, name, arguments, keywords)
+        into = written_into(name, self._handler(name), arguments, keywords)
+        if into is not None:
+            return self._into(core, name, into, lambda a, k: self.call_method(core, name, a, k))
         found = self._complex.result(
             core, name, arguments, keywords,
             lambda a, k: _super(self).call_method(core, name, a, k),
@@ -183,6 +189,22 @@ class MeaningTables(LibraryTables):
         (whole, index), item = self._parts[x.value], run()
         new = self._written(core, whole, remedy, lambda: self._with(core, whole, index, item))
         return self.tensor_item(core, new, index)
+
+    def _into(
+        self, core: Core, name: str, into: Into,
+        run: Callable[[Sequence[Value], Mapping[str, Value]], Value],
+    ) -> Value:  # fmt: skip
+        """Write the result of a function into the array given as ``out``, where ``where`` holds."""
+
+        def made() -> Value:
+            found = self._like(core, run(into.arguments, into.keywords), into.target)
+            if into.where is True:
+                return found
+            place = name.partition(".")[0] + ".where"
+            found = self.call(core, place, [into.where, found, into.target], {})
+            return self._like(core, found, into.target)
+
+        return self._written(core, into.target, "use its result, and leave out 'out'", made)
 
     def _like(self, core: Core, value: Value, x: Tensor) -> Tensor:
         """Return a tensor with the element type and shape of another one."""

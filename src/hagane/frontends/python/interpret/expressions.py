@@ -14,6 +14,7 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
+    Doubtful,
     Frame,
     Function,
     Many,
@@ -50,6 +51,8 @@ class Expressions(Core):
         finally:
             if before is not None:
                 nodes[frame.key] = before
+        if isinstance(value, Doubtful):
+            self.collector.doubted += 1
         if frame.is_user and not self.collector.muted and not self.dead:
             if isinstance(value, Unknown) and not value.told:
                 value = self.lost(value.reason)  # lost where nothing was reported

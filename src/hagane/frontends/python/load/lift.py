@@ -233,6 +233,9 @@ class Lift(Core):
         bases = tuple(
             self.as_base(self.lift(base)) for base in found.__bases__ if base is not object
         )
+        known = self.lifted.get(id(found))
+        if known is not None and known[0] is found:  # a base has it among its attributes
+            return known[1]
         cls = Class(self.heap.new({}), found.__name__, bases, module, host=found)
         if is_standard(found):
             self._mixins[found] = cls
