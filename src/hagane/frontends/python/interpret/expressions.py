@@ -202,18 +202,25 @@ class Expressions(Core):
 
     def _items(self, nodes: Sequence[ast.expr]) -> list[Value] | Many:
         items: list[Value] = []
+        whole: Value = None  # a list of those before, if their number is not known
         for node in nodes:
             if not isinstance(node, ast.Starred):
                 items.append(self.evaluate(node))
                 continue
             found = self.sequence(self.evaluate(node.value))
-            if isinstance(found, Many):
-                if len(nodes) == 1:
-                    return found
-                self.lost("a list with a part of unknown length unpacked in it")
+            if not isinstance(found, Many):
+                items += found
                 continue
-            items += found
-        return items
+            for part in (items, found):
+                if part:
+                    more = self.new_list(part)
+                    whole = more if whole is None else self.domain.operate(ast.Add, whole, more)
+            items = []
+        if whole is None:
+            return items
+        if items:
+            whole = self.domain.operate(ast.Add, whole, self.new_list(items))
+        return self.sequence(whole)
 
     def _Starred(self, node: ast.Starred) -> Value:
         return self.evaluate(node.value)
