@@ -135,8 +135,16 @@ def copied(core: Core, made: Value, x: Tensor | None) -> Value:
     return made
 
 
-def write(core: Core, x: Tensor, made: Value) -> Value:
+def write(
+    core: Core, x: Tensor, made: Value, renewed: dict[ir.Value, Tensor] | None = None
+) -> Value:
     """Give all names of a tensor the content that it has now.
+
+    Args:
+        core: The interpreter.
+        x: The tensor.
+        made: Its new content.
+        renewed: Takes the tensors that stand for it and for its views from here on.
 
     Raises:
         CheckError: The new one is of another type or shape.
@@ -163,6 +171,8 @@ def write(core: Core, x: Tensor, made: Value) -> Value:
             value = core.emit.again(view.value, x.value, made.value)
             fresh[view.value] = replace(view, value=value)
             core.emit.tensors[value] = fresh[view.value]
+    if renewed is not None:
+        renewed.update(fresh)
     for key, content in core.heap.contents.items():
         if any(tensor.value in fresh for tensor in _tensors(content)):
             core.heap.contents[key] = _replaced(content, fresh)

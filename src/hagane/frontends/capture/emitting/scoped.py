@@ -14,7 +14,14 @@ from hagane.errors import TypeInferenceError
 from hagane.frontends.capture.emitting.scope import Scope
 from hagane.frontends.capture.emitting.terms import as_value
 from hagane.frontends.python.interpret.emit import Emitter, Training
-from hagane.frontends.python.values.memory import Lazy, Written, memory_of, share, written_since
+from hagane.frontends.python.values.memory import (
+    Lazy,
+    Written,
+    memory_of,
+    own,
+    share,
+    written_since,
+)  # fmt: skip
 from hagane.frontends.python.values.values import Place, Tensor
 from hagane.graph.places import note_place
 from hagane.graph.types import Shape, TensorType, Type, to_ir_shape, to_ir_type
@@ -324,6 +331,7 @@ class ScopedEmitter(Emitter):
         identity = operators()["", "Identity"]
         node = node_of(identity, [ir.Value()], {}, 1)  # not in the graph
         tensor.value = node.outputs[0]
+        own(tensor.value)
         return tensor
 
     def record(self, node: ir.Node, types: Sequence[Type | None]) -> None:
