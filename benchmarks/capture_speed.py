@@ -28,6 +28,8 @@ def serve(engine: str, name: str, threads: int) -> None:
     import torch
     from compiled_programs import PROGRAMS
 
+    import hagane
+
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     program = PROGRAMS[name]
@@ -37,8 +39,6 @@ def serve(engine: str, name: str, threads: int) -> None:
     run, started = model, time.perf_counter()
     with torch.inference_mode(engine == "torch.compile"), torch.no_grad():
         if engine == "hagane":
-            import hagane
-
             run = hagane.compile(model)
         elif engine == "torch.compile":
             run = torch.compile(model)
