@@ -381,3 +381,28 @@ def test_steps_of_a_sequence_are_unbound_along_any_axis() -> None:
         x = np.random.default_rng(0).standard_normal(sizes).astype("f")
         (found,) = session.run(None, {"x": x})
         np.testing.assert_allclose(found, function(torch.from_numpy(x)), rtol=1e-5, atol=1e-6)
+
+
+class _Listed(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        made = [torch.randn(3, 3, generator=generator) for _ in range(3)]
+        self.weights = torch.nn.ParameterList(made)
+        self.shifts = torch.nn.ParameterDict({"a": torch.ones(3), "b": torch.ones(3) * 2})
+
+    def forward(self, x: Any) -> Any:
+        for i, weight in enumerate(self.weights):
+            x = x @ weight * (i + 1)
+        for shift in self.shifts.values():
+            x = x + shift
+        return x + self.weights[-1].mean() * len(self.weights) + self.shifts["b"]
+
+
+def test_lists_and_dictionaries_of_parameters_are_walked() -> None:
+    module = _Listed().eval()
+    model = hagane.capture(module, "float32[n, 3]")
+    assert {"weights.0", "weights.2", "shifts.b"} <= set(model.graph.initializers)
+    x = np.random.default_rng(0).standard_normal((2, 3)).astype("f")
+    (found,) = hagane.InferenceSession(model).run(None, {"x": x})
+    np.testing.assert_allclose(found, module(torch.from_numpy(x)).detach(), rtol=1e-5, atol=1e-5)
