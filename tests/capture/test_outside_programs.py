@@ -406,3 +406,29 @@ def test_lists_and_dictionaries_of_parameters_are_walked() -> None:
     x = np.random.default_rng(0).standard_normal((2, 3)).astype("f")
     (found,) = hagane.InferenceSession(model).run(None, {"x": x})
     np.testing.assert_allclose(found, module(torch.from_numpy(x)).detach(), rtol=1e-5, atol=1e-5)
+
+
+def test_floats_are_divided_with_exact_remainders_as_python_does() -> None:
+    def function(q: float) -> Any:
+        return q // 0.1, q % 0.1, q // -0.3, q % -0.3, divmod(q, 0.7), q % 1
+
+    compare(function, ["float"], *[(np.array(q),) for q in (1.0, -1.0, 0.3, 7.5, -7.5, 1e10)])
+
+
+def test_arrays_of_floats_are_divided_with_exact_remainders() -> None:
+    def function(x: Any) -> Any:
+        return x // 0.1, x % 0.1, x // -0.3, np.divmod(x, 3), x % np.inf, np.mod(x, -x - 0.5)
+
+    x = np.array([7.5, -7.5, 1.0, 0.0, 1e10, 0.3, -0.1, 6.0, 1e-9], np.float64)
+    compare(function, ["float64[n]"], (x,))
+
+
+def test_tensors_of_floats_are_divided_with_exact_remainders() -> None:
+    def function(x: Any) -> Any:
+        return x // 0.1, torch.remainder(x, 0.1), torch.div(x, -0.3, rounding_mode="floor")
+
+    x = np.array([7.5, -7.5, 1.0, 0.0, 1e10, 0.3, -0.1, 6.0], np.float32)
+    session = hagane.InferenceSession(hagane.capture(function, "float32[n]"))
+    expected = function(torch.from_numpy(x))
+    for ours, theirs in zip(session.run(None, {"x": x}), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
