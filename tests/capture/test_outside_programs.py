@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from typing import Any
@@ -432,3 +433,25 @@ def test_tensors_of_floats_are_divided_with_exact_remainders() -> None:
     expected = function(torch.from_numpy(x))
     for ours, theirs in zip(session.run(None, {"x": x}), expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_functions_of_math_take_numbers_that_the_data_decide() -> None:
+    def function(q: float, r: float) -> Any:
+        return (
+            math.fmod(q, r), math.copysign(q, r), math.hypot(q, r),
+            math.log1p(abs(q)), math.degrees(q), math.radians(r), math.log(abs(q) + 1, 3),
+            math.isfinite(q / r),
+        )  # fmt: skip
+
+    pairs = ((7.5, -2.0), (-7.5, 2.0), (0.25, 0.5), (-1.0, -3.0))
+    compare(function, ["float", "float"], *[(np.array(q), np.array(r)) for q, r in pairs])
+
+
+def test_angles_of_numbers_are_computed_by_hagane() -> None:
+    def function(q: float, r: float) -> Any:  # ONNX Runtime has no Atan and Sinh of float64
+        return math.atan2(q, r), math.asinh(r), math.expm1(q)
+
+    session = hagane.InferenceSession(hagane.capture(function, "float", "float"))
+    for q, r in ((7.5, -2.0), (-7.5, 2.0), (-1.0, -3.0)):
+        found = session.run(None, {"q": np.array(q), "r": np.array(r)})
+        np.testing.assert_allclose(found, function(q, r), rtol=1e-12)
