@@ -1,16 +1,20 @@
 """How many models of torchvision and timm become a graph with open batch, beside torch.export.
 
     python benchmarks/capture.py [--library torchvision] [--only resnet18,vgg11]
+    python benchmarks/capture.py --speed [--only "LSTM;ResNet-18"] [--threads 2] [--rounds 7]
 
 Models have random weights and small inputs. "agrees" counts the models whose one graph returns
 what the model returns for three batches, in ONNX Runtime; "torch.export" those that it exports
 (``strict=False``, open batch) and that agree likewise. Obstacles follow, the most frequent first.
+``--speed`` times ``hagane.compile`` beside CPython and ``torch.compile`` instead, each engine in a
+process of its own (``capture_speed.py``).
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import os
 import sys
 import time
 import warnings
@@ -23,6 +27,8 @@ import onnxruntime
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import capture_speed
+from compiled_programs import PROGRAMS
 from library_models import CLASSIFIERS, TIMM, import_torchvision
 
 import hagane
@@ -105,8 +111,21 @@ def main() -> None:
     parser.add_argument("--library", choices=LIBRARIES, default="torchvision")
     parser.add_argument("--only", default="")
     parser.add_argument("--no-export", action="store_true")
+    parser.add_argument("--speed", action="store_true")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=0.4)
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.serve:
+        capture_speed.serve(options.serve, options.only, options.threads)
+        return
+    if options.speed:
+        wanted = [word.strip().lower() for word in options.only.split(";") if word.strip()]
+        names = [n for n in PROGRAMS if not wanted or any(w in n.lower() for w in wanted)]
+        capture_speed.compare(names, options.threads, options.rounds, options.seconds)
+        return
     only = {*filter(None, options.only.split(","))}
     obstacles: collections.Counter[str] = collections.Counter()
     counts = collections.Counter[str]()

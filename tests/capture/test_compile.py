@@ -519,3 +519,39 @@ def test_whole_numbers_beyond_64_bits_stay_right() -> None:
     with quiet():
         for n in (4, 5, -7, 2**63, 2**62, 8):
             agree(compiled, counted, torch.ones(3), n)
+
+
+def test_a_call_like_the_last_one_takes_the_short_way_while_nothing_changes() -> None:
+    scale = np.full((2, 3), 2, np.float32)
+
+    def function(x: Any) -> Any:
+        return x * scale + len(x), x.sum()
+
+    compiled = hagane.compile(function)
+    x = np.ones((2, 3), np.float32)
+    compiled(x)
+    assert compiled._short is not None
+    np.testing.assert_array_equal(compiled(x)[0], x * 4)
+    scale[:] = 5  # seen though the array is the same
+    np.testing.assert_array_equal(compiled(x + 1)[0], x * 12)
+    np.testing.assert_array_equal(compiled(x=x)[0], x * 7)
+    np.testing.assert_array_equal(compiled(x.astype(np.float64))[0], x * 7)
+    longer = np.ones((2, 3), np.float32)
+    assert compiled(longer)[1] == 6
+
+
+def test_the_short_way_sees_gradients_modes_and_default_types() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.9)).eval()
+    compiled = hagane.compile(module)
+    x = torch.ones(1, 2)
+    with torch.no_grad():
+        compiled(x)
+        assert not compiled(x).requires_grad
+        module[0].weight.zero_()
+        torch.testing.assert_close(compiled(x), module[0].bias.detach()[None])
+    assert compiled(x).requires_grad
+    hook = module[0].register_forward_hook(lambda *_: torch.zeros(1, 2))
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert not compiled(x).any()
+    hook.remove()

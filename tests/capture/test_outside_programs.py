@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
+import typing
 from typing import Any
 
 import numpy as np
@@ -241,3 +243,215 @@ def test_and_or_hand_on_what_the_path_leaves_of_a_value() -> None:
         return np.add(x, (first == 5 and 3) or 7)
 
     compare(function, ["int64[n]"], (np.array([5, 1]),), (np.array([4, 1]),))
+
+
+def _sum_of_rows(x: Any) -> Any:
+    total = 0
+    for row in x:
+        total = total + row.sum()
+    return total
+
+
+def _sum_of_elements(x: Any) -> Any:
+    total = 0
+    for row in x:
+        for v in row:
+            total = total + v
+    return total
+
+
+def _sum_until(x: Any) -> Any:
+    total = 0.0
+    for row in x:
+        if row[0] < -1:
+            continue
+        total = total + row.sum()
+        if total > 3:
+            break
+    return total * torch.ones(1)
+
+
+def _sum_with_all_exits(x: Any) -> Any:
+    total = 0
+    for i in range(x.shape[0]):
+        for v in x[i]:
+            if v > 1:
+                break
+            if v < -1:
+                continue
+            total = total + v
+        else:
+            total = total + 10
+            continue
+        total = total * 2
+        if total > 50:
+            break
+    return total * torch.ones(1)
+
+
+@pytest.mark.parametrize(
+    "function", [_sum_of_rows, _sum_of_elements, _sum_until, _sum_with_all_exits]
+)
+def test_sums_of_tensors_begin_with_a_number_of_python(function: Any) -> None:
+    model = hagane.capture(function, "float32[n, m]")
+    session = hagane.InferenceSession(model)
+    for sizes in ((3, 4), (1, 1), (9, 3), (12, 1)):
+        x = np.random.default_rng(sizes).standard_normal(sizes).astype("f")
+        (found,) = session.run(None, {"x": x})
+        np.testing.assert_allclose(found, function(torch.from_numpy(x)), rtol=1e-5, atol=1e-6)
+
+
+def test_results_of_numpy_are_written_into_given_arrays() -> None:
+    def function(x: Any) -> Any:
+        y = np.zeros_like(x)
+        np.add(x, 1, out=y)
+        np.multiply(y, 2, y)
+        sums = np.empty(x.shape[1], x.dtype)
+        np.sum(x, axis=0, out=sums)
+        cut = x.copy()
+        cut.clip(-1, 0.5, out=cut)
+        inverse = np.divide(1, x, out=np.zeros_like(x), where=x > 0)
+        first = x.copy()
+        np.negative(first[0], out=first[0])
+        return y, sums, cut, inverse, first
+
+    x = np.random.default_rng(0).standard_normal((3, 4)).astype("f")
+    compare(function, ["float32[n, m]"], (x,), (x[:1, :1],))
+
+
+def test_results_of_torch_are_written_into_given_tensors() -> None:
+    def function(x: Any) -> Any:
+        y = torch.zeros_like(x)
+        torch.add(x, 1, out=y)
+        torch.clamp(y, 0, 1, out=y)
+        return y
+
+    session = hagane.InferenceSession(hagane.capture(function, "float32[n, m]"))
+    x = np.random.default_rng(0).standard_normal((3, 4)).astype("f")
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], function(torch.from_numpy(x)))
+
+
+def test_elements_that_a_function_of_numpy_leaves_out_are_refused() -> None:
+    def function(x: Any) -> Any:
+        return np.sqrt(x, where=x > 0)
+
+    with pytest.raises(hagane.errors.CaptureError, match="leaves elements as they happen to be"):
+        hagane.capture(function, np.ones(3, np.float32))
+
+
+class _Registered:
+    """A class that knows its subclasses, which objects of theirs are read with."""
+
+    known: typing.ClassVar[dict[str, type]] = {}
+
+    def __init_subclass__(cls) -> None:
+        _Registered.known[cls.__name__] = cls
+
+    def apply(self, x: Any) -> Any:
+        return x + 1
+
+
+class _Doubling:
+    def apply(self, x: Any) -> Any:
+        return super().apply(x) * 2  # type: ignore[misc]
+
+
+class _Mixed(_Doubling, _Registered):
+    def __call__(self, x: Any) -> Any:
+        return self.apply(x)
+
+
+class _Derived(_Mixed):
+    def __call__(self, x: Any) -> Any:
+        return super().__call__(x) + super(_Mixed, self).apply(x)
+
+
+def test_classes_that_a_base_lists_among_its_attributes_are_one_class_each() -> None:
+    compare(_Registered.known["_Derived"](), ["float32[n]"], (np.ones(3, np.float32),))
+
+
+def test_steps_of_a_sequence_are_unbound_along_any_axis() -> None:
+    def function(x: Any) -> Any:
+        state = x.new_zeros(x.shape[0], x.shape[2])
+        for step in x.unbind(1):
+            state = torch.tanh(state + step)
+        return state
+
+    session = hagane.InferenceSession(hagane.capture(function, "float32[b, t, 4]"))
+    for sizes in ((3, 7, 4), (1, 1, 4)):
+        x = np.random.default_rng(0).standard_normal(sizes).astype("f")
+        (found,) = session.run(None, {"x": x})
+        np.testing.assert_allclose(found, function(torch.from_numpy(x)), rtol=1e-5, atol=1e-6)
+
+
+class _Listed(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        made = [torch.randn(3, 3, generator=generator) for _ in range(3)]
+        self.weights = torch.nn.ParameterList(made)
+        self.shifts = torch.nn.ParameterDict({"a": torch.ones(3), "b": torch.ones(3) * 2})
+
+    def forward(self, x: Any) -> Any:
+        for i, weight in enumerate(self.weights):
+            x = x @ weight * (i + 1)
+        for shift in self.shifts.values():
+            x = x + shift
+        return x + self.weights[-1].mean() * len(self.weights) + self.shifts["b"]
+
+
+def test_lists_and_dictionaries_of_parameters_are_walked() -> None:
+    module = _Listed().eval()
+    model = hagane.capture(module, "float32[n, 3]")
+    assert {"weights.0", "weights.2", "shifts.b"} <= set(model.graph.initializers)
+    x = np.random.default_rng(0).standard_normal((2, 3)).astype("f")
+    (found,) = hagane.InferenceSession(model).run(None, {"x": x})
+    np.testing.assert_allclose(found, module(torch.from_numpy(x)).detach(), rtol=1e-5, atol=1e-5)
+
+
+def test_floats_are_divided_with_exact_remainders_as_python_does() -> None:
+    def function(q: float) -> Any:
+        return q // 0.1, q % 0.1, q // -0.3, q % -0.3, divmod(q, 0.7), q % 1
+
+    compare(function, ["float"], *[(np.array(q),) for q in (1.0, -1.0, 0.3, 7.5, -7.5, 1e10)])
+
+
+def test_arrays_of_floats_are_divided_with_exact_remainders() -> None:
+    def function(x: Any) -> Any:
+        return x // 0.1, x % 0.1, x // -0.3, np.divmod(x, 3), x % np.inf, np.mod(x, -x - 0.5)
+
+    x = np.array([7.5, -7.5, 1.0, 0.0, 1e10, 0.3, -0.1, 6.0, 1e-9], np.float64)
+    compare(function, ["float64[n]"], (x,))
+
+
+def test_tensors_of_floats_are_divided_with_exact_remainders() -> None:
+    def function(x: Any) -> Any:
+        return x // 0.1, torch.remainder(x, 0.1), torch.div(x, -0.3, rounding_mode="floor")
+
+    x = np.array([7.5, -7.5, 1.0, 0.0, 1e10, 0.3, -0.1, 6.0], np.float32)
+    session = hagane.InferenceSession(hagane.capture(function, "float32[n]"))
+    expected = function(torch.from_numpy(x))
+    for ours, theirs in zip(session.run(None, {"x": x}), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_functions_of_math_take_numbers_that_the_data_decide() -> None:
+    def function(q: float, r: float) -> Any:
+        return (
+            math.fmod(q, r), math.copysign(q, r), math.hypot(q, r),
+            math.log1p(abs(q)), math.degrees(q), math.radians(r), math.log(abs(q) + 1, 3),
+            math.isfinite(q / r),
+        )  # fmt: skip
+
+    pairs = ((7.5, -2.0), (-7.5, 2.0), (0.25, 0.5), (-1.0, -3.0))
+    compare(function, ["float", "float"], *[(np.array(q), np.array(r)) for q, r in pairs])
+
+
+def test_angles_of_numbers_are_computed_by_hagane() -> None:
+    def function(q: float, r: float) -> Any:  # ONNX Runtime has no Atan and Sinh of float64
+        return math.atan2(q, r), math.asinh(r), math.expm1(q)
+
+    session = hagane.InferenceSession(hagane.capture(function, "float", "float"))
+    for q, r in ((7.5, -2.0), (-7.5, 2.0), (-1.0, -3.0)):
+        found = session.run(None, {"q": np.array(q), "r": np.array(r)})
+        np.testing.assert_allclose(found, function(q, r), rtol=1e-12)

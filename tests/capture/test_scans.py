@@ -125,3 +125,43 @@ def test_no_iteration_leaves_a_list_of_items_of_the_right_size() -> None:
         x, y = torch.ones(rows, 3), torch.ones(4)
         (found,) = session.run(None, {"x": x.numpy(), "y": y.numpy()})
         assert found.shape == (rows + 1, 4)
+
+
+def decoded(x: Any) -> Any:
+    out = []
+    state = x[0]
+    while len(out) < 6:
+        state = torch.tanh(state * 1.5 + x[-1])
+        token = state.argmax()
+        if state[0] > 0.9:
+            break
+        out.append(token)
+    return torch.stack([*out, state.argmax()]), state, len(out)
+
+
+def kept(x: Any) -> Any:
+    out, others = [], [x[0].sum()]
+    for row in x:
+        total = row.sum()
+        if total > 0:
+            out.append(total)
+        if row[0] < 0 and len(others) < 3:
+            others.append(total)
+    return torch.stack([*out, x.sum()]), torch.stack(others)
+
+
+@pytest.mark.parametrize(("function", "lists"), [(decoded, 1), (kept, 2)])
+def test_a_list_that_some_iterations_append_to_is_chosen_from_a_scan(
+    function: Any, lists: int
+) -> None:
+    model = hagane.capture(function, TYPE)
+    ((_, scans),) = [found for found in loops_of(model) if found[1]]
+    assert scans == 2 * lists
+    torch.manual_seed(0)
+    compare(function, model, [torch.randn(rows, 3) for rows in (1, 2, 5, 9, 3, 4)])
+
+
+def test_a_loop_that_stops_at_the_length_of_its_list_has_a_limit() -> None:
+    model = hagane.capture(decoded, TYPE)
+    (loop,) = (node for node in model.graph.all_nodes() if node.op_type == "Loop")
+    assert loop.inputs[0] is not None

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
+import numpy as np
+import onnxruntime
 import pytest
 from typer.testing import CliRunner
 
+import hagane
+from hagane.capturing import Verified
 from hagane.cli import build_app
 
 SOURCE = """
@@ -72,3 +77,44 @@ def test_a_type_is_asked_for(file: Path, tmp_path: Path) -> None:
     status, _, error = run(f"{file}:decay", "-o", str(tmp_path / "x.onnx"))
     assert status == 1
     assert "the type of the argument 'x' of 'decay' is not known" in str(error)
+
+
+def test_a_graph_that_differs_is_not_written(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Verified("output 'output': the values differ by up to 1")
+    monkeypatch.setattr("hagane.cli.capture.verified", lambda *_: told)
+    made = tmp_path / "decay.onnx"
+    status, printed, _ = run(
+        f"{file}:decay", "--input", "x=float32[n, 3]", "-o", str(made), "--verify"
+    )
+    assert (status, made.exists()) == (1, False)
+    assert "the values differ by up to 1" in printed
+    assert "decay.onnx is not written" in printed
+
+
+def test_weights_beyond_the_limit_of_a_file_go_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = sys.modules["hagane.graph.save"], "_EMBEDDED_LIMIT"
+    monkeypatch.setattr(*limit, 1000)  # 2 GiB less a margin
+    file = tmp_path / "net.py"
+    file.write_text(
+        "import torch\n\nclass Net(torch.nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.a = torch.nn.Linear(3, 40)\n        self.b = torch.nn.Linear(40, 30)\n"
+        "    def forward(self, x):\n"
+        "        y = self.a(x)\n        return self.b(y) if y.sum() > 0 else y @ self.b.weight.T\n"
+    )
+    made = tmp_path / "net.onnx"
+    status, printed, _ = run(
+        f"{file}:Net", "--input", "x=float32[n, 3]", "-o", str(made), "--verify"
+    )
+    assert status == 0, printed
+    data = tmp_path / "net.onnx.data"
+    assert data.stat().st_size >= 4 * 30 * 40
+    assert made.stat().st_size < 4 * 30 * 40
+    x = np.ones((2, 3), np.float32)
+    (found,) = hagane.InferenceSession(made).run(None, {"x": x})
+    (theirs,) = onnxruntime.InferenceSession(made).run(None, {"x": x})
+    np.testing.assert_allclose(found, theirs, rtol=1e-5, atol=1e-6)

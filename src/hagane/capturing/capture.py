@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import onnx.defs
@@ -187,7 +188,8 @@ def onnx_model(graph: ir.Graph, opset: int | None = None) -> ir.Model:
     Raises:
         InvalidArgument: It cannot be had in that opset.
     """
-    needed = max(_LEAST_OPSET, *(_introduced(node) for node in graph.all_nodes()), 0)
+    names = {node.op_type for node in graph.all_nodes() if not node.domain}
+    needed = max(_LEAST_OPSET, *(_first_opsets().get(name, 0) for name in names))
     model = ir.Model(graph, ir_version=10, producer_name="hagane", functions=[])
     model.graph.opset_imports[""] = max(needed, opset or 0)
     if opset is not None and opset < needed:
@@ -197,9 +199,11 @@ def onnx_model(graph: ir.Graph, opset: int | None = None) -> ir.Model:
     return model
 
 
-def _introduced(node: ir.Node) -> int:
-    if node.domain:
-        return 0
-    versions = [s.since_version for s in onnx.defs.get_all_schemas_with_history()
-                if s.name == node.op_type and not s.domain]  # fmt: skip
-    return min(versions, default=0)
+@cache
+def _first_opsets() -> dict[str, int]:
+    """Return the first opset that has each operator of ONNX."""
+    found: dict[str, int] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if not schema.domain:
+            found[schema.name] = min(schema.since_version, found.get(schema.name, 1000))
+    return found

@@ -25,6 +25,7 @@ from hagane.capturing.leaves import (
     rebuilt,
     remade,
 )
+from hagane.capturing.shortcut import MISSED, Shortcut
 from hagane.capturing.tensors import is_casting, returned, wants_gradients, with_gradients
 from hagane.capturing.variant import (
     GraphFailed,
@@ -39,7 +40,7 @@ from hagane.frontends.capture.capture import GLOBAL_HOOKS, has_global_hooks
 _MAX_VARIANTS = 16  # graphs for one kind of call
 _OWN = frozenset(
     ("_model", "_fullgraph", "_explain", "_dynamic", "_signature", "_variants", "_seen", "_told",
-     "_lock", "_bound", "captures")
+     "_short", "_lock", "_bound", "captures")
 )  # fmt: skip
 _SELF = ("train", "eval", "requires_grad_", "to", "cpu", "float", "double", "half")
 
@@ -63,6 +64,7 @@ class Compiled:
         self._seen: dict[Any, dict[Any, set[Any]]] = {}
         self._told: set[str] = set()
         self._lock = threading.RLock()
+        self._short: Shortcut | None = None  # the way of the last call
         self._bound: Any = weakref.WeakKeyDictionary()
         self.captures: list[str] = []
         functools.update_wrapper(self, model, updated=())
@@ -102,6 +104,10 @@ class Compiled:
         """Return the result of the original."""
         if _is_seen_by_others():
             return self._model(*args, **kwargs)
+        if self._short is not None and not kwargs and not is_casting() and not has_global_hooks():
+            found = self._short.run(args)
+            if found is not MISSED:
+                return found
         try:
             tree = self._read(args, kwargs)
             found = leaves(tree)
@@ -138,7 +144,9 @@ class Compiled:
         tensors = [*given, *variant.parameters, *state]
         try:
             if not wants_gradients(tensors):
-                return rebuilt(structure, variant.run(tree), returned, objects(tree))
+                result = rebuilt(structure, variant.run(tree), returned, objects(tree))
+                self._short = Shortcut.of(variant, tree, args, kwargs)
+                return result
             if getattr(self._model, "training", False):
                 reason = "the model is in training, where PyTorch itself computes gradients; call "
                 reason += "eval(), or use torch.no_grad(), for the graph"

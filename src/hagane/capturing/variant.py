@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from hagane.capturing.capture import model_of
 from hagane.capturing.changes import apply_changes
+from hagane.capturing.guards import Guards
 from hagane.capturing.leaves import (
     NumberLeaf,
     Obstacle,
@@ -34,7 +35,7 @@ from hagane.frontends.libraries.meaning import MeaningTables
 
 # Questions of a program that guards do not see.
 _ASKED = ("torch.is_grad_enabled", "torch.is_inference_mode_enabled", "torch.Tensor.requires_grad")
-# Arrays of NumPy tell nobody when they are changed: small ones are compared, others are inputs.
+# Small arrays of NumPy that change ask for another graph; a graph stays while others change.
 _COMPARED = 4096
 
 
@@ -112,8 +113,8 @@ class Variant:
     captured: Captured | None = None
     model: ir.Model | None = None
     sessions: Sessions | None = None
+    guards: Guards | None = None
     asked_gradients: bool | None = None
-    arrays: Mapping[str, Any] = field(default_factory=dict)
     _weights: list[tuple[Any, ir.Value]] = field(default_factory=list)
     _state: list[tuple[Attribute, ir.Value]] = field(default_factory=list)
 
@@ -124,29 +125,20 @@ class Variant:
 
     def broken(self) -> str:
         """Return which of its assumptions no longer holds; empty if all do."""
-        for read in self.reads.reads:
-            told = read.broken()
-            if told:
-                return told
+        if self.guards is None:  # there is no graph, and may be one if something else is read
+            self.guards = Guards(self.reads.reads, (), self.reads.modules)
+        told = self.guards.broken()
+        if told:
+            return told
         for attribute, value in self._state:
             told = _other_state(attribute, value)
             if told:
                 return told
-        for module in self.reads.modules:
-            if module._forward_hooks or module._forward_pre_hooks:
-                return f"a {type(module).__name__} has a forward hook now"
-        for tensor, value in self._weights:
-            if tuple(tensor.shape) != tuple(value.shape.numpy()):  # type: ignore[union-attr]
-                return f"the weight '{value.name}' has another shape"
-            if str(tensor.dtype) != self._dtypes[str(value.name)]:
-                return f"the weight '{value.name}' has another element type"
         torch = sys.modules.get("torch")
         now = None if torch is None else torch.is_grad_enabled()
         if self.asked_gradients not in (None, now):
             return "gradients are recorded, or no longer"
         return ""
-
-    _dtypes: dict[str, str] = field(default_factory=dict)
 
     def run(self, tree: Mapping[str, Tree]) -> dict[str, Any]:
         """Return the outputs by name.
@@ -156,7 +148,7 @@ class Variant:
         """
         assert self.captured is not None
         assert self.sessions is not None
-        feeds: dict[str, Any] = dict(self.arrays)
+        feeds: dict[str, Any] = {}
         found_leaves = leaves(tree)
         for leaf in found_leaves:
             feeds[leaf.path] = as_array(leaf) if isinstance(leaf, TensorLeaf) else leaf.value
@@ -198,17 +190,16 @@ class Variant:
             if not isinstance(read, NameRead) or (id(read.names), read.name) not in names
         ]
         self.model = model_of(self.captured)
-        arrays = {}
+        arrays = []
         for found, value in self.captured.weights.values():
             if hasattr(found, "_version"):
                 self._weights.append((found, value))
-                self._dtypes[str(value.name)] = str(found.dtype)
-            elif getattr(found, "size", 0) > _COMPARED or any(
-                found is a for a in self.reads.arrays
+            elif isinstance(found, np.ndarray) and (
+                found.size > _COMPARED or any(found is a for a in self.reads.arrays)
             ):
-                arrays[str(value.name)] = _as_input(self.captured.graph, value, found)
-        self.arrays = {name: array for name, array in arrays.items() if array is not None}
-        self.sessions = Sessions(self.model, self._weights)
+                arrays.append((found, value))
+        self.sessions = Sessions(self.model, [*self._weights, *arrays])
+        self.guards = Guards(self.reads.reads, self._weights, self.reads.modules)
 
 
 def _state_array(value: Any) -> Any:
@@ -229,16 +220,6 @@ def _other_state(attribute: Attribute, value: ir.Value) -> str:
     if fits and value.dtype is not None and array.dtype == value.dtype.numpy():
         return ""
     return f"the attribute '{attribute.path}' has another type or size"
-
-
-def _as_input(graph: ir.Graph, value: ir.Value, found: Any) -> Any:
-    """Feed an array instead of keeping its present content."""
-    if str(value.name) not in graph.initializers or not hasattr(found, "dtype"):
-        return None
-    del graph.initializers[str(value.name)]
-    value.const_value = None
-    graph.inputs.append(value)
-    return found
 
 
 def made_variant(

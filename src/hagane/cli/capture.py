@@ -47,17 +47,17 @@ def command(
         model = capture(found, opset=opset, keep_prints=keep_prints, **_types(inputs or []))
     for notice in notices:
         print(notice.message, file=sys.stderr)
+    told = verified(found, model, _types(inputs or [])) if verify else None
+    if told is not None and told.difference:
+        print(f"{told.difference}; {output} is not written")
+        raise typer.Exit(1)
     save(model, output)
     nodes = sum(1 for _ in model.graph.all_nodes())
     opset_found = model.graph.opset_imports[""]
     print(f"{output}: {nodes} nodes, opset {opset_found}")
-    if verify:
-        told = verified(found, model, _types(inputs or []))
+    if told is not None:
         for side in told.unreached:
             print(f"not verified: {side}")
-        if told.difference:
-            print(told.difference)
-            raise typer.Exit(1)
         print(
             f"the graph returns what the original returns: {told.runs} runs, "
             f"{2 * told.branches - len(told.unreached)} of {2 * told.branches} sides "

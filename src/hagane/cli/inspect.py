@@ -23,11 +23,13 @@ from hagane.errors import InvalidArgument
 from hagane.graph import to_text
 from hagane.graph.draw import to_svg
 from hagane.graph.page import to_html
+from hagane.graph.places import line_of, place_of, short
 from hagane.graph.types import TensorType, Type
 from hagane.graph.walk import all_graphs, all_nodes
 from hagane.ops import GraphTypes
 from hagane.ops.cost import flops
 from hagane.passes import LACKING, PASSES, Change
+from hagane.passes.edit import name_of
 from hagane.runtime import SessionOptions
 from hagane.runtime.backends.reference import constant_output
 from hagane.runtime.pipeline import Built, build, read, simplify
@@ -74,6 +76,7 @@ def command(
         found = read(model, settings)
         loaded, types = found.model, found.types
     changes: list[Change] = []
+    places = _places(loaded)
     if passes:
         types, changes = simplify(loaded, types)
     if graph is not None:
@@ -90,25 +93,39 @@ def command(
     report.update(describe_session(build(loaded, types, settings, ready=False)))
     if passes:
         report["passes"] = {change.name: list(change.nodes) for change in changes}
+    if places:
+        report["places"] = places
     if as_json:
         print(json.dumps(report, indent=1))
     else:
-        for line in fitted(_pass_lines(changes) if passes else (), terminal_width()):
+        for line in fitted(_pass_lines(changes, places) if passes else (), terminal_width()):
             print(line)
         _show(report, values)
         if graph is not None:
             print(f"drawing: {graph}")
 
 
-def _pass_lines(changes: Sequence[Change]) -> Iterator[str]:
-    """Yield the effects of each pass, with the names of the first nodes that it changed."""
+def _places(model: ir.Model) -> dict[str, str]:
+    """Return where in a program's source nodes came from, by their names."""
+    return {name_of(node): place_of(node) for node in all_nodes(model.graph) if place_of(node)}
+
+
+def _pass_lines(changes: Sequence[Change], places: Mapping[str, str]) -> Iterator[str]:
+    """Yield the effects of each pass, with the names of the first nodes that it changed.
+
+    Args:
+        changes: The passes with the nodes that they changed.
+        places: Where in a program's source nodes came from, by name.
+    """
     for change in changes:
         yield f"{change.name} {change.count}: {change.effect}"
         if change.nodes:
             more = change.count - _MOST_NAMES
-            yield f"  {', '.join(change.nodes[:_MOST_NAMES])}" + (
-                f" and {more} more" if more > 0 else ""
+            told = (
+                f"{name} ({short(places[name].split(', ')[0])})" if name in places else name
+                for name in change.nodes[:_MOST_NAMES]
             )
+            yield f"  {', '.join(told)}" + (f" and {more} more" if more > 0 else "")
     for one in PASSES:
         if one.makes in LACKING:
             yield f"{one.name} not applied: {one.makes} has no native kernel yet"
@@ -170,8 +187,14 @@ def describe_session(built: Built) -> dict[str, Any]:
         placed[part.backend] += len(part.nodes)
     return {
         "engines": {name: count for name, count in placed.items() if count},
-        "no_native_kernel": sorted({f"{_name(node)}: {left[node].reason}" for node in left}),
+        "no_native_kernel": sorted({f"{_at(node)}: {left[node].reason}" for node in left}),
     }
+
+
+def _at(node: ir.Node) -> str:
+    """Return an operator, with its place where the model was captured."""
+    place = line_of(node)
+    return f"{_name(node)} ({short(place)})" if place else _name(node)
 
 
 def _weights(graph: ir.Graph) -> Iterator[ir.TensorProtocol]:

@@ -12,6 +12,7 @@ from html import escape
 
 import onnx_ir as ir
 
+from hagane.graph.places import place_of
 from hagane.graph.walk import read_values
 
 _BOX_HEIGHT, _GAP_X, _GAP_Y, _CHARACTER = 38, 24, 34, 6.6
@@ -52,6 +53,7 @@ class _Box:
     subtitle: str
     kind: str
     layer: int
+    place: str = ""
     x: float = 0.0
     y: float = 0.0
     column: _Column | None = None
@@ -138,7 +140,7 @@ def _boxes(
         shape = _type(node.outputs[0]) if node.outputs else ""
         for value in node.outputs:
             source[value] = len(boxes)
-        boxes.append(_Box(node.op_type, shape, kind, layer))
+        boxes.append(_Box(node.op_type, shape, kind, layer, place_of(node)))
     results = set(graph.outputs)
     for value in [value for value in source if value.producer() in inside]:
         if value in results or any(user not in inside for user, _ in value.uses()):
@@ -218,8 +220,10 @@ def _edge(a: _Box, b: _Box, name: str) -> str:
 
 def _box(box: _Box) -> str:
     middle = box.x + box.width / 2
+    place = f"<title>{escape(box.place)}</title>" if box.place else ""  # shown under the pointer
     return (
-        f'<g><rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" '
+        f"<g>{place}"
+        f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" '
         f'height="{_BOX_HEIGHT}" rx="6" fill="{_COLOURS[box.kind]}" stroke="#666"/>'
         f'<text x="{middle:.1f}" y="{box.y + 16:.1f}" font-size="13" text-anchor="middle">'
         f"{escape(box.title)}</text>"

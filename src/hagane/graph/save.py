@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from hagane.errors import InvalidArgument
 from hagane.graph.names import separate_names
+from hagane.graph.walk import all_graphs
 
 # The newest file format that released runtimes read; onnx itself may already write a later one.
 MAX_IR_VERSION = 13
@@ -38,7 +39,8 @@ def save(model: ir.Model, path: str | os.PathLike[str], *, external_data: bool =
         raise InvalidArgument(f"models are written to '.onnx' files, got '{path}'")
     size = sum(
         value.const_value.nbytes
-        for value in model.graph.initializers.values()
+        for graph in all_graphs(model.graph)
+        for value in graph.initializers.values()
         if value.const_value is not None
     )
     copy = model.clone()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 
+from hagane.graph.places import line_of
 from hagane.graph.types import dtype_name
 
 
@@ -38,7 +39,9 @@ def _node_lines(node: ir.Node, indent: str) -> Iterator[str]:
         else:
             inputs.append(f"{name}={_attribute(attribute)}")
     domain = f"{node.domain}." if node.domain else ""
-    yield f"{indent}{outputs} = {domain}{node.op_type}({', '.join(inputs)})"
+    place = line_of(node)
+    where = f"  # {place}" if place else ""
+    yield f"{indent}{outputs} = {domain}{node.op_type}({', '.join(inputs)}){where}"
     for name, body in bodies:
         yield f"{indent}  {name}:"
         yield from _graph_lines(body, indent + "    ")

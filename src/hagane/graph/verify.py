@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from hagane.errors import InvalidGraph
+from hagane.graph.places import place_of
 from hagane.graph.walk import all_graphs, bodies
 
 
@@ -26,10 +27,12 @@ def verify(model: ir.Model) -> None:
 
 
 def describe(node: ir.Node) -> str:
-    """Return the node's operator and name, the way every message speaks of it."""
+    """Return a node's operator, name and place in the source, as every message speaks of it."""
     domain = f"{node.domain}::" if node.domain else ""
     label = node.name or ", ".join(f"-> {value.name}" for value in node.outputs[:1] if value.name)
-    return f"{domain}{node.op_type} '{label}'" if label else f"{domain}{node.op_type}"
+    place = place_of(node)
+    name, where = f" '{label}'" if label else "", f" ({place})" if place else ""
+    return f"{domain}{node.op_type}{name}{where}"
 
 
 def _check_names(graph: ir.Graph) -> None:

@@ -82,12 +82,14 @@ class Timed:
         name: Name of the first of its nodes; empty if they have none.
         nanoseconds: Time of all its runs together.
         flops: Floating-point operations of all its runs, 0 where they are not counted.
+        place: Where in a program's source its first node came from; empty if that is not known.
     """
 
     operator: str
     name: str
     nanoseconds: int
     flops: float = 0.0
+    place: str = ""
 
 
 class Observer(Protocol):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hagane.graph.places import place_of, short
 from hagane.ops.values import describe_value
 from hagane.runtime.backends.reference import ReferencePart
 from hagane.runtime.port import Observer, Part, Timed, Value
@@ -45,16 +46,20 @@ class Profile:
             at = now - sum(timed.nanoseconds for timed in records)
             events: list[dict[str, Any]] = []
             for timed in records:
-                shown = {"flops": timed.flops, "engine": part.backend}
+                shown: dict[str, Any] = {"flops": timed.flops, "engine": part.backend}
+                if timed.place:
+                    shown["place"] = timed.place
                 name = timed.name or timed.operator
                 events.append(self._event(name, timed.operator, at, timed.nanoseconds, shown))
                 at += timed.nanoseconds
         else:
-            described = {
+            described: dict[str, Any] = {
                 "inputs": [describe_value(value) for value in inputs],
                 "outputs": [describe_value(value) for value in outputs],
             }
-            operator, name = _label(part)
+            operator, name, place = _label(part)
+            if place:
+                described["place"] = place
             events = [self._event(name or operator, operator, begun, now - begun, described)]
         with self._lock:
             self._events.extend(events)
@@ -89,6 +94,8 @@ class KernelTime:
         seconds: The mean over the faster half of the runs.
         flops: The multiplications and additions that it does, 0 where they are not counted.
         share: Operations a second over ``ProfileReport.peak``.
+        place: Where in a program's source the first of the nodes came from, with the calls that
+            led there; empty if that is not known.
     """
 
     name: str
@@ -96,6 +103,7 @@ class KernelTime:
     seconds: float
     flops: float
     share: float
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +132,10 @@ class ProfileReport:
         """Return the kernels as events of the Chrome trace format, one after the other."""
         at, events = 0.0, []
         for kernel in self.kernels:
-            shown = {"flops": kernel.flops, "engine": kernel.engine, "share of peak": kernel.share}
+            shown = {
+                "flops": kernel.flops, "engine": kernel.engine, "share of peak": kernel.share,
+                **({"place": kernel.place} if kernel.place else {}),
+            }  # fmt: skip
             events.append(
                 {
                     "cat": "Kernel", "name": kernel.name, "ph": "X", "pid": 0, "tid": 0,
@@ -149,9 +160,10 @@ class ProfileReport:
         for kernel in sorted(self.kernels, key=lambda kernel: -kernel.seconds):
             rate = kernel.flops / kernel.seconds / 1e9 if kernel.seconds else 0.0
             engine = "" if kernel.engine == "native" else f" ({kernel.engine})"
+            place = short(kernel.place.partition(", called from ")[0]) if kernel.place else ""
             lines.append(
                 f"{kernel.seconds * 1e3:9.3f} {kernel.seconds / total:6.1%} {rate:8.1f} "
-                f"{kernel.share:7.0%}  {kernel.name}{engine}"
+                f"{kernel.share:7.0%}  {kernel.name}{engine}{place and f'  {place}'}"
             )
         rest = f"{self.rest * 1e3:9.3f} {self.rest / total:6.1%} {'':8} {'':7}  between kernels"
         return "\n".join([*lines, rest])
@@ -163,7 +175,7 @@ class _Recorder:
     stop = None
 
     def __init__(self) -> None:
-        self.labels: list[tuple[str, str, float]] = []
+        self.labels: list[tuple[str, str, float, str]] = []
         self.seconds: list[float] = []
         self._last = time.perf_counter()
 
@@ -177,21 +189,22 @@ class _Recorder:
         now = time.perf_counter()
         for timed in records:
             label = f"{timed.operator} '{timed.name}'" if timed.name else timed.operator
-            self.labels.append((label, part.backend, timed.flops))
+            self.labels.append((label, part.backend, timed.flops, timed.place))
             self.seconds.append(timed.nanoseconds * 1e-9)
         if not records:
-            operator, name = _label(part)
-            self.labels.append((f"{operator} '{name}'", part.backend, 0.0))
+            operator, name, place = _label(part)
+            self.labels.append((f"{operator} '{name}'", part.backend, 0.0, place))
             self.seconds.append(now - self._last)
         self._last = time.perf_counter()
 
 
-def _label(part: Part) -> tuple[str, str]:
-    """Return the operators of a part, and the name of its first node."""
-    if isinstance(part, ReferencePart):
-        return part.op.name, str(part.node.name or "")
-    operators = "+".join(dict.fromkeys(node.op_type for node in part.nodes)) or part.backend
-    return operators, str(part.nodes[0].name or "") if part.nodes else ""
+def _label(part: Part) -> tuple[str, str, str]:
+    """Return the operators of a part, and the name and place of its first node."""
+    if not part.nodes:
+        return part.backend, "", ""
+    operators = "+".join(dict.fromkeys(node.op_type for node in part.nodes))
+    operators = part.op.name if isinstance(part, ReferencePart) else operators
+    return operators, str(part.nodes[0].name or ""), place_of(part.nodes[0])
 
 
 def measure(run: Callable[[Observer], Any], peak: Callable[[], float], runs: int) -> ProfileReport:
@@ -215,15 +228,17 @@ def measure(run: Callable[[Observer], Any], peak: Callable[[], float], runs: int
     # Loops may take another number of turns in each run.
     longest = max((recorders[i] for i in order), key=lambda recorder: len(recorder.labels))
     rows = []
-    for index, (name, engine, work) in enumerate(longest.labels):
+    for index, (name, engine, work, place) in enumerate(longest.labels):
         each = [recorders[i].seconds[index : index + 1] for i in order]
-        rows.append((name, engine, sum(map(sum, each)) / len(order), work))
+        rows.append((name, engine, sum(map(sum, each)) / len(order), work, place))
     # A machine that was busy as the peak was measured does more than that, and so do matrix tiles.
-    rates = [work / seconds for _, _, seconds, work in rows if seconds > 0]
+    rates = [work / seconds for _, _, seconds, work, _ in rows if seconds > 0]
     most = max(most, peak(), *rates)
     kernels = tuple(
-        KernelTime(name, engine, seconds, work, work / seconds / most if seconds > 0 else 0.0)
-        for name, engine, seconds, work in rows
+        KernelTime(
+            name, engine, seconds, work, work / seconds / most if seconds > 0 else 0.0, place
+        )
+        for name, engine, seconds, work, place in rows
     )
     whole = statistics.fmean(wholes[i] for i in order)
     return ProfileReport(kernels, whole, most, runs)

@@ -22,7 +22,8 @@ from hagane.frontends.libraries.complex_parts import COMPLEX, ComplexParts
 from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.libraries.table import arguments_of
 from hagane.frontends.libraries.typed_only import reason_of
-from hagane.frontends.libraries.writing import check_writable, copied, write
+from hagane.frontends.libraries.viewing import Put, put_back
+from hagane.frontends.libraries.writing import Into, check_writable, copied, write, written_into
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import DType, Many, Tensor, Value
@@ -45,8 +46,9 @@ class MeaningTables(LibraryTables):
     def __init__(self, used: Callable[[str], None] = lambda name: None, *, trusting: bool = False):
         self._used = used
         self._trusting = trusting
-        # Views that indices took, with the whole and the index.
+        # Views that indices took, with the whole and the index; and others, with the way back.
         self._parts: dict[ir.Value, tuple[Tensor, Value]] = {}
+        self._views: dict[ir.Value, tuple[Tensor, Put]] = {}
         self._frame: object = None  # of the program, in which a function of a library runs
         self._complex = ComplexParts()
 
@@ -110,6 +112,9 @@ class MeaningTables(LibraryTables):
         table = self.table_of(name)
         if table is None or name not in table.functions:
             return super().call(core, name, arguments, keywords)
+        into = written_into(name, table.functions[name], arguments, keywords)
+        if into is not None:
+            return self._into(core, name, into, lambda a, k: self.call(core, name, a, k))
         found = self._complex.result(
             core, name, arguments, keywords,
             lambda a, k: _super(self).call(core, name, a, k),
@@ -129,6 +134,7 @@ class MeaningTables(LibraryTables):
         made = self._within(core, name, lambda: _super(self).call(core, name, arguments, keywords))
         if name in _COPYING or not any(map(_holds_tensors, (*arguments, *keywords.values()))):
             return copied(core, made, given)
+        self._note_view(name, given, made)
         return made if x is None else write(core, x, made)
 
     def call_method(
@@ -137,6 +143,9 @@ class MeaningTables(LibraryTables):
         """Call a method of a library's class; the receiver comes first."""
         if name.rpartition(".")[2] in _MAKING:
             return super().call_method(core, name, arguments, keywords)
+        into = written_into(name, self._handler(name), arguments, keywords)
+        if into is not None:
+            return self._into(core, name, into, lambda a, k: self.call_method(core, name, a, k))
         found = self._complex.result(
             core, name, arguments, keywords,
             lambda a, k: _super(self).call_method(core, name, a, k),
@@ -166,7 +175,16 @@ class MeaningTables(LibraryTables):
         made = self._within(
             core, name, lambda: _super(self).call_method(core, name, arguments, keywords)
         )
-        return copied(core, made, x) if name in _COPYING and isinstance(x, Tensor) else made
+        if name in _COPYING and isinstance(x, Tensor):
+            return copied(core, made, x)
+        self._note_view(name, x, made)
+        return made
+
+    def _note_view(self, name: str, whole: Value, made: Value) -> None:
+        """Note how a view that a function returned is written back."""
+        put = put_back(name, whole, made)
+        if put is not None:
+            self._views[made.value] = whole, put
 
     def _written(
         self, core: Core, x: Tensor, remedy: str, run: Callable[[], Value],
@@ -174,15 +192,49 @@ class MeaningTables(LibraryTables):
     ) -> Value:  # fmt: skip
         """Give a tensor the content that a function returns.
 
-        A part that was taken by an index is set as an item of the whole: ``x[i].zero_()``.
+        A part that was taken by an index is set as an item of the whole: ``x[i].zero_()``, and
+        other views are put back into theirs: ``x.t().mul_(2)``.
         """
         _refuse_complex(x)
+        if x.value in self._views:
+            whole, put = self._views[x.value]
+            view = run()
+            if not isinstance(view, Tensor) or view.dtype != x.dtype or view.shape != x.shape:
+                return write(core, x, view)  # which is refused
+            now = self._written(core, whole, remedy, lambda: put(core, whole, view))
+            assert isinstance(now, Tensor)
+            value = core.emit.again(x.value, whole.value, now.value)
+            made = core.emit.tensors[value] = replace(x, value=value)
+            self._views[value] = now, put
+            return made
         if x.value not in self._parts:
             check_writable(core, x, remedy, by_statement=by_statement)
-            return write(core, x, run())
+            renewed: dict[ir.Value, Tensor] = {}
+            made = write(core, x, run(), renewed)
+            for old, fresh in renewed.items():
+                if old in self._views and self._views[old][0].value in renewed:
+                    whole, put = self._views[old]
+                    self._views[fresh.value] = renewed[whole.value], put
+            return made
         (whole, index), item = self._parts[x.value], run()
         new = self._written(core, whole, remedy, lambda: self._with(core, whole, index, item))
         return self.tensor_item(core, new, index)
+
+    def _into(
+        self, core: Core, name: str, into: Into,
+        run: Callable[[Sequence[Value], Mapping[str, Value]], Value],
+    ) -> Value:  # fmt: skip
+        """Write the result of a function into the array given as ``out``, where ``where`` holds."""
+
+        def made() -> Value:
+            found = self._like(core, run(into.arguments, into.keywords), into.target)
+            if into.where is True:
+                return found
+            place = name.partition(".")[0] + ".where"
+            found = self.call(core, place, [into.where, found, into.target], {})
+            return self._like(core, found, into.target)
+
+        return self._written(core, into.target, "use its result, and leave out 'out'", made)
 
     def _like(self, core: Core, value: Value, x: Tensor) -> Tensor:
         """Return a tensor with the element type and shape of another one."""
@@ -212,7 +264,9 @@ class MeaningTables(LibraryTables):
         )  # fmt: skip
         if found is not NotImplemented:
             return found
-        return self._within(core, whole, lambda: _super(self).tensor_attribute(core, value, name))
+        made = self._within(core, whole, lambda: _super(self).tensor_attribute(core, value, name))
+        self._note_view(name, value, made)
+        return made
 
     def operator(self, core: Core, name: str, left: Value, right: Value) -> Value:
         """Return an operator of which at least one operand is a tensor."""

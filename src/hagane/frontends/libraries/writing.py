@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.python.interpret.core import Core
@@ -60,6 +63,68 @@ def check_writable(core: Core, x: Tensor, remedy: str, *, by_statement: bool = F
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Into:
+    """A call whose result goes into an array that it is given.
+
+    Attributes:
+        target: The array: the argument ``out``.
+        where: The elements that are written, True for all.
+        arguments: The call's other arguments.
+        keywords: Those given by name.
+    """
+
+    target: Tensor
+    where: Value
+    arguments: Sequence[Value]
+    keywords: Mapping[str, Value]
+
+
+def written_into(
+    name: str, handler: Any, arguments: Sequence[Value], keywords: Mapping[str, Value]
+) -> Into | None:
+    """Return a call of NumPy or PyTorch that has an argument ``out``; None for others.
+
+    Raises:
+        CheckError: Results go into several arrays, or only some elements are computed at all.
+    """
+    library, _, last = name.rpartition(".")
+    if library.partition(".")[0] not in ("numpy", "torch"):
+        return None
+    given, named = list(arguments), dict(keywords)
+    ufunc = getattr(np, last, None) if library == "numpy" else None
+    out = named.pop("out", None)
+    if isinstance(ufunc, np.ufunc):
+        if out is None and len(given) == ufunc.nin + 1:
+            out = given.pop()
+        where = named.pop("where", True)
+    else:
+        place = _place_of_out(handler) if len(given) > 2 else len(given)
+        if out is None and place < len(given):
+            out, given[place] = given[place], None
+        where = True
+    if isinstance(out, tuple | list) and len(out) == 1:
+        out = out[0]
+    if out is None and where is not True:
+        raise CheckError(
+            "capture",
+            f"'{name}' with where= leaves elements as they happen to be in memory; give it out=, "
+            "as in out=np.zeros_like(x)",
+        )
+    if out is None:
+        return None
+    if not isinstance(out, Tensor):
+        raise CheckError("capture", f"'{name}' writes into several arrays; use its results")
+    return Into(out, where, given, named)
+
+
+@cache
+def _place_of_out(handler: Any) -> int:
+    """Return the place of the argument ``out`` of a function, the interpreter left out."""
+    names = [] if handler is None else list(inspect.signature(handler).parameters)[1:]
+    return names.index("out") if "out" in names else len(names) + 100
+
+
 def copied(core: Core, made: Value, x: Tensor | None) -> Value:
     """Return a tensor that shares its memory with no other one, from any operator."""
     if not isinstance(made, Tensor):
@@ -70,8 +135,16 @@ def copied(core: Core, made: Value, x: Tensor | None) -> Value:
     return made
 
 
-def write(core: Core, x: Tensor, made: Value) -> Value:
+def write(
+    core: Core, x: Tensor, made: Value, renewed: dict[ir.Value, Tensor] | None = None
+) -> Value:
     """Give all names of a tensor the content that it has now.
+
+    Args:
+        core: The interpreter.
+        x: The tensor.
+        made: Its new content.
+        renewed: Takes the tensors that stand for it and for its views from here on.
 
     Raises:
         CheckError: The new one is of another type or shape.
@@ -98,6 +171,8 @@ def write(core: Core, x: Tensor, made: Value) -> Value:
             value = core.emit.again(view.value, x.value, made.value)
             fresh[view.value] = replace(view, value=value)
             core.emit.tensors[value] = fresh[view.value]
+    if renewed is not None:
+        renewed.update(fresh)
     for key, content in core.heap.contents.items():
         if any(tensor.value in fresh for tensor in _tensors(content)):
             core.heap.contents[key] = _replaced(content, fresh)
@@ -191,4 +266,4 @@ def _replaced(content: Any, fresh: Mapping[ir.Value, Tensor]) -> Any:
     return content
 
 
-__all__ = ["check_writable", "copied", "write"]
+__all__ = ["Into", "check_writable", "copied", "write", "written_into"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from hagane.graph.places import place_of
 from hagane.machine import Level
 from hagane.native.kernels.kernel import Body, Kernel, Work
 from hagane.native.kernels.names import function_name, named
@@ -133,5 +134,23 @@ def name_of(node: ir.Node) -> str:
 
 
 def label_of(node: ir.Node, *followers: ir.Node) -> str:
-    """Return the label of a node and its followers: ``Conv+Relu 'conv1'``."""
-    return f"{'+'.join(each.op_type for each in (node, *followers))} '{node.name}'"
+    """Return the label of a node and its followers: ``Conv+Relu 'conv1'``, and its place."""
+    return labelled("+".join(each.op_type for each in (node, *followers)), node)
+
+
+def labelled(operators: str, node: ir.Node) -> str:
+    """Return some operators with the name of a node, and its place in the source if it has one.
+
+    ``Conv+Relu 'conv1' (model.py:12)``; :func:`label_parts` takes it apart.
+    """
+    place = place_of(node)
+    return f"{operators} '{node.name}'" + (f" ({place})" if place else "")
+
+
+def label_parts(label: str) -> tuple[str, str, str]:
+    """Return the operators, the name and the place of a label, empty where it has none."""
+    operators, _, rest = label.partition(" ")
+    name, place = rest, ""
+    if rest.startswith("'") and rest.endswith(")") and "' (" in rest:
+        name, _, place = rest[:-1].rpartition("' (")
+    return operators, name.strip("'"), place

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from hagane.native.kernels.elementwise_loops import emit_copy, emit_elementwise
 from hagane.native.kernels.expression import Expression, Leaf, stored
 from hagane.native.kernels.kernel import C_TYPES, Body
-from hagane.native.kernels.recorder import Recorder
+from hagane.native.kernels.recorder import Recorder, labelled
 from hagane.native.kernels.tensor import (
     Blocked,
     Buffer,
@@ -291,7 +291,7 @@ class Forms:
     def store(self, value: ir.Value, lazy: Lazy) -> Tensor | Blocked:
         """Compute a lazy value into memory of its own."""
         producer = value.producer()
-        label = lazy.operators + ("" if producer is None else f" '{producer.name}'")
+        label = lazy.operators if producer is None else labelled(lazy.operators, producer)
         if lazy.blocked:
             image = self.new_blocked(value, lazy.shape)
             emit_image(self.recorder, label, lazy.expression, image.view(), nodes=lazy.nodes)

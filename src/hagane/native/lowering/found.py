@@ -26,7 +26,7 @@ from hagane.native.kernels.control import (
 )
 from hagane.native.kernels.formula import FLOOR, Formulas
 from hagane.native.kernels.kernel import BY_REFERENCE, Body, Kernel, Pointer
-from hagane.native.kernels.recorder import Recorder
+from hagane.native.kernels.recorder import Recorder, label_of
 from hagane.native.kernels.sizes import dims_of
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 from hagane.native.lowering.facts import NotNative
@@ -85,7 +85,7 @@ def find_sizes(low: Lowering, node: ir.Node, found: Sequence[tuple[Dim, Place]])
     pointers = tuple(
         Pointer(tensor.buffer, tensor.offset * tensor.dtype.itemsize, False) for tensor in tensors
     )
-    label = f"{node.op_type} '{node.name}'"
+    label = label_of(node)
     low.recorder.kernels.append(
         Kernel(label, "", pointers, (), 0, failure=_NO_MEMORY, control=control)
     )

@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError
+from hagane.graph.places import copy_place
 from hagane.graph.types import TensorType, Type, to_ir_shape
 from hagane.ops.builder.interpreter import Call
 from hagane.ops.builder.node import node_of
@@ -81,12 +82,21 @@ class Nodes:
         return node.outputs
 
     def insert(self, node: ir.Node) -> None:
-        """Put a node where this interpreter puts them."""
+        """Put a node where this interpreter puts them, with the place of the one it is for."""
+        origin = self._origin()
+        if origin is not None:
+            copy_place(origin, node)
         if self.before is None:
             self.graph.append(node)
         else:
             self.graph.insert_before(self.before, node)
         self._added(node)
+
+    def _origin(self) -> ir.Node | None:
+        """Return the node for which nodes are made, if there is one."""
+        if self.before is not None or self.outer is None:
+            return self.before
+        return self.outer._origin()
 
     def _body(self, call: Call, name: str) -> ir.Graph:
         from hagane.ops.builder.control import trace_body

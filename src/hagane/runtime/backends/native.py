@@ -26,6 +26,7 @@ from hagane.native import (
     make_frame,
     widen_halves,
 )
+from hagane.native.kernels.recorder import label_parts
 from hagane.native.lowering.found import outputs_that_end_a_part
 from hagane.native.run.context import Refused
 from hagane.native.run.context import ShapeMismatch as NotTheShapes
@@ -113,8 +114,8 @@ class NativePart(Part):
         for kernel, spent in zip(self.segment.kernels, times, strict=True):
             if isinstance(kernel.control, Mark):
                 continue
-            operator, _, name = kernel.label.partition(" ")
-            timed = Timed(operator, name.strip("'"), spent.nanoseconds, spent.flops)
+            operator, name, place = label_parts(kernel.label)
+            timed = Timed(operator, name, spent.nanoseconds, spent.flops, place)
             watch.records.append(timed)
         return results
 

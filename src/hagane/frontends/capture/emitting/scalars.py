@@ -10,6 +10,8 @@ import onnx_ir as ir
 from hagane.frontends.capture.emitting.scoped import ScopedEmitter
 from hagane.frontends.capture.emitting.terms import as_value
 from hagane.frontends.python.values.values import Real, Tensor, Truth, Value
+from hagane.ops.builder import interpreting
+from hagane.ops.functions.numbers.division import floor_quotient, signed_remainder
 from hagane.symbolic import Dim, Expr
 from hagane.symbolic.questions import denominator
 from hagane.symbolic.term import BOOL, Term, variable
@@ -111,11 +113,10 @@ class ScalarEmitter(ScopedEmitter):
     def real_operation(self, kind: type[ast.operator], left: Value, right: Value) -> Real:
         """Return an operation of Python on numbers of which one is a float of the data."""
         a, b = self.real_tensor(left), self.real_tensor(right)
-        if kind is ast.FloorDiv:
-            return Real(None, self.op("Floor", self.op("Div", a, b)))
-        if kind is ast.Mod:
-            whole = self.op("Floor", self.op("Div", a, b))
-            return Real(None, self.op("Sub", a, self.op("Mul", whole, b)))
+        if kind in (ast.FloorDiv, ast.Mod):
+            rounded = floor_quotient if kind is ast.FloorDiv else signed_remainder
+            with interpreting(self):
+                return Real(None, rounded(a, b))
         if kind not in _REAL:
             self.fail("capture", "an operation on floats that the data decide")
         return Real(None, self.op(_REAL[kind], a, b))

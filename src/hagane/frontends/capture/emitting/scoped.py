@@ -14,8 +14,16 @@ from hagane.errors import TypeInferenceError
 from hagane.frontends.capture.emitting.scope import Scope
 from hagane.frontends.capture.emitting.terms import as_value
 from hagane.frontends.python.interpret.emit import Emitter, Training
-from hagane.frontends.python.values.memory import Lazy, Written, memory_of, share, written_since
+from hagane.frontends.python.values.memory import (
+    Lazy,
+    Written,
+    memory_of,
+    own,
+    share,
+    written_since,
+)  # fmt: skip
 from hagane.frontends.python.values.values import Place, Tensor
+from hagane.graph.places import note_place
 from hagane.graph.types import Shape, TensorType, Type, to_ir_shape, to_ir_type
 from hagane.ops.builder import Nodes, node_of
 from hagane.ops.definition import Array
@@ -86,6 +94,7 @@ class ScopedEmitter(Emitter):
         knowledge: The facts of sizes, and the path.
         assume: Told of assumptions.
         place: Says where in the source the interpretation is.
+        calls: Says which calls led there, the innermost first.
         names: Names of real arrays, by their identity.
     """
 
@@ -96,10 +105,11 @@ class ScopedEmitter(Emitter):
         knowledge: Knowledge,
         assume: Callable[[str], None],
         place: Callable[[], Place | None],
+        calls: Callable[[], Sequence[Place]],
         names: dict[int, str],
     ):
         super().__init__(knowledge, assume)
-        self.place = place
+        self.place, self.calls = place, calls
         self._only_types = False
         self.names = names
         self.types = GraphTypes()
@@ -154,7 +164,8 @@ class ScopedEmitter(Emitter):
             self.add_home(value, scope)
         place = self.place()
         if place is not None:
-            node.metadata_props["hagane.place"] = f"{place.file}:{place.line}:{place.column}"
+            calls = [f"{call.file}:{call.line}" for call in self.calls()]
+            note_place(node, f"{place.file}:{place.line}:{place.column}", calls)
 
     def add_home(self, value: ir.Value, scope: Scope) -> None:
         """Note where a value lies."""
@@ -320,6 +331,7 @@ class ScopedEmitter(Emitter):
         identity = operators()["", "Identity"]
         node = node_of(identity, [ir.Value()], {}, 1)  # not in the graph
         tensor.value = node.outputs[0]
+        own(tensor.value)
         return tensor
 
     def record(self, node: ir.Node, types: Sequence[Type | None]) -> None:

@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from hagane.frontends.capture.flow import prelude
 from hagane.frontends.capture.flow.lists import is_data
+from hagane.frontends.capture.flow.mathematics import FUNCTIONS, OPERATORS, TRUTHS
 from hagane.frontends.capture.flow.paths import Paths
 from hagane.frontends.capture.flow.slots import is_stackable
 from hagane.frontends.python.interpret.domain import Operation
@@ -34,6 +35,7 @@ from hagane.frontends.python.values.values import (
     Value,
     is_plain,
 )
+from hagane.ops.builder import interpreting
 from hagane.symbolic import Dim, Expr
 from hagane.symbolic.term import variables_of
 
@@ -43,12 +45,6 @@ _BITS: dict[type[ast.AST], str] = {
     ast.BitOr: "BitwiseOr",
     ast.BitXor: "BitwiseXor",
 }
-# Functions of math that are an operator of the graph.
-_MATH = {
-    "sqrt": "Sqrt", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan",
-    "tanh": "Tanh", "sinh": "Sinh", "cosh": "Cosh", "asin": "Asin", "acos": "Acos",
-    "atan": "Atan", "fabs": "Abs", "isnan": "IsNaN", "isinf": "IsInf", "erf": "Erf",
-}  # fmt: skip
 _ROUNDING = {"floor": "Floor", "ceil": "Ceil"}
 _BY_TEN = 10.0
 
@@ -319,9 +315,14 @@ class Calling(Paths):
         ]
         if not all(isinstance(v, _NUMBERS) for v in values):
             return _NONE
-        if name in _MATH and len(values) == 1:
-            made = self._real(_MATH[name], values[0])
-            if name.startswith("is"):
+        several = FUNCTIONS.get((name, len(values)))
+        if several is not None or (name in OPERATORS and len(values) == 1):
+            if several is None:
+                made = self._real(OPERATORS[name], values[0])
+            else:
+                with interpreting(self.emit):
+                    made = Real(None, several(*map(self.emit.real_tensor, values)))
+            if name in TRUTHS:
                 assert made.tensor is not None
                 return Truth(self.emit.truth(made.tensor, str(self.core.new_truth().data)))
             return made

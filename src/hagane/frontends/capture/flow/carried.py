@@ -27,6 +27,7 @@ from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
     DictRef,
+    Doubtful,
     Instance,
     ListRef,
     Ref,
@@ -78,7 +79,7 @@ class Carried:
             if self._is_shared(value, before, held):
                 return odd, False
             if slot is None and part is not None and _is_rebound(before, value):
-                slot = Fixed(Unknown(f"'{part}' has another type before the loop", told=False))
+                slot = Fixed(Doubtful(f"'{part}' has another type before the loop", told=False))
                 self.doubtful[key, part] = odd
             if slot is None:
                 return odd, False

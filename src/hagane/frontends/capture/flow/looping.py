@@ -27,6 +27,7 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import WRITTEN
 from hagane.frontends.python.values.values import MISSING, Value, is_plain
 from hagane.symbolic import Dim, Expr
+from hagane.symbolic.path import PathCondition
 from hagane.symbolic.term import Term
 
 
@@ -133,8 +134,8 @@ class Looping:
 
     # The Loop.
 
-    def write(self, outer: Sequence[Exit]) -> None:
-        """Write the loop, and go on after it together with earlier breaks."""
+    def write(self, outer: Sequence[Exit], around: PathCondition) -> None:
+        """Write the loop, and go on after it together with earlier breaks on the path around."""
         core, emit, carried = self.core, self.emit, self.carried
         entry = self.knowledge.path
         self.rewind()
@@ -164,7 +165,7 @@ class Looping:
         core.dead = False
         self._end(finals)
         if outer:
-            core.after((), list(outer), entry)
+            core.after((), list(outer), around)
 
     def _ends(self, found: Iteration) -> dict[str, tuple[Value, Slot]]:
         """Return how iterations end, apart from going on, and the value that holds it."""

@@ -18,6 +18,7 @@ from hagane.frontends.python.interpret.domain import Step, Visit
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import ListRef, Many, Tensor, Value
 from hagane.symbolic import Dim
+from hagane.symbolic.path import PathCondition
 from hagane.symbolic.term import Term
 
 _MAX_ROUNDS = 8
@@ -140,7 +141,7 @@ class Graph(Calling):
             if core.dead:
                 core.after((), breaks, entry)
                 return
-        self._loop(node, None, lambda k: core.execute(node.body), breaks)
+        self._loop(node, None, lambda k: core.execute(node.body), breaks, around=entry)
 
     def _may_end(self, run: Callable[[], object]) -> bool:
         """Whether data decide if an iteration is the last one."""
@@ -180,11 +181,20 @@ class Graph(Calling):
         outer: Sequence[Exit],
         *,
         peeled: bool = False,
+        around: PathCondition | None = None,
     ) -> None:
-        """Run a loop as one of the graph.
+        """Run a loop as one of the graph, and go on after it together with earlier breaks.
 
         Iterations are tried until the types handed on are known, then one is written. A loop whose
         first iteration differs (a state that is None before it) has that one run for itself.
+
+        Args:
+            node: The loop.
+            length: The number of iterations; None where only its condition says it.
+            turn: Runs the body, given the number of the iteration.
+            outer: Breaks of iterations that ran before.
+            peeled: Whether the first iteration was run for itself.
+            around: The path in which those breaks lie; that of the loop if None.
         """
         entry = self.knowledge.path
         looping = Looping(self, node, length, turn)
@@ -205,7 +215,7 @@ class Graph(Calling):
         else:
             _refuse("the types of values keep changing from iteration to iteration")
         self.knowledge.path = entry
-        looping.write(outer)
+        looping.write(outer, entry if around is None else around)
 
     def _stack(self, loose: Iterable[int]) -> bool:
         """Stack the items of lists that a loop changes; return whether there were any."""
@@ -219,14 +229,14 @@ class Graph(Calling):
         return found
 
     def _attempted(self, looping: Looping) -> tuple[Odd | None, bool, bool]:
-        """Return the findings of an attempt, and whether it met an error."""
-        errors = self.collector.raised
+        """Return the findings of an attempt, and whether it met an error or a doubtful value."""
+        before = self.collector.raised + self.collector.doubted
         with self._scratch():
             try:
                 odd, more = looping.attempt()
             finally:
                 looping.rewind()
-        return odd, more, self.collector.raised > errors
+        return odd, more, self.collector.raised + self.collector.doubted > before
 
     def _first_apart(
         self,
@@ -235,13 +245,19 @@ class Graph(Calling):
         turn: Callable[[Dim], None],
         outer: Sequence[Exit],
     ) -> None:
+        begun: list[PathCondition] = []  # the path before the first iteration
+
+        def first(k: Dim) -> None:
+            begun.append(self.knowledge.path)
+            turn(k)
+
         def others(breaks: list[Exit]) -> None:
             left = None if length is None else length - 1
-            self._loop(node, left, lambda k: turn(k + 1), breaks, peeled=True)
+            self._loop(node, left, lambda k: turn(k + 1), breaks, peeled=True, around=begun[0])
 
         core = self.core
         if length is not None:
-            core.peel(node, length, turn, outer, others)
+            core.peel(node, length, first, outer, others)
             return
         assert isinstance(node, ast.While)
         some = core.decide(core.condition(node.test))
@@ -249,7 +265,7 @@ class Graph(Calling):
 
         def run() -> None:
             breaks = list(outer)
-            core.turn(lambda: turn(0), breaks)
+            core.turn(lambda: first(0), breaks)
             if core.dead:
                 core.after((), breaks, entry)
                 return

@@ -56,7 +56,7 @@ class Paths(Plain):
         super().__init__(core)
         self.knowledge = Knowledge()
         self.collector = Collector(self.knowledge)
-        self.emit = GraphEmitter(self.knowledge, core.assume, core.here, names)
+        self.emit = GraphEmitter(self.knowledge, core.assume, core.here, core.calls, names)
         self.emit.written = lambda: core.heap.contents[WRITTEN]
         self.lists = Lists(core, self.emit)
         self.telling = Telling(core, self.emit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,8 @@ class ContentRead:
         elif self.kind == "version":
             same = bool(now == self.content)
         else:
-            same = len(now) == len(self.content) and all(
-                a is b or _same(a, b) for a, b in zip(now, self.content, strict=True)
+            same = len(now) == len(self.content) and (
+                all(map(is_, now, self.content)) or all(map(_same_item, now, self.content))
             )
         return "" if same else f"the content of a {type(self.found).__name__} that is read changed"
 

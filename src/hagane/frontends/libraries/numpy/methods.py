@@ -170,7 +170,9 @@ def round_method(t: Core, self: Value, decimals: Value = 0, out: Value = None) -
 
 
 @NUMPY.method("clip")
-def clip_method(t: Core, self: Value, min: Value = None, max: Value = None, **_: Value) -> Tensor:
+def clip_method(
+    t: Core, self: Value, min: Value = None, max: Value = None, out: Value = None, **_: Value
+) -> Tensor:
     """Return the array cut to a range."""
     made: Tensor = t.call_library("numpy.clip", [self, min, max])
     return made

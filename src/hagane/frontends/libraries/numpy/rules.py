@@ -60,8 +60,8 @@ _NUMBERS: dict[str, Rule] = {
     "add": _named("Add"), "subtract": _named("Sub"), "multiply": _named("Mul"),
     "maximum": _named("Max"), "minimum": _named("Min"), "absolute": _named("Abs"),
     "positive": _named("Identity"), "sign": _named("Sign"), "square": lambda x: mul(x, x),
-    "floor_divide": division.floor_quotient, "remainder": division.floor_remainder,
-    "divmod": lambda x, y: (division.floor_quotient(x, y), division.floor_remainder(x, y)),
+    "floor_divide": division.floor_quotient, "remainder": division.signed_remainder,
+    "divmod": lambda x, y: (division.floor_quotient(x, y), division.signed_remainder(x, y)),
     "fmod": lambda x, y: op("Mod", x, y, fmod=1), "power": _named("Pow"),
 }  # fmt: skip
 _SIGNED: dict[str, Rule] = {"negative": _named("Neg"), "signbit": pairs.is_negative}

@@ -251,8 +251,8 @@ def array_equal(t: Core, a1: Value, a2: Value, equal_nan: Value = False) -> Valu
 
 @NUMPY.function("clip")
 def clip(
-    t: Core, a: Value, a_min: Value = None, a_max: Value = None, *, min: Value = None,
-    max: Value = None, **_: Value,
+    t: Core, a: Value, a_min: Value = None, a_max: Value = None, out: Value = None, *,
+    min: Value = None, max: Value = None, **_: Value,
 ) -> Tensor:  # fmt: skip
     """Return the array cut to a range."""
     result = to_array(t, a)

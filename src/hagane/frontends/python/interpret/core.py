@@ -22,6 +22,7 @@ from hagane.frontends.python.values.values import (
     ListRef,
     Many,
     ModuleRef,
+    Place,
     Real,
     Ref,
     SetRef,
@@ -118,6 +119,10 @@ class Core(Parts):
     def here(self) -> Any:
         """Return the place of the expression of the user's that is being evaluated."""
         return self.collector.place_of(self.frame)
+
+    def calls(self) -> Sequence[Place]:
+        """Return the calls that led there, the innermost first."""
+        return self.collector.calls_to(self.frame)
 
     def show(self, value: Value) -> str:
         """Return the printed type of ``value``."""

@@ -14,6 +14,7 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
+    Doubtful,
     Frame,
     Function,
     Many,
@@ -50,6 +51,8 @@ class Expressions(Core):
         finally:
             if before is not None:
                 nodes[frame.key] = before
+        if isinstance(value, Doubtful):
+            self.collector.doubted += 1
         if frame.is_user and not self.collector.muted and not self.dead:
             if isinstance(value, Unknown) and not value.told:
                 value = self.lost(value.reason)  # lost where nothing was reported
@@ -199,18 +202,25 @@ class Expressions(Core):
 
     def _items(self, nodes: Sequence[ast.expr]) -> list[Value] | Many:
         items: list[Value] = []
+        whole: Value = None  # a list of those before, if their number is not known
         for node in nodes:
             if not isinstance(node, ast.Starred):
                 items.append(self.evaluate(node))
                 continue
             found = self.sequence(self.evaluate(node.value))
-            if isinstance(found, Many):
-                if len(nodes) == 1:
-                    return found
-                self.lost("a list with a part of unknown length unpacked in it")
+            if not isinstance(found, Many):
+                items += found
                 continue
-            items += found
-        return items
+            for part in (items, found):
+                if part:
+                    more = self.new_list(part)
+                    whole = more if whole is None else self.domain.operate(ast.Add, whole, more)
+            items = []
+        if whole is None:
+            return items
+        if items:
+            whole = self.domain.operate(ast.Add, whole, self.new_list(items))
+        return self.sequence(whole)
 
     def _Starred(self, node: ast.Starred) -> Value:
         return self.evaluate(node.value)

@@ -56,6 +56,7 @@ class Lift(Core):
         # Stand-ins of real objects, by their identity, with the objects.
         self.lifted: dict[int, tuple[Any, Value]] = {}
         self._trees: dict[str, ast.Module | None] = {}
+        self._definitions: dict[str, dict[tuple[str, int], Any]] = {}
         self._mixins: dict[type, Value] = {}
 
     def lift(self, found: Any) -> Value:
@@ -186,18 +187,27 @@ class Lift(Core):
     ) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
         """Return the syntax tree of a function, with the lines of its file."""
         code = found.__code__
-        tree = self._tree(code.co_filename)
-        if tree is None:
+        if self._tree(code.co_filename) is None:
             return self._definition_from_text(found)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Lambda):
-                if code.co_name == "<lambda>" and node.lineno == code.co_firstlineno:
-                    return node
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-                if node.name == code.co_name and code.co_firstlineno in (first, node.lineno):
-                    return node
-        return None
+        return self._defined(code.co_filename).get((code.co_name, code.co_firstlineno))
+
+    def _defined(self, file: str) -> dict[tuple[str, int], Any]:
+        """Return the functions of a file by name and first line, that of a decorator or their own.
+
+        Of several lambdas on a line the outermost and first one is told.
+        """
+        if file not in self._definitions:
+            made: dict[tuple[str, int], Any] = {}
+            tree = self._tree(file)
+            for node in () if tree is None else ast.walk(tree):
+                if isinstance(node, ast.Lambda):
+                    made.setdefault(("<lambda>", node.lineno), node)
+                elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+                    for line in (first, node.lineno):
+                        made.setdefault((node.name, line), node)
+            self._definitions[file] = made
+        return self._definitions[file]
 
     def _definition_from_text(self, found: types.FunctionType) -> ast.FunctionDef | None:
         try:
@@ -233,6 +243,9 @@ class Lift(Core):
         bases = tuple(
             self.as_base(self.lift(base)) for base in found.__bases__ if base is not object
         )
+        known = self.lifted.get(id(found))
+        if known is not None and isinstance(known[1], Class):  # a base has it as an attribute
+            return known[1]
         cls = Class(self.heap.new({}), found.__name__, bases, module, host=found)
         if is_standard(found):
             self._mixins[found] = cls

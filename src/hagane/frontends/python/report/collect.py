@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 from hagane.frontends.python.report.findings import (
@@ -20,6 +21,7 @@ from hagane.symbolic.questions import Knowledge
 from hagane.symbolic.term import Term
 
 _MAX_STEPS = 6
+_MOST_CALLS = 5
 
 
 class Collector:
@@ -38,7 +40,8 @@ class Collector:
         self._types: dict[tuple[Place, str], TypedExpression] = {}
         self._seen: set[object] = set()
         self._texts: dict[int, tuple[ast.AST, str]] = {}
-        self.raised = 0
+        self.raised = 0  # errors met, muted or not
+        self.doubted = 0  # reads of values that are of another type in the first iteration
         self.decisions: list[tuple[Place | None, PathCondition, Term]] = []
 
     def text(self, node: ast.AST) -> str:
@@ -82,6 +85,20 @@ class Collector:
             frame = frame.caller
         return None
 
+    def calls_to(self, frame: Frame | None) -> list[Place]:
+        """Return the calls of functions by functions that led to the innermost frame of the user's.
+
+        The innermost comes first.
+        """
+        while frame is not None and not frame.is_user:
+            frame = frame.caller
+        found = []
+        while frame is not None and frame.caller is not None and frame.caller.function is not None:
+            if frame.call is not None:
+                found.append(frame.call)
+            frame = frame.caller
+        return found
+
     def type(self, frame: Frame, node: ast.expr, value: Value, text: str) -> None:
         """Record the type of an expression of the user's code."""
         if self.muted:
@@ -118,7 +135,7 @@ class Collector:
                 error.remedy,
                 self._shown(error.counterexample, condition),
                 condition,
-                tuple(self._calls(frame)),
+                tuple(_calls(frame))[:_MOST_CALLS],
             )
         )
 
@@ -136,14 +153,6 @@ class Collector:
                 end = self._column(file, line, node.func.end_col_offset or 0)
                 return Place(file, line, end - len(node.func.attr), line, end)
         return whole
-
-    def _calls(self, frame: Frame | None) -> list[Place]:
-        calls = []
-        while frame is not None:
-            if frame.call is not None:
-                calls.append(frame.call)
-            frame = frame.caller
-        return calls[:5]
 
     def _steps(self, tensors: tuple[Tensor, ...]) -> list[str]:
         """Return where tensors came from: the expressions on the way, oldest first."""
@@ -185,6 +194,14 @@ class Collector:
         note = Note(place, message)
         if not self.muted and note not in notes:
             notes.append(note)
+
+
+def _calls(frame: Frame | None) -> Iterator[Place]:
+    """Yield the places of the calls that led to a frame, innermost first."""
+    while frame is not None:
+        if frame.call is not None:
+            yield frame.call
+        frame = frame.caller
 
 
 def _main_source(origin: Origin) -> Tensor | None:

@@ -116,6 +116,11 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Doubtful(Unknown):
+    """A name's value at the start of an iteration: of another type in the first one than later."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Outside(Unknown):
     """A value from outside of the program, such as a text of a file: told of where it matters."""
 

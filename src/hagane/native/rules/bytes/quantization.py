@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from hagane.native.kernels.expression import FLOAT32, Apply, Constant, Expression, Leaf
 from hagane.native.kernels.kernel import Body, work_of
+from hagane.native.kernels.recorder import labelled
 from hagane.native.kernels.tensor import Blocked
 from hagane.native.layouts.image_kernels import emit_image
 from hagane.native.layouts.quads import shifted
@@ -31,7 +32,7 @@ _LEAST_SCALE = 2.0**-60
 
 def _label(found: Lowered, node: ir.Node) -> str:
     operators = f"{found.operators}+" if isinstance(found, Lazy) and found.nodes else ""
-    return f"{operators}{node.op_type} '{node.name}'"
+    return labelled(f"{operators}{node.op_type}", node)
 
 
 def _along(low: Lowering, node: ir.Node, value: ir.Value | None, rank: int) -> Expression | None:

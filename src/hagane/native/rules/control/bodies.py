@@ -20,6 +20,7 @@ from hagane.native.kernels.control import (
 )
 from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.kernel import Kernel, Pointer
+from hagane.native.kernels.recorder import label_of
 from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, row_major
 from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
@@ -192,7 +193,7 @@ def emit_control(
     failure: str = "",
 ) -> None:
     """Append a kernel without code."""
-    label = f"{node.op_type} '{node.name}'"
+    label = label_of(node)
     low.recorder.kernels.append(
         Kernel(label, "", tuple(pointers), (), 0, failure=failure, control=control)
     )

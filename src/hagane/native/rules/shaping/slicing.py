@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_copy, emit_elementwise
 from hagane.native.kernels.expression import Constant
+from hagane.native.kernels.recorder import label_of
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.found import new_size
@@ -141,9 +142,7 @@ def lower_center_crop_pad(low: Lowering, node: ir.Node) -> None:
     result = low.forms.result(out)
     if found.dtype.kind not in "biuf":
         raise NotNative(f"element type {found.dtype}")
-    emit_elementwise(
-        low.recorder, f"{node.op_type} '{node.name}'", Constant(0, found.dtype), result
-    )
+    emit_elementwise(low.recorder, label_of(node), Constant(0, found.dtype), result)
     offset: Dim = result.offset
     for axis, before in cuts:
         offset = offset + before * result.strides[axis]

@@ -6,14 +6,35 @@ from typing import Any
 
 from hagane.ops.builder import dtype_of, op
 from hagane.ops.functions.numbers.activations import truncated
-from hagane.ops.functions.numbers.elementary import add, div, exp, log, mul, neg, sqrt, square, sub
+from hagane.ops.functions.numbers.elementary import (
+    add,
+    div,
+    exp,
+    log,
+    mul,
+    neg,
+    sqrt,
+    square,
+    sub,
+    where,
+)
 
 
 def floor_quotient(x: Any, y: Any) -> Any:
-    """Return ``x / y`` rounded down."""
-    if dtype_of(x).is_floating_point():
-        return op("Floor", div(x, y))
-    return div(sub(x, op("Mod", x, y)), y)
+    """Return ``x / y`` rounded down, as Python has it: ``1 // 0.1`` is 9, as 0.1 is above a tenth.
+
+    Floats follow CPython's ``float_floor_div``: what the exact remainder leaves is divided.
+    """
+    if not dtype_of(x).is_floating_point():
+        return div(sub(x, op("Mod", x, y)), y)
+    rest = op("Mod", x, y, fmod=1)
+    found = div(sub(x, rest), y)
+    found = sub(found, op("Cast", _is_below(rest, y), to=int(dtype_of(x))))
+    down = op("Floor", found)
+    up = op("Cast", op("Greater", sub(found, down), 0.5), to=int(dtype_of(x)))
+    whole = div(x, y)
+    found = where(op("Equal", found, 0.0), mul(whole, 0.0), add(down, up))  # zero with a sign
+    return where(op("Equal", y, 0.0), whole, found)
 
 
 def whole_quotient(x: Any, y: Any) -> Any:
@@ -22,10 +43,29 @@ def whole_quotient(x: Any, y: Any) -> Any:
 
 
 def floor_remainder(x: Any, y: Any) -> Any:
-    """Return ``x - y floor(x / y)``, which has the sign of ``y``."""
-    if dtype_of(x).is_floating_point():
-        return sub(x, mul(y, floor_quotient(x, y)))
-    return op("Mod", x, y)
+    """Return ``x - y floor(x / y)``, which has the sign of ``y``; zero has that of ``x``.
+
+    Floats are exact, as in CPython's ``float_rem``.
+    """
+    if not dtype_of(x).is_floating_point():
+        return op("Mod", x, y)
+    rest = op("Mod", x, y, fmod=1)
+    return where(_is_below(rest, y), add(rest, y), rest)
+
+
+def signed_remainder(x: Any, y: Any) -> Any:
+    """Return :func:`floor_remainder`, zero with the sign of ``y``, as Python and NumPy have it."""
+    found = floor_remainder(x, y)
+    if not dtype_of(x).is_floating_point():
+        return found
+    zero = op("Abs", found)
+    return where(op("Equal", found, 0.0), where(op("Less", y, 0.0), neg(zero), zero), found)
+
+
+def _is_below(rest: Any, y: Any) -> Any:
+    """Whether a remainder that is not zero has another sign than the divisor."""
+    apart = op("Xor", op("Less", rest, 0.0), op("Less", y, 0.0))
+    return op("And", apart, op("Not", op("Equal", rest, 0.0)))
 
 
 def hypotenuse(x: Any, y: Any) -> Any:

@@ -25,7 +25,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Many, Tensor, Value
+from hagane.frontends.python.values.values import Library, Many, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers.elementary import transpose
 from hagane.ops.functions.tensors import parts as taken
@@ -235,7 +235,9 @@ def unbind(t: Core, input: Value, dim: Value = 0) -> Value:
         return tuple(
             computed(t, (x.dtype, rest), partial(taken.element, x, place, k)) for k in range(count)
         )
-    return Many(t.emit.typed("Gather", [x], x.dtype, rest), count)
+    first = x if place == 0 else t.call(Library("torch.movedim"), [x, place, 0], {})
+    found = t.sequence(first)
+    return found if isinstance(found, Many) else tuple(found)
 
 
 @TORCH.function("narrow", methods=("narrow",))

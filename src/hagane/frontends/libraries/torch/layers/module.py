@@ -14,6 +14,7 @@ from hagane.frontends.python.values.values import (
     DictRef,
     DType,
     Instance,
+    Library,
     Many,
     Tensor,
     Value,
@@ -287,7 +288,12 @@ def parameter(t: Core, data: Value, requires_grad: Value = True) -> Tensor:
 def inner(t: Core, self: View) -> dict[str, Value]:
     """Return the modules of a container by name."""
     found = self.raw("_modules")
-    return t.heap[found] if isinstance(found, DictRef) else {}
+    held = t.heap[found] if isinstance(found, DictRef) else {}
+    if not held and isinstance(self.instance().cls, Library) and self.instance().host is not None:
+        kept = self.raw("_parameters")  # a real list or dictionary of parameters
+        if isinstance(kept, DictRef) and "Parameter" in self.instance().cls.name:
+            held = t.heap[kept]
+    return held
 
 
 def container(t: Core, modules_: dict[str, Value]) -> dict[str, Value]:

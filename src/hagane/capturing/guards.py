@@ -1,0 +1,69 @@
+"""The assumptions of a graph about the running Python, compared before each run."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from operator import is_
+from typing import Any
+
+import onnx_ir as ir
+
+from hagane.frontends.capture.interface.reads import ContentRead, NameRead, Read
+from hagane.frontends.python.values.values import MISSING
+
+
+class Guards:
+    """Compares what a graph read, its weights' types and hooks of modules with what there is now.
+
+    A large model reads thousands of names; nearly all have to be the very objects that they were,
+    which is found out by one pass in C. What differs is then looked at again, to say how.
+
+    Args:
+        reads: The names and contents that were read.
+        weights: Tensors of PyTorch, and the initializers that they are.
+        modules: Modules of PyTorch, which must have no hooks.
+    """
+
+    def __init__(
+        self, reads: Sequence[Read], weights: Sequence[tuple[Any, ir.Value]], modules: Sequence[Any]
+    ):
+        self._reads = reads
+        self._calls: list[Callable[[Any], Any]] = []
+        self._arguments: list[Any] = []
+        self._values: list[Any] = []
+        self._others: list[Read] = []
+        for read in reads:
+            if isinstance(read, NameRead) and read.value is not None and read.value is not MISSING:
+                self._calls.append(read.names.get)
+                self._arguments.append(read.name)
+                self._values.append(read.value)
+            elif isinstance(read, ContentRead) and read.kind == "class":
+                self._calls.append(read.now)
+                self._arguments.append(read.found)
+                self._values.append(read.content)
+            else:
+                self._others.append(read)
+        self._weights = [(t, t.shape, t.dtype, str(value.name)) for t, value in weights]
+        self._modules = modules
+
+    def broken(self) -> str:
+        """Return which of the assumptions no longer holds; empty if all do."""
+        now = map(operator.call, self._calls, self._arguments)
+        reads = self._others if all(map(is_, now, self._values)) else self._reads
+        for read in reads:
+            told = read.broken()
+            if told:
+                return told
+        for module in self._modules:
+            if module._forward_hooks or module._forward_pre_hooks:
+                return f"a {type(module).__name__} has a forward hook now"
+        for tensor, shape, dtype, name in self._weights:
+            if tensor.shape != shape:
+                return f"the weight '{name}' has another shape"
+            if tensor.dtype is not dtype:
+                return f"the weight '{name}' has another element type"
+        return ""
+
+
+__all__ = ["Guards"]

@@ -1,0 +1,38 @@
+"""Functions of Python's ``math`` on numbers that the data decide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from hagane.ops.builder import op
+from hagane.ops.functions.numbers import activations, pairs
+from hagane.ops.functions.numbers.elementary import div, mul
+
+# Those that are one operator.
+OPERATORS: Mapping[str, str] = MappingProxyType({
+    "sqrt": "Sqrt", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan",
+    "tanh": "Tanh", "sinh": "Sinh", "cosh": "Cosh", "asin": "Asin", "acos": "Acos",
+    "atan": "Atan", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh",
+    "fabs": "Abs", "isnan": "IsNaN", "isinf": "IsInf", "erf": "Erf",
+})  # fmt: skip
+# Those that are several, by name and number of arguments.
+FUNCTIONS: Mapping[tuple[str, int], Callable[..., Any]] = MappingProxyType({
+    ("fmod", 2): lambda x, y: op("Mod", x, y, fmod=1),
+    ("copysign", 2): pairs.copy_sign,
+    ("atan2", 2): pairs.angle_of,
+    ("expm1", 1): activations.expm1,
+    ("log1p", 1): activations.log1p,
+    ("exp2", 1): activations.exp2,
+    ("degrees", 1): lambda x: mul(x, np.array(180 / math.pi)),
+    ("radians", 1): lambda x: mul(x, np.array(math.pi / 180)),
+    ("log", 2): lambda x, base: div(op("Log", x), op("Log", base)),
+    ("isfinite", 1): lambda x: op("Not", op("Or", op("IsNaN", x), op("IsInf", x))),
+})  # fmt: skip
+TRUTHS = frozenset(("isnan", "isinf", "isfinite"))
+
+__all__ = ["FUNCTIONS", "OPERATORS", "TRUTHS"]

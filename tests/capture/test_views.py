@@ -1,0 +1,156 @@
+"""Writes through views: the whole and all other views of it have the new content."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import hagane
+from hagane.errors import CaptureError
+
+
+def flat(x: Any) -> Any:
+    y = x.clone()
+    v = y.view(-1)
+    v[0] = 9.0
+    v[-1:] += 1
+    v *= 2
+    return y, v
+
+
+def turned(x: Any) -> Any:
+    y = x.clone()
+    z = y.t()
+    z[0] = 5
+    z.mul_(2)
+    z += 1
+    y -= 3
+    z.neg_()
+    w = z.unsqueeze(0)
+    w.add_(1)
+    return y, z, w
+
+
+def detached(x: Any) -> Any:
+    y = x.clone()
+    d = y.detach()
+    d.clamp_(min=0)
+    y.data.mul_(2)
+    e = y.data
+    e += 1
+    e *= 3
+    return y, d, e
+
+
+def parts_of_views(x: Any) -> Any:
+    y = x.clone()
+    z = y.permute(1, 0)
+    q = z[0]
+    q += 10
+    r = y.unsqueeze(1).transpose(0, 2)
+    r[..., 0] = 7
+    return y, z, q, r
+
+
+def views_of_views(x: Any) -> Any:
+    y = x.clone()
+    z = y.t()
+    w = z
+    z.mul_(2)
+    w.add_(1)
+    a = y.view(-1)
+    b = a.view(x.shape)
+    b.mul_(2)
+    a.add_(1)
+    return y, z, w, a, b
+
+
+def on_one_path(x: Any) -> Any:
+    y = torch.zeros(x.shape[0], x.shape[1])
+    rows = y.t()
+    for i in range(3):
+        rows[0] = rows[0] + i
+    y.t().add_(x.t())
+    if x.sum() > 0:
+        y.t().mul_(2)
+    return y, rows
+
+
+def in_a_loop(x: Any) -> Any:
+    whole = x * 2
+    total = x.sum()
+    while total < 100:
+        part = whole.view(-1)
+        part += 1
+        total = total + part.sum().abs() + 1
+    return total, whole
+
+
+VIEWS = [flat, turned, detached, parts_of_views, views_of_views, on_one_path, in_a_loop]
+
+
+@pytest.mark.parametrize("function", VIEWS, ids=lambda f: f.__name__)
+def test_a_view_that_is_written_writes_the_whole(function: Any) -> None:
+    session = hagane.InferenceSession(hagane.capture(function, "float32[n, m]"))
+    for sizes in ((3, 4), (1, 1)):
+        x = np.random.default_rng(sizes).standard_normal(sizes).astype("f")
+        found = session.run(None, {"x": x})
+        for ours, theirs in zip(found, function(torch.from_numpy(x)), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_views_of_numpy_write_the_whole() -> None:
+    def function(x: Any) -> Any:
+        y = x.copy()
+        q = y.T
+        q[0] += 3
+        q *= 2
+        e = np.expand_dims(y, 0)
+        e += 1
+        w = y.swapaxes(0, 1)
+        w[:, 0] = 0
+        return y, q, e, w
+
+    x = np.random.default_rng(0).standard_normal((3, 4)).astype("f")
+    model = hagane.capture(function, x, dynamic={"x": ["n", "m"]})
+    found = hagane.InferenceSession(model).run(None, {"x": x})
+    for ours, theirs in zip(found, function(x), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_reshape_that_may_copy_is_refused_where_it_is_written() -> None:
+    def function(x: Any) -> Any:
+        y = x.clone()
+        y.t().reshape(-1).zero_()
+        z = y.t().reshape(-1)
+        z.zero_()
+        return y
+
+    with pytest.raises(CaptureError, match="changes a tensor that shares its memory"):
+        hagane.capture(function, "float32[n, m]")
+
+
+def test_counters_and_means_that_are_buffers_change_in_place() -> None:
+    class Normalised(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("mean", torch.zeros(2))
+            self.register_buffer("count", torch.tensor(0))
+
+        def forward(self, x: Any) -> Any:
+            self.mean.mul_(0.9)
+            self.mean.data.add_(x.mean(0), alpha=0.1)
+            self.count += 1
+            return x - self.mean / (1 - 0.9**self.count)
+
+    ours, theirs = Normalised(), Normalised()
+    compiled = hagane.compile(ours.eval(), fullgraph=True)
+    with torch.no_grad():
+        for seed in range(3):
+            x = torch.randn(3, 2, generator=torch.Generator().manual_seed(seed))
+            torch.testing.assert_close(compiled(x), theirs(x))
+    assert ours.count == 3
