@@ -28,7 +28,7 @@ _TOLERANCE = {"float16": 4e-3, "float32": 2e-5, "float64": 1e-10}
 
 def _drawn(dtype: str, *shapes: Sequence[int]) -> list[Any]:
     random = np.random.RandomState(0)
-    return [random.randn(*shape).astype(dtype) for shape in shapes]
+    return [np.asarray(random.randn(*shape), dtype) for shape in shapes]
 
 
 def _results(
@@ -202,3 +202,59 @@ def test_a_deterministic_run_is_numpys_alone(monkeypatch: pytest.MonkeyPatch) ->
         with using_config("deterministic", deterministic):
             functions.sum(functions.tanh(x) * x).backward()
         assert bool(asked) is not deterministic
+
+
+def _link(*arrays: Any) -> Link:
+    link = Link()
+    with link.init_scope():
+        for i, array in enumerate(arrays):
+            setattr(link, f"p{i}", Parameter(array))
+    return link
+
+
+def test_parameters_that_one_call_updates_get_what_each_would_get_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = {}
+    shapes = ((3, 5), (1,), (300, 700), ())
+    for mode in ("off", "wait"):
+        monkeypatch.setattr(WORKSHOP, "mode", mode)
+        link = _link(*_drawn("float32", *shapes), *_drawn("float64", (7,)))
+        optimizer = optimizers.Adam().setup(link)
+        link.p1.update_rule.hyperparam.alpha = 0.1
+        link.p2.update_rule.add_hook(lambda rule, param: None, name="nothing")
+        for _ in range(2):
+            for param in link.params():
+                param.grad = np.cos(param.array)
+            link.p0.grad = np.cos(link.p0.array.T).T  # columns lie together
+            optimizer.update()
+        found[mode] = [param.array for param in link.params()]
+        assert [param.update_rule.t for param in link.params()] == [2] * 5
+    for a, b in zip(found["off"], found["wait"], strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_parameter_that_is_there_twice_is_updated_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WORKSHOP, "mode", "wait")
+    twin = _link(np.zeros((300, 700), "f"))
+    optimizer = optimizers.SGD(1.0).setup(Sequential(twin, twin))
+    twin.p0.grad = np.ones((300, 700), "f")
+    optimizer.update()
+    np.testing.assert_array_equal(twin.p0.array, np.full((300, 700), -2, "f"))
+
+
+def test_a_rule_of_the_programs_own_is_asked_for_each_parameter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(WORKSHOP, "mode", "wait")
+
+    class Rule(type(optimizers.SGD().create_update_rule())):  # type: ignore[misc]
+        def step(self, param: Any, grad: Any) -> None:
+            param.array[...] = 5
+
+    link = _link(np.zeros(3, "f"))
+    optimizer = optimizers.SGD().setup(link)
+    link.p0.update_rule = Rule()
+    link.p0.grad = np.ones(3, "f")
+    optimizer.update()
+    np.testing.assert_array_equal(link.p0.array, [5, 5, 5])

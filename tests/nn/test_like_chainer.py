@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -163,3 +165,38 @@ def test_an_update_of_the_programs_own_names_its_optimizers() -> None:
     assert optimizers["dis"].target.W.array[0, 0] == np.float32(1 - 0.04)
     with pytest.raises(ValueError, match=r"optimizer: expected one named 'main', got \['dis', 'g"):
         chainer.training.StandardUpdater(iterator, optimizers)
+
+
+def test_hooks_see_arithmetic_under_chainers_names_and_each_operator_of_a_gradient() -> None:
+    x = chainer.Variable(np.ones((3, 5), "f"))
+    w = chainer.Parameter(np.ones((3, 5), "f"))
+    hook = chainer.function_hooks.TimerHook()
+    with hook:
+        y = w * x
+    assert [name for name, _ in hook.call_history] == ["Mul"]
+    assert y.creator.label == "_ * _"
+    y.grad = np.ones((3, 5), "f")
+    with hook:
+        y.backward()
+    assert [name for name, _ in hook.call_history[1:]] == ["Mul"] * 3
+    np.testing.assert_array_equal(w.grad, x.array)
+
+
+def test_windows_over_other_numbers_of_axes_are_refused_as_chainers() -> None:
+    image = np.zeros((1, 1, 4, 4), "f")
+    for given in (((2,), (1, 1), (0, 0)), ((2, 2), (1,), (0, 0)), ((2, 2), (1, 1), (0,))):
+        with pytest.raises(AssertionError, match=r"expected 2 numbers, got \(\d,\)"):
+            chainer.utils.conv_nd.im2col_nd(image, *given)
+
+
+def test_the_helper_of_mixed_precision_computes_halves_in_single_precision() -> None:
+    class Doubled(chainer.FunctionNode):
+        @chainer.utils.precision._fp16_mixed_precision_helper
+        def forward(self, inputs: Any) -> Any:
+            self.seen = inputs[0].dtype
+            return (inputs[0] * 2, None)
+
+    for given, seen in ((np.float16, np.float32), (np.float64, np.float64)):
+        node = Doubled()
+        y, nothing = node.apply((np.ones(2, given),))
+        assert (node.seen, y.dtype, nothing.array) == (seen, given, None)

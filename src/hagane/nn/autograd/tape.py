@@ -25,6 +25,19 @@ from hagane.ops.definition import Array, Unsupported
 
 # The name of the function of the library that is being applied, for labels.
 CURRENT: ContextVar[str | None] = ContextVar("hagane.nn.function", default=None)
+# How arithmetic is shown, and the class that has its place in Chainer.
+_ARITHMETIC = {
+    "absolute": ("|_|", "Absolute"),
+    "add": ("_ + _", "Add"),
+    "div": ("_ / _", "Div"),
+    "mul": ("_ * _", "Mul"),
+    "neg": ("__neg__", "Neg"),
+    "pow": ("_ ** _", "PowVarVar"),
+    "rdiv": ("_ / _", "DivFromConstant"),
+    "rpow": ("_ ** _", "PowConstVar"),
+    "rsub": ("_ - _", "SubFromConstant"),
+    "sub": ("_ - _", "Sub"),
+}
 
 
 class Operator(FunctionNode):
@@ -47,11 +60,11 @@ class Operator(FunctionNode):
     @property
     def label(self) -> str:
         """The function of the library that applied the operator, else the operator."""
-        return self._label
+        return _ARITHMETIC.get(self._label, (self._label,))[0]
 
     @property
     def _impl_name(self) -> str:
-        return self._label
+        return _ARITHMETIC.get(self._label, (self._label,))[-1]
 
     def backward(
         self, target_input_indexes: tuple[int, ...], grad_outputs: tuple[Any, ...]
@@ -66,7 +79,7 @@ class Operator(FunctionNode):
             raise NotImplementedError(
                 f"{self.label}: the operator {self._op.name} has no gradient: {rule.reason}"
             )
-        if read("enable_backprop"):
+        if read("enable_backprop") or get_function_hooks():  # which see each operator
             return self._by_rule(target_input_indexes, self._variables(), grad_outputs)
         gradients = tuple([None if g is None else g.array for g in grad_outputs])
         call = Call(

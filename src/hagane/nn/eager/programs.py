@@ -203,6 +203,12 @@ class Workshop:
                 atexit.register(self._end)
         self._wanted.put(program)
 
+    def renew(self) -> None:
+        """Begin anew in a forked process, which has neither the thread nor the process."""
+        self._wanted, self._lock = queue.Queue(), threading.Lock()
+        self._thread = self._process = None
+        self._left = 0
+
     def left(self) -> int:
         """Return how many programs were asked for and are not there yet."""
         return self._left
@@ -253,3 +259,4 @@ class Workshop:
 
 
 WORKSHOP = Workshop(mode_of(os.environ))
+os.register_at_fork(after_in_child=WORKSHOP.renew)

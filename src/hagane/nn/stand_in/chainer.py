@@ -1,0 +1,9 @@
+"""Put hagane in the place of this module."""
+
+import importlib
+import sys
+
+from hagane.nn.aliasing import install
+
+install()  # which drops this module from the table of modules
+importlib.import_module(__name__)
