@@ -18,6 +18,7 @@ from hagane.nn.autograd.debugging import check_numbers, mark_retained
 from hagane.nn.autograd.deferred import deferred_rows, deferred_weight
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.hooks import get_function_hooks, hooks_of
+from hagane.nn.autograd.retention import EVERYTHING, Unread, stand_in, unread_of
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.eager.dispatch import NATIVE
 from hagane.ops.builder import Call
@@ -82,9 +83,13 @@ class Operator(FunctionNode):
         if read("enable_backprop") or get_function_hooks():  # which see each operator
             return self._by_rule(target_input_indexes, self._variables(), grad_outputs)
         gradients = tuple([None if g is None else g.array for g in grad_outputs])
+        if self._op.name == "Add":
+            handed = _handed_on(self.inputs, target_input_indexes, grad_outputs[0])
+            if handed is not None:
+                return handed
         call = Call(
             self._op,
-            self._operands([node.data for node in self.inputs]),
+            self._operands([_content(node) for node in self.inputs]),
             self._attributes,
             self._retained_output_data,
         )
@@ -157,14 +162,35 @@ class Operator(FunctionNode):
 
     def _variables(self) -> Call:
         """Return the call on variables, so that its gradients are recorded."""
-        inputs = self._operands(self.get_retained_inputs())
-        return Call(self._op, inputs, self._attributes, self.get_retained_outputs())
+        inputs = [
+            Variable.make(_content(node), False) if node.data is None else node.get_variable()
+            for node in self.inputs
+        ]
+        operands = self._operands(inputs)
+        return Call(self._op, operands, self._attributes, self.get_retained_outputs())
 
 
 # Operators whose gradient has the elements of that of the output, in its order.
 _RESHAPING = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 # Operators whose gradients by a parameter wait for those of other calls: which operand that is.
 _DEFERRED = {"Gemm": (1, deferred_weight), "Gather": (0, deferred_rows)}
+
+
+def _content(node: Any) -> Any:
+    """Return a node's array; where none is retained, one of its type, for rules that ask for that."""
+    return stand_in(node.dtype, node.shape) if node.data is None else node.data
+
+
+def _handed_on(inputs: Any, indexes: Sequence[int], g: Any) -> list[Any] | None:
+    """Return the gradient of a sum as those of its terms, None where these have other sizes.
+
+    Leaves get copies: their gradients may be changed in place.
+    """
+    if g is None or any(inputs[i].shape != g._array.shape for i in indexes):
+        return None
+    return [
+        g if inputs[i].creator_node is not None else Variable.make(g._array.copy()) for i in indexes
+    ]
 
 
 def _continuous(dtype: Any) -> bool:
@@ -209,7 +235,8 @@ class Tape:
             check_numbers(function.label, [x.array for x in variables], outputs)
         made = [Variable.make(y, requires_grad) for y in outputs]
         if recorded:
-            self._record(function, variables, made, requires_grad)
+            unread = EVERYTHING if debug else unread_of(call.op)
+            self._record(function, variables, made, requires_grad, unread)
             if debug and requires_grad:
                 mark_retained(function, call.op.name)
         return made
@@ -220,28 +247,36 @@ class Tape:
         variables: list[Variable],
         made: list[Variable],
         requires_grad: bool,
+        unread: Unread,
     ) -> None:
         """Let variables know the function that made them, and that the arrays it needs."""
         inputs = tuple([x._node for x in variables])
         function.inputs = inputs
         if requires_grad:
             function.rank = max([node._rank for node in inputs])
-            for x, node in zip(variables, inputs, strict=True):
-                node.data = x._array
+            left = unread.operands
+            for place, x, node in zip(function._places, variables, inputs, strict=True):
+                # Constants, sizes and axes among them, are read in any case.
+                if place not in left or not x._requires_grad:
+                    node.data = x._array
         rank = function.rank + 1
         references = []
         for y in made:
             node = y._node
             node._creator_node = function
             node._rank = rank
-            if requires_grad:
+            if requires_grad and not unread.results:
                 node.data = y._array
             references.append(weakref.ref(node))
         function.outputs = tuple(references)
         if requires_grad:
             function._input_indexes_to_retain = range(len(inputs))
             function._output_indexes_to_retain = range(len(made))
-            function._retained_output_data = tuple([y._array for y in made])
+            if unread.results:
+                kept = [stand_in(y._array.dtype, y._array.shape) for y in made]
+            else:
+                kept = [y._array for y in made]
+            function._retained_output_data = tuple(kept)
             function._output_count = len(made)
 
     def constant(self, content: Array) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from hagane.nn.autograd.backprop import grad
 from hagane.nn.autograd.configuration import config
 from hagane.nn.autograd.function_node import FunctionNode
+from hagane.nn.autograd.hooks import get_function_hooks
 from hagane.nn.autograd.tape import CURRENT
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.eager.dispatch import NATIVE
@@ -60,7 +61,7 @@ def fused(
     if forward.is_there() and (back is None or back.is_there()):
         found = forward.run(arrays)
         if found is not None:
-            made = Fused(define, named, values, found).apply([x for x in values if x is not None])
+            made = Fused(define, named, values, found).applied([x for x in values if x is not None])
             return made[0] if outputs == 1 else made
     begun = time.perf_counter()
     result = composed(*values, **attributes)
@@ -109,6 +110,15 @@ class Fused(FunctionNode):
     @property
     def _impl_name(self) -> str:
         return self._label
+
+    def applied(self, inputs: Sequence[Any]) -> Any:
+        """Return the results as variables, by the shortest way if nobody looks."""
+        if get_function_hooks():
+            return self.apply(inputs)
+        self.retain_inputs(range(len(inputs)))
+        found, self._found = self._found, ()
+        variables = [x if isinstance(x, Variable) else Variable.make(x, False) for x in inputs]
+        return self._record(variables, found)
 
     def forward(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the results."""
