@@ -225,7 +225,7 @@ def test_parameters_that_one_call_updates_get_what_each_would_get_alone(
         link.p2.update_rule.add_hook(lambda rule, param: None, name="nothing")
         for _ in range(2):
             for param in link.params():
-                param.grad = np.cos(param.array)
+                param.grad = np.asarray(np.cos(param.array))
             link.p0.grad = np.cos(link.p0.array.T).T  # columns lie together
             optimizer.update()
         found[mode] = [param.array for param in link.params()]

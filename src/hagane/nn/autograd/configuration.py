@@ -134,6 +134,13 @@ def read(name: str) -> Any:
     return own[name] if name in own else _GLOBAL[name]
 
 
+def modes() -> tuple[bool, bool]:
+    """Return whether computations are recorded, and whether the debug mode is on."""
+    own = config.__dict__
+    recorded = own["enable_backprop"] if "enable_backprop" in own else _GLOBAL["enable_backprop"]
+    return recorded, own["debug"] if "debug" in own else _GLOBAL["debug"]
+
+
 @contextmanager
 def using_config(name: str, value: Any, config: Any = config) -> Iterator[None]:
     """Set one value of a configuration inside a ``with`` block.

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from hagane.graph.types import Type
-from hagane.nn.autograd.configuration import read
+from hagane.nn.autograd.configuration import modes, read
 from hagane.nn.autograd.debugging import check_numbers, mark_retained
 from hagane.nn.autograd.deferred import deferred_rows, deferred_weight
 from hagane.nn.autograd.function_node import FunctionNode
-from hagane.nn.autograd.hooks import get_function_hooks, hooks_of
+from hagane.nn.autograd.hooks import get_function_hooks
 from hagane.nn.autograd.retention import EVERYTHING, Unread, stand_in, unread_of
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.eager.dispatch import NATIVE
+from hagane.nn.eager.dispatch import NATIVE, Prepared
 from hagane.ops.builder import Call
 from hagane.ops.definition import Array, Unsupported
 
@@ -47,9 +47,15 @@ class Operator(FunctionNode):
     def __init__(self, call: Call, places: Sequence[int]):
         self._op = call.op
         self._attributes = call.attributes
-        # Which operand each input is, and how many operands there are.
-        self._places, self._n_operands = places, len(call.inputs)
+        # Which operand each input is; the operands, with those alone that are no variables.
+        self._places: Sequence[int] = places
+        self._fixed: tuple[Any, ...] | None = None
+        if len(places) != len(call.inputs):
+            self._fixed = tuple(
+                [None if place in places else x for place, x in enumerate(call.inputs)]
+            )
         self._label = CURRENT.get() or call.op.name
+        self._prepared: Prepared | None = None
 
     def __getattr__(self, name: str) -> Any:
         """Return a note of a function of the library; a function of no arguments makes it."""
@@ -83,20 +89,21 @@ class Operator(FunctionNode):
         if read("enable_backprop") or get_function_hooks():  # which see each operator
             return self._by_rule(target_input_indexes, self._variables(), grad_outputs)
         gradients = tuple([None if g is None else g.array for g in grad_outputs])
-        if self._op.name == "Add":
+        name = self._op.name
+        if name == "Add":
             handed = _handed_on(self.inputs, target_input_indexes, grad_outputs[0])
             if handed is not None:
                 return handed
+        if name in _RESHAPING and gradients[0] is not None and 0 in target_input_indexes:
+            reshaped = Variable.make(gradients[0].reshape(self.inputs[0].shape))
+            return [reshaped if index == 0 else None for index in target_input_indexes]
         call = Call(
             self._op,
             self._operands([_content(node) for node in self.inputs]),
             self._attributes,
             self._retained_output_data,
         )
-        if self._op.name in _RESHAPING and gradients[0] is not None and 0 in target_input_indexes:
-            reshaped = Variable.make(gradients[0].reshape(self.inputs[0].shape))
-            return [reshaped if index == 0 else None for index in target_input_indexes]
-        if self._op.name in _DEFERRED and not read("debug"):
+        if name in _DEFERRED and not read("debug"):
             return self._deferred(target_input_indexes, call, gradients)
         return self._computed(target_input_indexes, call, gradients)
 
@@ -120,7 +127,8 @@ class Operator(FunctionNode):
     ) -> Sequence[Any]:
         """Return gradients that need not be differentiated again."""
         targets = tuple([self._places[index] for index in indexes])
-        prepared = NATIVE.gradient(call, tuple([g is not None for g in gradients]), targets)
+        given = tuple([g is not None for g in gradients])
+        prepared = NATIVE.gradient(call, given, targets, self._prepared)
         if prepared is None:
             return self._by_rule(indexes, call, gradients)
         arrays = prepared.run((*call.inputs, *call.outputs, *gradients))
@@ -153,9 +161,9 @@ class Operator(FunctionNode):
 
     def _operands(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """Return the operands, with None where one is absent."""
-        if len(inputs) == self._n_operands:
+        if self._fixed is None:
             return tuple(inputs)
-        found: list[Any] = [None] * self._n_operands
+        found = list(self._fixed)
         for place, value in zip(self._places, inputs, strict=True):
             found[place] = value
         return tuple(found)
@@ -204,32 +212,34 @@ class Tape:
 
     def apply(self, call: Call, n_outputs: int) -> Sequence[Any]:
         """Compute a call, and record it where gradients may be asked for."""
-        places: list[int] = []
         variables: list[Variable] = []
         arrays: list[Any] = []
+        places: list[int] = []
         requires_grad = False
         for place, value in enumerate(call.inputs):
-            if value is None:
-                arrays.append(None)
-                continue
-            variable = value if isinstance(value, Variable) else _constant(value)
-            places.append(place)
-            variables.append(variable)
-            arrays.append(variable._array)
-            requires_grad = requires_grad or variable._requires_grad
+            if isinstance(value, Variable):
+                places.append(place)
+                variables.append(value)
+                arrays.append(value._array)
+                if value._requires_grad:
+                    requires_grad = True
+            else:
+                arrays.append(value)
         eager = Call(call.op, tuple(arrays), call.attributes)
-        recorded, debug = read("enable_backprop"), read("debug")
-        if not recorded and not debug and not get_function_hooks():
+        recorded, debug = modes()
+        hooked = get_function_hooks()
+        if not recorded and not debug and not hooked:
             return [Variable.make(y, requires_grad) for y in NATIVE.apply(eager, n_outputs)]
         function = Operator(eager, places)
-        hooks = hooks_of(function)
-        if hooks:
+        if hooked:
             shown = tuple([x.array for x in variables])
+            hooks = list(hooked.values())
             for hook in hooks:
                 hook.forward_preprocess(function, shown)
-        outputs = NATIVE.apply(eager, n_outputs)
-        for hook in hooks:
-            hook.forward_postprocess(function, shown)
+        outputs, function._prepared = NATIVE.applied(eager, n_outputs)
+        if hooked:
+            for hook in hooks:
+                hook.forward_postprocess(function, shown)
         if debug:
             function.stack = traceback.extract_stack()
             check_numbers(function.label, [x.array for x in variables], outputs)
@@ -292,9 +302,6 @@ class Tape:
         return NATIVE.content_of(value.array if isinstance(value, Variable) else value)
 
 
-def _constant(value: Any) -> Variable:
-    return Variable.make(np.asarray(value), False)
-
-
 NATIVE.steady = partial(read, "deterministic")
 TAPE = Tape()
+Variable.interpreter = TAPE
