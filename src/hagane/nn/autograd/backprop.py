@@ -16,7 +16,7 @@ from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.hooks import hooks_of
 from hagane.nn.autograd.invalid_type import user_place
 from hagane.nn.autograd.node import VariableNode
-from hagane.nn.autograd.variable import Variable, check_gradient
+from hagane.nn.autograd.variable import Variable, as_variable, check_gradient
 
 
 class _Pending:
@@ -214,10 +214,10 @@ def _step(
         array = gradient.array
         if array is None:
             continue
-        if type(array) is not np.ndarray or array.dtype != node.dtype or array.shape != node.shape:
-            check_gradient(function, node, array)
         if debug:
             _check_debug(function, i, node, gradient)
+        if type(array) is not np.ndarray or array.dtype != node.dtype or array.shape != node.shape:
+            check_gradient(function, node, array)
         found[node].append(gradient)
     if hooks:
         for hook in hooks:
@@ -364,10 +364,10 @@ def grad(
             scale = 1 if loss_scale is None else loss_scale
             filled = np.full_like(y.array, scale)
             gradient = Variable(filled, requires_grad=False)
-        gradients[y.node] = gradient
+        gradients[y.node] = as_variable(gradient)
     for x, gradient in zip(inputs, grad_inputs or (), strict=False):
         if gradient is not None:
-            gradients[x.node] = gradient
+            gradients[x.node] = as_variable(gradient)
     with using_config("enable_backprop", enable_double_backprop):
         found = _walk(outputs, inputs, _needed(outputs, inputs), retain_grad, gradients, loss_scale)
     results = [found[x.node] for x in inputs]

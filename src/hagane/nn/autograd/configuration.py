@@ -64,7 +64,7 @@ class LocalConfig(threading.local):
 def _show(values: dict[str, Any], file: TextIO | None) -> None:
     width = max(map(len, values), default=0)
     for name in sorted(values):
-        print(f"{name:<{width}} {values[name]!r}", file=sys.stdout if file is None else file)
+        print(f"{name:<{width}} {values[name]}", file=sys.stdout if file is None else file)
 
 
 class Mixed16:

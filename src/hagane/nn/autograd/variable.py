@@ -395,6 +395,8 @@ class Variable(Operand):
                 "compute the variable anew"
             )
         gradient = self.grad_var
+        if gradient is None and not self._requires_grad:
+            return
         if gradient is None and self._node.creator_node is not None:
             raise RuntimeError(
                 f"backward: expected a scalar or a variable whose grad is set, got {self.label}"

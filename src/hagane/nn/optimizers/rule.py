@@ -157,6 +157,22 @@ class UpdateRule:
         else:
             UPDATES.run([job])
 
+    def update_core_gpu(self, param: Parameter) -> None:
+        """Refuse: there is no GPU.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError("update_core_gpu: hagane computes on the CPU")
+
+    def update_core_chainerx(self, param: Parameter) -> None:
+        """Refuse: there is no ChainerX.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError("update_core_chainerx: hagane computes on NumPy's arrays")
+
     def begin(self, param: Parameter) -> Pass | None:
         """Begin an update that is done together with those of other parameters.
 
@@ -238,8 +254,9 @@ def update_all(params: Iterable[Parameter]) -> None:
     passes: list[Pass] = []
     for param in params:
         rule = param.update_rule
-        alone = rule is None or type(param).update is not Parameter.update
-        found = None if alone else rule.begin(param)
+        found = None
+        if isinstance(rule, UpdateRule) and type(param).update is Parameter.update:
+            found = rule.begin(param)
         if found is None:
             param.update()
         else:
