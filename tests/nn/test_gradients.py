@@ -206,7 +206,6 @@ def test_second_derivatives_agree_with_central_differences(name: str) -> None:
 
 def test_a_wrong_gradient_is_found() -> None:
 
-
     class Wrong(hagane.FunctionNode):
         def forward(self, inputs: Any) -> Any:
             return (inputs[0] * 2,)

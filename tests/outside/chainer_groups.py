@@ -1,11 +1,11 @@
 """Run Chainer's own tests group by group on hagane and on Chainer, and print how many pass.
 
-    python tests/outside/chainer_groups.py FOLDER [--chainer] [--lock FILE] [--keep FOLDER] [GROUP ...]
+    python tests/outside/chainer_groups.py FOLDER [--chainer] [--lock FILE] [--keep FOLDER] [GROUP …]
 
 ``FOLDER`` holds a source tree of Chainer 7.8.1; the Python is that of ``chainer_suite.py``, which
-runs each group in a process of its own. With ``--chainer`` Chainer itself is tested. With ``--lock``
-a group waits for the file to be free, as ``flock`` has it. ``--keep`` takes the whole outputs; a group
-whose output lies there already is counted from it, and not run again.
+runs each group in a process of its own. With ``--chainer`` Chainer itself is tested. With
+``--lock`` a group waits for the file to be free, as ``flock`` has it. ``--keep`` takes the whole
+outputs; a group whose output lies there already is counted from it, and not run again.
 """
 
 from __future__ import annotations

@@ -41,5 +41,5 @@ def command(
 
 
 def _start_method() -> str:
-    """Return how workers start: as Chainer's do, so that scripts need no guard of their main part."""
+    """Return how workers start: as Chainer's, so that scripts need no guard of their main part."""
     return multiprocessing.get_start_method(allow_none=True) or "fork"

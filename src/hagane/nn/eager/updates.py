@@ -7,6 +7,7 @@ import struct
 import threading
 from collections.abc import Sequence
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ class Pass:
             if x.dtype != first.dtype or x.shape != first.shape or not _lies_plain(x):
                 return None
         starts = sorted(map(_address, arrays))
-        if any(b - a < first.nbytes for a, b in zip(starts, starts[1:], strict=False)):
+        if any(b - a < first.nbytes for a, b in pairwise(starts)):
             return None
         return cls(name, arrays)
 

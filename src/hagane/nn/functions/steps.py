@@ -36,7 +36,7 @@ def step_forward(cell: Any, h: Any, x: Any, upward: Any, bias: Any, lateral: Any
 def step_backward(
     cell: Any, gates: Any, g_new: Any, g_y: Any, upward: Any, lateral: Any, *, by_x: bool
 ) -> Any:
-    """Return the gradients of cell, gates and earlier output, and of the input if it is asked for."""
+    """Return the gradients of cell, gates, earlier output, and of the input where it is asked for."""
     _, pull = pull_back(elementwise.lstm, cell, gates)
     g_cell, g_gates = pull((g_new, g_y))
     found = g_cell, g_gates, op("Gemm", g_gates, lateral)

@@ -1,7 +1,6 @@
 """Put hagane in the place of this module."""
 
 import importlib
-import sys
 
 from hagane.nn.aliasing import install
 
