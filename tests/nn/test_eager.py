@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hagane import Link, Parameter, Sequential, Variable, functions, links, optimizers, using_config
+from hagane import (
+    Link,
+    Parameter,
+    Sequential,
+    Variable,
+    functions,
+    grad,
+    link_hooks,
+    links,
+    optimizers,
+    using_config,
+)
 from hagane.errors import InvalidArgument
 from hagane.nn.eager.dispatch import NATIVE
 from hagane.nn.eager.order import Operand, operands_of
@@ -258,3 +269,37 @@ def test_a_rule_of_the_programs_own_is_asked_for_each_parameter(
     link.p0.grad = np.ones(3, "f")
     optimizer.update()
     np.testing.assert_array_equal(link.p0.array, [5, 5, 5])
+
+
+def test_a_step_of_an_lstm_is_one_program_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two layers, whose gradients are first those of a loss, then those of their squares."""
+    found = {}
+    for mode in ("off", "wait"):
+        monkeypatch.setattr(WORKSHOP, "mode", mode)
+        np.random.seed(0)
+        first, second = links.LSTM(5, 6), links.LSTM(6, 6)
+        first.cleargrads(), second.cleargrads()
+        xs = [Variable(x) for x in _drawn("float32", (3, 5), (3, 5), (2, 5))]
+        ys = [second(first(x)) for x in xs]  # the batch shrinks
+        loss = functions.sum(functions.concat(ys, axis=0) ** 2)
+        loss.backward()
+        gradients = [p.grad for link in (first, second) for p in link.params()]
+        gradients += [x.grad for x in xs]
+        (again,) = grad([loss], [first.upward.W], enable_double_backprop=True)
+        functions.sum(again * again).backward()
+        found[mode] = [loss.array, *gradients, first.lateral.W.grad, xs[0].grad]
+    made = [each.order.name for each in WORKSHOP.programs() if not each.refused]
+    assert {"step_forward", "step_backward"} <= set(made)
+    for one, other in zip(found["off"], found["wait"], strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-5)
+
+
+def test_hooks_of_the_links_of_an_lstm_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WORKSHOP, "mode", "wait")
+    link = links.LSTM(3, 2)
+    timer = link_hooks.TimerHook()
+    x = np.ones((1, 3), "f")
+    link(x)
+    link.lateral.add_hook(timer)
+    link(x)
+    assert [name for name, _ in timer.call_history] == ["Linear"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import hagane
 import hagane.functions as F  # noqa: N812
 from hagane.gradient_check import check_backward, check_double_backward
 from hagane.nn.autograd.retention import UNREAD
+from hagane.nn.eager.programs import WORKSHOP
 from hagane.ops.builder import op
 
 N = np.random.default_rng(0)
@@ -275,3 +277,20 @@ def test_a_rectified_product_is_let_go_while_its_gradient_is_to_come() -> None:
     assert product() is None
     F.sum(z).backward()
     np.testing.assert_array_equal(w.grad, (z.array > 0).T.astype(float) @ x.array)
+
+
+@pytest.mark.parametrize("mode", ["off", "wait"])
+def test_second_derivatives_do_not_count_ways_between_operands(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One operand is computed from the other."""
+    monkeypatch.setattr(WORKSHOP, "mode", mode)
+    x = hagane.Variable(np.array([[2.0, 3.0], [4.0, 5.0]]))
+    y = F.sum(F.matmul(x, x * x, transb=True))
+    (g,) = hagane.grad([y], [x], enable_double_backprop=True)
+    s, squares = x.array.sum(axis=0), (x.array**2).sum(axis=0)
+    np.testing.assert_allclose(g.array, squares + 2 * x.array * s)
+    Mul = importlib.import_module("hagane.nn.functions.classes").Mul
+    z = F.sum(Mul().apply((x, x * x))[0])
+    (g,) = hagane.grad([z], [x], enable_double_backprop=True)
+    np.testing.assert_allclose(g.array, 3 * x.array**2)

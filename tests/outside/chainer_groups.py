@@ -1,6 +1,6 @@
 """Run Chainer's own tests group by group on hagane and on Chainer, and print how many pass.
 
-    python tests/outside/chainer_groups.py FOLDER [--chainer] [--lock FILE] [--keep FOLDER] [GROUP …]
+    python tests/outside/chainer_groups.py FOLDER [--chainer] [--lock FILE] [--keep FOLDER] [GROUP]
 
 ``FOLDER`` holds a source tree of Chainer 7.8.1; the Python is that of ``chainer_suite.py``, which
 runs each group in a process of its own. With ``--chainer`` Chainer itself is tested. With

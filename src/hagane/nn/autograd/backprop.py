@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from hagane.nn.autograd.hooks import hooks_of
 from hagane.nn.autograd.invalid_type import user_place
 from hagane.nn.autograd.node import VariableNode
 from hagane.nn.autograd.variable import Variable, as_variable, check_gradient
+from hagane.ops.builder import op
 
 
 class _Pending:
@@ -375,6 +376,30 @@ def grad(
         for x, gradient in zip(inputs, results, strict=True):
             x.grad_var = gradient
     return results
+
+
+def grad_of_call(
+    compute: Callable[..., Sequence[Variable]],
+    operands: Sequence[Any],
+    targets: Sequence[int],
+    grad_outputs: Sequence[Any],
+) -> list[Any]:
+    """Return gradients of a call by its operands, to be differentiated again.
+
+    An operand may have been computed from another: what flows through that is not the call's.
+
+    Args:
+        compute: From the operands to the results.
+        operands: Variables, None for absent ones.
+        targets: Places of the operands by which.
+        grad_outputs: The gradients of the results, None where there is none.
+    """
+    own = [None if x is None else op("Identity", x) for x in operands]
+    pairs = [(y, g) for y, g in zip(compute(*own), grad_outputs, strict=True) if g is not None]
+    return grad(
+        [y for y, _ in pairs], [own[i] for i in targets], [g for _, g in pairs],
+        enable_double_backprop=True,
+    )  # fmt: skip
 
 
 def _needed(outputs: Sequence[Variable], inputs: Sequence[Variable]) -> set[VariableNode]:

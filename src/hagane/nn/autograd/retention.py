@@ -1,4 +1,4 @@
-"""Arrays that operators' gradients do not read, so that these are let go with the program's variables.
+"""Arrays that gradients of operators do not read: they are let go with the program's variables.
 
 A gradient that needs sizes alone is given an array of these sizes that takes no memory.
 """

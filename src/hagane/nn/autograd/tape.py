@@ -185,7 +185,7 @@ _DEFERRED = {"Gemm": (1, deferred_weight), "Gather": (0, deferred_rows)}
 
 
 def _content(node: Any) -> Any:
-    """Return a node's array; where none is retained, one of its type, for rules that ask for that."""
+    """Return a node's array; where none is retained, one of its type and sizes."""
     return stand_in(node.dtype, node.shape) if node.data is None else node.data
 
 

@@ -36,7 +36,7 @@ class Variable(Operand):
     _has_chainerx_array = False
     # Whether a gradient went through it that was not kept; noted in debug mode.
     grad_dropped = False
-    # The interpreter of operators on variables, which computes and records them; set by ``tape.py``.
+    # Computes and records operators on variables; ``tape.py`` sets it.
     interpreter: ClassVar[Interpreter]
     _grad: Any = None
     _grad_var: Variable | None = None

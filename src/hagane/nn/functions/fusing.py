@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.nn.autograd.backprop import grad
+from hagane.nn.autograd.backprop import grad_of_call
 from hagane.nn.autograd.configuration import config
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.hooks import get_function_hooks
@@ -166,9 +166,5 @@ class Fused(FunctionNode):
 
     def _again(self, targets: Sequence[int], grad_outputs: Sequence[Any]) -> Any:
         """Return gradients that can be differentiated again."""
-        inputs = self.get_retained_inputs()
-        found = self._call(*self._operands(inputs))
-        pairs = [(y, g) for y, g in zip(found, grad_outputs, strict=True) if g is not None]
-        ys, gs = zip(*pairs, strict=True)
-        wanted = [inputs[i] for i in targets]
-        return grad(ys, wanted, gs, enable_double_backprop=True)
+        operands = self._operands(self.get_retained_inputs())
+        return grad_of_call(self._call, operands, self._targets(targets), grad_outputs)

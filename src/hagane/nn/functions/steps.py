@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.nn.autograd.backprop import grad
+from hagane.nn.autograd.backprop import grad_of_call
 from hagane.nn.autograd.configuration import config
 from hagane.nn.autograd.deferred import deferred_bias, weight_gradient
 from hagane.nn.autograd.function_node import FunctionNode
@@ -36,7 +36,7 @@ def step_forward(cell: Any, h: Any, x: Any, upward: Any, bias: Any, lateral: Any
 def step_backward(
     cell: Any, gates: Any, g_new: Any, g_y: Any, upward: Any, lateral: Any, *, by_x: bool
 ) -> Any:
-    """Return the gradients of cell, gates, earlier output, and of the input where it is asked for."""
+    """Return the gradients of cell, gates, earlier output, and of the input if asked for."""
     _, pull = pull_back(elementwise.lstm, cell, gates)
     g_cell, g_gates = pull((g_new, g_y))
     found = g_cell, g_gates, op("Gemm", g_gates, lateral)
@@ -169,12 +169,12 @@ class _Step(FunctionNode):
 
     def _again(self, targets: Any, grad_outputs: Any) -> Any:
         """Return gradients that can be differentiated again."""
-        inputs = self.get_retained_inputs()
-        present = iter(inputs)
+        present = iter(self.get_retained_inputs())
         operands = [next(present) if there else None for there in self._present]
-        ys = step_forward(*operands)[:2]
-        pairs = [(y, g) for y, g in zip(ys, grad_outputs, strict=True) if g is not None]
-        wanted = [inputs[i] for i in targets]
-        return grad(
-            [y for y, _ in pairs], wanted, [g for _, g in pairs], enable_double_backprop=True
+        places = [i for i, there in enumerate(self._present) if there]
+        return grad_of_call(
+            lambda *given: step_forward(*given)[:2],
+            operands,
+            [places[i] for i in targets],
+            grad_outputs,
         )

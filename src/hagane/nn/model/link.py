@@ -20,7 +20,6 @@ from hagane.nn.model.hooks import (
     get_link_hooks,
 )
 
-
 _MOVES = ("to_cpu", "to_gpu", "to_intel64")
 
 
@@ -39,7 +38,7 @@ class DeviceResident:
         for name in _MOVES:
             if name in cls.__dict__:
                 warnings.warn(
-                    f"{cls.__name__}: to define {name} is deprecated; arrays are moved by to_device",
+                    f"{cls.__name__}: to define {name} is deprecated; to_device moves arrays",
                     DeprecationWarning,
                     stacklevel=2,
                 )

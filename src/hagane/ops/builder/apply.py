@@ -13,7 +13,6 @@ from hagane.graph.types import OptionalType, SequenceType, Shape, TensorType, Ty
 from hagane.ops.builder.interpreter import Call, Interpreter, interpreter_of
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.registry import operators, schema
-from hagane.ops.schema import Schema
 from hagane.ops.values import array_dtype
 from hagane.symbolic import Dim, Expr
 
