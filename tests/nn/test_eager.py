@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,7 +25,7 @@ from hagane import (
 )
 from hagane.errors import InvalidArgument
 from hagane.nn.eager.dispatch import NATIVE
-from hagane.nn.eager.order import Operand, operands_of
+from hagane.nn.eager.order import Operand, Order, operands_of
 from hagane.nn.eager.programs import WORKSHOP, Mode, Workshop, mode_of
 
 
@@ -303,3 +305,28 @@ def test_hooks_of_the_links_of_an_lstm_are_called(monkeypatch: pytest.MonkeyPatc
     link.lateral.add_hook(timer)
     link(x)
     assert [name for name, _ in timer.call_history] == ["Linear"]
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("kind", [_Terminal, io.StringIO])
+def test_a_terminal_shows_how_many_programs_are_compiled(
+    monkeypatch: pytest.MonkeyPatch, kind: type[io.StringIO]
+) -> None:
+    shown = kind()
+    monkeypatch.setattr("sys.stderr", shown)
+    monkeypatch.setattr(Workshop, "_found", lambda self, order: None)
+    workshop = Workshop("beside")
+    order = Order("operator", "", "Relu", (), operands_of([np.zeros(2)]), 1)
+    one = workshop.program(order)
+    workshop.ask(one)
+    end = time.monotonic() + 30
+    while workshop.left() and time.monotonic() < end:
+        threading.Event().wait(0.001)
+    assert one.refused
+    texts = [each.removeprefix("\r\x1b[2K") for each in shown.getvalue().split("\r") if each]
+    wanted = ["hagane: 0 of 1 kernels compiled", ""] if kind is _Terminal else []
+    assert [each.removeprefix("\x1b[2K") for each in texts] == wanted
