@@ -79,7 +79,8 @@ def col2im_nd_cpu(
         size: Sizes of the images.
         dilate: Distance between neighbouring elements of a window.
     """
-    rank = len(size)
+    rank = col.ndim // 2 - 1
+    stride, pad, size = (as_tuple(each, rank) for each in (stride, pad, size))
     kernel, counts = col.shape[2 : 2 + rank], col.shape[2 + rank :]
     dilations = as_tuple(dilate, rank)
     reach = [

@@ -394,7 +394,7 @@ def grad_of_call(
         targets: Places of the operands by which.
         grad_outputs: The gradients of the results, None where there is none.
     """
-    own = [None if x is None else op("Identity", x) for x in operands]
+    own: list[Any] = [None if x is None else op("Identity", x) for x in operands]
     pairs = [(y, g) for y, g in zip(compute(*own), grad_outputs, strict=True) if g is not None]
     return grad(
         [y for y, _ in pairs], [own[i] for i in targets], [g for _, g in pairs],

@@ -146,7 +146,7 @@ class _Step(FunctionNode):
         if config.enable_backprop:
             return self._again(target_input_indexes, grad_outputs)
         nodes = iter(self.inputs)
-        whole = [next(nodes) if there else None for there in self._present]
+        whole: list[Any] = [next(nodes) if there else None for there in self._present]
         cell, h, x, upward, bias, lateral = whole
         g_new, g_y = (np.zeros_like(cell.data) if g is None else g.array for g in grad_outputs)
         given = [cell.data, self._gates, g_new, g_y, upward.data, lateral.data]
