@@ -10,7 +10,7 @@ import numpy as np
 from hagane.nn import functions as F
 from hagane.nn.autograd.configuration import get_dtype
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.functions.steps import lstm_step
+from hagane.nn.functions.recurrent.steps import lstm_step
 from hagane.nn.initializers import get_initializer
 from hagane.nn.links.connection import Linear
 from hagane.nn.model.chain import Chain
