@@ -294,3 +294,11 @@ def test_second_derivatives_do_not_count_ways_between_operands(
     z = F.sum(Mul().apply((x, x * x))[0])
     (g,) = hagane.grad([z], [x], enable_double_backprop=True)
     np.testing.assert_allclose(g.array, 3 * x.array**2)
+
+
+def test_second_derivatives_of_halves_are_halves_where_compositions_are_wider() -> None:
+    x = hagane.Variable(draw(1, 2, 4, 3).astype(np.float16))
+    y = F.average_pooling_2d(x, 3, 2, 1)
+    (g,) = hagane.grad([F.sum(y * y)], [x], enable_double_backprop=True)
+    F.sum(g * g).backward()
+    assert (g.dtype, x.grad.dtype) == (np.float16, np.float16)
