@@ -318,12 +318,14 @@ def main() -> None:
         work(sys.argv[2], sys.argv[3], float(sys.argv[4]))
         return
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("models", nargs="*", default=MODELS, choices=[*MODELS, []])
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=", ".join(MODELS))
     parser.add_argument("--chainer", help="the Python of an environment with Chainer")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0, help="of each round")
     parser.add_argument("--first", action="store_true")
     options = parser.parse_args()
+    if not set(options.models) <= set(MODELS):
+        parser.error(f"expected models among {', '.join(MODELS)}")
     if options.first:
         first_step()
         return
@@ -332,7 +334,7 @@ def main() -> None:
         pythons["chainer"] = options.chainer
     ratios: dict[str, list[float]] = {name: [] for name in pythons if name != "hagane"}
     print(f"{'model':12}" + "".join(f"{name + ' ms':>13}" for name in pythons))
-    for model in options.models:
+    for model in options.models or MODELS:
         found: dict[str, list[float]] = {name: [] for name in pythons}
         for _ in range(options.rounds):
             for name, python in pythons.items():

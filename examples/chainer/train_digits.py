@@ -42,7 +42,7 @@ def load_digits():
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--epoch", type=int, default=10)
+    parser.add_argument("--epoch", type=int, default=20)
     parser.add_argument("--units", type=int, default=300)
     parser.add_argument("--batch", type=int, default=50)
     parser.add_argument("--out", default=None, help="where to save the model")

@@ -103,11 +103,12 @@ MODULES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "optimizer": (
         "The base classes of optimizers.",
         {
-            "hagane.nn.optimizers.decays": (
+            "hagane.nn.optimizers.moved": (
                 "GradientClipping GradientHardClipping GradientNoise Lasso WeightDecay"
             ),
             "hagane.nn.optimizers.hyperparameter": "Hyperparameter HyperparameterProxy",
-            "hagane.nn.optimizers.optimizer": "GradientMethod Optimizer UpdateRule",
+            "hagane.nn.optimizers.optimizer": "GradientMethod Optimizer",
+            "hagane.nn.optimizers.rule": "UpdateRule",
         },
     ),
     "reporter": (

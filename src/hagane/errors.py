@@ -13,7 +13,8 @@ libraries keeps catching it)::
     │   └── UnsupportedModel          (NotImplementedError)   operators or opsets hagane lacks
     ├── CaptureError                  (NotImplementedError)   a program that cannot become a graph
     ├── InvalidArgument               (ValueError)            a caller passed something unusable
-    │   └── InvalidFeed                                       an input of ``run`` does not fit
+    │   ├── InvalidFeed                                       an input of ``run`` does not fit
+    │   └── WrongLength           (AssertionError)        not as many numbers as there are axes
     ├── NotDifferentiable             (NotImplementedError)   an operator on the way has no gradient
     ├── KernelError                   (RuntimeError)          a node failed while it ran
     │   └── OutOfMemory               (MemoryError)           no room for the values of a model
@@ -78,6 +79,10 @@ class InvalidArgument(HaganeError, ValueError):
 
 class InvalidFeed(InvalidArgument):
     """An input given to ``run`` that does not fit the model."""
+
+
+class WrongLength(InvalidArgument, AssertionError):
+    """A sequence that has not as many numbers as there are axes; Chainer asserts that."""
 
 
 class NotDifferentiable(HaganeError, NotImplementedError):

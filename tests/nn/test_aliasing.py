@@ -36,3 +36,48 @@ def test_files_of_chainer_are_attributes_of_their_packages(tmp_path: Path) -> No
     command = [sys.executable, "-m", "hagane", "chainer", str(script)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("found\n", "")
+
+
+WITHOUT_GUARD = """
+import chainer
+
+def doubled(x):
+    return x * 2
+
+data = chainer.datasets.TransformDataset(list(range(8)), doubled)
+iterator = chainer.iterators.MultiprocessIterator(data, 4, shuffle=False, n_processes=1)
+print(next(iterator), iterator.start_method)
+iterator.finalize()
+"""
+SPAWNING = """
+import multiprocessing
+import numpy
+import chainer
+from chainer import functions
+
+def work():
+    print(chainer.__name__, functions.relu(numpy.ones(1, "f")).array, flush=True)
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method("spawn")
+    process = multiprocessing.Process(target=work)
+    process.start()
+    process.join()
+"""
+
+
+def _output(folder: Path, program: str) -> str:
+    script = folder / "script.py"
+    script.write_text(program)
+    command = [sys.executable, "-m", "hagane", "chainer", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_workers_of_a_script_without_a_main_guard_are_forked_as_chainers(tmp_path: Path) -> None:
+    assert _output(tmp_path, WITHOUT_GUARD) == "[0, 2, 4, 6] fork\n"
+
+
+def test_processes_that_import_the_script_anew_find_hagane_too(tmp_path: Path) -> None:
+    assert _output(tmp_path, SPAWNING) == "hagane [1.]\n"

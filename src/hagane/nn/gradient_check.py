@@ -49,13 +49,17 @@ def numerical_grad(
     Raises:
         NondifferentiableError: The slopes of both sides differ.
     """
+    if not eps > 0:
+        raise AssertionError(f"numerical_grad: expected eps to be positive, got {eps}")
     inputs, grad_outputs = tuple(inputs), tuple(grad_outputs)
     found = tuple(np.zeros(x.shape, x.dtype) for x in inputs)
     if any(x.dtype.kind != "f" for x in inputs):
         raise TypeError("numerical_grad: expected inputs of floating-point numbers")
 
     def outputs() -> tuple[Any, ...]:
-        return tuple(None if y is None else np.array(y) for y in _as_tuple(f()))
+        # Inputs may be of a wider element type than parameters.
+        with using_config("type_check", False):
+            return tuple(None if y is None else np.array(y) for y in _as_tuple(f()))
 
     centre = outputs() if detect_nondifferentiable else None
     for x, gx in zip(inputs, found, strict=True):

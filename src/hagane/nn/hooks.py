@@ -26,16 +26,20 @@ class _Timed:
         self.call_history: list[tuple[str, float]] = []
         self._clock = clock
         self._begun: list[float] = []
+        self._total = 0.0
 
     def begin(self) -> None:
         self._begun.append(self._clock())
 
     def end(self, name: str) -> None:
-        self.call_history.append((name, self._clock() - self._begun.pop()))
+        seconds = self._clock() - self._begun.pop()
+        self.call_history.append((name, seconds))
+        if not self._begun:
+            self._total += seconds
 
     def total_time(self) -> float:
-        """Return the sum of all times, in seconds."""
-        return sum(seconds for _, seconds in self.call_history)
+        """Return the sum of the outer times, in seconds: inner ones are parts of them."""
+        return self._total
 
     def summary(self) -> dict[str, dict[str, Any]]:
         """Return seconds (``elapsed_time``) and number of calls (``occurrence``) by name."""
@@ -151,10 +155,15 @@ class PrintHook(FunctionHook):
     def backward_preprocess(self, function: Any, in_data: Any, out_grad: Any) -> None:
         """Print the inputs and gradients."""
         self._print(f"function\t{function.label}")
-        for title, arrays in (("input data", in_data), ("output gradient", out_grad)):
-            self._print(title)
-            for array in arrays:
-                self._print("(removed)" if array is None else Variable(array).debug_print())
+        self._print("input data")
+        for array in in_data:
+            self._print("(removed)" if array is None else Variable(array).debug_print())
+        self._print("output gradient")
+        for array in out_grad:
+            if array is None:
+                self._print("(removed)")
+            else:
+                self._print(Variable(np.zeros_like(array), grad=array).debug_print())
         if self.flush:
             self.file.flush()
 

@@ -86,9 +86,24 @@ def through(composed: Callable[..., Any]) -> VjpRule:
             return made if isinstance(made, tuple) else (made,)
 
         results, pull = pull_back(function, *call.inputs)
-        return pull([*gradients, *(None for _ in results[len(gradients) :])])
+        # Compositions may compute 16-bit floats in float32, and leave their results so.
+        typed = [_as(g, y) for g, y in zip(gradients, results, strict=False)]
+        return pull([*typed, *(None for _ in results[len(gradients) :])])
 
     return vjp
+
+
+def _as(gradient: Any, like: Any) -> Any:
+    """Return a gradient in the element type of a value, where both are known."""
+    from hagane.graph.types import TensorType
+    from hagane.ops.builder import op, type_of
+
+    if gradient is None:
+        return None
+    given, wanted = type_of(gradient), type_of(like)
+    if not (isinstance(given, TensorType) and isinstance(wanted, TensorType)):
+        return gradient
+    return gradient if given.dtype == wanted.dtype else op("Cast", gradient, to=wanted.dtype)
 
 
 def call_composed(

@@ -13,7 +13,7 @@ import numpy as np
 from hagane.nn.functions.sparse import CooMatrix, get_order, to_coo
 from hagane.nn.functions.windows import get_conv_outsize, get_deconv_outsize
 from hagane.nn.walker_alias import WalkerAlias
-from hagane.utils import argument, array, cache, conv, conv_nd, type_check
+from hagane.utils import argument, array, cache, conv, conv_nd, precision, type_check
 from hagane.utils.array import size_of_shape, sum_to
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "get_conv_outsize",
     "get_deconv_outsize",
     "get_order",
+    "precision",
     "size_of_shape",
     "sum_to",
     "tempdir",

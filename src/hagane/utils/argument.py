@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 
@@ -40,4 +41,5 @@ def assert_kwargs_empty(kwargs: dict[str, Any]) -> None:
     """
     if kwargs:
         names = ", ".join(map(repr, sorted(kwargs)))
-        raise TypeError(f"got unexpected keyword argument(s) {names}")
+        caller = next(one.function for one in inspect.stack() if one.filename != __file__)
+        raise TypeError(f"{caller}() got unexpected keyword argument(s) {names}")

@@ -46,8 +46,12 @@ def im2col_nd_cpu(
         cover_all: Whether every element lies in a window, the last reaching over the end.
         dilate: Distance between neighbouring elements of a window.
         counts: How many windows there are; as many as fit where it is None.
+
+    Raises:
+        WrongLength: Not each axis has its number.
     """
-    rank = len(ksize)
+    rank = img.ndim - 2
+    ksize, stride, pad = (as_tuple(each, rank) for each in (ksize, stride, pad))
     dilations = as_tuple(dilate, rank)
     found = [
         get_conv_outsize(size, k, s, p, cover_all, d)
@@ -75,7 +79,8 @@ def col2im_nd_cpu(
         size: Sizes of the images.
         dilate: Distance between neighbouring elements of a window.
     """
-    rank = len(size)
+    rank = col.ndim // 2 - 1
+    stride, pad, size = (as_tuple(each, rank) for each in (stride, pad, size))
     kernel, counts = col.shape[2 : 2 + rank], col.shape[2 + rank :]
     dilations = as_tuple(dilate, rank)
     reach = [

@@ -31,6 +31,7 @@ from hagane.nn.autograd.type_expression import (
     UnaryOperator,
     Variable,
 )
+from hagane.nn.autograd.type_expression import text as _repr
 
 __all__ = [
     "BinaryOperator",
@@ -49,6 +50,7 @@ __all__ = [
     "UnaryOperator",
     "Variable",
     "_argname",
+    "_repr",
     "argname",
     "eval",
     "expect",

@@ -25,7 +25,7 @@ class OutputPool:
     """Blocks of memory that were results and are not any more."""
 
     def __init__(self) -> None:
-        self._free: dict[int, list[Array]] = {}
+        self._free: dict[int, list[tuple[Array, int]]] = {}
         self._kept = 0
 
     def empty(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
@@ -37,40 +37,50 @@ class OutputPool:
             return np.empty(shape, dtype)
         size = _size_class(count)
         try:
-            memory = self._free.get(size, []).pop()
+            memory, address = self._free[size].pop()
             self._kept -= size
-        except IndexError:
+        except (KeyError, IndexError):
             memory = np.empty(size, np.uint8)
-        block = _Block(self, memory)
-        array = np.asarray(block)[:count].view(dtype).reshape(shape)
+            address = memory.ctypes.data
+        if dtype.isbuiltin == 1:
+            block = _Block(self, memory, address, tuple(shape), dtype.str)
+            array = np.asarray(block)
+        else:  # of which the interface of arrays has no name
+            block = _Block(self, memory, address, (count,), "|u1")
+            array = np.asarray(block).view(dtype).reshape(shape)
         block.given = weakref.ref(array)
         return array
 
-    def take_back(self, memory: Array) -> None:
+    def take_back(self, memory: Array, address: int) -> None:
         """Keep a block for later, if there is not enough already."""
         if self._kept + memory.nbytes <= _MOST_KEPT:
             self._kept += memory.nbytes
-            self._free.setdefault(memory.nbytes, []).append(memory)
+            self._free.setdefault(memory.nbytes, []).append((memory, address))
 
 
 class _Block:
     """The owner of a pool's array; NumPy holds it as long as any view lives."""
 
-    __slots__ = ("__array_interface__", "_memory", "_pool", "given")
+    __slots__ = ("__array_interface__", "_address", "_memory", "_pool", "given")
 
-    def __init__(self, pool: OutputPool, memory: Array):
-        self._pool, self._memory = pool, memory
+    def __init__(
+        self, pool: OutputPool, memory: Array, address: int, shape: tuple[int, ...], typestr: str
+    ):
+        self._pool, self._memory, self._address = pool, memory, address
         self.given: weakref.ref[Array] | None = None
-        self.__array_interface__ = memory.__array_interface__
+        self.__array_interface__ = {
+            "shape": shape, "typestr": typestr, "data": (address, False), "version": 3,
+        }  # fmt: skip
 
     def __del__(self) -> None:
-        self._pool.take_back(self._memory)
+        self._pool.take_back(self._memory, self._address)
 
 
 def is_pooled(array: Array) -> bool:
     """Whether an array came from a pool, and so the caller's own, and no view of it."""
-    whole = array.base
-    block = whole.base if isinstance(whole, np.ndarray) else None
+    block = array.base
+    if isinstance(block, np.ndarray):
+        block = block.base
     return isinstance(block, _Block) and block.given is not None and block.given() is array
 
 

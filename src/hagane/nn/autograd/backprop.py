@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.hooks import hooks_of
 from hagane.nn.autograd.invalid_type import user_place
 from hagane.nn.autograd.node import VariableNode
-from hagane.nn.autograd.variable import Variable, check_gradient
+from hagane.nn.autograd.variable import Variable, as_variable, check_gradient
+from hagane.ops.builder import op
 
 
 class _Pending:
@@ -82,10 +83,13 @@ def total(terms: list[Any]) -> Any:
     """Return the sum of gradients, None of none."""
     if not terms:
         return None
-    if not read("enable_backprop"):
+    if len(terms) == 1 and type(terms[0]) is not Deferred:
+        return terms[0]
+    further = read("enable_backprop")
+    if not further:
         terms = together(terms)
     found = terms[0]
-    if len(terms) > 1 and not read("enable_backprop"):
+    if len(terms) > 1 and not further:
         summed = terms[0].array + terms[1].array
         for term in terms[2:]:
             summed += term.array
@@ -111,31 +115,34 @@ def backprop_to_all(
     leaves: dict[VariableNode, None] = {}
 
     def reach(node: VariableNode) -> None:
-        if node.creator_node is None:
+        if node._creator_node is None:
             leaves[node] = None
         else:
-            pending.add(node.creator_node)
+            pending.add(node._creator_node)
 
     for node, gradient in outputs:
         if gradient is not None:
             gradients.terms(node).append(gradient)
         reach(node)
+    debug = read("debug")
     while (function := pending.pop()) is not None:
-        check_whole(function)
-        targets = tuple([i for i, x in enumerate(function.inputs) if x._requires_grad])
+        inputs = function.inputs
+        if inputs is None:
+            check_whole(function)
+        targets = tuple([i for i, x in enumerate(inputs) if x._requires_grad])
         nodes = [reference() for reference in function.outputs]
         given = tuple(
-            [None if y is None or y.creator_node is None else gradients.pop(y) for y in nodes]
+            [None if y is None or y._creator_node is None else gradients.pop(y) for y in nodes]
         )
         if not targets:
             continue
-        found = {function.inputs[i]: gradients.terms(function.inputs[i]) for i in targets}
-        _step(function, targets, given, found)
+        found = {inputs[i]: gradients.terms(inputs[i]) for i in targets}
+        _step(function, targets, given, found, debug)
         if retain_grad:
             for y, gradient in zip(nodes, given, strict=True):
                 if y is not None:
                     y.set_grad_if_alive(gradient)
-        elif read("debug"):
+        elif debug:
             _note_dropped(nodes)
         for x, terms in found.items():
             if terms:
@@ -169,10 +176,13 @@ def check_whole(function: Any) -> None:
 
 
 def _step(
-    function: Any, targets: tuple[int, ...], given: tuple[Any, ...], found: dict[Any, list[Any]]
+    function: Any,
+    targets: tuple[int, ...],
+    given: tuple[Any, ...],
+    found: dict[Any, list[Any]],
+    debug: bool,
 ) -> None:
     """Add the gradients of a function's inputs to those found."""
-    debug = read("debug")
     if debug:
         check_retained(function)
     hooks = hooks_of(function)
@@ -192,7 +202,9 @@ def _step(
         )
         results = _called(function, function.backward_accumulate, targets, given, so_far)
     else:
-        results = _selected(function, targets, _called(function, function.backward, targets, given))
+        results = _called(function, function.backward, targets, given)
+        if debug or len(results) != len(targets) or len(targets) != len(function.inputs):
+            results = _selected(function, targets, results, debug)
     for i, gradient in zip(targets, results, strict=True):
         if gradient is None:
             continue
@@ -200,11 +212,13 @@ def _step(
         if type(gradient) is Deferred:
             found[node].append(gradient)
             continue
-        if gradient.array is None:
+        array = gradient.array
+        if array is None:
             continue
-        check_gradient(function, node, gradient.array)
         if debug:
             _check_debug(function, i, node, gradient)
+        if type(array) is not np.ndarray or array.dtype != node.dtype or array.shape != node.shape:
+            check_gradient(function, node, array)
         found[node].append(gradient)
     if hooks:
         for hook in hooks:
@@ -221,8 +235,8 @@ def _called(function: Any, method: Any, *arguments: Any) -> Any:
         raise
 
 
-def _selected(function: Any, targets: tuple[int, ...], results: Any) -> Any:
-    if read("debug"):
+def _selected(function: Any, targets: tuple[int, ...], results: Any, debug: bool) -> Any:
+    if debug:
         for gradient in results:
             if not (gradient is None or isinstance(gradient, Variable)):
                 raise ValueError(
@@ -351,10 +365,10 @@ def grad(
             scale = 1 if loss_scale is None else loss_scale
             filled = np.full_like(y.array, scale)
             gradient = Variable(filled, requires_grad=False)
-        gradients[y.node] = gradient
+        gradients[y.node] = as_variable(gradient)
     for x, gradient in zip(inputs, grad_inputs or (), strict=False):
         if gradient is not None:
-            gradients[x.node] = gradient
+            gradients[x.node] = as_variable(gradient)
     with using_config("enable_backprop", enable_double_backprop):
         found = _walk(outputs, inputs, _needed(outputs, inputs), retain_grad, gradients, loss_scale)
     results = [found[x.node] for x in inputs]
@@ -362,6 +376,30 @@ def grad(
         for x, gradient in zip(inputs, results, strict=True):
             x.grad_var = gradient
     return results
+
+
+def grad_of_call(
+    compute: Callable[..., Sequence[Variable]],
+    operands: Sequence[Any],
+    targets: Sequence[int],
+    grad_outputs: Sequence[Any],
+) -> list[Any]:
+    """Return gradients of a call by its operands, to be differentiated again.
+
+    An operand may have been computed from another: what flows through that is not the call's.
+
+    Args:
+        compute: From the operands to the results.
+        operands: Variables, None for absent ones.
+        targets: Places of the operands by which.
+        grad_outputs: The gradients of the results, None where there is none.
+    """
+    own: list[Any] = [None if x is None else op("Identity", x) for x in operands]
+    pairs = [(y, g) for y, g in zip(compute(*own), grad_outputs, strict=True) if g is not None]
+    return grad(
+        [y for y, _ in pairs], [own[i] for i in targets], [g for _, g in pairs],
+        enable_double_backprop=True,
+    )  # fmt: skip
 
 
 def _needed(outputs: Sequence[Variable], inputs: Sequence[Variable]) -> set[VariableNode]:
@@ -407,6 +445,7 @@ def _walk(
             pending.add(y.creator_node)
     wanted = {x.node for x in inputs}
     results: dict[VariableNode, Any] = {}
+    debug = read("debug")
     while (function := pending.pop()) is not None:
         nodes = [reference() for reference in function.outputs]
         given = tuple(
@@ -423,7 +462,7 @@ def _walk(
         if not targets:
             continue
         found = {function.inputs[i]: gradients.terms(function.inputs[i]) for i in targets}
-        _step(function, targets, given, found)
+        _step(function, targets, given, found, debug)
         for node, terms in found.items():
             if terms and node.creator_node is not None:
                 pending.add(node.creator_node)

@@ -64,7 +64,7 @@ class LocalConfig(threading.local):
 def _show(values: dict[str, Any], file: TextIO | None) -> None:
     width = max(map(len, values), default=0)
     for name in sorted(values):
-        print(f"{name:<{width}} {values[name]!r}", file=sys.stdout if file is None else file)
+        print(f"{name:<{width}} {values[name]}", file=sys.stdout if file is None else file)
 
 
 class Mixed16:
@@ -132,6 +132,13 @@ def read(name: str) -> Any:
     """Return one value as this thread sees it: ``getattr(config, name)`` at less cost."""
     own = config.__dict__
     return own[name] if name in own else _GLOBAL[name]
+
+
+def modes() -> tuple[bool, bool]:
+    """Return whether computations are recorded, and whether the debug mode is on."""
+    own = config.__dict__
+    recorded = own["enable_backprop"] if "enable_backprop" in own else _GLOBAL["enable_backprop"]
+    return recorded, own["debug"] if "debug" in own else _GLOBAL["debug"]
 
 
 @contextmanager

@@ -18,6 +18,8 @@ from hagane.ops.definition import OpDef
 from hagane.ops.registry import operators
 
 Compute = Callable[..., Any]
+# Rows of a call whose sum may wait.
+_FEW = 64
 
 
 class Deferred(Variable):
@@ -82,10 +84,43 @@ def deferred_weight(op: OpDef, attributes: Any, inputs: Any, g: Any) -> Deferred
     """
     if op.name == "Gemm" and set(attributes) <= {"transB"} and attributes.get("transB"):
         x, weight = inputs[0], inputs[1]
-        # More rows than that, kept until all steps are known, would be larger than the gradient.
-        if 4 * len(x) <= weight.shape[1] and x.dtype == weight.dtype:
+        if _are_few(x, weight) and x.dtype == weight.dtype:
             return Deferred.of("Gemm", (g, x), _product)
     return None
+
+
+def _are_few(rows: Any, weight: Any) -> bool:
+    """Whether rows of several calls may wait: more of them would be larger than the gradient."""
+    return bool(4 * len(rows) <= weight.shape[1])
+
+
+def weight_gradient(node: Any, g: Any, x: Any) -> Variable:
+    """Return the gradient of ``x @ W.T`` by ``W``, to be computed with those of other calls.
+
+    Args:
+        node: Of the weight.
+        g: The gradient of the product.
+        x: Its rows.
+    """
+    if node.creator_node is None and _are_few(x, node.data):
+        return Deferred.of("Gemm", (g, x), _product)
+    return Variable.make(_product(g, x))
+
+
+def deferred_bias(node: Any, g: Any) -> Variable:
+    """Return the gradient of a bias that is added to rows, to be summed with those of other calls.
+
+    Args:
+        node: Of the bias.
+        g: The gradient of the rows.
+    """
+    if node.creator_node is None and len(g) <= _FEW:
+        return Deferred.of("bias", (g,), _sum_of_rows)
+    return Variable.make(_sum_of_rows(g))
+
+
+def _sum_of_rows(g: Any) -> Any:
+    return g.sum(axis=0)
 
 
 def deferred_rows(op: OpDef, attributes: Any, inputs: Any, g: Any) -> Deferred | None:

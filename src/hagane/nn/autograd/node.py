@@ -39,7 +39,14 @@ class VariableNode:
         "shape",
     )
 
-    def __init__(self, variable: Variable, name: str | None, requires_grad: bool):
+    def __init__(
+        self, variable: Variable, name: str | None, requires_grad: bool = True, **options: Any
+    ):
+        if options:
+            raise ValueError(
+                f"VariableNode: unknown arguments {', '.join(map(repr, options))}; a gradient is "
+                "the variable's"
+            )
         self._variable: Any = weakref.ref(variable)
         self.name = name
         self._requires_grad = requires_grad

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -28,6 +30,8 @@ class Parameter(Variable):
 
     initializer: Any = None
     _grad_initializer: Any = None
+    # Its copies, and it among them: ``link.copy`` shares arrays that are yet to come.
+    _copies: list[ref[Parameter]] | None = None
 
     def __init__(
         self,
@@ -55,7 +59,17 @@ class Parameter(Variable):
         self.initializer = initializer
 
     def __copy__(self) -> Parameter:
-        return self._copy_to(Parameter())
+        if self._copies is None:
+            self._copies = [ref(self)]
+        made: Parameter = self._copy_to(Parameter())
+        self._copies.append(ref(made))
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        rebuild, state = self.__reduce__()
+        made: Parameter = rebuild(*copy.deepcopy(state, memo))
+        memo[id(self)] = made
+        return made
 
     def __reduce__(self) -> Any:
         state = (self._array, self.name, self._grad, self._grad_valid)
@@ -106,6 +120,10 @@ class Parameter(Variable):
         if self._grad_initializer is not None:
             grad = generate_array(self._grad_initializer, shape, np, device=cpu)
         self.array = data
+        for each in self._copies or ():
+            other = each()
+            if other is not None:
+                other.array = data
         self.grad = grad
 
     def update(self) -> None:

@@ -13,18 +13,32 @@ from typing import Any
 import numpy as np
 
 from hagane.graph.types import Type
-from hagane.nn.autograd.configuration import read
+from hagane.nn.autograd.configuration import modes, read
 from hagane.nn.autograd.debugging import check_numbers, mark_retained
 from hagane.nn.autograd.deferred import deferred_rows, deferred_weight
 from hagane.nn.autograd.function_node import FunctionNode
-from hagane.nn.autograd.hooks import get_function_hooks, hooks_of
+from hagane.nn.autograd.hooks import get_function_hooks
+from hagane.nn.autograd.retention import EVERYTHING, Unread, stand_in, unread_of
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.eager.dispatch import NATIVE
+from hagane.nn.eager.dispatch import NATIVE, Prepared
 from hagane.ops.builder import Call
 from hagane.ops.definition import Array, Unsupported
 
 # The name of the function of the library that is being applied, for labels.
 CURRENT: ContextVar[str | None] = ContextVar("hagane.nn.function", default=None)
+# How arithmetic is shown, and the class that has its place in Chainer.
+_ARITHMETIC = {
+    "absolute": ("|_|", "Absolute"),
+    "add": ("_ + _", "Add"),
+    "div": ("_ / _", "Div"),
+    "mul": ("_ * _", "Mul"),
+    "neg": ("__neg__", "Neg"),
+    "pow": ("_ ** _", "PowVarVar"),
+    "rdiv": ("_ / _", "DivFromConstant"),
+    "rpow": ("_ ** _", "PowConstVar"),
+    "rsub": ("_ - _", "SubFromConstant"),
+    "sub": ("_ - _", "Sub"),
+}
 
 
 class Operator(FunctionNode):
@@ -33,9 +47,15 @@ class Operator(FunctionNode):
     def __init__(self, call: Call, places: Sequence[int]):
         self._op = call.op
         self._attributes = call.attributes
-        # Which operand each input is, and how many operands there are.
-        self._places, self._n_operands = places, len(call.inputs)
+        # Which operand each input is; the operands, with those alone that are no variables.
+        self._places: Sequence[int] = places
+        self._fixed: tuple[Any, ...] | None = None
+        if len(places) != len(call.inputs):
+            self._fixed = tuple(
+                [None if place in places else x for place, x in enumerate(call.inputs)]
+            )
         self._label = CURRENT.get() or call.op.name
+        self._prepared: Prepared | None = None
 
     def __getattr__(self, name: str) -> Any:
         """Return a note of a function of the library; a function of no arguments makes it."""
@@ -47,11 +67,11 @@ class Operator(FunctionNode):
     @property
     def label(self) -> str:
         """The function of the library that applied the operator, else the operator."""
-        return self._label
+        return _ARITHMETIC.get(self._label, (self._label,))[0]
 
     @property
     def _impl_name(self) -> str:
-        return self._label
+        return _ARITHMETIC.get(self._label, (self._label,))[-1]
 
     def backward(
         self, target_input_indexes: tuple[int, ...], grad_outputs: tuple[Any, ...]
@@ -66,19 +86,24 @@ class Operator(FunctionNode):
             raise NotImplementedError(
                 f"{self.label}: the operator {self._op.name} has no gradient: {rule.reason}"
             )
-        if read("enable_backprop"):
+        if read("enable_backprop") or get_function_hooks():  # which see each operator
             return self._by_rule(target_input_indexes, self._variables(), grad_outputs)
         gradients = tuple([None if g is None else g.array for g in grad_outputs])
+        name = self._op.name
+        if name == "Add":
+            handed = _handed_on(self.inputs, target_input_indexes, grad_outputs[0])
+            if handed is not None:
+                return handed
+        if name in _RESHAPING and gradients[0] is not None and 0 in target_input_indexes:
+            reshaped = Variable.make(gradients[0].reshape(self.inputs[0].shape))
+            return [reshaped if index == 0 else None for index in target_input_indexes]
         call = Call(
             self._op,
-            self._operands([node.data for node in self.inputs]),
+            self._operands([_content(node) for node in self.inputs]),
             self._attributes,
             self._retained_output_data,
         )
-        if self._op.name in _RESHAPING and gradients[0] is not None and 0 in target_input_indexes:
-            reshaped = Variable.make(gradients[0].reshape(self.inputs[0].shape))
-            return [reshaped if index == 0 else None for index in target_input_indexes]
-        if self._op.name in _DEFERRED and not read("debug"):
+        if name in _DEFERRED and not read("debug"):
             return self._deferred(target_input_indexes, call, gradients)
         return self._computed(target_input_indexes, call, gradients)
 
@@ -102,7 +127,8 @@ class Operator(FunctionNode):
     ) -> Sequence[Any]:
         """Return gradients that need not be differentiated again."""
         targets = tuple([self._places[index] for index in indexes])
-        prepared = NATIVE.gradient(call, tuple([g is not None for g in gradients]), targets)
+        given = tuple([g is not None for g in gradients])
+        prepared = NATIVE.gradient(call, given, targets, self._prepared)
         if prepared is None:
             return self._by_rule(indexes, call, gradients)
         arrays = prepared.run((*call.inputs, *call.outputs, *gradients))
@@ -135,23 +161,44 @@ class Operator(FunctionNode):
 
     def _operands(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """Return the operands, with None where one is absent."""
-        if len(inputs) == self._n_operands:
+        if self._fixed is None:
             return tuple(inputs)
-        found: list[Any] = [None] * self._n_operands
+        found = list(self._fixed)
         for place, value in zip(self._places, inputs, strict=True):
             found[place] = value
         return tuple(found)
 
     def _variables(self) -> Call:
         """Return the call on variables, so that its gradients are recorded."""
-        inputs = self._operands(self.get_retained_inputs())
-        return Call(self._op, inputs, self._attributes, self.get_retained_outputs())
+        inputs = [
+            Variable.make(_content(node), False) if node.data is None else node.get_variable()
+            for node in self.inputs
+        ]
+        operands = self._operands(inputs)
+        return Call(self._op, operands, self._attributes, self.get_retained_outputs())
 
 
 # Operators whose gradient has the elements of that of the output, in its order.
 _RESHAPING = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 # Operators whose gradients by a parameter wait for those of other calls: which operand that is.
 _DEFERRED = {"Gemm": (1, deferred_weight), "Gather": (0, deferred_rows)}
+
+
+def _content(node: Any) -> Any:
+    """Return a node's array; where none is retained, one of its type and sizes."""
+    return stand_in(node.dtype, node.shape) if node.data is None else node.data
+
+
+def _handed_on(inputs: Any, indexes: Sequence[int], g: Any) -> list[Any] | None:
+    """Return the gradient of a sum as those of its terms, None where these have other sizes.
+
+    Leaves get copies: their gradients may be changed in place.
+    """
+    if g is None or any(inputs[i].shape != g._array.shape for i in indexes):
+        return None
+    return [
+        g if inputs[i].creator_node is not None else Variable.make(g._array.copy()) for i in indexes
+    ]
 
 
 def _continuous(dtype: Any) -> bool:
@@ -165,38 +212,41 @@ class Tape:
 
     def apply(self, call: Call, n_outputs: int) -> Sequence[Any]:
         """Compute a call, and record it where gradients may be asked for."""
-        places: list[int] = []
         variables: list[Variable] = []
         arrays: list[Any] = []
+        places: list[int] = []
         requires_grad = False
         for place, value in enumerate(call.inputs):
-            if value is None:
-                arrays.append(None)
-                continue
-            variable = value if isinstance(value, Variable) else _constant(value)
-            places.append(place)
-            variables.append(variable)
-            arrays.append(variable._array)
-            requires_grad = requires_grad or variable._requires_grad
+            if isinstance(value, Variable):
+                places.append(place)
+                variables.append(value)
+                arrays.append(value._array)
+                if value._requires_grad:
+                    requires_grad = True
+            else:
+                arrays.append(value)
         eager = Call(call.op, tuple(arrays), call.attributes)
-        recorded, debug = read("enable_backprop"), read("debug")
-        if not recorded and not debug and not get_function_hooks():
+        recorded, debug = modes()
+        hooked = get_function_hooks()
+        if not recorded and not debug and not hooked:
             return [Variable.make(y, requires_grad) for y in NATIVE.apply(eager, n_outputs)]
         function = Operator(eager, places)
-        hooks = hooks_of(function)
-        if hooks:
+        if hooked:
             shown = tuple([x.array for x in variables])
+            hooks = list(hooked.values())
             for hook in hooks:
                 hook.forward_preprocess(function, shown)
-        outputs = NATIVE.apply(eager, n_outputs)
-        for hook in hooks:
-            hook.forward_postprocess(function, shown)
+        outputs, function._prepared = NATIVE.applied(eager, n_outputs)
+        if hooked:
+            for hook in hooks:
+                hook.forward_postprocess(function, shown)
         if debug:
             function.stack = traceback.extract_stack()
             check_numbers(function.label, [x.array for x in variables], outputs)
         made = [Variable.make(y, requires_grad) for y in outputs]
         if recorded:
-            self._record(function, variables, made, requires_grad)
+            unread = EVERYTHING if debug else unread_of(call.op)
+            self._record(function, variables, made, requires_grad, unread)
             if debug and requires_grad:
                 mark_retained(function, call.op.name)
         return made
@@ -207,28 +257,36 @@ class Tape:
         variables: list[Variable],
         made: list[Variable],
         requires_grad: bool,
+        unread: Unread,
     ) -> None:
         """Let variables know the function that made them, and that the arrays it needs."""
         inputs = tuple([x._node for x in variables])
         function.inputs = inputs
         if requires_grad:
             function.rank = max([node._rank for node in inputs])
-            for x, node in zip(variables, inputs, strict=True):
-                node.data = x._array
+            left = unread.operands
+            for place, x, node in zip(function._places, variables, inputs, strict=True):
+                # Constants, sizes and axes among them, are read in any case.
+                if place not in left or not x._requires_grad:
+                    node.data = x._array
         rank = function.rank + 1
         references = []
         for y in made:
             node = y._node
             node._creator_node = function
             node._rank = rank
-            if requires_grad:
+            if requires_grad and not unread.results:
                 node.data = y._array
             references.append(weakref.ref(node))
         function.outputs = tuple(references)
         if requires_grad:
             function._input_indexes_to_retain = range(len(inputs))
             function._output_indexes_to_retain = range(len(made))
-            function._retained_output_data = tuple([y._array for y in made])
+            if unread.results:
+                kept = [stand_in(y._array.dtype, y._array.shape) for y in made]
+            else:
+                kept = [y._array for y in made]
+            function._retained_output_data = tuple(kept)
             function._output_count = len(made)
 
     def constant(self, content: Array) -> Any:
@@ -244,9 +302,6 @@ class Tape:
         return NATIVE.content_of(value.array if isinstance(value, Variable) else value)
 
 
-def _constant(value: Any) -> Variable:
-    return Variable.make(np.asarray(value), False)
-
-
 NATIVE.steady = partial(read, "deterministic")
 TAPE = Tape()
+Variable.interpreter = TAPE

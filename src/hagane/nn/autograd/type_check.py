@@ -54,6 +54,7 @@ class LightTypeInfoTuple(tuple[Any, ...]):
 
 def get_types(data: tuple[Any, ...], name: str, accept_none: bool, *, shapes: Any = None) -> Any:
     """Return the types of arrays as expressions."""
+    assert isinstance(data, tuple), f"get_types: expected a tuple of arrays, got {type(data)}"
     found = []
     for i, array in enumerate(data):
         info = (

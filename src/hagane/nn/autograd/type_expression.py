@@ -115,13 +115,14 @@ def _value(item: Any) -> Any:
     return item
 
 
-def _text(item: Any) -> str:
+def text(item: Any) -> str:
+    """Return the text of an expression, or of a nest of lists and tuples of such."""
     if isinstance(item, Expr):
         return str(item)
     if isinstance(item, list):
-        return f"[{', '.join(map(_text, item))}]"
+        return f"[{', '.join(map(text, item))}]"
     if isinstance(item, tuple):
-        return f"({', '.join(map(_text, item))}{',' if len(item) == 1 else ''})"
+        return f"({', '.join(map(text, item))}{',' if len(item) == 1 else ''})"
     return repr(item)
 
 
@@ -140,7 +141,7 @@ class Constant(Atom):
         self.value = value
 
     def __str__(self) -> str:
-        return _text(self.value)
+        return text(self.value)
 
     def eval(self) -> Any:
         """Return the value."""
@@ -174,8 +175,8 @@ class GetAttr(Atom):
     def __str__(self) -> str:
         name = self.name.value if isinstance(self.name, Constant) else self.name
         if isinstance(name, str):
-            return f"{_text(self.obj)}.{name}"
-        return f"getattr({_text(self.obj)}, {_text(name)})"
+            return f"{text(self.obj)}.{name}"
+        return f"getattr({text(self.obj)}, {text(name)})"
 
     def eval(self) -> Any:
         """Return the attribute."""
@@ -187,10 +188,10 @@ def _subscript(key: Any) -> str:
         return "..."
     if isinstance(key, slice):
         parts = [key.start, key.stop] + ([] if key.step is None else [key.step])
-        return ":".join("" if part is None else _text(part) for part in parts)
+        return ":".join("" if part is None else text(part) for part in parts)
     if isinstance(key, tuple):
         return ", ".join(map(_subscript, key))
-    return _text(key)
+    return text(key)
 
 
 class GetItem(Atom):
@@ -202,7 +203,7 @@ class GetItem(Atom):
         self.key = key
 
     def __str__(self) -> str:
-        return f"{_text(self.obj)}[{_subscript(self.key)}]"
+        return f"{text(self.obj)}[{_subscript(self.key)}]"
 
     def eval(self) -> Any:
         """Return the item."""
@@ -218,7 +219,7 @@ class Call(Atom):
         self.args = args
 
     def __str__(self) -> str:
-        return f"{_text(self.obj)}({', '.join(map(_text, self.args))})"
+        return f"{text(self.obj)}({', '.join(map(text, self.args))})"
 
     def eval(self) -> Any:
         """Return the result."""
@@ -233,9 +234,9 @@ class UnaryOperator(Expr):
         self.term, self.exp, self.func = term, exp, func
 
     def __str__(self) -> str:
-        text = _text(self.term)
+        term = text(self.term)
         inner = isinstance(self.term, Expr) and self.term.priority < self.priority
-        return f"{self.exp}({text})" if inner else f"{self.exp}{text}"
+        return f"{self.exp}({term})" if inner else f"{self.exp}{term}"
 
     def eval(self) -> Any:
         """Return the value."""
@@ -264,12 +265,12 @@ class BinaryOperator(Expr):
         return f"{left} {self.exp} {right}"
 
     def _bracketed(self, side: Any, if_equal: bool) -> str:
-        text = _text(side)
+        shown = text(side)
         if isinstance(side, Expr) and (
             self.priority > side.priority or (if_equal and self.priority == side.priority)
         ):
-            return f"({text})"
-        return text
+            return f"({shown})"
+        return shown
 
     def eval(self) -> Any:
         """Return the value."""
@@ -300,8 +301,8 @@ class BoolBinaryOperator(BinaryOperator, Testable):
         left, right = _value(self.lhs), _value(self.rhs)
         if not self.func(left, right):
             raise InvalidType(
-                f"{_text(self.lhs)} {self.exp} {_text(self.rhs)}"
+                f"{text(self.lhs)} {self.exp} {text(self.rhs)}"
                 if isinstance(self.rhs, Expr | tuple | list)
-                else f"{_text(self.lhs)} {self.exp} {self.rhs}",
+                else f"{text(self.lhs)} {self.exp} {self.rhs}",
                 f"{left} {self.inv} {right}",
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -36,6 +36,11 @@ class Variable(Operand):
     _has_chainerx_array = False
     # Whether a gradient went through it that was not kept; noted in debug mode.
     grad_dropped = False
+    # Computes and records operators on variables; ``tape.py`` sets it.
+    interpreter: ClassVar[Interpreter]
+    _grad: Any = None
+    _grad_var: Variable | None = None
+    _grad_valid = True
 
     def __init__(self, data: Any = None, **options: Any):
         name = options.pop("name", None)
@@ -64,9 +69,6 @@ class Variable(Operand):
     def _set_up(self, data: Any, name: str | None, requires_grad: bool) -> None:
         self._array = data
         self._requires_grad = requires_grad
-        self._grad: Any = None
-        self._grad_var: Variable | None = None
-        self._grad_valid = True
         self._node = VariableNode(self, name, requires_grad)
 
     @classmethod
@@ -75,17 +77,8 @@ class Variable(Operand):
         made = _new(Variable)
         made._array = data
         made._requires_grad = requires_grad
-        made._grad = made._grad_var = None
-        made._grad_valid = True
         made._node = VariableNode(made, name, requires_grad)
         return made
-
-    @property
-    def interpreter(self) -> Interpreter:
-        """The interpreter of operators on variables: they are computed and recorded."""
-        from hagane.nn.autograd.tape import TAPE
-
-        return TAPE
 
     def __copy__(self) -> Variable:
         return self._copy_to(Variable.make(None))
@@ -402,6 +395,8 @@ class Variable(Operand):
                 "compute the variable anew"
             )
         gradient = self.grad_var
+        if gradient is None and not self._requires_grad:
+            return
         if gradient is None and self._node.creator_node is not None:
             raise RuntimeError(
                 f"backward: expected a scalar or a variable whose grad is set, got {self.label}"

@@ -57,10 +57,21 @@ class Bernoulli(Distribution):
         array = as_array(x)
         binary = (array == 0) | (array == 1)
         if not self.binary_check and not binary.all():
-            return array.astype(self.logit.dtype) * self.logit - F.softplus(self.logit)
+            return self._between(array.astype(self.logit.dtype))
         # Of two values, also where the logit is infinite.
         sign = (1 - 2 * array).astype(self.logit.dtype)
         return chosen(binary, -F.softplus(self.logit * sign), -np.inf)
+
+    def _between(self, x: Any) -> Any:
+        """Return the same formula for numbers other than zero and one."""
+        infinite = np.isinf(self.logit.array)
+        if not infinite.any():
+            return x * self.logit - F.softplus(self.logit)
+        logit = chosen(~infinite, self.logit, 0)
+        with np.errstate(all="ignore"):
+            limit = np.log(np.where(self.logit.array > 0, x, 1 - x))
+        infinite, limit = np.broadcast_arrays(infinite, limit)
+        return F.where(infinite, limit.astype(x.dtype), x * logit - F.softplus(logit))
 
     @property
     def mean(self) -> Any:

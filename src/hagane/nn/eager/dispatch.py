@@ -27,9 +27,10 @@ class Prepared:
 
     Attributes:
         program: Computes it, if that is there.
+        gradients: Gradients of the call, by the outputs that have one and the operands by which.
     """
 
-    __slots__ = ("closed", "feeds", "program")
+    __slots__ = ("closed", "feeds", "gradients", "program")
 
     def __init__(self, program: Program | None, closed: Order | None = None):
         self.program = program
@@ -37,6 +38,7 @@ class Prepared:
         self.closed = closed
         # The names of inputs and which of the arrays they are, once the program is there.
         self.feeds: tuple[tuple[str, int], ...] | None = None
+        self.gradients: dict[object, Prepared] = {}
 
     def run(self, arrays: Sequence[Any]) -> list[Any] | None:
         """Return the outputs for the arrays of a call, None where the program is not there.
@@ -93,13 +95,17 @@ class Native(Eager):
             TypeInferenceError: The operands do not fit the operator.
             KernelError: The kernel failed on their content.
         """
+        return self.applied(call, n_outputs)[0]
+
+    def applied(self, call: Call, n_outputs: int) -> tuple[Sequence[Any], Prepared | None]:
+        """Return the results, as ``apply`` does, and what the call's gradients begin from."""
         inputs = call.inputs
         if call.op.name == "Reshape" and call.attributes.get("allowzero"):
             with suppress(ValueError):  # the type rule says what is wrong
-                return [inputs[0].reshape(inputs[1])]
+                return [inputs[0].reshape(inputs[1])], None
         served = SERVED.get(call.op.key)
         if served is None or self._is_off():
-            return super().apply(call, n_outputs)
+            return super().apply(call, n_outputs), None
         key = (
             call.op.name,
             n_outputs,
@@ -112,18 +118,19 @@ class Native(Eager):
             prepared = self._keep(key, self._orders(call, n_outputs, (), ()))
         found = prepared.run(inputs)
         if found is not None:
-            return found
+            return found, prepared
         begun = time.perf_counter()
         found = list(super().apply(call, n_outputs))
         if prepared.program is not None:
             prepared.program.spend(time.perf_counter() - begun)
-        return found
+        return found, prepared
 
     def gradient(
         self,
         call: Call,
         given: tuple[bool, ...],
         targets: tuple[int, ...],
+        forward: Prepared | None = None,
     ) -> Prepared | None:
         """Return the gradient of a call, None where no program can compute it.
 
@@ -131,7 +138,12 @@ class Native(Eager):
             call: With its outputs.
             given: Whether each output has a gradient.
             targets: The operands by which.
+            forward: The call as it was prepared, if it was.
         """
+        if forward is not None and not self._is_off():
+            known = forward.gradients.get((given, targets))
+            if known is not None:
+                return known
         served = SERVED.get(call.op.key)
         if served is None or self._is_off() or isinstance(call.op.vjp, Unsupported):
             return None
@@ -146,6 +158,8 @@ class Native(Eager):
         if prepared is None:
             orders = self._orders(call, len(call.outputs), given, targets)
             prepared = self._keep(key, orders)
+        if forward is not None:
+            forward.gradients[given, targets] = prepared
         return prepared
 
     def _is_off(self) -> bool:

@@ -178,7 +178,7 @@ class Workshop:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._left = 0
+        self._left = self._made = 0
 
     def program(self, order: Order) -> Program:
         """Return the program of an order; ready if programs are waited for."""
@@ -197,11 +197,18 @@ class Workshop:
         """Let a program be loaded or made."""
         with self._lock:
             self._left += 1
+            self._tell()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, daemon=True)
                 self._thread.start()
                 atexit.register(self._end)
         self._wanted.put(program)
+
+    def renew(self) -> None:
+        """Begin anew in a forked process, which has neither the thread nor the process."""
+        self._wanted, self._lock = queue.Queue(), threading.Lock()
+        self._thread = self._process = None
+        self._left = self._made = 0
 
     def left(self) -> int:
         """Return how many programs were asked for and are not there yet."""
@@ -210,7 +217,11 @@ class Workshop:
     def _make_here(self, program: Program) -> None:
         session = load(program.order)
         if session is None and not is_refused(program.order):
+            self._left = 1
+            self._tell()
             session = load(program.order) if make(program.order) else None
+            self._left, self._made = 0, self._made + 1
+            self._tell()
         program.take(session)
 
     def _serve(self) -> None:
@@ -222,14 +233,25 @@ class Workshop:
                 program.take(None)
             with self._lock:
                 self._left -= 1
+                self._made += 1
+                self._tell()
 
     def _found(self, order: Order) -> InferenceSession | None:
         session = load(order)
         if session is not None or is_refused(order):
             return session
-        return load(order) if self._made(order) else None
+        return load(order) if self._ask_process(order) else None
 
-    def _made(self, order: Order) -> bool:
+    def _tell(self) -> None:
+        """Show on a terminal how many programs are there of those that were asked for."""
+        if not sys.stderr.isatty():
+            return
+        every = self._made + self._left
+        text = f"hagane: {self._made} of {every} kernels compiled" if self._left else ""
+        sys.stderr.write(f"\r\x1b[2K{text}")  # the line is empty again in the end
+        sys.stderr.flush()
+
+    def _ask_process(self, order: Order) -> bool:
         """Let the process make a program."""
         if self._process is None:
             self._process = subprocess.Popen(
@@ -253,3 +275,4 @@ class Workshop:
 
 
 WORKSHOP = Workshop(mode_of(os.environ))
+os.register_at_fork(after_in_child=WORKSHOP.renew)

@@ -3,68 +3,111 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import threading
+from collections.abc import Sequence
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from hagane.machine import CodeCache, NoCompiler, best_level, find_compiler
+from hagane.machine import CodeCache, NoCompiler, best_level, find_compiler, usable_cores
 from hagane.nn.eager.programs import WORKSHOP
 
 _FLAGS = ("-O3", "-std=gnu11", "-fPIC", "-w", "-fno-math-errno", "-ffp-contract=off")
-# Elements below which NumPy's calls cost as little.
-_FEW = 512
-_TYPES = frozenset({"float32", "float64"})
+# As in updates.c: kinds of updates, those of float64 behind those of float32; a job.
+_KINDS = {"descend": 0, "momentum": 1, "adam": 2}
+_TYPES = {"f": 0, "d": len(_KINDS)}
+_JOB = struct.Struct("=qq4Q6d")
+_NUMBERS = struct.Struct("=6d")
+_ADDRESS = struct.Struct("=Q")
+_FIRST_ADDRESS, _FIRST_NUMBER = 16, 48
+
+
+class Pass:
+    """The update of one parameter, whose arrays stay where they are from call to call.
+
+    Args:
+        name: ``descend``, ``momentum`` or ``adam``.
+        arrays: The parameter and its states.
+
+    Attributes:
+        bytes: The last job.
+        start: The address of the parameter.
+        read: That of the gradient of the last job.
+    """
+
+    __slots__ = ("_arrays", "_dtype", "_place", "_shape", "bytes", "read", "start")
+
+    def __init__(self, name: str, arrays: tuple[Any, ...]):
+        first = arrays[0]
+        self._arrays = arrays  # which keeps their memory
+        self._dtype, self._shape = first.dtype, first.shape
+        addresses = [_address(x) for x in arrays]
+        self.start = addresses[0]
+        self.read = 0
+        addresses += [0] * (4 - len(addresses))
+        kind = _KINDS[name] + _TYPES[first.dtype.char]
+        self.bytes = bytearray(_JOB.pack(kind, first.size, *addresses, *[0.0] * 6))
+        self._place = _FIRST_ADDRESS + _ADDRESS.size * len(arrays)
+
+    @classmethod
+    def of(cls, name: str, arrays: tuple[Any, ...]) -> Pass | None:
+        """Return the update of some arrays, None if they do not lie as C wants them."""
+        first = arrays[0]
+        if first.dtype.char not in _TYPES:
+            return None
+        for x in arrays:
+            if x.dtype != first.dtype or x.shape != first.shape or not _lies_plain(x):
+                return None
+        starts = sorted(map(_address, arrays))
+        if any(b - a < first.nbytes for a, b in pairwise(starts)):
+            return None
+        return cls(name, arrays)
+
+    def is_for(self, arrays: tuple[Any, ...]) -> bool:
+        """Whether it updates these arrays, and no others."""
+        return all(a is b for a, b in zip(self._arrays, arrays, strict=True))
+
+    def job(self, grad: Any, numbers: Sequence[float]) -> bytearray | None:
+        """Return the update as C reads it, None where the gradient does not fit.
+
+        Args:
+            grad: The gradient.
+            numbers: The hyperparameters, six.
+        """
+        if grad.dtype != self._dtype or grad.shape != self._shape or not _lies_plain(grad):
+            return None
+        address = _address(grad)
+        if abs(address - self.start) < grad.nbytes:
+            return None
+        self.read = address
+        _ADDRESS.pack_into(self.bytes, self._place, address)
+        _NUMBERS.pack_into(self.bytes, _FIRST_NUMBER, *numbers)
+        return self.bytes
 
 
 class Updates:
     """The compiled updates, asked for by the first use."""
 
     def __init__(self) -> None:
-        self._library: ctypes.CDLL | None = None
-        self._functions: dict[tuple[str, str], Any] = {}
+        self._function: Any = None
         self._asked = False
+        self._threads = usable_cores()
 
-    def update(self, name: str, arrays: tuple[Any, ...], numbers: tuple[float, ...]) -> bool:
-        """Update arrays in place; whether that was done.
-
-        Args:
-            name: ``descend``, ``momentum`` or ``adam``.
-            arrays: The parameter, its states and its gradient, of one type.
-            numbers: The hyperparameters.
-        """
-        first = arrays[0]
-        if first.size < _FEW or WORKSHOP.mode == "off":
+    def is_there(self) -> bool:
+        """Whether updates can be run."""
+        if WORKSHOP.mode == "off":
             return False
-        library = self._library
-        if library is None:
+        if self._function is None and not self._asked:
             self._ask()
-            library = self._library
-            if library is None:
-                return False
-        dtype = first.dtype.name
-        if dtype not in _TYPES or not all(map(_lies_plain, arrays)):
-            return False
-        if any(x.dtype != first.dtype or x.shape != first.shape for x in arrays):
-            return False
-        if any(np.may_share_memory(first, x) for x in arrays[1:]):
-            return False
-        key = name, dtype
-        function = self._functions.get(key)
-        if function is None:
-            function = getattr(library, f"hg_{name}_{dtype}")
-            pointers = [ctypes.c_void_p] * len(arrays)
-            function.argtypes = [ctypes.c_int64, *pointers, *[ctypes.c_double] * len(numbers)]
-            function.restype = None
-            self._functions[key] = function
-        function(first.size, *[x.ctypes.data for x in arrays], *numbers)
-        return True
+        return self._function is not None
+
+    def run(self, jobs: Sequence[bytearray]) -> None:
+        """Update parameters in place."""
+        self._function(len(jobs), b"".join(jobs), self._threads)
 
     def _ask(self) -> None:
-        if self._asked:
-            return
         self._asked = True
         if WORKSHOP.mode == "wait":
             self._load()
@@ -73,13 +116,22 @@ class Updates:
 
     def _load(self) -> None:
         try:
-            self._library = _compiled()
+            function = _compiled().hg_updates
         except (NoCompiler, OSError):
-            self._library = None  # NumPy serves
+            return  # NumPy serves
+        function.argtypes = [ctypes.c_int64, ctypes.c_char_p, ctypes.c_int64]
+        function.restype = None
+        self._function = function
+
+
+def _address(x: Any) -> int:
+    found: int = x.__array_interface__["data"][0]
+    return found
 
 
 def _lies_plain(x: Any) -> bool:
-    return bool(x.flags.c_contiguous and x.flags.aligned)
+    flags = x.flags
+    return bool(flags.c_contiguous and flags.aligned)
 
 
 def _compiled() -> ctypes.CDLL:
@@ -92,7 +144,7 @@ def _compiled() -> ctypes.CDLL:
         written = folder / "updates.c"
         written.write_text(source, encoding="utf-8")
         library = folder / "updates.so"
-        compiler.build([written], library, flags, libraries=("-lm",))
+        compiler.build([written], library, flags, libraries=("-lm", "-lpthread"))
         return library
 
     return CodeCache("native").load(key, make, lambda path: ctypes.CDLL(str(path)))

@@ -76,6 +76,20 @@ from hagane.nn.functions.decorrelation import (
     decorrelated_batch_normalization,
     fixed_decorrelated_batch_normalization,
 )
+from hagane.nn.functions.drawn.noise import (
+    dropout,
+    gaussian,
+    simplified_dropconnect,
+    zoneout,
+)
+from hagane.nn.functions.drawn.sampled import (
+    argmax_crf1d,
+    black_out,
+    connectionist_temporal_classification,
+    crf1d,
+    discriminative_margin_based_clustering_loss,
+    negative_sampling,
+)
 from hagane.nn.functions.evaluation import (
     accuracy,
     binary_accuracy,
@@ -165,12 +179,6 @@ from hagane.nn.functions.math import (
     sum_to,
     tan,
 )
-from hagane.nn.functions.noise import (
-    dropout,
-    gaussian,
-    simplified_dropconnect,
-    zoneout,
-)
 from hagane.nn.functions.normalization import (
     batch_normalization,
     batch_renormalization,
@@ -211,14 +219,7 @@ from hagane.nn.functions.products import (
 from hagane.nn.functions.recomputing import (
     forget,
 )
-from hagane.nn.functions.regions import (
-    roi_average_align_2d,
-    roi_average_pooling_2d,
-    roi_max_align_2d,
-    roi_max_pooling_2d,
-    roi_pooling_2d,
-)
-from hagane.nn.functions.rnn import (
+from hagane.nn.functions.recurrent.rnn import (
     n_step_bigru,
     n_step_bilstm,
     n_step_birnn,
@@ -226,13 +227,12 @@ from hagane.nn.functions.rnn import (
     n_step_lstm,
     n_step_rnn,
 )
-from hagane.nn.functions.sampled import (
-    argmax_crf1d,
-    black_out,
-    connectionist_temporal_classification,
-    crf1d,
-    discriminative_margin_based_clustering_loss,
-    negative_sampling,
+from hagane.nn.functions.regions import (
+    roi_average_align_2d,
+    roi_average_pooling_2d,
+    roi_max_align_2d,
+    roi_max_pooling_2d,
+    roi_pooling_2d,
 )
 from hagane.nn.functions.sampling import (
     deformable_convolution_2d_sampler,

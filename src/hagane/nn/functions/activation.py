@@ -10,8 +10,8 @@ from hagane.nn.autograd import type_check
 from hagane.nn.autograd.configuration import config
 from hagane.nn.functions.applying import constant_like, function, pop_options, require, shape_of
 from hagane.nn.functions.array import reshape
-from hagane.nn.functions.cells import lstm_cell
 from hagane.nn.functions.joining import split_axis
+from hagane.nn.functions.recurrent.cells import lstm_cell
 from hagane.ops.builder import op
 
 

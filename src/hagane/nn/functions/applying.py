@@ -43,7 +43,9 @@ def function(*tensors: str) -> Callable[[_Function], _Function]:
         names = {name for name in tensors if not name.startswith("*")}
         rows = {name[1:] for name in tensors if name.startswith("*")}
         places = [
-            0 if name not in names | rows else 1 if name in names else 2 for name in parameters
+            (place, lift if name in names else _lifted)
+            for place, name in enumerate(parameters)
+            if name in names or name in rows
         ]
         variadic = (
             bool(rows)
@@ -56,16 +58,18 @@ def function(*tensors: str) -> Callable[[_Function], _Function]:
             if variadic:
                 given: Any = [lift(x) for x in args]
             else:
-                given = [
-                    x if not place else lift(x) if place == 1 else _lifted(x)
-                    for x, place in zip(args, places, strict=False)
-                ]
-                given += args[len(given) :]
-            for key, item in kwargs.items():
-                if key in names:
-                    kwargs[key] = lift(item)
-                elif key in rows:
-                    kwargs[key] = _lifted(item)
+                given = args
+                for place, convert in places:
+                    if place < len(args) and not isinstance(args[place], Variable):
+                        if given is args:
+                            given = list(args)
+                        given[place] = convert(args[place])
+            if kwargs:
+                for key, item in kwargs.items():
+                    if key in names:
+                        kwargs[key] = lift(item)
+                    elif key in rows:
+                        kwargs[key] = _lifted(item)
             outer = CURRENT.get()
             if outer is not None:
                 return define(*given, **kwargs)

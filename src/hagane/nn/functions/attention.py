@@ -6,7 +6,7 @@ from typing import Any
 
 from hagane.nn.autograd import type_check
 from hagane.nn.functions.applying import array_of, function, require, shape_of
-from hagane.nn.functions.noise import dropout
+from hagane.nn.functions.drawn.noise import dropout
 from hagane.ops.builder import op
 from hagane.ops.functions.layers import attention
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hagane.nn import functions as F
-from hagane.nn.autograd.backprop import grad
+from hagane.nn.autograd.backprop import grad_of_call
 from hagane.nn.autograd.configuration import config, force_backprop_mode, no_backprop_mode
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.variable import Variable, as_variable
@@ -43,21 +43,15 @@ class LibraryFunction(FunctionNode):
 
     def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
         """Return the gradients, by computing the function anew."""
-        xs = self.get_retained_inputs()
         further = config.enable_backprop
-        with_record = [x if further else Variable(x.array) for x in xs]
+        xs = [x if further else Variable(x.array) for x in self.get_retained_inputs()]
+
+        def row(*inputs: Any) -> Any:
+            found = self.compute(*inputs)
+            return found if isinstance(found, tuple) else (found,)
+
         with force_backprop_mode():
-            found = self.compute(*with_record)
-        ys = found if isinstance(found, tuple) else (found,)
-        return grad(
-            ys,
-            [with_record[i] for i in target_input_indexes],
-            [
-                Variable(np.zeros_like(y.array)) if g is None else g
-                for y, g in zip(ys, grad_outputs, strict=True)
-            ],
-            enable_double_backprop=further,
-        )
+            return grad_of_call(row, xs, target_input_indexes, grad_outputs)
 
 
 class Dropout(LibraryFunction):

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from hagane.nn.autograd.backprop import grad
+from hagane.nn.autograd.backprop import grad_of_call
 from hagane.nn.autograd.configuration import config
 from hagane.nn.autograd.function_node import FunctionNode
+from hagane.nn.autograd.hooks import get_function_hooks
 from hagane.nn.autograd.tape import CURRENT
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.eager.dispatch import NATIVE
@@ -60,7 +61,7 @@ def fused(
     if forward.is_there() and (back is None or back.is_there()):
         found = forward.run(arrays)
         if found is not None:
-            made = Fused(define, named, values, found).apply([x for x in values if x is not None])
+            made = Fused(define, named, values, found).applied([x for x in values if x is not None])
             return made[0] if outputs == 1 else made
     begun = time.perf_counter()
     result = composed(*values, **attributes)
@@ -110,6 +111,15 @@ class Fused(FunctionNode):
     def _impl_name(self) -> str:
         return self._label
 
+    def applied(self, inputs: Sequence[Any]) -> Any:
+        """Return the results as variables, by the shortest way if nobody looks."""
+        if get_function_hooks():
+            return self.apply(inputs)
+        self.retain_inputs(range(len(inputs)))
+        found, self._found = self._found, ()
+        variables = [x if isinstance(x, Variable) else Variable.make(x, False) for x in inputs]
+        return self._record(variables, found)
+
     def forward(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the results."""
         self.retain_inputs(range(len(inputs)))
@@ -156,9 +166,5 @@ class Fused(FunctionNode):
 
     def _again(self, targets: Sequence[int], grad_outputs: Sequence[Any]) -> Any:
         """Return gradients that can be differentiated again."""
-        inputs = self.get_retained_inputs()
-        found = self._call(*self._operands(inputs))
-        pairs = [(y, g) for y, g in zip(found, grad_outputs, strict=True) if g is not None]
-        ys, gs = zip(*pairs, strict=True)
-        wanted = [inputs[i] for i in targets]
-        return grad(ys, wanted, gs, enable_double_backprop=True)
+        operands = self._operands(self.get_retained_inputs())
+        return grad_of_call(self._call, operands, self._targets(targets), grad_outputs)

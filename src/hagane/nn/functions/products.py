@@ -9,6 +9,7 @@ import numpy as np
 from hagane.nn.autograd import type_check
 from hagane.nn.functions.applying import as_dtype_of, function, lift, promoted, require, shape_of
 from hagane.nn.functions.array import reshape
+from hagane.nn.functions.fusing import fused
 from hagane.ops.builder import op
 
 
@@ -32,10 +33,6 @@ def matmul(a: Any, b: Any, transa: bool = False, transb: bool = False) -> Any:
         raise type_check.refuse(
             "matmul", "equal inner sizes of a and b", f"a.shape == {first}, b.shape == {second}"
         )
-    if transa:
-        a = _swapped(a)
-    if transb:
-        b = _swapped(b)
     if len(first) > 2 or len(second) > 2:
         try:
             np.broadcast_shapes(first[:-2], second[:-2])
@@ -43,7 +40,14 @@ def matmul(a: Any, b: Any, transa: bool = False, transb: bool = False) -> Any:
             raise type_check.refuse(
                 "matmul", "stacks that broadcast", f"{first} and {second}"
             ) from None
-    return op("MatMul", a, b)
+    if not transa and not transb:
+        return op("MatMul", a, b)
+    return fused(multiplied, a, b, transa=bool(transa), transb=bool(transb))
+
+
+def multiplied(a: Any, b: Any, *, transa: bool, transb: bool) -> Any:
+    """Return the product of matrices that are transposed first, or of stacks of them."""
+    return op("MatMul", _swapped(a) if transa else a, _swapped(b) if transb else b)
 
 
 def _swapped(a: Any) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hagane.errors import WrongLength
+
 
 def get_conv_outsize(size: int, k: int, s: int, p: int, cover_all: bool = False, d: int = 1) -> int:
     """Return the number of windows along an axis.
@@ -36,11 +38,11 @@ def as_tuple(x: Any, n: int) -> tuple[int, ...]:
     """Return a number ``n`` times, or a sequence of that length.
 
     Raises:
-        ValueError: It has another length.
+        WrongLength: It has another length.
     """
     if hasattr(x, "__getitem__"):
         found = tuple(int(one) for one in x)
         if len(found) != n:
-            raise ValueError(f"expected {n} numbers, got {x}")
+            raise WrongLength(f"expected {n} numbers, got {x}")
         return found
     return (int(x),) * n

@@ -10,9 +10,11 @@ import numpy as np
 from hagane.nn import functions as F
 from hagane.nn.autograd.configuration import get_dtype
 from hagane.nn.autograd.variable import Variable
+from hagane.nn.functions.recurrent.steps import lstm_step
 from hagane.nn.initializers import get_initializer
 from hagane.nn.links.connection import Linear
 from hagane.nn.model.chain import Chain
+from hagane.nn.model.hooks import get_link_hooks
 
 
 def _zeros(rows: int, columns: int, dtype: Any) -> Variable:
@@ -61,6 +63,26 @@ class _LSTM(Chain):
             self.upward._initialize_params(int(np.prod(x.shape[1:], dtype=np.int64)))
             self._initialize_params()
 
+    def _step(self, c: Any, h: Any, x: Any) -> Any:
+        """Return the next cells and outputs."""
+        upward, lateral = self.upward, self.lateral
+
+        def composed() -> Any:
+            return F.lstm(c, upward(x) + lateral(h))
+
+        if (
+            get_link_hooks()
+            or not (_is_plain(upward) and _is_plain(lateral))
+            or lateral.b is not None
+        ):
+            return composed()
+        return lstm_step(c, h, x, upward.W, upward.b, lateral.W, composed)
+
+
+def _is_plain(link: Any) -> bool:
+    """Whether calls of a link are those of its function, and nobody looks at them."""
+    return type(link) is Linear and not link._local_link_hooks and "forward" not in link.__dict__
+
 
 class StatelessLSTM(_LSTM):
     """An LSTM that is given its states."""
@@ -68,12 +90,11 @@ class StatelessLSTM(_LSTM):
     def forward(self, c: Any, h: Any, x: Any) -> Any:
         """Return the next cells and outputs; None stands for zeros."""
         self._prepare(x)
-        gates = self.upward(x)
-        if h is not None:
-            gates = gates + self.lateral(h)
         if c is None:
             c = _zeros(x.shape[0], self.state_size, x.dtype)
-        return F.lstm(c, gates)
+        if h is not None:
+            return self._step(c, h, x)
+        return F.lstm(c, self.upward(x))
 
 
 class LSTM(_LSTM):
@@ -118,6 +139,9 @@ class LSTM(_LSTM):
         """
         self._prepare(x)
         batch = x.shape[0]
+        if self.h is not None and self.c is not None and 0 < batch == self.h.shape[0]:
+            self.c, self.h = self._step(self.c, self.h, x)
+            return self.h
         gates = self.upward(x)
         rest = None
         if self.h is not None:
@@ -132,7 +156,7 @@ class LSTM(_LSTM):
             elif before > batch:
                 first, rest = F.split_axis(self.h, [batch], axis=0)
                 gates = gates + self.lateral(first)
-            else:
+            else:  # they were set without cells
                 gates = gates + self.lateral(self.h)
         if self.c is None:
             self.c = _zeros(batch, self.state_size, x.dtype)

@@ -20,9 +20,28 @@ from hagane.nn.model.hooks import (
     get_link_hooks,
 )
 
+_MOVES = ("to_cpu", "to_gpu", "to_intel64")
+
 
 class DeviceResident:
-    """Something that lies on a device: this machine's."""
+    """Something that lies on a device: this machine's.
+
+    Subclasses may define ``to_cpu`` and its like, as old programs do, which are called when what
+    holds them is moved.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in ("to_device", "to_chx", "from_chx"):
+            if name in cls.__dict__:
+                raise TypeError(f"{cls.__name__}: {name} is not to be defined by a subclass")
+        for name in _MOVES:
+            if name in cls.__dict__:
+                warnings.warn(
+                    f"{cls.__name__}: to define {name} is deprecated; to_device moves arrays",
+                    DeprecationWarning,
+                    stacklevel=2,
+                )
 
     def __init__(self) -> None:
         self._device = cpu
@@ -44,7 +63,20 @@ class DeviceResident:
             DeprecationWarning,
             stacklevel=2,
         )
+        self._move_parts("to_cpu")
         return self
+
+    def _parts(self) -> Iterator[DeviceResident]:
+        """Return what it holds that lies on a device."""
+        return iter(())
+
+    def _move_parts(self, name: str) -> None:
+        """Call the methods of a name that subclasses of its parts define."""
+        for part in self._parts():
+            if getattr(type(part), name) is getattr(DeviceResident, name):
+                part._move_parts(name)
+            else:
+                getattr(part, name)()
 
     def to_gpu(self, device: Any = None) -> Any:
         """Refuse: there is no GPU.
@@ -73,6 +105,7 @@ class DeviceResident:
     def to_device(self, device: Any) -> Any:
         """Return itself after a check that the device is the CPU."""
         get_device(device)
+        self._move_parts("to_cpu")
         return self
 
     def device_resident_accept(self, visitor: Any) -> None:
@@ -268,6 +301,9 @@ class Link(DeviceResident):
     def children(self) -> Iterator[Link]:
         """Return the links that it holds directly."""
         return iter(())
+
+    def _parts(self) -> Iterator[DeviceResident]:
+        return self.children()
 
     def copyparams(self, link: Link, copy_persistent: bool = True) -> None:
         """Copy the arrays of another link of the same structure.

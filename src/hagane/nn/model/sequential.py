@@ -69,6 +69,8 @@ class Sequential(ChainList):
         return _listed(self, ((f"({i}): ", layer) for i, layer in enumerate(self._layers)))
 
     def __iadd__(self, other: Iterable[Any]) -> Any:  # type: ignore[misc]
+        if not isinstance(other, Iterable):
+            raise ValueError(f"add (+=) expects layers, got {type(other)}")
         for layer in list(other):
             self.append(layer)
         return self
@@ -154,7 +156,13 @@ class Sequential(ChainList):
         self._collect()
 
     def forward(self, *x: Any) -> Any:
-        """Return the result of all layers, one after another."""
+        """Return the result of all layers, one after another.
+
+        Raises:
+            RuntimeError: There are none.
+        """
+        if not self._layers:
+            raise RuntimeError("a Sequential without layers cannot be called")
         for layer in self._layers:
             x = layer(*x) if isinstance(x, tuple) else layer(x)
         return x[0] if isinstance(x, tuple) and len(x) == 1 else x

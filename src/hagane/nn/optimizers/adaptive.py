@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hagane.nn.eager.updates import UPDATES
-from hagane.nn.optimizers.optimizer import GradientMethod, UpdateRule
+from hagane.nn.optimizers.optimizer import GradientMethod
+from hagane.nn.optimizers.rule import OnePass, UpdateRule
 
 
 class AdaGradRule(UpdateRule):
@@ -188,12 +188,6 @@ class AdamRule(UpdateRule):
         checked_eps("Adam", hp.eps, dtype)
         grad = grad.astype(dtype, copy=False)
         m, v = self.state["m"], self.state["v"]
-        if not (hp.amsgrad or hp.adabound) and UPDATES.update(
-            "adam",
-            (param.array, m, v, grad),
-            (self.alpha_t, 1 - hp.beta1, 1 - hp.beta2, hp.eps, hp.eta, self._kept()),
-        ):
-            return
         # Assigned rather than added in place: states may have fewer bits than the gradient here.
         m[...] = m + (1 - hp.beta1) * (grad - m)
         v[...] = v + (1 - hp.beta2) * (grad * grad - v)
@@ -209,6 +203,15 @@ class AdamRule(UpdateRule):
             array[...] = self._kept() * array - hp.eta * (step * m)
         else:
             array[...] = array - hp.eta * (step * m)
+
+    def one_pass(self, param: Any) -> OnePass | None:
+        """Return the update as one pass; there is none with AMSGrad and AdaBound."""
+        hp, array = self.hyperparam, param.array
+        if hp.amsgrad or hp.adabound:
+            return None
+        checked_eps("Adam", hp.eps, array.dtype)
+        numbers = (self.alpha_t, 1 - hp.beta1, 1 - hp.beta2, hp.eps, hp.eta, self._kept())
+        return "adam", (array, self.state["m"], self.state["v"]), numbers
 
     def _kept(self) -> float:
         """Return the share of a parameter that its decay leaves."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hagane.nn.eager.updates import UPDATES
-from hagane.nn.optimizers.optimizer import GradientMethod, UpdateRule
+from hagane.nn.optimizers.optimizer import GradientMethod
+from hagane.nn.optimizers.rule import OnePass, UpdateRule
 
 
 class SGDRule(UpdateRule):
@@ -17,9 +17,11 @@ class SGDRule(UpdateRule):
 
     def step(self, param: Any, grad: Any) -> None:
         """Update the array in place."""
-        lr = self.hyperparam.lr
-        if not UPDATES.update("descend", (param.array, grad), (lr,)):
-            param.array -= lr * grad
+        param.array -= self.hyperparam.lr * grad
+
+    def one_pass(self, param: Any) -> OnePass:
+        """Return the update as one pass."""
+        return "descend", (param.array,), (self.hyperparam.lr, 0, 0, 0, 0, 0)
 
 
 class SGD(GradientMethod):
@@ -41,12 +43,15 @@ class MomentumSGDRule(_Velocity):
 
     def step(self, param: Any, grad: Any) -> None:
         """Update the array in place."""
-        v, lr, momentum = self.state["v"], self.hyperparam.lr, self.hyperparam.momentum
-        if UPDATES.update("momentum", (param.array, v, grad), (lr, momentum)):
-            return
-        v *= momentum
-        v -= lr * grad
+        v = self.state["v"]
+        v *= self.hyperparam.momentum
+        v -= self.hyperparam.lr * grad
         param.array += v
+
+    def one_pass(self, param: Any) -> OnePass:
+        """Return the update as one pass."""
+        numbers = self.hyperparam.lr, self.hyperparam.momentum, 0, 0, 0, 0
+        return "momentum", (param.array, self.state["v"]), numbers
 
 
 class MomentumSGD(GradientMethod):

@@ -21,6 +21,9 @@ class Hooks:
         self._fallback = invalid_timing_fallback
         self._call = call
 
+    def __len__(self) -> int:
+        return len(self._before) + len(self._after)
+
     def add_hook(self, hook: Callable[..., Any], name: str | None, timing: str) -> None:
         """Register a hook.
 

@@ -13,7 +13,6 @@ from hagane.graph.types import OptionalType, SequenceType, Shape, TensorType, Ty
 from hagane.ops.builder.interpreter import Call, Interpreter, interpreter_of
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.registry import operators, schema
-from hagane.ops.schema import Schema
 from hagane.ops.values import array_dtype
 from hagane.symbolic import Dim, Expr
 
@@ -45,7 +44,7 @@ def op(name: str, /, *inputs: Any, outputs: int = 1, domain: str = "", **attribu
     """
     interpreter = interpreter_of(inputs)
     definition = _find(domain, name)
-    lifted = _lift(interpreter, schema(domain, name), inputs)
+    lifted = _lift(interpreter, definition, inputs)
     given = {key: _plain(item) for key, item in attributes.items() if item is not None}
     results = tuple(interpreter.apply(Call(definition, lifted, given), outputs))
     return results[0] if outputs == 1 else results
@@ -59,6 +58,9 @@ def _find(domain: str, name: str) -> OpDef:
 
 
 def _plain(item: Any) -> Any:
+    kind = type(item)
+    if kind is int or kind is float or kind is tuple or kind is str:
+        return item
     if isinstance(item, ir.DataType):
         return int(item)
     if isinstance(item, list):
@@ -66,10 +68,20 @@ def _plain(item: Any) -> Any:
     return item.item() if isinstance(item, np.generic) else item
 
 
-def _lift(interpreter: Interpreter, schema_: Schema, inputs: Sequence[Any]) -> tuple[Any, ...]:
+def _lift(interpreter: Interpreter, definition: OpDef, inputs: Sequence[Any]) -> tuple[Any, ...]:
     """Return the operands as values of one interpreter."""
-    if not any(isinstance(value, _TAKEN) for value in inputs):
-        return tuple(inputs)
+    arrays = others = False
+    for value in inputs:
+        if type(value) is np.ndarray:
+            arrays = True
+        elif isinstance(value, _TAKEN):
+            others = True
+    if not others:
+        if not arrays:
+            return tuple(inputs)
+        make = interpreter.constant
+        return tuple([make(value) if type(value) is np.ndarray else value for value in inputs])
+    schema_ = schema(*definition.key)
     dtypes: dict[str, ir.DataType] = {}
     for index, value in enumerate(inputs):
         if value is None or _is_python(value) or not schema_.inputs:

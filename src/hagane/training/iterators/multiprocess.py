@@ -55,14 +55,19 @@ class MultiprocessIterator(BatchIterator):
         collate: None gives lists of samples, ``"stack"`` one tree of stacked arrays; a function
             is called, in the worker, with the list.
         copy: Give out copies in place of views of shared memory.
-        start_method: ``"forkserver"``, ``"spawn"`` or ``"fork"``; None is the first that the
-            system has.
+        start_method: ``"forkserver"``, ``"spawn"`` or ``"fork"``; None is that of
+            ``default_start_method``.
         memory_folder: Folder of the shared memory; None takes anonymous memory, which no limit
             on ``/dev/shm`` concerns.
         drop_last: Leave out the samples of an epoch that fill no batch.
         shard: (rank, number of ranks): give only this rank's share of each epoch.
         worker_init: Called in each worker with its number, before the first sample.
+
+    Attributes:
+        default_start_method: Returns the start method of iterators that name none.
     """
+
+    default_start_method: Callable[[], str] = staticmethod(lambda: "forkserver")
 
     class TimeoutWarning(RuntimeWarning):
         """A sample takes longer than ``dataset_timeout``."""
@@ -106,7 +111,8 @@ class MultiprocessIterator(BatchIterator):
         self.dataset_timeout = dataset_timeout
         self.maxtasksperchild = maxtasksperchild
         self.copy = copy
-        self.start_method = start_method or "forkserver"
+        self.start_method = start_method or self.default_start_method()
+        self._warns = start_method is not None
         self.memory_folder = memory_folder
         if worker_init is not None and not callable(worker_init):
             raise InvalidArgument(
@@ -140,6 +146,7 @@ class MultiprocessIterator(BatchIterator):
             ),
             method=self.start_method,
             folder=self.memory_folder,
+            warns=self._warns,
         )
 
     def __next__(self) -> Any:

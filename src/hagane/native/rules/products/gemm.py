@@ -22,7 +22,7 @@ from hagane.symbolic import Dim, ceildiv, floordiv, maximum, minimum, product
 if TYPE_CHECKING:
     from hagane.native.lowering.state import Lowering
 
-# Columns of the right side that one task packs, in groups of one tile's width.
+# The most columns of the right side that one task packs, in groups of one tile's width.
 _GROUPS = 8
 _BLOCKS = 2
 # So much of the inner size is summed at once: a tile's rows stay in the first cache, and the columns
@@ -30,6 +30,8 @@ _BLOCKS = 2
 _DEPTH = 256
 # Tiles of rows of a task, and how many tasks there should be for each thread.
 _LEAST_TILES, _MOST_TILES, _TASKS = 4, 32, 4
+# How many tasks there are for each thread at least, as long as there are columns.
+_SHARES = 2
 
 
 def panel_function(name: str, rows: int, level: Level) -> str:
@@ -105,8 +107,8 @@ def panel_function(name: str, rows: int, level: Level) -> str:
 
 def _helpers(body: Body, level: Level) -> int:
     rows = tile_pixels(level, _BLOCKS)
-    body.helper(panel_function("KERNEL_panel", rows, level))
-    body.helper(panel_function("KERNEL_row", 1, level))
+    for height in range(1, rows + 1):
+        body.helper(panel_function(f"KERNEL_panel{height}", height, level))
     return rows
 
 
@@ -153,28 +155,27 @@ def turn_function(name: str, lanes: int) -> str:
 
 
 def _pack_left(body: Body, rows: int, lanes: int, a: Tensor) -> None:
-    """Write the packing of ``m`` rows from ``top``, missing ones of a tile as zeros, or of one alone."""
+    """Write the packing of ``m`` rows from ``top``, missing ones of ``height`` as zeros."""
     row, step = body.size(a.strides[-2]), body.size(a.strides[-1])
     body.add(
-        f"int64_t height = m == 1 ? 1 : {rows};",
         f"const float *from = a0 + top * {row} + k0 * {step};",
-        f"if (m == 1) for (int64_t k = 0; k < kc; k++) left[k] = from[k * {step}];",
+        f"if (height == 1) for (int64_t k = 0; k < kc; k++) left[k] = from[k * {step}];",
     )
     if a.strides[-1] == 1 and rows <= lanes:
         # Rows of VL floats, of which the next one covers the end.
         body.add(
             "else for (int64_t k = 0; k < kc; k += VL)",
-            f"KERNEL_turn(from + k, {row}, m, kc - k, left + k * {rows}, {rows});",
+            f"KERNEL_turn(from + k, {row}, m, kc - k, left + k * height, height);",
         )
     elif a.strides[-2] == 1 and rows <= lanes:
         body.add(
             "else for (int64_t k = 0; k < kc; k++)",
-            f"v_store(left + k * {rows}, v_load_n(from + k * {step}, m));",
+            f"v_store(left + k * height, v_load_n(from + k * {step}, m));",
         )
     else:
         body.add(
-            f"else for (int64_t k = 0; k < kc; k++) for (int64_t t = 0; t < {rows}; t++)",
-            f"left[k * {rows} + t] = t < m ? from[t * {row} + k * {step}] : 0;",
+            "else for (int64_t k = 0; k < kc; k++) for (int64_t t = 0; t < height; t++)",
+            f"left[k * height + t] = t < m ? from[t * {row} + k * {step}] : 0;",
         )
 
 
@@ -236,8 +237,15 @@ def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Ten
     body = Body()
     rows = _helpers(body, level)
     body.helper(turn_function("KERNEL_turn", lanes))
-    column_tasks = ceildiv(n, wide * _GROUPS)
+    # Tiles of equal heights, so that the last one is not mostly zeros.
     tiles = ceildiv(m, rows)
+    height = ceildiv(m, maximum(1, tiles))
+    # Columns are divided further where there are too few rows for all threads to have tasks.
+    groups = ceildiv(n, wide)
+    rough = maximum(1, count * ceildiv(tiles, _LEAST_TILES))
+    wanted = maximum(ceildiv(groups, _GROUPS), ceildiv(_SHARES * low.facts.threads, rough))
+    per_task = ceildiv(groups, maximum(1, minimum(groups, wanted)))
+    column_tasks = ceildiv(groups, maximum(1, per_task))
     # Rows of a task share its packed blocks of the right side; all threads should have tasks.
     share = floordiv(tiles * column_tasks * count, _TASKS * max(1, low.facts.threads))
     each = minimum(_MOST_TILES, maximum(_LEAST_TILES, share))
@@ -246,9 +254,10 @@ def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Ten
     d = body.pointer(target, written=True)
     body.add(
         f"const int64_t K = {body.size(k)}, M = {body.size(m)}, N = {body.size(n)};",
-        f"int64_t column = q % {body.size(column_tasks)} * {wide * _GROUPS}, left_q = q / {body.size(column_tasks)};",
-        f"int64_t first = left_q % {body.size(row_tasks)} * {body.size(each)} * {rows};",
-        f"int64_t last = hg_min(M, first + {body.size(each)} * {rows});",
+        f"const int64_t height = {body.size(height)}, most = {body.size(per_task)} * {wide};",
+        f"int64_t column = q % {body.size(column_tasks)} * most, left_q = q / {body.size(column_tasks)};",
+        f"int64_t first = left_q % {body.size(row_tasks)} * {body.size(each)} * height;",
+        f"int64_t last = hg_min(M, first + {body.size(each)} * height);",
         f"int64_t index = left_q / {body.size(row_tasks)};",
         f"float *out0 = {d} + index * M * N;",
         f"const float *a0 = {s}, *b0 = {w};",
@@ -260,7 +269,7 @@ def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Ten
         )
     deep: Dim = minimum(_DEPTH, maximum(1, k))
     body.add(
-        f"int64_t columns = hg_min({wide * _GROUPS}, N - column), groups = (columns + {wide - 1}) / {wide};",
+        f"int64_t columns = hg_min(most, N - column), groups = (columns + {wide - 1}) / {wide};",
         f"float *right = (float *)thread->scratch, *left = right + {body.size(deep)} * {wide * _GROUPS};",
         f"float tile[{rows * wide}] __attribute__((aligned(64)));",
         "int64_t k0 = 0;",
@@ -271,14 +280,16 @@ def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Ten
     _pack_right(body, wide, b)
     body.add(
         "}",
-        f"for (int64_t top = first; top < last; top += {rows}) {{",
-        f"int64_t m = hg_min({rows}, last - top);",
+        "for (int64_t top = first; top < last; top += height) {",
+        "int64_t m = hg_min(height, last - top);",
     )
     _pack_left(body, rows, lanes, a)
     body.add(
         "for (int64_t g = 0; g < groups; g++) {",
         f"const float *w = right + g * kc * {wide};",
-        "if (height == 1) KERNEL_row(left, w, kc, tile); else KERNEL_panel(left, w, kc, tile);",
+        "switch (height) {",
+        *(f"case {i}: KERNEL_panel{i}(left, w, kc, tile); break;" for i in range(1, rows + 1)),
+        "}",
         f"int64_t width = hg_min({wide}, columns - g * {wide});",
         f"float *out = out0 + top * N + column + g * {wide};",
         "if (k0 > 0) for (int64_t t = 0; t < m; t++) for (int64_t c = 0; c < width; c++)",

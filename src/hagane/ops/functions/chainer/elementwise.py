@@ -139,10 +139,10 @@ def weighted_mean(x: Any, weights: Any, axes: Sequence[int], keepdims: bool) -> 
 # Gates of recurrent cells.
 
 
-def gates(x: Any, count: int) -> list[Any]:
+def gates(x: Any, count: int, units: Any = -1) -> list[Any]:
     """Return the gates that lie interleaved along axis 1: (batch, count * units, ...)."""
     batch, _, *rest = shape_of(x)
-    rows = op("Reshape", x, [batch, -1, count, *rest])
+    rows = op("Reshape", x, [batch, units, count, *rest])
     found = op("Split", rows, axis=2, num_outputs=count, outputs=count)
     return [squeeze(one, [2]) for one in found]
 
@@ -155,7 +155,7 @@ def lstm(cell: Any, x: Any) -> tuple[Any, Any]:
         x: Cell input, input gate, forget gate and output gate, interleaved in this order:
             (batch, 4 * units, ...).
     """
-    a, i, f, o = gates(x, 4)
+    a, i, f, o = gates(x, 4, shape_of(cell)[1])
     new = add(mul(op("Tanh", a), op("Sigmoid", i)), mul(op("Sigmoid", f), cell))
     return new, mul(op("Sigmoid", o), op("Tanh", new))
 

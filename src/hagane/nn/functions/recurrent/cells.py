@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.nn.autograd.backprop import grad
+from hagane.nn.autograd.backprop import grad_of_call
 from hagane.nn.autograd.configuration import config
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.variable import Variable
@@ -57,12 +57,8 @@ class LSTMCell(FunctionNode):
         """Return the gradients of cell and gates."""
         g_new, g_h = grad_outputs
         if config.enable_backprop:
-            inputs = self.get_retained_inputs()
-            found = self._composed(*inputs)
-            pairs = [(y, g) for y, g in zip(found, grad_outputs, strict=True) if g is not None]
-            ys, gs = zip(*pairs, strict=True)
-            wanted = [inputs[i] for i in target_input_indexes]
-            return grad(ys, wanted, gs, enable_double_backprop=True)
+            operands = self.get_retained_inputs()
+            return grad_of_call(self._composed, operands, target_input_indexes, grad_outputs)
         cell, x = (node.data for node in self.inputs)
         a, i, f, o, t = self._kept
         made = np.empty_like(x)

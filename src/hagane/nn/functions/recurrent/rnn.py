@@ -7,8 +7,8 @@ from typing import Any
 
 from hagane.nn.functions.activation import relu, sigmoid, tanh
 from hagane.nn.functions.applying import lift, pop_options
+from hagane.nn.functions.drawn.noise import dropout
 from hagane.nn.functions.joining import concat, separate, split_axis, stack
-from hagane.nn.functions.noise import dropout
 from hagane.nn.functions.products import linear
 
 # One step of a layer: inputs after their linear map, and states, to new states.

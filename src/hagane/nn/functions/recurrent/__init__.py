@@ -1,0 +1,1 @@
+"""Recurrent layers: cells, steps in one program, and whole sequences."""

@@ -1,0 +1,1 @@
+"""A folder whose ``chainer`` is hagane: for the path of processes that a script starts."""
