@@ -15,7 +15,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -45,8 +45,9 @@ class Task:
         held: Inputs that are measured.
         decide: What the outputs, one of each feed, say.
         labels: What they should say of those measured, where that is known.
-        known: The same of those that calibrate.
         scored: Whether outputs are scores of classes.
+        checked: Inputs, neither those that calibrate nor those that are measured, on which
+            ``keep_accuracy`` measures agreement; those that calibrate if there are none.
     """
 
     model: onnx.ModelProto
@@ -54,8 +55,8 @@ class Task:
     held: list[Feed]
     decide: Decide
     labels: list[np.ndarray] | None = None
-    known: list[np.ndarray] | None = None
     scored: bool = True
+    checked: list[Feed] = field(default_factory=list)
 
 
 def pictures() -> Task:
@@ -75,7 +76,8 @@ def pictures_lite() -> Task:
 def _of_crops(model: onnx.ModelProto) -> Task:
     """Return the task of a network of images; the pictures that calibrate are others.
 
-    The label of a crop is what fp32 says about all crops of its picture together.
+    The label of a crop is what fp32 says about all crops of its picture together. Other crops of the
+    pictures that calibrate are those on which accuracy is kept.
     """
     from sklearn import datasets
 
@@ -85,20 +87,23 @@ def _of_crops(model: onnx.ModelProto) -> Task:
     given: list[Feed] = []
     held: list[Feed] = []
     labels: list[np.ndarray] = []
-    known: list[np.ndarray] = []
+    checked: list[Feed] = []
     session = hagane.InferenceSession(model)
     for number, path in enumerate(paths):
         picture = Image.open(path).convert("RGB")
         if min(picture.size) < 128:
             continue
         random = np.random.default_rng(number)
-        count, feeds, right = (4, given, known) if number % 2 else (CROPS, held, labels)
-        crops = [{"image": _crop(picture, random)} for _ in range(count)]
-        feeds += crops
+        crops = [{"image": _crop(picture, random)} for _ in range(4 + CROPS if number % 2 else CROPS)]
+        if number % 2:
+            given += crops[:4]
+            checked += crops[4:]
+            continue
+        held += crops
         together = sum(session.run(None, feed)[0].ravel() for feed in crops)
-        right += [np.array([np.argmax(together)])] * count
+        labels += [np.array([np.argmax(together)])] * CROPS
     classes: Decide = lambda outputs: np.array([y.argmax() for y in outputs])  # noqa: E731
-    return Task(model, given, held, classes, labels, known)
+    return Task(model, given, held, classes, labels, checked=checked)
 
 
 def _crop(picture: Image.Image, random: np.random.Generator) -> np.ndarray:
@@ -242,11 +247,11 @@ def measure(name: str, forms: Sequence[str], peer: bool) -> None:
     task = TASKS[name]()
     given, held = task.given, task.held
     expected = _outputs(task.model, held)
-    plain = task.decide(_outputs(task.model, given))
-    wanted = plain if task.known is None else np.concatenate(task.known)
+    checked = task.checked or given
+    wanted = task.decide(_outputs(task.model, checked))
 
     def metric(run: Callable[[Feed], list[np.ndarray]]) -> float:
-        return float(np.mean(task.decide([run(feed)[0] for feed in given]) == wanted))
+        return float(np.mean(task.decide([run(feed)[0] for feed in checked]) == wanted))
 
     print(f"{name}: {len(held)} feeds measured, {_accuracy(task, expected)}")
     with tempfile.TemporaryDirectory() as folder:

@@ -37,6 +37,20 @@ def test_the_header_is_c_and_cpp(builds: Maker, tmp_path: Path) -> None:
     assert run_c(tmp_path / "cpp", folder).returncode == 0
 
 
+def test_all_of_the_header_is_documented_in_pages(tmp_path: Path) -> None:
+    doxygen = shutil.which("doxygen")
+    if doxygen is None:
+        pytest.skip("doxygen is not on this machine")
+    root = HERE.parents[1]
+    settings = (root / "docs" / "Doxyfile").read_text() + f"OUTPUT_DIRECTORY = {tmp_path}\n"
+    done = subprocess.run(
+        [doxygen, "-"], input=settings, cwd=root, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    page = (tmp_path / "html" / "hagane_8h.html").read_text()
+    assert "hagane_open_memory" in page
+
+
 def test_any_builds_library_opens_any_build(builds: Maker, tmp_path: Path) -> None:
     folder, other = builds("images", static=True), builds("any_batch", shapes=("x=1..8,33",))
     text = (folder / "README.md").read_text()

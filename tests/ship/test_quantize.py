@@ -237,7 +237,7 @@ def test_layers_stay_in_fp32_until_accuracy_is_kept(
     assert ended.value.code == 0
     found = json.loads(report.read_text())
     assert found["metric"]["quantized"] >= 0.9999
-    keys = {"name", "operator", "precision", "snr_db", "effect_db"}
+    keys = {"name", "operator", "precision", "snr_db", "effect_db", "fp32_ms", "ms"}
     assert {*found["layers"][0]} == keys
     assert {layer["precision"] for layer in found["layers"]} <= {"int8", "fp32"}
     raised = [layer["effect_db"] for layer in found["layers"] if layer["precision"] == "fp32"]
@@ -255,8 +255,28 @@ def test_layers_stay_in_fp32_until_accuracy_is_kept(
     assert ended.value.code == 0
     effects = [line.split() for line in capsys.readouterr().out.splitlines() if "MatMul" in line]
     assert [line[2] for line in effects] == ["outputs", "outputs"]
-    felt = [layer["effect_db"] for layer in json.loads(report.read_text())["layers"]]
-    assert all(5 < value < 80 for value in felt)
+    layers = json.loads(report.read_text())["layers"]
+    assert all(5 < layer["effect_db"] < 80 for layer in layers)
+    assert {layer["ms"] for layer in layers} == {None}
+
+
+def test_a_report_has_the_time_of_each_layer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, data = files(tmp_path)
+    page, report = tmp_path / "r.html", tmp_path / "r.json"
+    for written in (page, report):
+        options = ["--data", f"{data}:make", "-o", str(tmp_path / "q.onnx")]
+        with pytest.raises(SystemExit) as ended:
+            main(["quantize", model, *options, "--times", "--report", str(written)])
+        assert ended.value.code == 0
+    found = json.loads(report.read_text())
+    for layer in found["layers"]:
+        assert 0 < layer["fp32_ms"] <= found["ms"]["fp32"]
+        assert 0 < layer["ms"] <= found["ms"]["quantized"]
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(" ms  int8  MatMul " in line for line in lines) == 4
+    assert "ms in fp32" in page.read_text()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,64 @@
+"""The networks of chainer-trt's article in fp32, bf16 and int8: builds beside ONNX Runtime's library.
+
+    python benchmarks/article.py [NAME …]
+
+One program in C runs each, for all threads of the machine: builds of three precisions, and ONNX
+Runtime's library with the model as it is and as its own quantiser writes it (QDQ, ``MinMax``, a scale for each
+channel, as hagane's). Weights and pictures are random, for times do not depend on them. A table of
+milliseconds, medians of rounds that alternate, and of ratios: ONNX Runtime's time over hagane's, of the same precision.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+from qdq import quantised
+from ship import compiled_program, models_folder, onnxruntime_library, timed
+
+from hagane.machine import best_level, multiplies_bfloat16, usable_cores
+from hagane.ship import BuildOptions, build_model
+from models import make
+
+NAMES = ("VGG-16", "GoogLeNet", "ResNet-50", "YOLOv2")
+RUNS, ROUNDS = 5, 5
+
+
+def main() -> None:
+    theirs = onnxruntime_library()
+    precisions = ["fp32", *(["bf16"] if multiplies_bfloat16(best_level()) else []), "int8"]
+    names = [*(f"hagane {each}" for each in precisions), "onnxruntime fp32", "onnxruntime int8"]
+    print(f"{usable_cores()} threads, {ROUNDS} rounds of {RUNS} runs")
+    print(f"| model | {' | '.join(names)} | fp32 | int8 |")
+    print(f"|{'---|' * (len(names) + 3)}", flush=True)
+    with tempfile.TemporaryDirectory() as held:
+        program = compiled_program(Path(held))
+        for name in sys.argv[1:] or NAMES:
+            path, shapes = make(name, models_folder())
+            (item,) = onnx.load(path, load_external_data=False).graph.input
+            sizes = [dim.dim_value for dim in item.type.tensor_type.shape.dim]
+            random = np.random.default_rng(0)
+            feeds = [{item.name: random.standard_normal(sizes).astype(np.float32)} for _ in range(2)]
+            ways = {
+                "onnxruntime fp32": (theirs, path),
+                "onnxruntime int8": (theirs, quantised(path, shapes)),
+            }
+            for precision in precisions:
+                build = Path(held) / precision
+                data = (lambda: feeds) if precision == "int8" else None
+                build_model(path, build, BuildOptions(precision=precision, data=data))
+                (library,) = build.glob("*.so")
+                ways[f"hagane {precision}"] = library, build
+            found = timed(program, ways, dict.fromkeys(ways, feeds[0]), RUNS, ROUNDS)
+            cells = [f"{found[each]['run']:.1f}" for each in names]
+            for precision in ("fp32", "int8"):
+                ours, other = (found[f"{e} {precision}"]["run"] for e in ("hagane", "onnxruntime"))
+                cells.append(f"{other / ours:.2f}")
+            print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
