@@ -1,27 +1,29 @@
-"""The networks of chainer-trt's article in fp32, bf16 and int8: builds beside ONNX Runtime's library.
+"""The networks of chainer-trt's article in fp32, bf16 and int8: builds beside ONNX Runtime.
 
     python benchmarks/article.py [NAME …]
 
-One program in C runs each, for all threads of the machine: builds of three precisions, and ONNX
-Runtime's library with the model as it is and as its own quantiser writes it (QDQ, ``MinMax``, a scale for each
-channel, as hagane's). Weights and pictures are random, for times do not depend on them. A table of
-milliseconds, medians of rounds that alternate, and of ratios: ONNX Runtime's time over hagane's, of the same precision.
+One program in C runs each, on all threads of the machine: builds of three precisions, and ONNX
+Runtime's library with the model as it is and as its own quantiser writes it (QDQ, ``MinMax``, a
+scale for each channel, as hagane's). Weights and pictures are random, for times do not depend on
+them. A table of milliseconds, medians of rounds that alternate, and of ratios: ONNX Runtime's time
+over hagane's, of the same precision.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import onnx
 from qdq import quantised
-from ship import compiled_program, models_folder, onnxruntime_library, timed
 
 from hagane.machine import best_level, multiplies_bfloat16, usable_cores
 from hagane.ship import BuildOptions, build_model
 from models import make
+from ship import compiled_program, models_folder, onnxruntime_library, timed
 
 NAMES = ("VGG-16", "GoogLeNet", "ResNet-50", "YOLOv2")
 RUNS, ROUNDS = 5, 5
@@ -41,14 +43,15 @@ def main() -> None:
             (item,) = onnx.load(path, load_external_data=False).graph.input
             sizes = [dim.dim_value for dim in item.type.tensor_type.shape.dim]
             random = np.random.default_rng(0)
-            feeds = [{item.name: random.standard_normal(sizes).astype(np.float32)} for _ in range(2)]
+            arrays = random.standard_normal((2, *sizes)).astype(np.float32)
+            feeds = [{item.name: array} for array in arrays]
             ways = {
                 "onnxruntime fp32": (theirs, path),
                 "onnxruntime int8": (theirs, quantised(path, shapes)),
             }
             for precision in precisions:
                 build = Path(held) / precision
-                data = (lambda: feeds) if precision == "int8" else None
+                data = partial(list, feeds) if precision == "int8" else None
                 build_model(path, build, BuildOptions(precision=precision, data=data))
                 (library,) = build.glob("*.so")
                 ways[f"hagane {precision}"] = library, build

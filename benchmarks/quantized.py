@@ -12,6 +12,7 @@ in nats. *accuracy*, where labels are known, stands beside that of fp32.
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -76,8 +77,8 @@ def pictures_lite() -> Task:
 def _of_crops(model: onnx.ModelProto) -> Task:
     """Return the task of a network of images; the pictures that calibrate are others.
 
-    The label of a crop is what fp32 says about all crops of its picture together. Other crops of the
-    pictures that calibrate are those on which accuracy is kept.
+    The label of a crop is what fp32 says about all crops of its picture together. Other crops of
+    the pictures that calibrate are those on which accuracy is kept.
     """
     from sklearn import datasets
 
@@ -94,7 +95,8 @@ def _of_crops(model: onnx.ModelProto) -> Task:
         if min(picture.size) < 128:
             continue
         random = np.random.default_rng(number)
-        crops = [{"image": _crop(picture, random)} for _ in range(4 + CROPS if number % 2 else CROPS)]
+        count = CROPS + 4 * (number % 2)
+        crops = [{"image": _crop(picture, random)} for _ in range(count)]
         if number % 2:
             given += crops[:4]
             checked += crops[4:]
@@ -242,8 +244,8 @@ FORMS: Mapping[str, Mapping[str, QuantizeOptions]] = {
 }
 
 
-def measure(name: str, forms: Sequence[str], peer: bool) -> None:
-    """Print a table of some forms of a model, of all if none is named."""
+def measure(name: str, forms: Sequence[str], peer: bool, save: Path | None) -> None:
+    """Print a table of some forms of a model, of all if none is named; save the files."""
     task = TASKS[name]()
     given, held = task.given, task.held
     expected = _outputs(task.model, held)
@@ -266,8 +268,14 @@ def measure(name: str, forms: Sequence[str], peer: bool) -> None:
             found = _compared(task, expected, _outputs(onnx.load(made), held))
             note = f", in fp32: {', '.join(names)}" if names else ""
             print(f"  {form:36} {found}, size {size:.2f}{note}", flush=True)
+            if save is not None:
+                stem = "_".join(f"{name} {form}".replace(",", "").replace("%", "").split())
+                shutil.copy(made, save / f"{stem}.onnx")
             if peer and form in PEER:
-                found = _compared(task, expected, _outputs(by_peer(source, given, form), held))
+                theirs = by_peer(source, given, form)
+                found = _compared(task, expected, _outputs(theirs, held))
+                if save is not None:
+                    onnx.save(theirs, save / f"{name}_onnxruntime_{form}.onnx")
                 print(f"  {f'onnxruntime, {form}':36} {found}", flush=True)
 
 
@@ -340,11 +348,12 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--form", action="append", default=[], help="Only this; may come again.")
     parser.add_argument("--crops", type=int, default=CROPS, help="Of each picture.")
+    parser.add_argument("--save", type=Path, help="A folder for the files, to time them.")
     parser.add_argument("--peer", action="store_true", help="Let ONNX Runtime quantise too.")
     given = parser.parse_args()
     CROPS = given.crops
     for name in given.names or TASKS:
-        measure(name, given.form, given.peer)
+        measure(name, given.form, given.peer, given.save)
 
 
 if __name__ == "__main__":

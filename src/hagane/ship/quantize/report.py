@@ -36,8 +36,8 @@ class LayerReport:
         snr_db: Signal to noise of its result in decibels; None where there is no error.
         effect_db: The same of the model's outputs, with this layer alone in bytes; None where there
             is no error, or it was not measured.
-        fp32_ms: Milliseconds of its kernels in fp32; None where they were not measured, or it has no
-            kernel of its own.
+        fp32_ms: Milliseconds of its kernels in fp32; None where they were not measured, or it has
+            no kernel of its own.
         ms: The same as it is now.
     """
 
@@ -113,9 +113,9 @@ class Report:
 feeds; {self.bytes[0]:,} bytes before, {self.bytes[1]:,} after.</p>
 {told}
 <p>Signal to noise of each layer by itself: its input and weights as bytes, everything before it
-as it was; and of the model's outputs with this layer alone in bytes. Larger is better. Layers kept in
-fp32 are those with the worst effect on the outputs, as few as the metric allows. Times are those of a layer's
-own kernels.</p>
+as it was; and of the model's outputs with this layer alone in bytes. Larger is better. Layers kept
+in fp32 are those with the worst effect on the outputs, as few as the metric allows. Times are those
+of a layer's own kernels.</p>
 <table><tr><th>layer</th><th>operator</th><th>precision</th><th>layer, dB</th><th></th>
 <th>outputs, dB</th><th>fp32, ms</th><th>now, ms</th></tr>
 {rows}
