@@ -38,7 +38,6 @@ from hagane.ship import BuildOptions, build_model
 from models import make
 
 Feed = dict[str, np.ndarray]
-_ROUNDS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +334,7 @@ def onnxruntime_library() -> Path:
     return library
 
 
-def _session_ratio(case: Case, folder: Path, runs: int) -> float:
+def _session_ratio(case: Case, folder: Path, runs: int, rounds: int) -> float:
     """Return the median run of a build over that of a session, turn by turn."""
     model, session = hagane.load_built(folder), hagane.InferenceSession(case.path)
     ways: list[tuple[Callable[..., object], Feed]] = [
@@ -343,7 +342,7 @@ def _session_ratio(case: Case, folder: Path, runs: int) -> float:
         (session.run, case.feeds[0] | _constants(case)),
     ]
     times: list[list[float]] = [[], []]
-    for turn in range(_ROUNDS + 1):
+    for turn in range(rounds + 1):
         for (run, feed), found in zip(ways, times, strict=True):
             start = time.perf_counter()
             for _ in range(runs):
@@ -353,10 +352,10 @@ def _session_ratio(case: Case, folder: Path, runs: int) -> float:
     return statistics.median(times[0]) / statistics.median(times[1])
 
 
-def measure(names: Sequence[str], runs: int) -> None:
+def measure(names: Sequence[str], runs: int, rounds: int) -> None:
     """Print a table of builds beside ONNX Runtime's library."""
     theirs = onnxruntime_library()
-    print(f"onnxruntime {version('onnxruntime')}, {usable_cores()} threads, {_ROUNDS} rounds")
+    print(f"onnxruntime {version('onnxruntime')}, {usable_cores()} threads, {rounds} rounds")
     print("| model | start | run | peak | size | session |\n|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as held:
         folder = Path(held)
@@ -368,13 +367,13 @@ def measure(names: Sequence[str], runs: int) -> None:
             (library,) = build.glob("*.so")
             feeds = {"hagane": case.feeds[0], "onnxruntime": case.feeds[0] | _constants(case)}
             ways = {"hagane": (library, build), "onnxruntime": (theirs, case.path)}
-            figures = timed(program, ways, feeds, runs, _ROUNDS)
+            figures = timed(program, ways, feeds, runs, rounds)
             cells = [
                 _cell(*(figures[engine][figure] for engine in figures), unit)
                 for figure, unit in (("start", "ms"), ("run", "ms"), ("peak", "KiB"))
             ]
             sizes = library.stat().st_size / 1024, theirs.stat().st_size / 1024
-            cells += [_cell(*sizes, "KiB"), f"{_session_ratio(case, build, runs):.2f}"]
+            cells += [_cell(*sizes, "KiB"), f"{_session_ratio(case, build, runs, rounds):.2f}"]
             print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
@@ -422,10 +421,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("agree", "measure"))
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--runs", type=int, default=10, help="After the first of a start.")
+    parser.add_argument("--rounds", type=int, default=7, help="Starts of each engine.")
     given = parser.parse_args()
     if given.what == "measure":
-        measure(given.names or MEASURED, given.runs)
+        measure(given.names or MEASURED, given.runs, given.rounds)
     else:
         raise SystemExit(agree(given.names or tuple(CASES)) > 0)
 
