@@ -342,13 +342,12 @@ def _session_ratio(case: Case, folder: Path, runs: int, rounds: int) -> float:
         (session.run, case.feeds[0] | _constants(case)),
     ]
     times: list[list[float]] = [[], []]
-    for turn in range(rounds + 1):
+    for turn in range(2 * rounds + 1):
         for (run, feed), found in zip(ways, times, strict=True):
-            start = time.perf_counter()
             for _ in range(runs):
+                start = time.perf_counter()
                 run(None, feed)
-            if turn:
-                found.append(time.perf_counter() - start)
+                found += [time.perf_counter() - start] if turn else []
     return statistics.median(times[0]) / statistics.median(times[1])
 
 

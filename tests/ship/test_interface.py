@@ -122,6 +122,15 @@ def test_memory_stays_flat_over_many_runs(builds: Maker, tmp_path: Path, runs: i
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_memory_of_large_outputs_is_used_again(builds: Maker, tmp_path: Path) -> None:
+    folder = builds("any_batch", shapes=("x=1..2048,33",))
+    compile_c(HERE / "outputs.c", folder, tmp_path / "outputs", "-std=c99")
+    done = run_c(tmp_path / "outputs", folder, str(folder), "2001")
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    done = run_c(tmp_path / "outputs", folder, str(folder), "2")
+    assert done.returncode == 0
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
 def test_the_interface_is_clean_under_sanitizers(
@@ -133,6 +142,9 @@ def test_the_interface_is_clean_under_sanitizers(
     compile_c(HERE / "interface.c", folder, tmp_path / "program", "-std=c99", *flags)
     done = run_c(tmp_path / "program", folder, str(folder))
     assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
+    compile_c(HERE / "outputs.c", folder, tmp_path / "outputs", "-std=c99", *flags)
+    done = run_c(tmp_path / "outputs", folder, str(folder), "8")
+    assert done.returncode == 0, done.stderr
     compile_c(HERE / "fuzz.c", folder, tmp_path / "fuzz", "-std=c11", *flags)
     (weights,) = folder.glob("*.weights")
     done = run_c(tmp_path / "fuzz", folder, str(folder), weights.name)
