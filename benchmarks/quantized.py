@@ -240,7 +240,11 @@ FORMS: Mapping[str, Mapping[str, QuantizeOptions]] = {
         "weights of 4 bits": QuantizeOptions(scheme=replace(WEIGHTS, bits=4)),
         "smooth, 1 % at most": QuantizeOptions(smooth=0.5, keep_accuracy=0.01),
     },
-    "LSTM": {"minmax": QuantizeOptions(), "weights": QuantizeOptions(scheme=WEIGHTS)},
+    "LSTM": {
+        "minmax": QuantizeOptions(),
+        "weights": QuantizeOptions(scheme=WEIGHTS),
+        "dynamic": QuantizeOptions(scheme=Scheme(dynamic=True)),
+    },
 }
 
 

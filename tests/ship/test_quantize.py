@@ -466,6 +466,32 @@ def test_weights_of_recurrent_layers_become_bytes(tmp_path: Path) -> None:
     assert outputs_snr(path, made, [feed]) > 30
 
 
+@pytest.mark.parametrize("per_channel", [True, False])
+def test_an_lstm_rounds_inputs_and_states_in_each_run(tmp_path: Path, per_channel: bool) -> None:
+    path, made = tmp_path / "m.onnx", tmp_path / "q.onnx"
+    nodes = [
+        node("LSTM", ["x", "w", "r", "b"], ["y", "h"], direction="bidirectional", hidden_size=24)
+    ]
+    constants = {
+        "w": draw((2, 96, 10), 1) / 3,
+        "r": draw((2, 96, 24), 2) / 5,
+        "b": draw((2, 192), 3),
+    }
+    feed = save(
+        make(nodes, {"x": (7, 3, 10)}, ["y", "h"], constants, {"x": draw((7, 3, 10))}), path
+    )
+    scheme = Scheme(dynamic=True, per_channel=per_channel)
+    report = quantize(path, None, made, QuantizeOptions(scheme=scheme))
+    assert [layer.precision for layer in report.layers] == ["int8"]
+    assert [each.op_type for each in onnx.load(made).graph.node] == ["DynamicQuantizeLSTM"]
+    expected = hagane.InferenceSession(path).run(None, feed)
+    found = hagane.InferenceSession(made).run(None, feed)
+    theirs = onnxruntime.InferenceSession(made).run(None, feed)
+    for plain, ours, other in zip(expected, found, theirs, strict=True):
+        assert snr(plain, ours) > 25
+        assert snr(other, ours) > (30 if "avx512_vnni" in cpu_features() else 10)
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [

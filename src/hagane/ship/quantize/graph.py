@@ -49,6 +49,11 @@ class Layer:
     output: str
     second: str = ""
 
+    @property
+    def matrices(self) -> tuple[str, ...]:
+        """The names of all its weights."""
+        return (self.weight, self.second) if self.second else (self.weight,)
+
 
 class Source:
     """A model in the form that is quantised.

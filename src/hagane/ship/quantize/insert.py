@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper
 
 from hagane.ops.builder import file_node
 from hagane.ops.definition import Array
-from hagane.ship.quantize.forms import CONTRIB, dynamic_layer, few_bits_layer
+from hagane.ship.quantize.forms import CONTRIB, dynamic_layer, dynamic_lstm, few_bits_layer
 from hagane.ship.quantize.graph import RECURRENT, Layer, Source
 from hagane.ship.quantize.names import read_names
 
@@ -139,6 +139,9 @@ class Inserter:
         elif scheme.dynamic and layer.operator not in RECURRENT:
             arguments = (self._source, layer, scale, weight, self.constant, suffix)
             found = dynamic_layer(*arguments)
+        elif scheme.dynamic:
+            pairs = [(name, *self._parameters(name, layer.axis)) for name in layer.matrices]
+            found = dynamic_lstm(layer, pairs, self.constant)
         if found is not None:
             nodes += found[:-1]
             return found[-1]
