@@ -94,7 +94,9 @@ def test_a_program_of_two_archives_runs_both_models(
         assert run_c(tmp_path / "both", folder, str(folder)).stdout == expected != ""
 
 
-def test_no_manifest_no_weights_and_no_inputs_crash_a_program(builds: Maker, tmp_path: Path) -> None:
+def test_no_manifest_no_weights_and_no_inputs_crash_a_program(
+    builds: Maker, tmp_path: Path
+) -> None:
     folder = builds("any_batch", shapes=("x=1..8,33",))
     compile_c(HERE / "fuzz.c", folder, tmp_path / "fuzz", "-std=c11")
     done = run_c(tmp_path / "fuzz", folder, str(folder), "any_batch.weights")

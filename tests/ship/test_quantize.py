@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -516,3 +517,26 @@ def test_forms_that_do_not_fit_are_refused(
     save(CASES["images"](), path)
     with pytest.raises(InvalidArgument, match=text):
         quantize(path, None, tmp_path / "q.onnx", options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        QuantizeOptions(correct_bias=True, keep_accuracy=0.0),
+        QuantizeOptions(correct_bias=True, fit_rounding=True, smooth=0.5, keep_accuracy=0.0),
+    ],
+)
+@pytest.mark.parametrize("case", ["images", "attention"])
+def test_layers_in_fp32_are_what_they_were(
+    tmp_path: Path, options: QuantizeOptions, case: str
+) -> None:
+    path, made = tmp_path / "m.onnx", tmp_path / "q.onnx"
+    feed = save(CASES[case](), path)
+    (expected,) = hagane.InferenceSession(path).run(None, feed)
+
+    def agreement(run: Callable[[dict[str, np.ndarray]], list[np.ndarray]]) -> float:
+        return float(np.allclose(run(feed)[0], expected, rtol=1e-4, atol=1e-5))
+
+    report = quantize(path, lambda: [feed], made, options, metric=agreement)
+    assert report.metric == (1.0, 1.0)
+    assert {layer.precision for layer in report.layers} == {"fp32"}
