@@ -159,6 +159,37 @@ class Yolo(nn.Module):
         return self.coarse(high), self.fine(torch.cat([self.up(high), low], 1))
 
 
+class Yolo2(nn.Module):
+    """Redmon and Farhadi, "YOLO9000" (2017): Darknet-19, and finer features passed to its end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        act = nn.LeakyReLU(0.1)
+
+        def layers(i: int, *kinds: int) -> nn.Module:
+            made: list[nn.Module] = []
+            for o in kinds:  # a pooling is 0; every other one of more channels has a 3 x 3 filter
+                made.append(unit(i, o, 3 if o > i else 1, act=act) if o else nn.MaxPool2d(2))
+                i = o or i
+            return nn.Sequential(*made)
+
+        self.fine = layers(
+            3, 32, 0, 64, 0, 128, 64, 128, 0, 256, 128, 256, 0, 512, 256, 512, 256, 512
+        )
+        self.coarse = nn.Sequential(
+            layers(512, 0, 1024, 512, 1024, 512, 1024),
+            unit(1024, 1024, 3, act=act),
+            unit(1024, 1024, 3, act=act),
+        )
+        self.passed = unit(512, 64, act=act)
+        self.last = nn.Sequential(unit(1280, 1024, 3, act=act), nn.Conv2d(1024, 425, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        fine = self.fine(x)
+        passed = F.pixel_unshuffle(self.passed(fine), 2)
+        return self.last(torch.cat([passed, self.coarse(fine)], 1))
+
+
 class UNet(nn.Module):
     """Ronneberger et al., "U-Net" (2015), with half its channels and padded convolutions."""
 
@@ -282,6 +313,7 @@ WRITTEN: Mapping[str, tuple[Callable[[], nn.Module], Callable[[], tuple[Tensor, 
     "MobileNetV2": (mobilenetv2, picture),
     "EfficientNet-Lite0": (efficientnet_lite0, picture),
     "YOLOv3-tiny": (Yolo, lambda: picture(416)),
+    "YOLOv2": (Yolo2, lambda: picture(416)),
     "U-Net": (UNet, lambda: picture(128)),
     "BERT-base": (lambda: Transformer(30522, False), lambda: words(30522, 128)),
     "GPT-2 prefill": (lambda: Transformer(50257, True), lambda: words(50257, 128)),

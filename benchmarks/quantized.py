@@ -12,10 +12,11 @@ in nats. *accuracy*, where labels are known, stands beside that of fp32.
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -45,8 +46,9 @@ class Task:
         held: Inputs that are measured.
         decide: What the outputs, one of each feed, say.
         labels: What they should say of those measured, where that is known.
-        known: The same of those that calibrate.
         scored: Whether outputs are scores of classes.
+        checked: Inputs, neither those that calibrate nor those that are measured, on which
+            ``keep_accuracy`` measures agreement; those that calibrate if there are none.
     """
 
     model: onnx.ModelProto
@@ -54,8 +56,8 @@ class Task:
     held: list[Feed]
     decide: Decide
     labels: list[np.ndarray] | None = None
-    known: list[np.ndarray] | None = None
     scored: bool = True
+    checked: list[Feed] = field(default_factory=list)
 
 
 def pictures() -> Task:
@@ -75,7 +77,8 @@ def pictures_lite() -> Task:
 def _of_crops(model: onnx.ModelProto) -> Task:
     """Return the task of a network of images; the pictures that calibrate are others.
 
-    The label of a crop is what fp32 says about all crops of its picture together.
+    The label of a crop is what fp32 says about all crops of its picture together. Other crops of
+    the pictures that calibrate are those on which accuracy is kept.
     """
     from sklearn import datasets
 
@@ -85,20 +88,24 @@ def _of_crops(model: onnx.ModelProto) -> Task:
     given: list[Feed] = []
     held: list[Feed] = []
     labels: list[np.ndarray] = []
-    known: list[np.ndarray] = []
+    checked: list[Feed] = []
     session = hagane.InferenceSession(model)
     for number, path in enumerate(paths):
         picture = Image.open(path).convert("RGB")
         if min(picture.size) < 128:
             continue
         random = np.random.default_rng(number)
-        count, feeds, right = (4, given, known) if number % 2 else (CROPS, held, labels)
+        count = CROPS + 4 * (number % 2)
         crops = [{"image": _crop(picture, random)} for _ in range(count)]
-        feeds += crops
+        if number % 2:
+            given += crops[:4]
+            checked += crops[4:]
+            continue
+        held += crops
         together = sum(session.run(None, feed)[0].ravel() for feed in crops)
-        right += [np.array([np.argmax(together)])] * count
+        labels += [np.array([np.argmax(together)])] * CROPS
     classes: Decide = lambda outputs: np.array([y.argmax() for y in outputs])  # noqa: E731
-    return Task(model, given, held, classes, labels, known)
+    return Task(model, given, held, classes, labels, checked=checked)
 
 
 def _crop(picture: Image.Image, random: np.random.Generator) -> np.ndarray:
@@ -233,20 +240,24 @@ FORMS: Mapping[str, Mapping[str, QuantizeOptions]] = {
         "weights of 4 bits": QuantizeOptions(scheme=replace(WEIGHTS, bits=4)),
         "smooth, 1 % at most": QuantizeOptions(smooth=0.5, keep_accuracy=0.01),
     },
-    "LSTM": {"minmax": QuantizeOptions(), "weights": QuantizeOptions(scheme=WEIGHTS)},
+    "LSTM": {
+        "minmax": QuantizeOptions(),
+        "weights": QuantizeOptions(scheme=WEIGHTS),
+        "dynamic": QuantizeOptions(scheme=Scheme(dynamic=True)),
+    },
 }
 
 
-def measure(name: str, forms: Sequence[str], peer: bool) -> None:
-    """Print a table of some forms of a model, of all if none is named."""
+def measure(name: str, forms: Sequence[str], peer: bool, save: Path | None) -> None:
+    """Print a table of some forms of a model, of all if none is named; save the files."""
     task = TASKS[name]()
     given, held = task.given, task.held
     expected = _outputs(task.model, held)
-    plain = task.decide(_outputs(task.model, given))
-    wanted = plain if task.known is None else np.concatenate(task.known)
+    checked = task.checked or given
+    wanted = task.decide(_outputs(task.model, checked))
 
     def metric(run: Callable[[Feed], list[np.ndarray]]) -> float:
-        return float(np.mean(task.decide([run(feed)[0] for feed in given]) == wanted))
+        return float(np.mean(task.decide([run(feed)[0] for feed in checked]) == wanted))
 
     print(f"{name}: {len(held)} feeds measured, {_accuracy(task, expected)}")
     with tempfile.TemporaryDirectory() as folder:
@@ -261,8 +272,14 @@ def measure(name: str, forms: Sequence[str], peer: bool) -> None:
             found = _compared(task, expected, _outputs(onnx.load(made), held))
             note = f", in fp32: {', '.join(names)}" if names else ""
             print(f"  {form:36} {found}, size {size:.2f}{note}", flush=True)
+            if save is not None:
+                stem = "_".join(f"{name} {form}".replace(",", "").replace("%", "").split())
+                shutil.copy(made, save / f"{stem}.onnx")
             if peer and form in PEER:
-                found = _compared(task, expected, _outputs(by_peer(source, given, form), held))
+                theirs = by_peer(source, given, form)
+                found = _compared(task, expected, _outputs(theirs, held))
+                if save is not None:
+                    onnx.save(theirs, save / f"{name}_onnxruntime_{form}.onnx")
                 print(f"  {f'onnxruntime, {form}':36} {found}", flush=True)
 
 
@@ -335,11 +352,12 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--form", action="append", default=[], help="Only this; may come again.")
     parser.add_argument("--crops", type=int, default=CROPS, help="Of each picture.")
+    parser.add_argument("--save", type=Path, help="A folder for the files, to time them.")
     parser.add_argument("--peer", action="store_true", help="Let ONNX Runtime quantise too.")
     given = parser.parse_args()
     CROPS = given.crops
     for name in given.names or TASKS:
-        measure(name, given.form, given.peer)
+        measure(name, given.form, given.peer, given.save)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,6 @@ from hagane.ship import BuildOptions, build_model
 from models import make
 
 Feed = dict[str, np.ndarray]
-_ROUNDS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +244,7 @@ CASES: Mapping[str, Callable[[Path, str], Case]] = {
 MEASURED = ("ResNet-50", "MobileNetV2", "BERT-base", "PP-OCR rec", "GPT-2 step", "LSTM", "Small")
 
 
-def _folder() -> Path:
+def models_folder() -> Path:
     found = Path(os.environ.get("HAGANE_CACHE", Path.home() / ".cache" / "hagane")) / "benchmarks"
     found.mkdir(parents=True, exist_ok=True)
     return found
@@ -255,7 +254,7 @@ def agree(names: Sequence[str]) -> int:
     """Print whether builds give what sessions do; return how many differ or are refused."""
     wrong = 0
     for name in names:
-        case = CASES[name](_folder(), name)
+        case = CASES[name](models_folder(), name)
         with tempfile.TemporaryDirectory() as folder:
             start = time.perf_counter()
             try:
@@ -318,7 +317,7 @@ def _write_feed(path: Path, feed: Feed) -> None:
     path.write_bytes(b"".join(parts))
 
 
-def _program(folder: Path) -> Path:
+def compiled_program(folder: Path) -> Path:
     """Compile ``ship.c``; return the program."""
     made = folder / "ship"
     source = Path(__file__).with_suffix(".c")
@@ -327,7 +326,7 @@ def _program(folder: Path) -> Path:
     return made
 
 
-def _onnxruntime() -> Path:
+def onnxruntime_library() -> Path:
     found = find_spec("onnxruntime")
     assert found is not None
     assert found.origin is not None
@@ -335,7 +334,7 @@ def _onnxruntime() -> Path:
     return library
 
 
-def _session_ratio(case: Case, folder: Path, runs: int) -> float:
+def _session_ratio(case: Case, folder: Path, runs: int, rounds: int) -> float:
     """Return the median run of a build over that of a session, turn by turn."""
     model, session = hagane.load_built(folder), hagane.InferenceSession(case.path)
     ways: list[tuple[Callable[..., object], Feed]] = [
@@ -343,49 +342,74 @@ def _session_ratio(case: Case, folder: Path, runs: int) -> float:
         (session.run, case.feeds[0] | _constants(case)),
     ]
     times: list[list[float]] = [[], []]
-    for turn in range(_ROUNDS + 1):
+    for turn in range(2 * rounds + 1):
         for (run, feed), found in zip(ways, times, strict=True):
-            start = time.perf_counter()
             for _ in range(runs):
+                start = time.perf_counter()
                 run(None, feed)
-            if turn:
-                found.append(time.perf_counter() - start)
+                found += [time.perf_counter() - start] if turn else []
     return statistics.median(times[0]) / statistics.median(times[1])
 
 
-def measure(names: Sequence[str], runs: int) -> None:
+def measure(names: Sequence[str], runs: int, rounds: int) -> None:
     """Print a table of builds beside ONNX Runtime's library."""
-    theirs = _onnxruntime()
-    print(f"onnxruntime {version('onnxruntime')}, {usable_cores()} threads, {_ROUNDS} rounds")
+    theirs = onnxruntime_library()
+    print(f"onnxruntime {version('onnxruntime')}, {usable_cores()} threads, {rounds} rounds")
     print("| model | start | run | peak | size | session |\n|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as held:
         folder = Path(held)
-        program = _program(folder)
+        program = compiled_program(folder)
         for name in names:
-            case = CASES[name](_folder(), name)
+            case = CASES[name](models_folder(), name)
             build = folder / "build"
             build_model(case.path, build, BuildOptions(case.shapes, constants=case.constants))
             (library,) = build.glob("*.so")
-            figures: dict[str, dict[str, list[float]]] = {"hagane": {}, "onnxruntime": {}}
-            _write_feed(folder / "hagane.feed", case.feeds[0])
-            _write_feed(folder / "onnxruntime.feed", case.feeds[0] | _constants(case))
-            for _ in range(_ROUNDS):
-                for engine, found in figures.items():
-                    paths = (library, build) if engine == "hagane" else (theirs, case.path)
-                    command = [program, engine, *paths, folder / f"{engine}.feed", runs]
-                    line = [*map(str, command), str(usable_cores())]
-                    done = subprocess.run(line, capture_output=True, text=True, check=False)
-                    if done.returncode:
-                        raise SystemExit(f"{name}, {engine}: {done.stderr}")
-                    for figure, value in json.loads(done.stdout).items():
-                        found.setdefault(figure, []).append(value)
+            feeds = {"hagane": case.feeds[0], "onnxruntime": case.feeds[0] | _constants(case)}
+            ways = {"hagane": (library, build), "onnxruntime": (theirs, case.path)}
+            figures = timed(program, ways, feeds, runs, rounds)
             cells = [
-                _cell(*(statistics.median(figures[engine][figure]) for engine in figures), unit)
+                _cell(*(figures[engine][figure] for engine in figures), unit)
                 for figure, unit in (("start", "ms"), ("run", "ms"), ("peak", "KiB"))
             ]
             sizes = library.stat().st_size / 1024, theirs.stat().st_size / 1024
-            cells += [_cell(*sizes, "KiB"), f"{_session_ratio(case, build, runs):.2f}"]
+            cells += [_cell(*sizes, "KiB"), f"{_session_ratio(case, build, runs, rounds):.2f}"]
             print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+def timed(
+    program: Path,
+    ways: Mapping[str, tuple[Path, Path]],
+    feeds: Mapping[str, Feed],
+    runs: int,
+    rounds: int,
+) -> dict[str, dict[str, float]]:
+    """Return medians of the figures that ``ship.c`` prints, of several ways in turns.
+
+    Args:
+        program: ``ship.c``, compiled.
+        ways: Library and build or model by name, which begins with ``hagane`` or ``onnxruntime``.
+        feeds: The inputs of each.
+        runs: Of each start of the program.
+        rounds: Starts of the program for each way.
+    """
+    found: dict[str, dict[str, list[float]]] = {name: {} for name in ways}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, feed in feeds.items():
+            _write_feed(Path(folder) / name, feed)
+        for _ in range(rounds):
+            for name, paths in ways.items():
+                engine = name.split()[0]
+                command = [program, engine, *paths, Path(folder) / name, runs, usable_cores()]
+                line = [str(word) for word in command]
+                done = subprocess.run(line, capture_output=True, text=True, check=False)
+                if done.returncode:
+                    raise SystemExit(f"{name}, {paths[1]}: {done.stderr}")
+                for figure, value in json.loads(done.stdout).items():
+                    found[name].setdefault(figure, []).append(value)
+    return {
+        name: {figure: statistics.median(values) for figure, values in figures.items()}
+        for name, figures in found.items()
+    }
 
 
 def _cell(ours: float, theirs: float, unit: str) -> str:
@@ -396,10 +420,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("agree", "measure"))
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--runs", type=int, default=10, help="After the first of a start.")
+    parser.add_argument("--rounds", type=int, default=7, help="Starts of each engine.")
     given = parser.parse_args()
     if given.what == "measure":
-        measure(given.names or MEASURED, given.runs)
+        measure(given.names or MEASURED, given.runs, given.rounds)
     else:
         raise SystemExit(agree(given.names or tuple(CASES)) > 0)
 

@@ -112,3 +112,41 @@ def test_quotients_are_rounded_as_divisions_are(level: str, scale: float) -> Non
     nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"])]
     constants = {"s": np.array(step), "z": np.array(7, np.int8)}
     compare(model(nodes, {"x": x}, ["y"], constants), {"x": x}, level, rtol=0, atol=0)
+
+
+@every_low_precision_level
+@every_type
+@pytest.mark.parametrize("channels", [(16, 32, 19), (20, 16, 8)])
+def test_joined_images_of_bytes_equal_the_reference(
+    level: str, dtype: np.dtype[Any], channels: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = draw_bytes((2, 5, 6, 7), dtype, 0)
+    constants: dict[str, np.ndarray] = {
+        "sx": np.array(np.float32(0.02)), "zx": draw_bytes((), dtype, 1),
+        "sw": np.array(np.float32(0.01)), "zw": np.int8(0), "zy": draw_bytes((), dtype, 2),
+        "sy": np.array(np.float32(0.3)),
+    }  # fmt: skip
+    nodes = []
+    for i, (name, count) in enumerate(zip("abc", channels, strict=True)):
+        constants |= {
+            f"w{name}": draw_bytes((count, 5, 1, 1), TYPES[1], 3 + i),
+            f"s{name}": np.array(np.float32(0.2 + 0.1 * i)),
+            f"z{name}": draw_bytes((), dtype, 6 + i),
+        }
+        made = ["x", "sx", "zx", f"w{name}", "sw", "zw", f"s{name}", f"z{name}"]
+        nodes += [
+            helper.make_node("QLinearConv", made, [f"{name}q"]),
+            helper.make_node("DequantizeLinear", [f"{name}q", f"s{name}", f"z{name}"], [name]),
+        ]
+    nodes += [
+        helper.make_node("Concat", ["a", "b", "c"], ["joined"], axis=1),
+        helper.make_node("QuantizeLinear", ["joined", "sy", "zy"], ["q"]),
+    ]
+    proto, feed = model(nodes, {"x": x}, ["q"], constants), {"x": x}
+    ((found,), (wanted,)) = both(proto, feed, level)
+    within_a_unit(found, wanted)
+    if level in ("amx", "avx512") and all(count % 16 == 0 for count in channels[:-1]):
+        kernels = compiled(monkeypatch, lambda: session(proto, instructions=level))
+        operators = [kernel.label.split(" ")[0] for kernel in kernels]
+        assert operators.count("DequantizeLinear+Concat") >= 3, operators
+        assert "copy" not in operators

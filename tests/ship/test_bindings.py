@@ -211,3 +211,31 @@ def test_ocaml(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
     done = run([str(tmp_path / "bindings"), build], pictures[0])
     assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
     check(pictures, tmp_path, [str(tmp_path / "classify")])
+
+
+@pytest.mark.long
+def test_haskell(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
+    compiler, build = tool("ghc"), str(pictures[0])
+    binding = BINDINGS / "haskell"
+    stub = tmp_path / "hagane_hs.o"
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fPIC", "-c", "-I", build]
+    source = str(binding / "cbits" / "hagane_hs.c")
+    done = run([tool("cc"), *flags, source, "-o", str(stub)], pictures[0])
+    assert done.returncode == 0, done.stderr
+    for program in (HERE / "Bindings.hs", binding / "examples" / "Classify.hs"):
+        made = tmp_path / program.stem
+        command = [compiler, "-O0", "-Wall", "-Werror", "-threaded"]
+        command += [
+            "-outputdir",
+            f"{made}.objects",
+            f"-i{binding / 'src'}",
+            str(program),
+            str(stub),
+            f"-L{build}",
+            "-lnet",
+        ]
+        done = run([*command, "-o", str(made)], pictures[0])
+        assert done.returncode == 0, done.stdout + done.stderr
+    done = run([str(tmp_path / "Bindings"), build, "+RTS", "-N2"], pictures[0])
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
+    check(pictures, tmp_path, [str(tmp_path / "Classify")])

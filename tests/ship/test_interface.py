@@ -37,6 +37,20 @@ def test_the_header_is_c_and_cpp(builds: Maker, tmp_path: Path) -> None:
     assert run_c(tmp_path / "cpp", folder).returncode == 0
 
 
+def test_all_of_the_header_is_documented_in_pages(tmp_path: Path) -> None:
+    doxygen = shutil.which("doxygen")
+    if doxygen is None:
+        pytest.skip("doxygen is not on this machine")
+    root = HERE.parents[1]
+    settings = (root / "docs" / "Doxyfile").read_text() + f"OUTPUT_DIRECTORY = {tmp_path}\n"
+    done = subprocess.run(
+        [doxygen, "-"], input=settings, cwd=root, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    page = (tmp_path / "html" / "hagane_8h.html").read_text()
+    assert "hagane_open_memory" in page
+
+
 def test_any_builds_library_opens_any_build(builds: Maker, tmp_path: Path) -> None:
     folder, other = builds("images", static=True), builds("any_batch", shapes=("x=1..8,33",))
     text = (folder / "README.md").read_text()
@@ -80,7 +94,9 @@ def test_a_program_of_two_archives_runs_both_models(
         assert run_c(tmp_path / "both", folder, str(folder)).stdout == expected != ""
 
 
-def test_no_manifest_and_no_weights_crash_a_program(builds: Maker, tmp_path: Path) -> None:
+def test_no_manifest_no_weights_and_no_inputs_crash_a_program(
+    builds: Maker, tmp_path: Path
+) -> None:
     folder = builds("any_batch", shapes=("x=1..8,33",))
     compile_c(HERE / "fuzz.c", folder, tmp_path / "fuzz", "-std=c11")
     done = run_c(tmp_path / "fuzz", folder, str(folder), "any_batch.weights")
@@ -108,6 +124,15 @@ def test_memory_stays_flat_over_many_runs(builds: Maker, tmp_path: Path, runs: i
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_memory_of_large_outputs_is_used_again(builds: Maker, tmp_path: Path) -> None:
+    folder = builds("any_batch", shapes=("x=1..2048,33",))
+    compile_c(HERE / "outputs.c", folder, tmp_path / "outputs", "-std=c99")
+    done = run_c(tmp_path / "outputs", folder, str(folder), "2001")
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    done = run_c(tmp_path / "outputs", folder, str(folder), "2")
+    assert done.returncode == 0
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
 def test_the_interface_is_clean_under_sanitizers(
@@ -119,6 +144,9 @@ def test_the_interface_is_clean_under_sanitizers(
     compile_c(HERE / "interface.c", folder, tmp_path / "program", "-std=c99", *flags)
     done = run_c(tmp_path / "program", folder, str(folder))
     assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
+    compile_c(HERE / "outputs.c", folder, tmp_path / "outputs", "-std=c99", *flags)
+    done = run_c(tmp_path / "outputs", folder, str(folder), "8")
+    assert done.returncode == 0, done.stderr
     compile_c(HERE / "fuzz.c", folder, tmp_path / "fuzz", "-std=c11", *flags)
     (weights,) = folder.glob("*.weights")
     done = run_c(tmp_path / "fuzz", folder, str(folder), weights.name)

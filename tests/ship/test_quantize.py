@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -237,7 +238,7 @@ def test_layers_stay_in_fp32_until_accuracy_is_kept(
     assert ended.value.code == 0
     found = json.loads(report.read_text())
     assert found["metric"]["quantized"] >= 0.9999
-    keys = {"name", "operator", "precision", "snr_db", "effect_db"}
+    keys = {"name", "operator", "precision", "snr_db", "effect_db", "fp32_ms", "ms"}
     assert {*found["layers"][0]} == keys
     assert {layer["precision"] for layer in found["layers"]} <= {"int8", "fp32"}
     raised = [layer["effect_db"] for layer in found["layers"] if layer["precision"] == "fp32"]
@@ -255,8 +256,28 @@ def test_layers_stay_in_fp32_until_accuracy_is_kept(
     assert ended.value.code == 0
     effects = [line.split() for line in capsys.readouterr().out.splitlines() if "MatMul" in line]
     assert [line[2] for line in effects] == ["outputs", "outputs"]
-    felt = [layer["effect_db"] for layer in json.loads(report.read_text())["layers"]]
-    assert all(5 < value < 80 for value in felt)
+    layers = json.loads(report.read_text())["layers"]
+    assert all(5 < layer["effect_db"] < 80 for layer in layers)
+    assert {layer["ms"] for layer in layers} == {None}
+
+
+def test_a_report_has_the_time_of_each_layer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, data = files(tmp_path)
+    page, report = tmp_path / "r.html", tmp_path / "r.json"
+    for written in (page, report):
+        options = ["--data", f"{data}:make", "-o", str(tmp_path / "q.onnx")]
+        with pytest.raises(SystemExit) as ended:
+            main(["quantize", model, *options, "--times", "--report", str(written)])
+        assert ended.value.code == 0
+    found = json.loads(report.read_text())
+    for layer in found["layers"]:
+        assert 0 < layer["fp32_ms"] <= found["ms"]["fp32"]
+        assert 0 < layer["ms"] <= found["ms"]["quantized"]
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(" ms  int8  MatMul " in line for line in lines) == 4
+    assert "ms in fp32" in page.read_text()
 
 
 @pytest.mark.parametrize(
@@ -446,6 +467,32 @@ def test_weights_of_recurrent_layers_become_bytes(tmp_path: Path) -> None:
     assert outputs_snr(path, made, [feed]) > 30
 
 
+@pytest.mark.parametrize("per_channel", [True, False])
+def test_an_lstm_rounds_inputs_and_states_in_each_run(tmp_path: Path, per_channel: bool) -> None:
+    path, made = tmp_path / "m.onnx", tmp_path / "q.onnx"
+    nodes = [
+        node("LSTM", ["x", "w", "r", "b"], ["y", "h"], direction="bidirectional", hidden_size=24)
+    ]
+    constants = {
+        "w": draw((2, 96, 10), 1) / 3,
+        "r": draw((2, 96, 24), 2) / 5,
+        "b": draw((2, 192), 3),
+    }
+    feed = save(
+        make(nodes, {"x": (7, 3, 10)}, ["y", "h"], constants, {"x": draw((7, 3, 10))}), path
+    )
+    scheme = Scheme(dynamic=True, per_channel=per_channel)
+    report = quantize(path, None, made, QuantizeOptions(scheme=scheme))
+    assert [layer.precision for layer in report.layers] == ["int8"]
+    assert [each.op_type for each in onnx.load(made).graph.node] == ["DynamicQuantizeLSTM"]
+    expected = hagane.InferenceSession(path).run(None, feed)
+    found = hagane.InferenceSession(made).run(None, feed)
+    theirs = onnxruntime.InferenceSession(made).run(None, feed)
+    for plain, ours, other in zip(expected, found, theirs, strict=True):
+        assert snr(plain, ours) > 25
+        assert snr(other, ours) > (30 if "avx512_vnni" in cpu_features() else 10)
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -470,3 +517,26 @@ def test_forms_that_do_not_fit_are_refused(
     save(CASES["images"](), path)
     with pytest.raises(InvalidArgument, match=text):
         quantize(path, None, tmp_path / "q.onnx", options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        QuantizeOptions(correct_bias=True, keep_accuracy=0.0),
+        QuantizeOptions(correct_bias=True, fit_rounding=True, smooth=0.5, keep_accuracy=0.0),
+    ],
+)
+@pytest.mark.parametrize("case", ["images", "attention"])
+def test_layers_in_fp32_are_what_they_were(
+    tmp_path: Path, options: QuantizeOptions, case: str
+) -> None:
+    path, made = tmp_path / "m.onnx", tmp_path / "q.onnx"
+    feed = save(CASES[case](), path)
+    (expected,) = hagane.InferenceSession(path).run(None, feed)
+
+    def agreement(run: Callable[[dict[str, np.ndarray]], list[np.ndarray]]) -> float:
+        return float(np.allclose(run(feed)[0], expected, rtol=1e-4, atol=1e-5))
+
+    report = quantize(path, lambda: [feed], made, options, metric=agreement)
+    assert report.metric == (1.0, 1.0)
+    assert {layer.precision for layer in report.layers} == {"fp32"}

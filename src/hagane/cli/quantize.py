@@ -79,6 +79,9 @@ def command(
     effects: Annotated[
         bool, typer.Option("--effects", help="Report each layer's effect on the outputs.")
     ] = False,
+    times: Annotated[
+        bool, typer.Option("--times", help="Report the time of each layer in fp32 and in bytes.")
+    ] = False,
 ) -> None:
     """Write a model that computes with bytes, in ONNX's own operators.
 
@@ -99,6 +102,7 @@ def command(
             fit_rounding,
             effects,
             fit_channels,
+            times,
         )
         make = None if data is None else named_function(data, "--data")
         measure = None if metric is None else named_function(metric, "--metric")
@@ -113,6 +117,8 @@ def command(
         print(line)
     before, after = found.bytes
     print(f"{output}: {after / max(1, before):.0%} of {before:,} bytes")
+    if found.milliseconds is not None:
+        print(f"a run: {found.milliseconds[0]:.3g} ms in fp32, {found.milliseconds[1]:.3g} ms now")
     if found.metric is not None:
         print(f"metric: {found.metric[0]:.6g} before, {found.metric[1]:.6g} after")
 

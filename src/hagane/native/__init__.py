@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hagane.native.run.context import ShapeMismatch, Spent
     from hagane.native.run.files import load_compiled, save_compiled
     from hagane.native.run.loaded import Loaded
-    from hagane.native.run.outputs import is_pooled
+    from hagane.native.run.outputs import OutputPool, is_pooled
     from hagane.native.run.shared import WeightStore
     from hagane.native.tuning.measure import Settings, Tuned, has_numbers, tune
     from hagane.native.tuning.peak import peak_flops
@@ -40,6 +40,7 @@ __all__ = [
     "Draft",
     "Loaded",
     "Mark",
+    "OutputPool",
     "Settings",
     "ShapeMismatch",
     "Spent",
@@ -77,6 +78,7 @@ _PLACES = {
     "Draft": ("hagane.native.plan.partition", "Draft"),
     "Loaded": ("hagane.native.run.loaded", "Loaded"),
     "Mark": ("hagane.native.kernels.control", "Mark"),
+    "OutputPool": ("hagane.native.run.outputs", "OutputPool"),
     "Settings": ("hagane.native.tuning.measure", "Settings"),
     "ShapeMismatch": ("hagane.native.run.context", "ShapeMismatch"),
     "Spent": ("hagane.native.run.context", "Spent"),

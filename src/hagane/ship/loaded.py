@@ -24,6 +24,7 @@ from hagane.errors import (
     UnsupportedModel,
 )
 from hagane.graph.types import TensorType
+from hagane.native import OutputPool
 from hagane.ops.definition import Array
 from hagane.runtime.described import NodeArg
 from hagane.runtime.feeds import Input, bind
@@ -121,6 +122,7 @@ class BuiltModel:
         self._types = [Input(item.name, _type(item)) for item in self._inputs]
         self._names = [item.name for item in self._outputs]
         self._ready: dict[Any, _Ready] = {}
+        self._pool = OutputPool()
 
     def get_inputs(self) -> list[NodeArg]:
         """Return the inputs; sizes that a run tells are texts."""
@@ -188,7 +190,7 @@ class BuiltModel:
         outputs = type(ready.outputs).from_buffer_copy(ready.outputs)
         for i, name in enumerate(ready.names):
             inputs[i].data = _place(feed[name])
-        made = [np.empty(shape, dtype) for shape, dtype in ready.kinds]
+        made = [self._pool.empty(shape, dtype) for shape, dtype in ready.kinds]
         for i, array in enumerate(made):
             outputs[i].data, outputs[i].bytes = _place(array), array.nbytes
         count = len(ready.names)

@@ -167,6 +167,24 @@ INLINE void hg_interleave(__m512i a, __m512i b, __m512i c, __m512i d, __m512i *y
   ab = _mm512_unpackhi_epi8(a, b), cd = _mm512_unpackhi_epi8(c, d);
   y[2] = _mm512_unpacklo_epi16(ab, cd), y[3] = _mm512_unpackhi_epi16(ab, cd);
 }
+/* Up to 16 rows of up to 16 bytes, `from` bytes apart, as columns: rows `to` bytes apart. Some bits are flipped.
+ * Of 16 registers, the bytes of the first eight between those of the others, four times. */
+INLINE void hg_turn_bytes(const uint8_t *s, int64_t from, int64_t rows, uint8_t *d, int64_t to, int64_t columns,
+                          uint8_t flipped) {
+  __mmask16 read = (__mmask16)((1u << columns) - 1), written = (__mmask16)((1u << rows) - 1);
+  __m128i a[16], b[16], flips = _mm_set1_epi8((char)flipped);
+  for (int i = 0; i < 16; i++)
+    a[i] = i < rows ? _mm_maskz_loadu_epi8(read, s + i * from) : _mm_setzero_si128();
+  for (int turn = 0; turn < 4; turn++) {
+    for (int i = 0; i < 8; i++) {
+      b[2 * i] = _mm_unpacklo_epi8(a[i], a[i + 8]);
+      b[2 * i + 1] = _mm_unpackhi_epi8(a[i], a[i + 8]);
+    }
+    for (int i = 0; i < 16; i++) a[i] = b[i];
+  }
+  for (int i = 0; i < 16; i++)
+    if (i < columns) _mm_mask_storeu_epi8(d + i * to, written, _mm_xor_si128(a[i], flips));
+}
 /* Two pixels of 32 bytes, or four of 16, that lie some bytes apart. */
 INLINE __m512i hg_two_pixels(const uint8_t *p, int64_t step) {
   __m512i y = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)p));

@@ -147,7 +147,7 @@ def to_quads(recorder: Recorder, name: str, source: Tensor, target: Quads) -> No
     d = body.pointer(target.view(), written=True)
     lanes, row, plane = target.lanes, QUAD * target.row_stride, QUAD * target.plane_stride
     n = body.number
-    flip = "^ 128" if target.shift else ""
+    flip = 128 if target.shift else 0
     body.add(
         f"int64_t y = q % {n(rows)}, block = q / {n(rows)} % {target.blocks};",
         f"int64_t image = q / {n(rows * target.blocks)};",
@@ -156,11 +156,58 @@ def to_quads(recorder: Recorder, name: str, source: Tensor, target: Quads) -> No
         f"uint8_t *d = {d} + (image * {target.blocks} + block) * {n(plane)} + y * {n(row)};",
         f"int64_t n = hg_min({lanes}, {channels} - block * {lanes});",
         f"if (n < {lanes}) memset(d, {target.zero}, {n(columns * lanes)});",
-        f"for (int64_t c = 0; c < n; c++) for (int64_t x = 0; x < {n(columns)}; x++)",
-        f"d[x * {lanes} + c] = s[c * {body.size(c)} + x * {body.size(w)}] {flip};",
     )
-    work = work_of(images * target.blocks * lanes * rows * columns, 0.5)
+    if w == 1:
+        body.add(
+            *_turned(
+                f"d + x * {lanes} + c",
+                lanes,
+                f"s + c * {body.size(c)} + x",
+                body.size(c),
+                n(columns),
+                flip,
+            )
+        )
+    else:
+        body.add(
+            f"for (int64_t c = 0; c < n; c++) for (int64_t x = 0; x < {n(columns)}; x++)",
+            f"d[x * {lanes} + c] = s[c * {body.size(c)} + x * {body.size(w)}] ^ {flip};",
+        )
+    work = work_of(images * target.blocks * lanes * rows * columns, 0.1 if w == 1 else 0.5)
     recorder.emit(f"to quads '{name}'", body, images * target.blocks * rows, work=work)
+
+
+def _turned(
+    target: str,
+    target_step: object,
+    source: str,
+    source_step: object,
+    columns: str,
+    flip: int,
+    back: bool = False,
+) -> list[str]:
+    """Return loops over 16 channels ``c`` of ``n`` and 16 pixels ``x``, which exchange both axes.
+
+    Args:
+        target: C text of where those of ``c`` and ``x`` go.
+        target_step: From one pixel of the target to the next; from one channel, ``back``.
+        source: C text of where they are.
+        source_step: From one channel of the source to the next; from one pixel, ``back``.
+        columns: How many pixels there are.
+        flip: Bits that change.
+        back: Whether pixels are turned into channels.
+    """
+    order = ("pixels", "channels") if back else ("channels", "pixels")
+
+    def call(rows: str, width: str) -> str:
+        places = f"{source}, {source_step}, {rows}, {target}, {target_step}, {width}, {flip}"
+        return f"hg_turn_bytes({places});"
+
+    return [
+        f"for (int64_t c = 0; c < n; c += 16) for (int64_t x = 0; x < {columns}; x += 16) {{",
+        f"int64_t channels = hg_min(16, n - c), pixels = hg_min(16, {columns} - x);",
+        f"if (channels == 16 && pixels == 16) {call('16', '16')} else {call(*order)} }}",
+    ]
 
 
 def from_quads(recorder: Recorder, source: Quads, target: Tensor) -> Tensor:
@@ -172,17 +219,19 @@ def from_quads(recorder: Recorder, source: Quads, target: Tensor) -> Tensor:
     d = body.pointer(target, written=True, ctype="uint8_t")
     lanes, row, plane = source.lanes, QUAD * source.row_stride, QUAD * source.plane_stride
     n = body.number
-    flip = "^ 128" if source.shift else ""
+    flip = 128 if source.shift else 0
     body.add(
         f"int64_t y = q % {n(rows)}, block = q / {n(rows)} % {source.blocks};",
         f"int64_t image = q / {n(rows * source.blocks)};",
         f"const uint8_t *s = {s} + (image * {source.blocks} + block) * {n(plane)} + y * {n(row)};",
         f"uint8_t *d = {d} + ((image * {channels} + block * {lanes}) * {n(rows)} + y) * {n(columns)};",
         f"int64_t n = hg_min({lanes}, {channels} - block * {lanes});",
-        f"for (int64_t c = 0; c < n; c++) for (int64_t x = 0; x < {n(columns)}; x++)",
-        f"d[c * {n(rows * columns)} + x] = s[x * {lanes} + c] {flip};",
-    )
-    work = work_of(images * source.blocks * lanes * rows * columns, 0.5)
+        *_turned(
+            f"d + c * {n(rows * columns)} + x", n(rows * columns), f"s + x * {lanes} + c", lanes,
+            n(columns), flip, back=True,
+        ),
+    )  # fmt: skip
+    work = work_of(images * source.blocks * lanes * rows * columns, 0.1)
     name = source.buffer.name.removesuffix(" quads")
     recorder.emit(f"from quads '{name}'", body, images * source.blocks * rows, work=work)
     return Tensor(target.buffer, target.dtype, source.shape, row_major(source.shape))

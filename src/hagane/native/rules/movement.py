@@ -10,8 +10,9 @@ import onnx_ir as ir
 from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.kernel import Body, c_type, work_of
 from hagane.native.kernels.tensor import Blocked, Tensor
+from hagane.native.layouts.image_kernels import emit_image
 from hagane.native.lowering.facts import NotNative
-from hagane.native.lowering.forms import Lazy
+from hagane.native.lowering.forms import Lazy, Lowered
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.symbolic import Dim, maximum, minimum, product, symbols_of
 
@@ -60,10 +61,10 @@ def lower_concat(low: Lowering, node: ir.Node) -> None:
     out = node.outputs[0]
     inputs = [value for value in node.inputs if value is not None]
     axis = _normal(int(low.facts.attributes(node)["axis"]), len(low.facts.shape(out)))
-    if axis == 1 and all(isinstance(low.forms.found(value), Blocked) for value in inputs):
-        images = [low.forms.blocked(value) for value in inputs]
-        if all(image.channels % image.lanes == 0 for image in images[:-1]):
-            _concat_blocks(low, out, images)
+    if axis == 1 and all(_in_blocks(low.forms.found(value)) for value in inputs):
+        lanes = low.facts.level.lanes
+        if all(low.facts.shape(value)[1] % lanes == 0 for value in inputs[:-1]):
+            _concat_blocks(low, node, inputs)
             return
     target = low.forms.result(out)
     at: Dim = 0
@@ -76,15 +77,31 @@ def lower_concat(low: Lowering, node: ir.Node) -> None:
     low.forms[out] = target
 
 
-def _concat_blocks(low: Lowering, out: ir.Value, images: list[Blocked]) -> None:
+def _in_blocks(found: Lowered | None) -> bool:
+    return isinstance(found, Blocked) or (isinstance(found, Lazy) and found.blocked)
+
+
+def _concat_blocks(low: Lowering, node: ir.Node, inputs: list[ir.Value]) -> None:
+    """Bring images in blocks, or what is computed from such, into whole blocks of the output."""
+    out = node.outputs[0]
     target = low.forms.new_blocked(out, low.facts.shape(out))
     view = target.view()
     at = 0
-    for image in images:
-        source = image.view()
-        part = replace(view, shape=source.shape, offset=view.offset + at * target.plane_stride)
-        emit_copy(low.recorder, source, part)
-        at += image.blocks
+    for value in inputs:
+        channels = low.facts.shape(value)[1]
+        assert isinstance(channels, int), value
+        blocks = -(-channels // target.lanes)
+        shape = (view.shape[0], blocks, *view.shape[2:])
+        part = replace(view, shape=shape, offset=view.offset + at * target.plane_stride)
+        found = low.forms.get(value)
+        if isinstance(found, Lazy):
+            nodes = (*found.nodes, node)
+            label = f"{found.operators}+{node.op_type} '{node.name}'"
+            emit_image(low.recorder, label, found.expression, part, nodes=nodes)
+        else:
+            assert isinstance(found, Blocked), found
+            emit_copy(low.recorder, found.view(), part)
+        at += blocks
     low.forms[out] = target
 
 

@@ -39,6 +39,8 @@ struct hagane_model {
   run_context *idle;
   int32_t n_idle;
   given *given; /* outputs that the caller has not released */
+  given *kept;  /* memory of large ones that it has */
+  size_t kept_bytes;
 };
 
 static void tell(const hagane_model *model, int32_t level, const char *text) {
@@ -103,14 +105,44 @@ static void give_back_values(const hagane_model *model, void *memory, size_t byt
 /* An output that was allocated; its elements follow. */
 struct given {
   given *next, *before;
-  char pad[48];
+  size_t room; /* bytes of elements, those of large outputs in few sizes */
+  char pad[40];
 };
 _Static_assert(sizeof(given) == 64, "elements begin at a multiple of 64");
 
+/* Fresh memory costs a page fault every 4 KiB: that of outputs from LEAST_KEPT bytes on is used again once they
+ * are released, unless the caller allocates. */
+#define LEAST_KEPT ((size_t)64 << 10)
+#define MOST_KEPT ((size_t)64 << 20)
+
+static size_t room_for(const hagane_model *model, size_t bytes) {
+  if (bytes < LEAST_KEPT || model->options.allocate != NULL) return bytes;
+  size_t step = (size_t)1 << (59 - __builtin_clzll(bytes)); /* at most a sixteenth of it */
+  step = step < LEAST_KEPT ? LEAST_KEPT : step;
+  return (bytes + step - 1) / step * step;
+}
+
+/* Memory of this size that was an output's; null if there is none. Under the lock. */
+static given *take_kept(hagane_model *model, size_t room) {
+  for (given **at = &model->kept; *at != NULL; at = &(*at)->next)
+    if ((*at)->room == room) {
+      given *head = *at;
+      *at = head->next;
+      model->kept_bytes -= room;
+      return head;
+    }
+  return NULL;
+}
+
 static void *give(hagane_model *model, size_t bytes) {
-  if (bytes > (size_t)PTRDIFF_MAX - 128) return NULL;
-  given *head = take(model, bytes + sizeof *head);
+  if (bytes > (size_t)PTRDIFF_MAX / 2) return NULL;
+  size_t room = room_for(model, bytes);
+  pthread_mutex_lock(&model->lock);
+  given *head = take_kept(model, room);
+  pthread_mutex_unlock(&model->lock);
+  if (head == NULL) head = take(model, room + sizeof *head);
   if (head == NULL) return NULL;
+  head->room = room;
   pthread_mutex_lock(&model->lock);
   head->before = NULL, head->next = model->given;
   if (head->next != NULL) head->next->before = head;
@@ -128,9 +160,17 @@ static int take_back(hagane_model *model, void *data) {
     if (head->next != NULL) head->next->before = head->before;
     *(head->before != NULL ? &head->before->next : &model->given) = head->next;
   }
+  int found = head != NULL;
+  if (found && model->options.allocate == NULL && head->room >= LEAST_KEPT &&
+      model->kept_bytes + head->room <= MOST_KEPT) {
+    head->next = model->kept;
+    model->kept = head;
+    model->kept_bytes += head->room;
+    head = NULL;
+  }
   pthread_mutex_unlock(&model->lock);
   give_back(model, head);
-  return head != NULL;
+  return found;
 }
 
 HAGANE_API void hagane_release(hagane_model *model, hagane_tensor *outputs, size_t count) {

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** Stands before each function: it can be seen outside of the library. */
 #if defined(__GNUC__)
 #define HAGANE_API __attribute__((visibility("default")))
 #else

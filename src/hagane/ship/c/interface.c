@@ -266,6 +266,10 @@ HAGANE_API void hagane_close(hagane_model *model) {
     next = model->given->next;
     give_back(model, model->given);
   }
+  for (given *next; model->kept != NULL; model->kept = next) {
+    next = model->kept->next;
+    give_back(model, model->kept);
+  }
   if (model->mapped != NULL) munmap(model->mapped, model->mapped_bytes);
   free(model->copied);
   pthread_mutex_destroy(&model->lock);

@@ -26,6 +26,8 @@ def correct_biases(
 ) -> int:
     """Add the mean error of each layer by itself to its bias in place; return how many were.
 
+    ``source.plain_biases`` has them as they were, for layers that stay as they are in the end.
+
     Args:
         source: The model.
         ranges: The range of each activation.
@@ -45,7 +47,7 @@ def correct_biases(
             mean = found.mean(axis=tuple(i for i in range(found.ndim) if i != axis))
             total[layer.name] = total.get(layer.name, 0.0) + mean / len(feeds)
     for layer in layers:
-        _add(source, layer, total[layer.name].astype(np.float32))
+        source.plain_biases[layer.name] = _add(source, layer, total[layer.name].astype(np.float32))
     source.find_layers()
     return len(layers)
 
@@ -77,17 +79,21 @@ def _added(source: Source, layer: Layer) -> str | None:
     return other if known is not None and known.shape == (size,) else None
 
 
-def _add(source: Source, layer: Layer, change: Array) -> None:
+def _add(source: Source, layer: Layer, change: Array) -> tuple[str, Array]:
+    """Add to a bias; return its name, and the numbers before."""
     name = _added(source, layer) if layer.operator == "MatMul" else layer.bias
     if name and source.readers[name] > 1:  # others keep theirs
-        made = f"{layer.name}_corrected"
-        source.add_constant(made, source.constants[name] + change)
+        made, before = f"{layer.name}_corrected", source.constants[name]
+        source.add_constant(made, before + change)
         reader = source.only_reader(layer.node.output[0])
         assert reader is not None
         reader.input[list(reader.input).index(name)] = made
-    elif name:
-        source.set_constant(name, source.constants[name] + change)
-    else:
-        made = f"{layer.name}_corrected"
-        source.add_constant(made, change)
-        layer.node.input.append(made)
+        return made, before
+    if name:
+        before = source.constants[name]
+        source.set_constant(name, before + change)
+        return name, before
+    made = f"{layer.name}_corrected"
+    source.add_constant(made, change)
+    layer.node.input.append(made)
+    return made, np.zeros_like(change)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx
@@ -57,6 +57,42 @@ def dynamic_layer(
     else:
         nodes[-1].output[0] = result
     return nodes
+
+
+def dynamic_lstm(
+    layer: Layer, matrices: Sequence[tuple[str, Array, Array]], keep: Keep
+) -> list[onnx.NodeProto] | None:
+    """Return an LSTM of bytes that rounds its inputs and states as they come; None of others.
+
+    Args:
+        layer: A layer.
+        matrices: Of inputs and of states: a name, scales of their rows or one scale, and the rows
+            as signed bytes, ``(directions, 4 * hidden, inputs)``.
+        keep: Keeps a constant, and returns its name.
+    """
+    attributes = dict(attributes_of(layer.node))
+    if layer.operator != "LSTM" or attributes.pop("layout", 0):
+        return None
+    names: list[str] = []
+    scales: list[str] = []
+    for stem, scale, weight in matrices:
+        directions = weight.shape[0]
+        spread = np.broadcast_to(scale, (directions, *scale.shape)).astype(np.float32)
+        names.append(keep(f"{stem}_columns", np.ascontiguousarray(weight.transpose(0, 2, 1))))
+        scales += [
+            keep(f"{stem}_spread_scale", spread),
+            keep(f"{stem}_spread_zero", np.zeros(spread.shape, np.int8)),
+        ]
+    others = [*layer.node.input[3:], *[""] * (8 - len(layer.node.input))]
+    made = file_node(
+        "DynamicQuantizeLSTM",
+        [layer.node.input[0], *names, *others, *scales],
+        list(layer.node.output),
+        domain=CONTRIB,
+        **attributes,
+    )
+    made.name = layer.name
+    return [made]
 
 
 def few_bits_layer(

@@ -49,6 +49,11 @@ class Layer:
     output: str
     second: str = ""
 
+    @property
+    def matrices(self) -> tuple[str, ...]:
+        """The names of all its weights."""
+        return (self.weight, self.second) if self.second else (self.weight,)
+
 
 class Source:
     """A model in the form that is quantised.
@@ -80,6 +85,8 @@ class Source:
         self.model: onnx.ModelProto = model
         # Scales and bytes of weights that were rounded with care, by name and axis of outputs.
         self.rounded: dict[tuple[str, int], tuple[Array, Array]] = {}
+        # Of layers whose biases make up for errors: the names of these, and the numbers before.
+        self.plain_biases: dict[str, tuple[str, Array]] = {}
         self.constants: dict[str, Array] = {
             item.name: numpy_helper.to_array(item) for item in model.graph.initializer
         }
@@ -117,13 +124,7 @@ class Source:
     def set_constant(self, name: str, array: Array) -> None:
         """Give a constant other numbers."""
         self.constants[name] = array
-        made = numpy_helper.from_array(array, name)
-        for item in self.model.graph.initializer:
-            if item.name == name:
-                item.CopyFrom(made)
-        for node in self.model.graph.node:
-            if node.op_type == "Constant" and name in node.output:
-                node.attribute[0].t.CopyFrom(made)
+        set_constant(self.model, name, array)
 
     def insert_before(self, layers: Sequence[Layer], node: onnx.NodeProto) -> None:
         """Put a node before the first of some layers."""
@@ -163,6 +164,17 @@ class Source:
             )
             found.append(layer)
         return tuple(found)
+
+
+def set_constant(model: onnx.ModelProto, name: str, array: Array) -> None:
+    """Give a constant of a model other numbers."""
+    made = numpy_helper.from_array(array, name)
+    for item in model.graph.initializer:
+        if item.name == name:
+            item.CopyFrom(made)
+    for node in model.graph.node:
+        if node.op_type == "Constant" and name in node.output:
+            node.attribute[0].t.CopyFrom(made)
 
 
 def _output_axis(node: onnx.NodeProto, weight: Array) -> int | None:

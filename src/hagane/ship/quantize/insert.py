@@ -11,8 +11,8 @@ from onnx import helper, numpy_helper
 
 from hagane.ops.builder import file_node
 from hagane.ops.definition import Array
-from hagane.ship.quantize.forms import CONTRIB, dynamic_layer, few_bits_layer
-from hagane.ship.quantize.graph import RECURRENT, Layer, Source
+from hagane.ship.quantize.forms import CONTRIB, dynamic_layer, dynamic_lstm, few_bits_layer
+from hagane.ship.quantize.graph import RECURRENT, Layer, Source, set_constant
 from hagane.ship.quantize.names import read_names
 
 # Operators that compute on bytes as on floats.
@@ -139,6 +139,9 @@ class Inserter:
         elif scheme.dynamic and layer.operator not in RECURRENT:
             arguments = (self._source, layer, scale, weight, self.constant, suffix)
             found = dynamic_layer(*arguments)
+        elif scheme.dynamic:
+            pairs = [(name, *self._parameters(name, layer.axis)) for name in layer.matrices]
+            found = dynamic_lstm(layer, pairs, self.constant)
         if found is not None:
             nodes += found[:-1]
             return found[-1]
@@ -230,7 +233,11 @@ def quantized_model(
             # A layer's result is rounded at once, so that all its readers may read bytes.
             if name in results and name not in outputs and scheme.rounds_activations:
                 renamed[name] = inserter.activation(name, nodes)
-    return with_nodes(source.model, nodes, inserter.constants)
+    result = with_nodes(source.model, nodes, inserter.constants)
+    for name, (bias, before) in source.plain_biases.items():
+        if name in kept:
+            set_constant(result, bias, before)
+    return result
 
 
 def _early(source: Source, layers: Sequence[Layer]) -> set[str]:

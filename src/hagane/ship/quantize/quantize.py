@@ -25,6 +25,7 @@ from hagane.ship.quantize.report import LayerReport, Report
 from hagane.ship.quantize.rounding import fit_rounding
 from hagane.ship.quantize.smooth import smooth
 from hagane.ship.quantize.thresholds import COUNTED, range_of
+from hagane.ship.quantize.times import layer_times
 
 METHODS = ("minmax", "entropy", "percentile", "mse", "results")
 # Feeds that biases, errors of layers, and their effect on outputs are measured with, at most.
@@ -50,6 +51,7 @@ class QuantizeOptions:
         fit_rounding: Round weights so that errors of one make up for those of others.
         effects: Report the error of the outputs that each layer makes.
         fit_channels: Scale channels between layers so that one range fits all of them.
+        times: Report the time of each layer in fp32 and in bytes.
     """
 
     method: str = "minmax"
@@ -62,6 +64,7 @@ class QuantizeOptions:
     fit_rounding: bool = False
     effects: bool = False
     fit_channels: bool = False
+    times: bool = False
 
 
 def quantize(
@@ -141,6 +144,11 @@ def quantize(
         values = before, after
     made = quantized_model(source, ranges, scheme, kept)
     onnx.save(made, output)
+    slow, fast, spent = dict[str, float](), dict[str, float](), None
+    if options.times:
+        slow, whole = layer_times(source.model, source.layers, feeds[0])
+        fast, now = layer_times(made, source.layers, feeds[0])
+        spent = whole, now
     layers = tuple(
         LayerReport(
             layer.name,
@@ -148,11 +156,13 @@ def quantize(
             "fp32" if layer.name in kept else _precision(layer, scheme),
             _finite(errors.get(layer.name)),
             _finite(felt.get(layer.name)),
+            slow.get(layer.name),
+            fast.get(layer.name),
         )
         for layer in source.layers
     )
     sizes = model.stat().st_size, output.stat().st_size
-    return Report(layers, options.method, len(feeds), values, sizes)
+    return Report(layers, options.method, len(feeds), values, sizes, spent)
 
 
 def _errors(
@@ -193,6 +203,7 @@ def _check_options(options: QuantizeOptions, data: object) -> None:
             ("--fit-rounding", options.fit_rounding),
             ("--fit-channels", options.fit_channels),
             ("--effects", options.effects),
+            ("--times", options.times),
             ("--keep-accuracy", options.keep_accuracy is not None),
             (
                 "rounding activations (all but --dynamic and --weights-only)",

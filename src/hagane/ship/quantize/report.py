@@ -36,6 +36,9 @@ class LayerReport:
         snr_db: Signal to noise of its result in decibels; None where there is no error.
         effect_db: The same of the model's outputs, with this layer alone in bytes; None where there
             is no error, or it was not measured.
+        fp32_ms: Milliseconds of its kernels in fp32; None where they were not measured, or it has
+            no kernel of its own.
+        ms: The same as it is now.
     """
 
     name: str
@@ -43,6 +46,8 @@ class LayerReport:
     precision: str
     snr_db: float | None
     effect_db: float | None = None
+    fp32_ms: float | None = None
+    ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,7 @@ class Report:
         feeds: How many there were.
         metric: Of the model as it was, and as it is; None if there is none.
         bytes: Of both files.
+        milliseconds: Of a run of both; None if they were not measured.
     """
 
     layers: tuple[LayerReport, ...]
@@ -62,15 +68,18 @@ class Report:
     feeds: int
     metric: tuple[float, float] | None
     bytes: tuple[int, int]
+    milliseconds: tuple[float, float] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         before, after = self.metric or (None, None)
+        slow, fast = self.milliseconds or (None, None)
         return {
             "method": self.method,
             "feeds": self.feeds,
             "metric": {"fp32": before, "quantized": after},
             "bytes": {"fp32": self.bytes[0], "quantized": self.bytes[1]},
+            "ms": {"fp32": slow, "quantized": fast},
             "layers": [asdict(layer) for layer in self.layers],
         }
 
@@ -92,6 +101,9 @@ class Report:
         told = ""
         if self.metric is not None:
             told = f"<p>Metric: {self.metric[0]:.6g} before, {self.metric[1]:.6g} after.</p>"
+        if self.milliseconds is not None:
+            slow, fast = self.milliseconds
+            told += f"<p>A run: {slow:.3g} ms in fp32, {fast:.3g} ms as it is now.</p>"
         kept = sum(layer.precision == "fp32" for layer in self.layers)
         return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Quantisation</title><style>{_STYLE}</style>
@@ -101,9 +113,11 @@ class Report:
 feeds; {self.bytes[0]:,} bytes before, {self.bytes[1]:,} after.</p>
 {told}
 <p>Signal to noise of each layer by itself: its input and weights as bytes, everything before it
-as it was; and of the model's outputs with this layer alone in bytes. Larger is better.</p>
+as it was; and of the model's outputs with this layer alone in bytes. Larger is better. Layers kept
+in fp32 are those with the worst effect on the outputs, as few as the metric allows. Times are those
+of a layer's own kernels.</p>
 <table><tr><th>layer</th><th>operator</th><th>precision</th><th>layer, dB</th><th></th>
-<th>outputs, dB</th></tr>
+<th>outputs, dB</th><th>fp32, ms</th><th>now, ms</th></tr>
 {rows}
 </table></body></html>
 """
@@ -116,8 +130,13 @@ def _row(layer: LayerReport) -> str:
     return (
         f'<tr class="{layer.precision}"><td>{html.escape(layer.name)}</td><td>{layer.operator}</td>'
         f'<td>{layer.precision}</td><td>{number}</td><td class="bar">'
-        f'<div style="width:{width:.0%}"></div></td><td>{_number(layer.effect_db)}</td></tr>'
+        f'<div style="width:{width:.0%}"></div></td><td>{_number(layer.effect_db)}</td>'
+        f"<td>{_time(layer.fp32_ms)}</td><td>{_time(layer.ms)}</td></tr>"
     )
+
+
+def _time(milliseconds: float | None) -> str:
+    return "" if milliseconds is None else f"{milliseconds:.3f}"
 
 
 def _number(decibels: float | None) -> str:
@@ -134,9 +153,11 @@ def table_lines(layers: Sequence[LayerReport]) -> list[str]:
     """Return layers as lines of a table, the worst first."""
     ordered = sorted(layers, key=lambda x: math.inf if x.snr_db is None else x.snr_db)
     felt = any(layer.effect_db is not None for layer in layers)
+    timed = any(layer.ms is not None for layer in layers)
     return [
         f"{_number(layer.snr_db) or '-':>7} dB  "
         + (f"outputs {_number(layer.effect_db) or '-':>7} dB  " if felt else "")
+        + (f"{_time(layer.fp32_ms) or '-':>8} -> {_time(layer.ms) or '-':>8} ms  " if timed else "")
         + f"{layer.precision}  {layer.operator} {layer.name}"
         for layer in ordered
     ]
