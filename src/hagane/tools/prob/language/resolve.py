@@ -36,6 +36,7 @@ from hagane.tools.prob.language.syntax import (
     Binary,
     Call,
     Choose,
+    Draw,
     Expectation,
     Expression,
     Flip,
@@ -57,6 +58,13 @@ from hagane.tools.prob.language.syntax import (
     Unary,
     Variable,
 )
+
+# Continuous distributions, and the names of their arguments.
+LAWS = {
+    "uniform": ("least", "greatest"),
+    "normal": ("mean", "deviation"),
+    "exponential": ("rate",),
+}
 
 
 def resolve(source: Source, parsed: Parsed, at: Mapping[str, Fraction] | None = None) -> Program:
@@ -144,15 +152,15 @@ class _Resolver:
             )
 
     def _of(self, kind: Kind, node: Expression, scope: Scope, what: str) -> Expression:
-        done, got = self.expression(node, scope)
-        if got != kind:
+        done, got = self.expression(node, replace(scope, exact=True) if kind == "real" else scope)
+        if got != kind and not (kind == "real" and got in ("int", "rational")):
             raise self._error(f"{what}: expected {describe(kind)}, got {describe(got)}", node.span)
         return done
 
     def _rational(self, node: Expression, scope: Scope) -> Expression:
         inner = replace(scope, exact=True, pure="a probability")
         done, got = self.expression(node, inner)
-        if got not in ("int", "rational"):
+        if got not in ("int", "rational", "real"):
             raise self._error(f"a probability: expected a number, got {describe(got)}", node.span)
         return done
 
@@ -190,6 +198,11 @@ class _Resolver:
             operand, kind = self.expression(node.operand, scope)
             result = check_unary(self.source, node, kind)
             return Unary(node.span, node.operator, operand), result
+        if not scope.exact and (
+            self._is_real(node.left, scope) or self._is_real(node.right, scope)
+        ):
+            # Beside continuous values numbers are rationals.
+            scope = replace(scope, exact=True)
         left, left_kind = self.expression(node.left, scope)
         right, right_kind = self.expression(node.right, scope)
         operator = "//" if node.operator == "/" and not scope.exact else node.operator
@@ -214,11 +227,14 @@ class _Resolver:
 
     def _if(self, node: If, scope: Scope) -> tuple[Expression, Kind]:
         condition = self._of("bool", node.condition, scope, "the condition of 'if'")
+        if self._is_real(node.then, scope) or self._is_real(node.otherwise, scope):
+            scope = replace(scope, exact=True)
         then, kind = self.expression(node.then, scope)
         otherwise, other = self.expression(node.otherwise, scope)
         if kind != other:
-            if {kind, other} == {"int", "rational"} and scope.exact:
-                kind = "rational"
+            numbers = {kind, other} <= {"int", "rational", "real"}
+            if numbers and scope.exact:
+                kind = "real" if "real" in (kind, other) else "rational"
             else:
                 raise self._error(
                     f"the branches of 'if' differ: {describe(kind)} and {describe(other)}",
@@ -263,7 +279,7 @@ class _Resolver:
             event = self._of("bool", node.event, inner, "the event of Prob(…)")
             return Probability(node.span, event, condition), "rational"
         term, kind = self.expression(node.term, inner)
-        if kind not in ("int", "bool"):
+        if kind not in ("int", "bool", "real"):
             raise self._error(f"E[…]: expected int or bool, got {describe(kind)}", node.term.span)
         divisions = [n for n in walk(term) if isinstance(n, Binary) and n.operator == "//"]
         for division in divisions[:1]:
@@ -283,7 +299,7 @@ class _Resolver:
         self._need_impure(node, scope)
         value, kind = self.expression(node.expression, scope)
         claim = self._claim(node.type, scope)
-        if claim.kind != kind:
+        if claim.kind != kind and not (claim.kind == "real" and kind == "rational"):
             raise self._error(
                 f"the annotation says {describe(claim.kind)}, the expression "
                 f"'{self.source.slice(node.expression.span)}' is {describe(kind)}; annotate it "
@@ -409,6 +425,8 @@ class _Resolver:
         function.definition = body
 
     def _call(self, node: Call, scope: Scope) -> tuple[Expression, Kind]:
+        if node.function in LAWS and node.function not in scope.functions:
+            return self._draw(node, scope), "real"
         if node.function not in scope.functions:
             if node.function in scope.values:
                 kind = describe(scope.values[node.function][1])
@@ -421,6 +439,51 @@ class _Resolver:
         self._need_impure(node, scope)
         function = scope.functions[node.function]
         return self._apply(node.span, function, node.arguments, scope), function.result.kind
+
+    def _draw(self, node: Call, scope: Scope) -> Expression:
+        self._need_impure(node, scope)
+        names = LAWS[node.function]
+        if len(node.arguments) != len(names):
+            raise self._error(
+                f"expected {node.function}({', '.join(names)}), got {len(node.arguments)} "
+                f"argument{'' if len(node.arguments) == 1 else 's'}",
+                node.span,
+            )
+        inner = replace(scope, exact=True, pure=f"an argument of {node.function}")
+        arguments = []
+        for name, argument in zip(names, node.arguments, strict=True):
+            done, kind = self.expression(argument, inner)
+            numbers = ("int", "rational", "real") if name == "mean" else ("int", "rational")
+            if kind not in numbers:
+                raise self._error(
+                    f"the {name} of {node.function}: expected a number, got {describe(kind)}",
+                    argument.span,
+                )
+            arguments.append(done)
+        return Draw(node.span, node.function, tuple(arguments))
+
+    def _is_real(self, node: Expression, scope: Scope) -> bool:
+        """Tell whether an expression as written is a continuous value, before it is resolved."""
+        match node:
+            case Variable(name=name):
+                return name in scope.values and scope.values[name][1] == "real"
+            case Call(function=name) if name in scope.functions:
+                return scope.functions[name].result.kind == "real"
+            case Call(function=name):
+                return name in LAWS
+            case Unary(operator="-", operand=operand) | Annotated(expression=operand):
+                return self._is_real(operand, scope)
+            case Binary(operator="+" | "-" | "*" | "/", left=left, right=right):
+                return self._is_real(left, scope) or self._is_real(right, scope)
+            case If(then=left, otherwise=right):
+                return self._is_real(left, scope) or self._is_real(right, scope)
+            case Project(tuple=Variable(name=name), index=index) if name in scope.values:
+                kind = scope.values[name][1]
+                return isinstance(kind, tuple) and index < len(kind) and kind[index] == "real"
+            case Let(name=name, bound=bound, body=body):
+                kind = "real" if self._is_real(bound, scope) else "int"
+                return self._is_real(body, scope.bind(name, bound, kind))
+        return False
 
     def _apply(
         self, span: Span, function: Function, given: tuple[Expression, ...], scope: Scope
