@@ -6,37 +6,34 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from hagane.tools.prob.language.formula import bound_notices, substitute
+from hagane.tools.prob.language.formula import bound_notices
+from hagane.tools.prob.language.functions import FunctionResolver
 from hagane.tools.prob.language.operators import check_binary, check_unary, describe
 from hagane.tools.prob.language.program import (
     VALUE,
-    Apply,
     Claim,
-    Function,
     Kind,
     Program,
     Record,
     Site,
-    shown,
     walk,
 )
+from hagane.tools.prob.language.reals import is_real
 from hagane.tools.prob.language.recursion import deep_recursion
 from hagane.tools.prob.language.scope import (
     Scope,
     claim_of,
     close_functions,
     known_names,
-    measure_name,
     read_parameters,
 )
-from hagane.tools.prob.language.source import ProgramTypeError, Source, Span
+from hagane.tools.prob.language.source import Source, Span
 from hagane.tools.prob.language.syntax import (
     Annotated,
     BaseType,
     Binary,
     Call,
     Choose,
-    Draw,
     Expectation,
     Expression,
     Flip,
@@ -59,13 +56,6 @@ from hagane.tools.prob.language.syntax import (
     Variable,
 )
 
-# Continuous distributions, and the names of their arguments.
-LAWS = {
-    "uniform": ("least", "greatest"),
-    "normal": ("mean", "deviation"),
-    "exponential": ("rate",),
-}
-
 
 def resolve(source: Source, parsed: Parsed, at: Mapping[str, Fraction] | None = None) -> Program:
     """Return a program whose names are unique and whose kinds fit.
@@ -87,10 +77,9 @@ def resolve(source: Source, parsed: Parsed, at: Mapping[str, Fraction] | None = 
         return Program(source, main, kind, functions, notices, parameters)
 
 
-class _Resolver:
+class _Resolver(FunctionResolver):
     def __init__(self, source: Source):
-        self.source = source
-        self.functions: list[Function] = []
+        super().__init__(source)
         self.notices: list[Notice] = []
         self._taken: dict[str, int] = {}
 
@@ -98,9 +87,6 @@ class _Resolver:
         count = self._taken.get(name, 0)
         self._taken[name] = count + 1
         return name if count == 0 else f"{name}#{count}"
-
-    def _error(self, message: str, span: Span) -> ProgramTypeError:
-        return ProgramTypeError(message, self.source, span)
 
     # Expressions.
 
@@ -198,9 +184,7 @@ class _Resolver:
             operand, kind = self.expression(node.operand, scope)
             result = check_unary(self.source, node, kind)
             return Unary(node.span, node.operator, operand), result
-        if not scope.exact and (
-            self._is_real(node.left, scope) or self._is_real(node.right, scope)
-        ):
+        if not scope.exact and (is_real(node.left, scope) or is_real(node.right, scope)):
             # Beside continuous values numbers are rationals.
             scope = replace(scope, exact=True)
         left, left_kind = self.expression(node.left, scope)
@@ -227,7 +211,7 @@ class _Resolver:
 
     def _if(self, node: If, scope: Scope) -> tuple[Expression, Kind]:
         condition = self._of("bool", node.condition, scope, "the condition of 'if'")
-        if self._is_real(node.then, scope) or self._is_real(node.otherwise, scope):
+        if is_real(node.then, scope) or is_real(node.otherwise, scope):
             scope = replace(scope, exact=True)
         then, kind = self.expression(node.then, scope)
         otherwise, other = self.expression(node.otherwise, scope)
@@ -363,200 +347,3 @@ class _Resolver:
             )
         formulas.append(formula)
         return kind
-
-    # Functions.
-
-    def _letfun(self, node: LetFun, scope: Scope) -> tuple[Expression, Kind]:
-        function, inner = self._signature(node, scope)
-        self._define(node, function, replace(inner, enclosing=(*scope.enclosing, function)))
-        visible = {key: value for key, value in scope.values.items() if key != node.name}
-        functions = {**scope.functions, node.name: function}
-        return self.expression(node.body, replace(scope, values=visible, functions=functions))
-
-    def _signature(self, node: LetFun, scope: Scope) -> tuple[Function, Scope]:
-        inner = scope
-        parameters: list[str] = []
-        requires: list[Claim] = []
-        stub = Function(node.name, node.span, (), (), (), Claim(node.span, "", ()), None, None)
-        for parameter in node.parameters:
-            stub.parameters = tuple(parameters)
-            claim = self._claim(parameter.type, replace(inner, enclosing=(*scope.enclosing, stub)))
-            name = self._unique(parameter.name)
-            parameters.append(name)
-            requires.append(claim)
-            inner = inner.bind(parameter.name, Variable(parameter.span, name), claim.kind)
-        stub.parameters = tuple(parameters)
-        result = self._claim(node.result, replace(inner, enclosing=(*scope.enclosing, stub)))
-        measure = None
-        if node.measure is not None:
-            pure = replace(inner, pure="a measure")
-            measure = self._of("int", node.measure, pure, f"the measure of '{node.name}'")
-        function = Function(
-            self._unique(node.name),
-            node.span,
-            tuple(parameters),
-            tuple(claim.kind for claim in requires),
-            tuple(requires),
-            result,
-            measure,
-            node.depth,
-        )
-        self.functions.append(function)
-        visible = {key: value for key, value in inner.values.items() if key != node.name}
-        if node.name in (parameter.name for parameter in node.parameters):
-            return function, inner
-        return function, replace(
-            inner, values=visible, functions={**inner.functions, node.name: function}
-        )
-
-    def _define(self, node: LetFun, function: Function, scope: Scope) -> None:
-        body, kind = self.expression(node.definition, scope)
-        if kind != function.result.kind:
-            raise self._error(
-                f"'{node.name}' is to return {describe(function.result.kind)}, its definition is "
-                f"{describe(kind)}",
-                node.definition.span,
-            )
-        if function.result.formula is not None:
-            site = Site(node.result.span, function.result, "result", node.name)
-            body = Record(body.span, body, site)
-        if function.measure is not None:
-            body = Let(body.span, measure_name(function), function.measure, body)
-        function.definition = body
-
-    def _call(self, node: Call, scope: Scope) -> tuple[Expression, Kind]:
-        if node.function in LAWS and node.function not in scope.functions:
-            return self._draw(node, scope), "real"
-        if node.function not in scope.functions:
-            if node.function in scope.values:
-                kind = describe(scope.values[node.function][1])
-                raise self._error(f"'{node.function}' is {kind} and no function", node.span)
-            known = known_names(node.function, scope.functions) or "none"
-            raise self._error(
-                f"there is no function '{node.function}' here; functions in scope: {known}",
-                node.span,
-            )
-        self._need_impure(node, scope)
-        function = scope.functions[node.function]
-        return self._apply(node.span, function, node.arguments, scope), function.result.kind
-
-    def _draw(self, node: Call, scope: Scope) -> Expression:
-        self._need_impure(node, scope)
-        names = LAWS[node.function]
-        if len(node.arguments) != len(names):
-            raise self._error(
-                f"expected {node.function}({', '.join(names)}), got {len(node.arguments)} "
-                f"argument{'' if len(node.arguments) == 1 else 's'}",
-                node.span,
-            )
-        inner = replace(scope, exact=True, pure=f"an argument of {node.function}")
-        arguments = []
-        for name, argument in zip(names, node.arguments, strict=True):
-            done, kind = self.expression(argument, inner)
-            numbers = ("int", "rational", "real") if name == "mean" else ("int", "rational")
-            if kind not in numbers:
-                raise self._error(
-                    f"the {name} of {node.function}: expected a number, got {describe(kind)}",
-                    argument.span,
-                )
-            arguments.append(done)
-        return Draw(node.span, node.function, tuple(arguments))
-
-    def _is_real(self, node: Expression, scope: Scope) -> bool:
-        """Tell whether an expression as written is a continuous value, before it is resolved."""
-        match node:
-            case Variable(name=name):
-                return name in scope.values and scope.values[name][1] == "real"
-            case Call(function=name) if name in scope.functions:
-                return scope.functions[name].result.kind == "real"
-            case Call(function=name):
-                return name in LAWS
-            case Unary(operator="-", operand=operand) | Annotated(expression=operand):
-                return self._is_real(operand, scope)
-            case Binary(operator="+" | "-" | "*" | "/", left=left, right=right):
-                return self._is_real(left, scope) or self._is_real(right, scope)
-            case If(then=left, otherwise=right):
-                return self._is_real(left, scope) or self._is_real(right, scope)
-            case Project(tuple=Variable(name=name), index=index) if name in scope.values:
-                kind = scope.values[name][1]
-                return isinstance(kind, tuple) and index < len(kind) and kind[index] == "real"
-            case Let(name=name, bound=bound, body=body):
-                kind = "real" if self._is_real(bound, scope) else "int"
-                return self._is_real(body, scope.bind(name, bound, kind))
-        return False
-
-    def _apply(
-        self, span: Span, function: Function, given: tuple[Expression, ...], scope: Scope
-    ) -> Expression:
-        wanted = len(function.parameters)
-        if len(given) != wanted:
-            raise self._error(
-                f"'{shown(function.name)}' takes {wanted} argument{'' if wanted == 1 else 's'}, "
-                f"got {len(given)}",
-                span,
-            )
-        arguments: list[Expression] = []
-        for position, node in enumerate(given):
-            name = shown(function.parameters[position])
-            what = f"the argument '{name}' of '{shown(function.name)}'"
-            arguments.append(self._of(function.kinds[position], node, scope, what))
-        below = None
-        if function.measure is not None and function in scope.enclosing:
-            below = measure_name(function)
-        if all(claim.formula is None for claim in function.requires):
-            return Apply(span, function, tuple(arguments), below)
-        return self._obliged(span, function, arguments, below, scope)
-
-    def _obliged(
-        self,
-        span: Span,
-        function: Function,
-        arguments: list[Expression],
-        below: str | None,
-        scope: Scope,
-    ) -> Expression:
-        """Return a call whose arguments are recorded, so that their claims are checked there.
-
-        Each argument gets a name, because the claim on a later one may speak of it.
-        """
-        names = [self._unique(f"{shown(parameter)}'") for parameter in function.parameters]
-        given: list[Expression] = [
-            Variable(argument.span, name) for argument, name in zip(arguments, names, strict=True)
-        ]
-        result: Expression = Apply(span, function, tuple(given), below)
-        renamed = dict(zip(function.parameters, given, strict=True))
-        steps = zip(names, arguments, function.requires, function.parameters, strict=True)
-        for name, argument, claim, parameter in reversed(list(steps)):
-            if claim.formula is not None:
-                formula = substitute(claim.formula, renamed)
-                made = self._made(claim.span, claim.kind, [formula], scope)
-                subject = f"{shown(parameter)} of {shown(function.name)}"
-                argument = Record(
-                    argument.span, argument, Site(argument.span, made, "argument", subject)
-                )
-            result = Let(span, name, argument, result)
-        return result
-
-    def _annotated_function(
-        self, node: Annotated, written: FunctionType, scope: Scope
-    ) -> tuple[Expression, Kind]:
-        """Check a function against a second type, through its first: a function that calls it."""
-        self._need_impure(node, scope)
-        target = node.expression
-        if not isinstance(target, Variable) or target.name not in scope.functions:
-            raise self._error(
-                "a function type annotates the name of a function defined by 'letfun'", node.span
-            )
-        names = tuple(Variable(p.span, p.name) for p in written.parameters)
-        call = Call(target.span, target.name, names)
-        stub = LetFun(
-            written.span,
-            f"{target.name} as annotated",
-            written.parameters,
-            written.result,
-            None,
-            None,
-            call,
-            Tuple(node.span, ()),
-        )
-        return self._letfun(stub, scope)
