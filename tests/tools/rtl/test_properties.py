@@ -222,3 +222,22 @@ def test_covers_of_sequences_are_points_on_the_cycles_of_their_ends(tmp_path: Pa
                     found[number].add(at)
         words = [[["a", "!a", "a"]], [["a", "b"]]]
         assert found == [{e for s in range(ROWS) for e in matches(w, rows, s)} for w in words]
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("verilator")
+def test_a_broken_property_is_replayed_in_verilator_with_all_else(tmp_path: Path) -> None:
+    path = tmp_path / "m.sv"
+    path.write_text(
+        "module m(input logic clk, rst_n, push, output logic [1:0] n);\n"
+        "  always_ff @(posedge clk or negedge rst_n)\n"
+        "    if (!rst_n) n <= 0; else if (push) n <= n + 1;\n"
+        "  assert property (@(posedge clk) disable iff (!rst_n) n == 2 && push |=> n == 2);\n"
+        "  assert property (@(posedge clk) disable iff (!rst_n) n == 1 && push |=> n == 2);\n"
+        "  cover property (@(posedge clk) disable iff (!rst_n) $past(n) == 3 && n == 0);\n"
+        "endmodule\n"
+    )
+    result = cover(read_sources([path], "m"), Budget(300.0, 12))
+    assert result.defects == []
+    assert [each.status for each in result.assertions] == ["violated", "proved"]
+    assert {s.status for s in result.statuses} == {"covered"}
