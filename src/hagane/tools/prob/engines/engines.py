@@ -49,7 +49,7 @@ _OPEN = 64
 
 # Calls that tables follow before the chain is tried: where branches call with arguments that meet
 # again later, there are exponentially many ways and few states.
-_FEW_CALLS = 300
+_FEW_CALLS = 100
 
 # Rows of the tables that are searched for a run that goes wrong.
 _FEW_ROWS = 200_000
