@@ -12,14 +12,17 @@ from hagane.tools.prob import (
     Verdict,
     check,
     choose,
+    exponential,
     export_prism,
     flip,
     generator,
     load_program,
+    normal,
     observe,
     rand,
     solve,
     typed,
+    uniform,
 )
 
 __all__ = [
@@ -34,12 +37,15 @@ __all__ = [
     "Verdict",
     "check",
     "choose",
+    "exponential",
     "export_prism",
     "flip",
     "generator",
     "load_program",
+    "normal",
     "observe",
     "rand",
     "solve",
     "typed",
+    "uniform",
 ]

@@ -136,3 +136,14 @@ def test_a_pod_that_runs_needs_no_claim() -> None:
 def test_volumes_that_are_not_simulated_are_refused(text: str, message: str) -> None:
     with pytest.raises(InvalidManifest, match=message):
         parse_objects(text)
+
+
+def test_claims_of_devices_and_quotas_are_refused_by_name_and_place() -> None:
+    claims = POD.replace(
+        "volumes: [{", "resourceClaims: [{name: gpu, resourceClaimName: one}]\n  volumes: [{"
+    )
+    with pytest.raises(InvalidManifest, match=r"spec\.resourceClaims: .*"):
+        parse_objects(DISK + "---" + claims)
+    quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {pods: 4}}\n"
+    with pytest.raises(InvalidManifest, match="unsupported kind 'ResourceQuota'"):
+        parse_objects(quota)

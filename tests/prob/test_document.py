@@ -28,7 +28,7 @@ SHOWN = [
 
 def test_each_program_is_followed_by_its_check() -> None:
     kinds = [kind for kind, _ in BLOCKS]
-    assert kinds.count("pml") == kinds.count("console") == len(SHOWN) == 6
+    assert kinds.count("pml") == kinds.count("console") == len(SHOWN) == 8
 
 
 @pytest.mark.parametrize(

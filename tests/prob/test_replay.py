@@ -253,16 +253,11 @@ def remembering() -> int:
     return len({_KEPT[0]})
 
 
-def other() -> int:
-    return len({prob.rand(0, 1)}) + (random.random() < 0.5)
-
-
 @pytest.mark.parametrize(
     ("function", "message"),
     [
         (changing, "'TABLE', which is older than a run, is changed by it"),
         (remembering, "nor can its runs be followed"),
-        (other, "random.random and the real numbers made of it are no draws"),
     ],
 )
 def test_results_that_draws_do_not_decide_are_refused(

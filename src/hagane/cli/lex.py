@@ -25,7 +25,8 @@ def command(
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The Python module to write.")
+        Path | None,
+        typer.Option("-o", "--output", help="The module to write: Python, or Rust if NAME.rs."),
     ] = None,
     native: Annotated[
         bool, typer.Option("--c", help="Add tokenize_arrays, compiled from C, to the module.")
@@ -60,8 +61,11 @@ def command(
         "diagnostics": [asdict(finding) for finding in findings],
         "files": [],
     }
+    rust = output is not None and output.suffix == ".rs"
+    if rust and native:
+        raise InvalidArgument("--c: expected a Python module after -o, got a name that ends in .rs")
     if output is not None:
-        _write(output, lexer.python_source(native))
+        _write(output, lexer.rust_source() if rust else lexer.python_source(native))
         report["files"].append(str(output))
     elif native:
         raise InvalidArgument("--c: expected -o FILE, the module to write, got none")

@@ -19,6 +19,7 @@ from hagane.tools.prob.engines.histogram import draw_histogram
 from hagane.tools.prob.engines.ledger import main_unit
 from hagane.tools.prob.engines.run import exact_text
 from hagane.tools.prob.engines.sampling import sample
+from hagane.tools.prob.integrals.closed import Closed
 from hagane.tools.prob.language.program import Program
 from hagane.tools.prob.language.ratios import Number, Ratio
 from hagane.tools.prob.language.source import ProgramError
@@ -241,7 +242,12 @@ def _decimal(value: Fraction) -> float | None:
         return None
 
 
-def _number_json(number: Number) -> dict[str, Any]:
+def _number_json(number: Number | Closed) -> dict[str, Any]:
+    if isinstance(number, Closed):
+        if number.number is None:
+            low, high = (float(end) for end in number.enclosure(32))
+            return {"formula": number.text or None, "decimal": float(number), "from": [low, high]}
+        number = number.number
     if isinstance(number, Ratio):
         constant = number.number
         if constant is None:

@@ -144,6 +144,19 @@ class Lexer:
 
         return python_module(self.compiled, c_source(self.compiled))
 
+    def rust_source(self) -> str:
+        """Return the lexer as the source of a Rust module that needs no crate.
+
+        It has ``Kind``, ``Token`` (``kind``, ``start``, ``end``; offsets of bytes) and the iterator
+        ``Lexer``.
+
+        Raises:
+            SpecificationError: The specification has Python code.
+        """
+        from hagane.lexgen.emitting.emit_rust import rust_module
+
+        return rust_module(self.compiled)
+
 
 def rule(
     pattern: str,

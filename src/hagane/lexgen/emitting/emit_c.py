@@ -41,26 +41,31 @@ def c_source(compiled: Compiled) -> str:
     Raises:
         SpecificationError: A rule needs a feature of the Python form alone.
     """
-    _refuse(compiled)
+    refuse_code(compiled, "C")
     return _Emitter(compiled).source()
 
 
-def _refuse(compiled: Compiled) -> None:
+def refuse_code(compiled: Compiled, form: str) -> None:
+    """Raise where a specification has actions in Python, or more conditions than bits of a word.
+
+    Raises:
+        SpecificationError: The form (``"C"``, ``"Rust"``) cannot run it.
+    """
     specification = compiled.specification
     for step in compiled.steps:
         rule = specification.rules[step.accept.rule]
         if step.action.code or step.action.function:
             raise SpecificationError(
-                f"rule {rule.label}: its action is Python code, which the C form cannot run; "
+                f"rule {rule.label}: its action is Python code, which the {form} form cannot run; "
                 "return a plain kind, or use the Python form"
             )
     if any(action.code for action in specification.at_end.values()):
         raise SpecificationError(
-            "an action of <<EOF>> is Python code, which the C form cannot run; return a plain "
-            "kind, or use the Python form"
+            f"an action of <<EOF>> is Python code, which the {form} form cannot run; return a "
+            "plain kind, or use the Python form"
         )
     if len(specification.conditions) > 64:
-        raise SpecificationError("expected at most 64 start conditions for the C form")
+        raise SpecificationError(f"expected at most 64 start conditions for the {form} form")
 
 
 class _Emitter:

@@ -34,7 +34,7 @@ class GrammarStates:
     def __init__(
         self, rules: Rules, vocabulary: Vocabulary, source: str, native: bool | None = None
     ):
-        self._automata = rules.compile(frozenset(vocabulary.sorted_bytes[0]))
+        self._automata = rules.compile(vocabulary.alphabet)
         self._machine = make_machine(self._automata, vocabulary, native)
         self._words = (len(vocabulary) + 31) // 32
         start = self._machine.start(0)

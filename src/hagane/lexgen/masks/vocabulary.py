@@ -84,6 +84,11 @@ class Vocabulary:
         return np.array(used, np.int32)
 
     @cached_property
+    def alphabet(self) -> frozenset[int]:
+        """The bytes of its tokens."""
+        return frozenset(self.sorted_bytes[0])
+
+    @cached_property
     def sorted_bytes(self) -> tuple[bytes, NDArray[np.int64]]:
         """The tokens in that order, joined, and where each starts; the last entry is the length."""
         parts = [self.tokens[number] or b"" for number in self.order.tolist()]

@@ -8,10 +8,13 @@ from hagane.tools.prob.draws import (
     ObservationFailed,
     Parameter,
     choose,
+    exponential,
     flip,
     generator,
+    normal,
     observe,
     rand,
+    uniform,
 )
 from hagane.tools.prob.engines.ledger import Limits
 from hagane.tools.prob.language.source import ProgramError
@@ -29,12 +32,15 @@ __all__ = [
     "Verdict",
     "check",
     "choose",
+    "exponential",
     "export_prism",
     "flip",
     "generator",
     "load_program",
+    "normal",
     "observe",
     "rand",
     "solve",
     "typed",
+    "uniform",
 ]

@@ -7,9 +7,10 @@ import random
 from collections.abc import Sequence
 from contextvars import ContextVar
 from fractions import Fraction
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 from hagane.errors import HaganeError, InvalidArgument
+from hagane.tools.prob.integrals.real import Real
 from hagane.tools.prob.language.ratios import Number, Ratio
 
 _Item = TypeVar("_Item")
@@ -40,6 +41,10 @@ class Decider(Protocol):
 deciding: ContextVar[Decider | None] = ContextVar("deciding", default=None)
 
 
+class ContinuousDraw(BaseException):
+    """A continuous draw on a run whose decider knows discrete ones alone; it ends the run."""
+
+
 class ObservationFailed(HaganeError):
     """A run on which an observation does not hold; it is to be thrown away."""
 
@@ -67,8 +72,12 @@ def flip(probability: Number | float | str) -> bool:
     Raises:
         InvalidArgument: The probability is not between 0 and 1.
     """
-    chance = probability_of(probability)
     decider = deciding.get()
+    if isinstance(probability, Real):
+        if not 0 <= probability <= 1:
+            raise InvalidArgument(f"flip({probability}): expected a probability between 0 and 1")
+        return bool(_real_decider(decider).chance(probability))
+    chance = probability_of(probability)
     if isinstance(chance, Ratio):
         return _decider(f"flip({chance})").weighted((chance, 1 - chance)) == 0
     if not 0 <= chance <= 1:
@@ -76,6 +85,65 @@ def flip(probability: Number | float | str) -> bool:
     if decider is not None:
         return decider.weighted((chance, 1 - chance)) == 0
     return generator.randrange(chance.denominator) < chance.numerator
+
+
+def uniform(least: float, greatest: float) -> float:
+    """Return a real number drawn evenly between two bounds.
+
+    Where a claim is decided it is a symbol, which takes part in sums and comparisons.
+
+    Raises:
+        InvalidArgument: The least is not below the greatest.
+    """
+    if not least < greatest:
+        raise InvalidArgument(f"uniform({least}, {greatest}): expected the least below the other")
+    low, high = _exact(least), _exact(greatest)
+    return low + (high - low) * _continuous("uniform")  # type: ignore[no-any-return]
+
+
+def normal(mean: float, deviation: float) -> float:
+    """Return a normally distributed number.
+
+    Raises:
+        InvalidArgument: The standard deviation is not above 0.
+    """
+    if not deviation > 0:
+        raise InvalidArgument(f"normal({mean}, {deviation}): expected a deviation above 0")
+    return _exact(mean) + _exact(deviation) * _continuous("normal")  # type: ignore[no-any-return]
+
+
+def exponential(rate: float) -> float:
+    """Return an exponentially distributed number, ``1 / rate`` in the mean.
+
+    Raises:
+        InvalidArgument: The rate is not above 0.
+    """
+    if not rate > 0:
+        raise InvalidArgument(f"exponential({rate}): expected a rate above 0")
+    return _continuous("exponential") / _exact(rate)  # type: ignore[no-any-return]
+
+
+def _real_decider(decider: Any) -> Any:
+    """Return the decider of continuous draws."""
+    return decider
+
+
+def _exact(number: Any) -> Any:
+    """Return a number as the fraction it stands for; plain where nothing decides."""
+    if deciding.get() is None or isinstance(number, Real | int):
+        return number
+    return fraction_of(number)
+
+
+def _continuous(law: str) -> Any:
+    decider: Any = deciding.get()
+    if decider is None:
+        if law == "normal":
+            return generator.gauss()
+        return generator.random() if law == "uniform" else generator.expovariate(1.0)
+    if not hasattr(decider, "continuous"):
+        raise ContinuousDraw
+    return decider.continuous(law)
 
 
 def choose(*branches: tuple[Number | float | str, _Item]) -> _Item:

@@ -10,12 +10,15 @@ from hagane.errors import HaganeError, InvalidArgument
 from hagane.tools.prob.capture import Typed, any_value, kind_of, translate
 from hagane.tools.prob.capture.python_function import PythonFunction, Unsupported, read_function
 from hagane.tools.prob.claims.checker import check
+from hagane.tools.prob.claims.continuous import judged_by_integrals
 from hagane.tools.prob.claims.formulas import judged
 from hagane.tools.prob.claims.verdict import Report, show_circumstances
+from hagane.tools.prob.draws import ContinuousDraw
 from hagane.tools.prob.draws import Parameter as ParameterOfProbability
-from hagane.tools.prob.engines.ledger import main_unit
+from hagane.tools.prob.engines.ledger import DEFAULT_LIMITS, main_unit
 from hagane.tools.prob.engines.run import show_fraction
 from hagane.tools.prob.language.parser import parse_type
+from hagane.tools.prob.language.program import Kind
 from hagane.tools.prob.language.ratios import ParameterDecides
 from hagane.tools.prob.language.resolve import resolve
 from hagane.tools.prob.language.source import Source, Span, TooLarge
@@ -30,7 +33,13 @@ from hagane.tools.prob.language.syntax import (
     Type,
     Unknown,
 )
-from hagane.tools.prob.replay import Unrepeatable, marked, replayed, replayed_with_parameters
+from hagane.tools.prob.replay import (
+    Unrepeatable,
+    integrated,
+    marked,
+    replayed,
+    replayed_with_parameters,
+)
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -104,7 +113,8 @@ def typed(
         claimed: The type of the result, as in ``{x:bool | Prob(x) <= 1/10}``.
         raises: Whether a type that does not hold is an error; else see ``report``.
         engine: ``capture``: the function becomes a formula of its draws. ``replay``: it is run for
-            each sequence of draws. ``auto``: the latter where the former is not possible.
+            each sequence of draws. ``integrate``: it may draw real numbers, and is run for each
+            outcome of their comparisons. ``auto``: the latter where the former is not possible.
 
     Raises:
         InvalidArgument: There is no such engine.
@@ -130,11 +140,15 @@ def typed(
 
 def _checked(made: TypedFunction[Any, Any]) -> Report:
     """Check a function: captured where it can be, else by its runs."""
+    if _has_reals(made.known.kind):
+        return _check_by_integrals(made)
     try:
         return _check(made)
     except (Unsupported, TooLarge) as error:
         try:
             return _check_by_runs(made)
+        except ContinuousDraw:
+            return _check_by_integrals(made)
         except Unrepeatable as other:
             raise Unsupported(
                 f"{error.message}; nor can its runs be followed: {other}", error.source, error.span
@@ -217,10 +231,34 @@ def _check_by_runs(made: TypedFunction[Any, Any]) -> Report:
     return check(resolve(source, Parsed(program)), own={name: engine})
 
 
+def _has_reals(kind: Kind) -> bool:
+    return any(map(_has_reals, kind)) if isinstance(kind, tuple) else kind == "real"
+
+
+def _check_by_integrals(made: TypedFunction[Any, Any]) -> Report:
+    """Check a function with continuous draws: one run for each outcome of its comparisons."""
+    found, texts = made.found, [made.found.source.text]
+    span, kind = found.span(found.tree), made.known.kind
+    if found.names:
+        raise Unsupported(
+            "a function with continuous draws has no arguments here; fix their values inside, as "
+            "in a function that makes the typed one",
+            found.source,
+            span,
+        )
+    claimed = Annotated(span, any_value(kind, span), _result_of(made, texts))
+    source = Source("\n".join(texts), found.source.name)
+    program = resolve(source, Parsed(claimed))
+    unit = main_unit(program)
+    run = integrated(marked(found.function, found.tree), kind, unit, source, span)
+    return judged_by_integrals(program, unit, run, DEFAULT_LIMITS)
+
+
 _ENGINES: Mapping[str, Callable[[TypedFunction[Any, Any]], Report]] = {
     "auto": _checked,
     "capture": _check,
     "replay": _check_by_runs,
+    "integrate": _check_by_integrals,
 }
 
 

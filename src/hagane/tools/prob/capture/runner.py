@@ -333,6 +333,8 @@ class Draws(Strict):
 
 def any_value(kind: Kind, span: Span) -> Expression:
     """Return some value of a kind."""
+    if kind == "real":
+        return Call(span, "uniform", (Literal(span, 0), Literal(span, 1)))
     if isinstance(kind, str):
         return Literal(span, False if kind == "bool" else 0)
     return Tuple(span, tuple(any_value(item, span) for item in kind))

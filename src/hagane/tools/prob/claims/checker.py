@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from hagane.errors import InvalidArgument
+from hagane.tools.prob.claims.continuous import check_continuous, solve_continuous
 from hagane.tools.prob.claims.formulas import (
     Solution,
     check_parametric,
@@ -43,6 +44,7 @@ from hagane.tools.prob.language.program import (
     Program,
     Record,
     Site,
+    draws_reals,
     rebuilt,
     shown,
     walk,
@@ -101,6 +103,8 @@ def check(
         ProgramTypeError: A verdict would be vacuous: nothing reaches the claim.
         TooLarge: The engine would need more than its limits.
     """
+    if draws_reals(program):
+        return check_continuous(program, engine, limits)
     if program.parameters is not None:
         if engine not in ("auto", "chain"):
             raise InvalidArgument(
@@ -137,6 +141,8 @@ def solve(program: Program, engine: str = "auto", limits: Limits = DEFAULT_LIMIT
         TooLarge: The engine would need more than its limits.
     """
     unit = Unit(_unclaimed(program.main))
+    if draws_reals(program):
+        return solve_continuous(program, unit, engine, limits)
     if program.parameters is None:
         choice = run_unit(program, unit, engine, limits)
         refuse_empty(program, unit, choice.ledger)

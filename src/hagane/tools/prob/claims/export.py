@@ -17,8 +17,15 @@ from hagane.tools.prob.claims.verdict import show_circumstances
 from hagane.tools.prob.engines.ledger import DEFAULT_LIMITS, Key, Ledger, Limits, Unit
 from hagane.tools.prob.engines.machine import State, explore
 from hagane.tools.prob.engines.prism import Part, label, model_text, rewards
-from hagane.tools.prob.language.program import VALUE, Program, Site, mentions_probability, shown
-from hagane.tools.prob.language.source import Source, TooLarge
+from hagane.tools.prob.language.program import (
+    VALUE,
+    Program,
+    Site,
+    draws_reals,
+    mentions_probability,
+    shown,
+)
+from hagane.tools.prob.language.source import ProgramTypeError, Source, TooLarge
 from hagane.tools.prob.language.syntax import Expression, Probability, Value
 
 
@@ -48,6 +55,12 @@ def export_prism(program: Program, limits: Limits = DEFAULT_LIMITS) -> PrismMode
         PathError: Some possible run goes wrong.
         TooLarge: More states than ``limits.states``.
     """
+    if draws_reals(program):
+        raise ProgramTypeError(
+            "a model of PRISM has whole numbers alone, and this program draws continuous values",
+            program.source,
+            program.main.span,
+        )
     units: list[_Exported] = []
 
     def visit(unit: Unit, exhaustive: bool) -> Ledger:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil, floor
 from typing import Any
 
 from hagane.tools.prob.claims.conditions import Condition, both, condition_of
@@ -13,7 +14,8 @@ from hagane.tools.prob.claims.regions import Answer, Region
 from hagane.tools.prob.claims.verdict import Formula, Report, Verdict
 from hagane.tools.prob.engines.ledger import Key, Ledger, Unit, main_unit
 from hagane.tools.prob.engines.parametric import Formulas, run_parametric
-from hagane.tools.prob.engines.run import show_distance, show_measured, show_value
+from hagane.tools.prob.engines.run import show_decimal, show_distance, show_measured, show_value
+from hagane.tools.prob.integrals.closed import Closed
 from hagane.tools.prob.language.operators import ZeroDivisor
 from hagane.tools.prob.language.program import VALUE, Program, Site, shown
 from hagane.tools.prob.language.ratios import Number, ParameterDecides, Parameters, Ratio
@@ -25,6 +27,10 @@ from hagane.tools.prob.language.source import (
     UnboundedRecursion,
 )
 from hagane.tools.prob.language.syntax import Expectation, Value
+
+# Digits of closed forms that are computed, and parts of 1 to which bounds are shown.
+_DIGITS = 32
+_SHOWN = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +65,31 @@ class Solution:
         return "\n".join([*lines, f"engine: {self.engine}"])
 
 
-def show_number(number: Number) -> str:
+def show_number(number: Number | Closed) -> str:
     """Return a number as a fraction and a decimal, a function as it is."""
+    if isinstance(number, Closed):
+        return show_closed(number)
     if isinstance(number, Ratio):
         constant = number.number
         if constant is None:
             return str(number)
         number = constant
     return show_measured(Fraction(number))
+
+
+def show_closed(number: Closed) -> str:
+    """Return a number as its closed form and ten digits, or as its bounds."""
+    exact = number.number
+    if exact is not None:
+        return show_measured(exact)
+    low, high = number.enclosure(_DIGITS)
+    if number.is_bounded_only:
+        # Outwards, to digits that the least significant bits of a library do not change.
+        ends = Fraction(floor(low * _SHOWN), _SHOWN), Fraction(ceil(high * _SHOWN), _SHOWN)
+        return f"{show_decimal(ends[0])} to {show_decimal(ends[1])} (certified bounds)"
+    text = show_decimal((low + high) / 2)
+    formula = number.text
+    return f"{formula} = {text}" if formula else f"{text} (in closed form)"
 
 
 def solution_of(ledger: Ledger, where: str, engine: str) -> Solution:
@@ -110,15 +133,15 @@ def check_parametric(program: Program) -> Report:
     return judged(program, unit, found, "chain", engine)
 
 
-def refuse_claims(program: Program) -> None:
-    """Refuse functions with claims of their own."""
+def refuse_claims(program: Program, has: str = "parameters") -> None:
+    """Refuse functions with claims of their own, in a program that has something."""
     for function in program.functions:
         if function.result.formula is not None or any(
             claim.formula is not None for claim in function.requires
         ):
             raise ProgramTypeError(
                 f"'{shown(function.name)}' has a type that claims something, and the program has "
-                "parameters; leave bare types (int, bool), and claim it of the result",
+                f"{has}; leave bare types (int, bool), and claim it of the result",
                 program.source,
                 function.span,
             )

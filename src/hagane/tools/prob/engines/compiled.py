@@ -103,7 +103,7 @@ def _guarded(node: Expression, names: tuple[str, ...]) -> _Function:
     text = _python(node, {name: index for index, name in enumerate(names)}, _DEEPEST)
     if text is None:
         return slow
-    fast: _Function = eval(f"lambda row: {text}", {"Fraction": Fraction})
+    fast: _Function = eval(f"lambda row: {text}", {"Fraction": Fraction, "exact": _exact})
     if "/" not in text and "%" not in text:
         return fast
 
@@ -114,6 +114,10 @@ def _guarded(node: Expression, names: tuple[str, ...]) -> _Function:
             return slow(row)  # raises with the node at fault
 
     return checked
+
+
+def _exact(value: Any) -> Any:
+    return Fraction(value) if isinstance(value, int) else value
 
 
 def _python(node: Expression, slots: dict[str, int], room: int) -> str | None:
@@ -130,7 +134,7 @@ def _python(node: Expression, slots: dict[str, int], room: int) -> str | None:
         case Unary(operator=operator):
             return _join([node.operand], slots, room, f"({operator} {{}})")
         case Binary(operator="/"):
-            return _join([node.left, node.right], slots, room, "(Fraction({}) / {})")
+            return _join([node.left, node.right], slots, room, "(exact({}) / {})")
         case Binary(operator=operator):
             form = f"({{}} {_PYTHON[operator]} {{}})"
             return _join([node.left, node.right], slots, room, form)

@@ -49,7 +49,7 @@ _OPEN = 64
 
 # Calls that tables follow before the chain is tried: where branches call with arguments that meet
 # again later, there are exponentially many ways and few states.
-_FEW_CALLS = 2_000
+_FEW_CALLS = 100
 
 # Rows of the tables that are searched for a run that goes wrong.
 _FEW_ROWS = 200_000
@@ -90,11 +90,11 @@ def run_unit(
         return Choice(ledger, "enumerate", f"at most {runs} run{'' if runs == 1 else 's'}")
     many = "calls functions" if runs is None else f"up to {runs} runs"
     try:
-        endless = _recursive(program, unit, limits) if recurses(unit) else None
-        if endless is not None:
-            states = f"{endless[0].size} state{'' if endless[0].size == 1 else 's'}"
-            return Choice(endless[0], "chain", f"{endless[1]}, {states}")
-        ledger = run_dynamic(program, unit, limits)
+        found = _recursive(program, unit, limits) if recurses(unit) else None
+        if found is not None and found[1]:
+            states = f"{found[0].size} state{'' if found[0].size == 1 else 's'}"
+            return Choice(found[0], "chain", f"{found[1]}, {states}")
+        ledger = run_dynamic(program, unit, limits) if found is None else found[0]
     except TooLarge as error:
         why = error.message.partition(" here")[0]
         try:
@@ -111,10 +111,13 @@ def run_unit(
 
 
 def _recursive(program: Program, unit: Unit, limits: Limits) -> tuple[Ledger, str] | None:
-    """Return the ledger of recursion that tables cannot follow, and why; None for other."""
+    """Return the ledger of recursion: of the chain with the reason, of tables where they are few.
+
+    None stands for recursion that tables follow at length, and for errors.
+    """
     try:
         few = replace(limits, depth=min(_OPEN, limits.depth), calls=_FEW_CALLS)
-        run_dynamic(program, unit, few, told=False)
+        return run_dynamic(program, unit, few, told=False), ""
     except EndlessRecursion:
         with suppress(PathError, TooLarge):
             return run_chain(program, unit, limits), "recursion without a bound"

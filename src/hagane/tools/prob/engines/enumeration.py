@@ -17,7 +17,7 @@ from hagane.tools.prob.language.syntax import Value
 _Options: TypeAlias = "tuple[Fraction, ...] | int"
 
 
-class _Replay:
+class Replay:
     """Repeats a sequence of choices, then takes the first of each later draw."""
 
     def __init__(self) -> None:
@@ -26,15 +26,24 @@ class _Replay:
         self._at = 0
 
     def restart(self) -> None:
+        """Begin the next run."""
         self._at = 0
 
     def uniform(self, size: int) -> int:
-        return self._take(size)
+        """Return a number from 0 to size - 1."""
+        return self.take(size)
 
     def weighted(self, odds: Odds) -> int:
-        return self._take(odds.shares)
+        """Return the index of an outcome."""
+        return self.take(odds.shares)
 
-    def _take(self, options: _Options) -> int:
+    @property
+    def repeated(self) -> _Options | None:
+        """Return the options of the next choice, where it repeats one of the last run."""
+        return self.options[self._at] if self._at < len(self.path) else None
+
+    def take(self, options: _Options) -> int:
+        """Return the place of the chosen outcome."""
         if self._at == len(self.path):
             self.path.append(_next_possible(options, -1))
             self.options.append(options)
@@ -43,6 +52,7 @@ class _Replay:
 
     @property
     def probability(self) -> Fraction:
+        """Return the probability of the choices."""
         numerator, denominator = 1, 1
         for index, options in zip(self.path, self.options, strict=True):
             if isinstance(options, int):
@@ -80,7 +90,7 @@ def run_enumeration(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMIT
         PathError: A possible run goes wrong.
         TooLarge: More than ``limits.runs`` runs.
     """
-    replay = _Replay()
+    replay = Replay()
     interpreter = Interpreter(program, unit, replay, limits)
     ledger = interpreter.ledger
     with deep_recursion():
@@ -109,7 +119,7 @@ def run_enumeration(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMIT
 
 def first_run(program: Program, unit: Unit) -> list[tuple[Span, Value]]:
     """Return the draws of the run on which every draw takes its first possible value."""
-    interpreter = Interpreter(program, unit, _Replay())
+    interpreter = Interpreter(program, unit, Replay())
     with deep_recursion(), suppress(Rejected):
         interpreter.run()
     return interpreter.draws

@@ -20,7 +20,7 @@ from hagane.tools.prob.language.source import (
     TooLarge,
     UnboundedRecursion,
 )
-from hagane.tools.prob.language.syntax import Choose, Flip, Rand
+from hagane.tools.prob.language.syntax import Choose, Draw, Flip, Rand
 
 Told: TypeAlias = Callable[[], str]
 
@@ -75,6 +75,22 @@ def check_chance(source: Source, node: Flip, chance: Fraction, run: Told) -> Non
             f"flip({chance}): a probability lies between 0 and 1{which}{_tail(run)}",
             source,
             node.span,
+        )
+
+
+def check_law(source: Source, node: Draw, arguments: Sequence[Any], run: Told) -> None:
+    """Refuse arguments of a continuous distribution that are none of it."""
+    if node.law == "uniform":
+        wrong = not arguments[0] < arguments[1]
+        wanted = "the least below the greatest"
+    else:
+        wrong, wanted = not arguments[-1] > 0, "a deviation above 0"
+        if node.law == "exponential":
+            wanted = "a rate above 0"
+    if wrong:
+        shown = ", ".join(map(str, arguments))
+        raise BadDistribution(
+            f"{node.law}({shown}): expected {wanted}{_tail(run)}", source, node.span
         )
 
 

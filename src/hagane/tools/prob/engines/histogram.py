@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from hagane.tools.prob.engines.run import show_value
@@ -29,6 +30,18 @@ def draw_histogram(counts: Mapping[Value, int]) -> list[str]:
 
 
 def _binned(counts: Mapping[Value, int]) -> list[tuple[str, int]]:
+    reals = [value for value in counts if isinstance(value, float)]
+    if reals:
+        low, high = min(reals), max(reals)
+        width = (high - low) / _MOST_LINES or 1.0
+        found = Counter[int]()
+        for value in reals:
+            found[min(int((value - low) / width), _MOST_LINES - 1)] += counts[value]
+        last = max(found)
+        return [
+            (f"{low + place * width:.4g} to {low + (place + 1) * width:.4g}", found[place])
+            for place in range(last + 1)
+        ]
     integers = [v for v in counts if isinstance(v, int) and not isinstance(v, bool)]
     if len(integers) < len(counts) or len(counts) <= _MOST_LINES:
         ordered = sorted(counts, key=lambda v: (v if isinstance(v, int) else 0, repr(v)))

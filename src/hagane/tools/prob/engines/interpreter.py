@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeAlias
 from hagane.tools.prob.engines.compiled import Compiler
 from hagane.tools.prob.engines.faults import (
     check_chance,
+    check_law,
     check_range,
     check_shares,
     division_by_zero,
@@ -36,12 +37,14 @@ from hagane.tools.prob.language.program import (
     Program,
     Record,
     Site,
+    draws_reals,
     walk,
 )
 from hagane.tools.prob.language.source import PathError, Span
 from hagane.tools.prob.language.syntax import (
     Binary,
     Choose,
+    Draw,
     Expression,
     Flip,
     If,
@@ -98,6 +101,17 @@ class Chooser(Protocol):
         """Return the index of an outcome."""
 
 
+def scaled(law: str, arguments: Sequence[Any], draw: Any) -> Any:
+    """Return a draw of a law with arguments, from one of its standard form."""
+    if law == "uniform":
+        low, high = arguments
+        return low + (high - low) * draw
+    if law == "normal":
+        mean, deviation = arguments
+        return mean + deviation * draw
+    return draw / arguments[0]
+
+
 class Rejected(Exception):
     """An observation that does not hold on this run."""
 
@@ -128,7 +142,9 @@ class Interpreter:
         self.ledger = Ledger()
         self.draws: list[tuple[Span, Value]] = []
         self.records: list[tuple[Site, Key]] = []
+        self.chooser: Any = chooser
         self.uniform, self.weighted = chooser.uniform, chooser.weighted
+        self.has_reals = draws_reals(program)
         self._open: dict[Function, set[tuple[Value, ...]]] = {}
         self.calls = 0
         self.liveness = Liveness()
@@ -233,6 +249,8 @@ class _Compilation:
                 return self._rand(node, scope)
             case Flip():
                 return self._flip(node, scope)
+            case Draw():
+                return self._draw(node, scope)
             case Choose():
                 return self._choose(node, scope)
             case Observe():
@@ -330,7 +348,30 @@ class _Compilation:
             draws.append((span, value))
             return value
 
-        return flip
+        def depending(frame: _Frame) -> bool:
+            chance = probability(frame)
+            if isinstance(chance, int | Fraction):
+                return flip(frame)
+            check_chance(self.source, node, chance, self.owner.told)
+            value = bool(self.owner.chooser.chance(chance))
+            draws.append((span, value))
+            return value
+
+        # Only a run with continuous draws has other chances than fractions.
+        return depending if self.owner.has_reals else flip
+
+    def _draw(self, node: Draw, scope: tuple[str, ...]) -> _Step:
+        arguments = [self.step(argument, scope) for argument in node.arguments]
+        span, draws, chooser = node.span, self.owner.draws, self.owner.chooser
+
+        def draw(frame: _Frame) -> Any:
+            values = [argument(frame) for argument in arguments]
+            check_law(self.source, node, values, self.owner.told)
+            value = scaled(node.law, values, chooser.continuous(node.law))
+            draws.append((span, value))
+            return value
+
+        return draw
 
     def _choose(self, node: Choose, scope: tuple[str, ...]) -> _Step:
         weights = [self.step(weight, scope) for weight, _ in node.branches]

@@ -17,6 +17,7 @@ class _Dice:
     """Draws at random, exactly in proportion."""
 
     def __init__(self, random: Random):
+        self._random = random
         self._bits = random.getrandbits
 
     def uniform(self, size: int) -> int:
@@ -29,6 +30,14 @@ class _Dice:
 
     def weighted(self, odds: Odds) -> int:
         return odds.at(self.uniform(odds.common))
+
+    def continuous(self, law: str) -> float:
+        if law == "normal":
+            return self._random.gauss()
+        return self._random.random() if law == "uniform" else self._random.expovariate(1.0)
+
+    def chance(self, share: float) -> bool:
+        return self._random.random() < share
 
 
 def sample(

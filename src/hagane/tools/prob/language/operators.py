@@ -25,7 +25,7 @@ from hagane.tools.prob.language.syntax import (
 _ARITHMETIC = ("+", "-", "*", "/", "%")
 _LOGIC = ("/\\", "\\/", "=>")
 _EQUALITY = ("=", "!=")
-_NUMBERS = ("int", "rational")
+_NUMBERS = ("int", "rational", "real")
 
 
 def describe(kind: Kind) -> str:
@@ -64,6 +64,15 @@ def check_binary(source: Source, node: Binary, left: Kind, right: Kind, *, exact
     if word in _ARITHMETIC:
         numbers = _NUMBERS if exact else ("int",)
         _need(source, node, left, right, numbers)
+        if "real" in (left, right):
+            if word == "%" or (word == "/" and right == "real"):
+                raise ProgramTypeError(
+                    f"'{word}': continuous values are added, subtracted, multiplied, and divided "
+                    "by numbers",
+                    source,
+                    node.span,
+                )
+            return "real"
         return "rational" if "rational" in (left, right) or (exact and word == "/") else "int"
     if word in _EQUALITY:
         if left != right and not (left in _NUMBERS and right in _NUMBERS):

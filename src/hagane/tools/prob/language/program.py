@@ -11,6 +11,7 @@ from hagane.tools.prob.language.source import Source, Span
 from hagane.tools.prob.language.syntax import (
     Binary,
     Choose,
+    Draw,
     Expectation,
     Expression,
     Flip,
@@ -28,7 +29,7 @@ from hagane.tools.prob.language.syntax import (
     children,
 )
 
-# "int", "bool", "rational" (in claims and probabilities), or the kinds of a tuple's items.
+# "int", "bool", "real", "rational" (in claims and probabilities), or the kinds of a tuple's items.
 Kind: TypeAlias = "str | tuple[Kind, ...]"
 
 # The name under which a claim sees the value that it is about.
@@ -157,6 +158,12 @@ def walk(node: Expression) -> Iterator[Expression]:
         stack.extend(reversed(parts(current)))
 
 
+def draws_reals(program: Program) -> bool:
+    """Tell whether a program has continuous draws."""
+    bodies = (program.main, *(function.definition for function in program.functions))
+    return any(isinstance(node, Draw) for body in bodies for node in walk(body))
+
+
 def sites_in(node: Expression) -> list[Site]:
     """Return the sites of an expression, in the order of the text."""
     return [found.site for found in walk(node) if isinstance(found, Record)]
@@ -243,6 +250,8 @@ def rebuilt(node: Expression, change: Callable[[Expression], Expression]) -> Exp
             return replace(node, probability=change(node.probability))
         case Choose(branches=branches):
             return replace(node, branches=tuple([(change(w), change(e)) for w, e in branches]))
+        case Draw(arguments=arguments):
+            return replace(node, arguments=tuple([change(a) for a in arguments]))
         case Observe():
             return replace(node, condition=change(node.condition))
         case Record():

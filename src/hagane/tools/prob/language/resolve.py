@@ -6,30 +6,28 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from hagane.tools.prob.language.formula import bound_notices, substitute
+from hagane.tools.prob.language.formula import bound_notices
+from hagane.tools.prob.language.functions import FunctionResolver
 from hagane.tools.prob.language.operators import check_binary, check_unary, describe
 from hagane.tools.prob.language.program import (
     VALUE,
-    Apply,
     Claim,
-    Function,
     Kind,
     Program,
     Record,
     Site,
-    shown,
     walk,
 )
+from hagane.tools.prob.language.reals import is_real
 from hagane.tools.prob.language.recursion import deep_recursion
 from hagane.tools.prob.language.scope import (
     Scope,
     claim_of,
     close_functions,
     known_names,
-    measure_name,
     read_parameters,
 )
-from hagane.tools.prob.language.source import ProgramTypeError, Source, Span
+from hagane.tools.prob.language.source import Source, Span
 from hagane.tools.prob.language.syntax import (
     Annotated,
     BaseType,
@@ -79,10 +77,9 @@ def resolve(source: Source, parsed: Parsed, at: Mapping[str, Fraction] | None = 
         return Program(source, main, kind, functions, notices, parameters)
 
 
-class _Resolver:
+class _Resolver(FunctionResolver):
     def __init__(self, source: Source):
-        self.source = source
-        self.functions: list[Function] = []
+        super().__init__(source)
         self.notices: list[Notice] = []
         self._taken: dict[str, int] = {}
 
@@ -90,9 +87,6 @@ class _Resolver:
         count = self._taken.get(name, 0)
         self._taken[name] = count + 1
         return name if count == 0 else f"{name}#{count}"
-
-    def _error(self, message: str, span: Span) -> ProgramTypeError:
-        return ProgramTypeError(message, self.source, span)
 
     # Expressions.
 
@@ -144,15 +138,15 @@ class _Resolver:
             )
 
     def _of(self, kind: Kind, node: Expression, scope: Scope, what: str) -> Expression:
-        done, got = self.expression(node, scope)
-        if got != kind:
+        done, got = self.expression(node, replace(scope, exact=True) if kind == "real" else scope)
+        if got != kind and not (kind == "real" and got in ("int", "rational")):
             raise self._error(f"{what}: expected {describe(kind)}, got {describe(got)}", node.span)
         return done
 
     def _rational(self, node: Expression, scope: Scope) -> Expression:
         inner = replace(scope, exact=True, pure="a probability")
         done, got = self.expression(node, inner)
-        if got not in ("int", "rational"):
+        if got not in ("int", "rational", "real"):
             raise self._error(f"a probability: expected a number, got {describe(got)}", node.span)
         return done
 
@@ -190,6 +184,9 @@ class _Resolver:
             operand, kind = self.expression(node.operand, scope)
             result = check_unary(self.source, node, kind)
             return Unary(node.span, node.operator, operand), result
+        if not scope.exact and (is_real(node.left, scope) or is_real(node.right, scope)):
+            # Beside continuous values numbers are rationals.
+            scope = replace(scope, exact=True)
         left, left_kind = self.expression(node.left, scope)
         right, right_kind = self.expression(node.right, scope)
         operator = "//" if node.operator == "/" and not scope.exact else node.operator
@@ -214,11 +211,14 @@ class _Resolver:
 
     def _if(self, node: If, scope: Scope) -> tuple[Expression, Kind]:
         condition = self._of("bool", node.condition, scope, "the condition of 'if'")
+        if is_real(node.then, scope) or is_real(node.otherwise, scope):
+            scope = replace(scope, exact=True)
         then, kind = self.expression(node.then, scope)
         otherwise, other = self.expression(node.otherwise, scope)
         if kind != other:
-            if {kind, other} == {"int", "rational"} and scope.exact:
-                kind = "rational"
+            numbers = {kind, other} <= {"int", "rational", "real"}
+            if numbers and scope.exact:
+                kind = "real" if "real" in (kind, other) else "rational"
             else:
                 raise self._error(
                     f"the branches of 'if' differ: {describe(kind)} and {describe(other)}",
@@ -263,7 +263,7 @@ class _Resolver:
             event = self._of("bool", node.event, inner, "the event of Prob(…)")
             return Probability(node.span, event, condition), "rational"
         term, kind = self.expression(node.term, inner)
-        if kind not in ("int", "bool"):
+        if kind not in ("int", "bool", "real"):
             raise self._error(f"E[…]: expected int or bool, got {describe(kind)}", node.term.span)
         divisions = [n for n in walk(term) if isinstance(n, Binary) and n.operator == "//"]
         for division in divisions[:1]:
@@ -283,7 +283,7 @@ class _Resolver:
         self._need_impure(node, scope)
         value, kind = self.expression(node.expression, scope)
         claim = self._claim(node.type, scope)
-        if claim.kind != kind:
+        if claim.kind != kind and not (claim.kind == "real" and kind == "rational"):
             raise self._error(
                 f"the annotation says {describe(claim.kind)}, the expression "
                 f"'{self.source.slice(node.expression.span)}' is {describe(kind)}; annotate it "
@@ -347,153 +347,3 @@ class _Resolver:
             )
         formulas.append(formula)
         return kind
-
-    # Functions.
-
-    def _letfun(self, node: LetFun, scope: Scope) -> tuple[Expression, Kind]:
-        function, inner = self._signature(node, scope)
-        self._define(node, function, replace(inner, enclosing=(*scope.enclosing, function)))
-        visible = {key: value for key, value in scope.values.items() if key != node.name}
-        functions = {**scope.functions, node.name: function}
-        return self.expression(node.body, replace(scope, values=visible, functions=functions))
-
-    def _signature(self, node: LetFun, scope: Scope) -> tuple[Function, Scope]:
-        inner = scope
-        parameters: list[str] = []
-        requires: list[Claim] = []
-        stub = Function(node.name, node.span, (), (), (), Claim(node.span, "", ()), None, None)
-        for parameter in node.parameters:
-            stub.parameters = tuple(parameters)
-            claim = self._claim(parameter.type, replace(inner, enclosing=(*scope.enclosing, stub)))
-            name = self._unique(parameter.name)
-            parameters.append(name)
-            requires.append(claim)
-            inner = inner.bind(parameter.name, Variable(parameter.span, name), claim.kind)
-        stub.parameters = tuple(parameters)
-        result = self._claim(node.result, replace(inner, enclosing=(*scope.enclosing, stub)))
-        measure = None
-        if node.measure is not None:
-            pure = replace(inner, pure="a measure")
-            measure = self._of("int", node.measure, pure, f"the measure of '{node.name}'")
-        function = Function(
-            self._unique(node.name),
-            node.span,
-            tuple(parameters),
-            tuple(claim.kind for claim in requires),
-            tuple(requires),
-            result,
-            measure,
-            node.depth,
-        )
-        self.functions.append(function)
-        visible = {key: value for key, value in inner.values.items() if key != node.name}
-        if node.name in (parameter.name for parameter in node.parameters):
-            return function, inner
-        return function, replace(
-            inner, values=visible, functions={**inner.functions, node.name: function}
-        )
-
-    def _define(self, node: LetFun, function: Function, scope: Scope) -> None:
-        body, kind = self.expression(node.definition, scope)
-        if kind != function.result.kind:
-            raise self._error(
-                f"'{node.name}' is to return {describe(function.result.kind)}, its definition is "
-                f"{describe(kind)}",
-                node.definition.span,
-            )
-        if function.result.formula is not None:
-            site = Site(node.result.span, function.result, "result", node.name)
-            body = Record(body.span, body, site)
-        if function.measure is not None:
-            body = Let(body.span, measure_name(function), function.measure, body)
-        function.definition = body
-
-    def _call(self, node: Call, scope: Scope) -> tuple[Expression, Kind]:
-        if node.function not in scope.functions:
-            if node.function in scope.values:
-                kind = describe(scope.values[node.function][1])
-                raise self._error(f"'{node.function}' is {kind} and no function", node.span)
-            known = known_names(node.function, scope.functions) or "none"
-            raise self._error(
-                f"there is no function '{node.function}' here; functions in scope: {known}",
-                node.span,
-            )
-        self._need_impure(node, scope)
-        function = scope.functions[node.function]
-        return self._apply(node.span, function, node.arguments, scope), function.result.kind
-
-    def _apply(
-        self, span: Span, function: Function, given: tuple[Expression, ...], scope: Scope
-    ) -> Expression:
-        wanted = len(function.parameters)
-        if len(given) != wanted:
-            raise self._error(
-                f"'{shown(function.name)}' takes {wanted} argument{'' if wanted == 1 else 's'}, "
-                f"got {len(given)}",
-                span,
-            )
-        arguments: list[Expression] = []
-        for position, node in enumerate(given):
-            name = shown(function.parameters[position])
-            what = f"the argument '{name}' of '{shown(function.name)}'"
-            arguments.append(self._of(function.kinds[position], node, scope, what))
-        below = None
-        if function.measure is not None and function in scope.enclosing:
-            below = measure_name(function)
-        if all(claim.formula is None for claim in function.requires):
-            return Apply(span, function, tuple(arguments), below)
-        return self._obliged(span, function, arguments, below, scope)
-
-    def _obliged(
-        self,
-        span: Span,
-        function: Function,
-        arguments: list[Expression],
-        below: str | None,
-        scope: Scope,
-    ) -> Expression:
-        """Return a call whose arguments are recorded, so that their claims are checked there.
-
-        Each argument gets a name, because the claim on a later one may speak of it.
-        """
-        names = [self._unique(f"{shown(parameter)}'") for parameter in function.parameters]
-        given: list[Expression] = [
-            Variable(argument.span, name) for argument, name in zip(arguments, names, strict=True)
-        ]
-        result: Expression = Apply(span, function, tuple(given), below)
-        renamed = dict(zip(function.parameters, given, strict=True))
-        steps = zip(names, arguments, function.requires, function.parameters, strict=True)
-        for name, argument, claim, parameter in reversed(list(steps)):
-            if claim.formula is not None:
-                formula = substitute(claim.formula, renamed)
-                made = self._made(claim.span, claim.kind, [formula], scope)
-                subject = f"{shown(parameter)} of {shown(function.name)}"
-                argument = Record(
-                    argument.span, argument, Site(argument.span, made, "argument", subject)
-                )
-            result = Let(span, name, argument, result)
-        return result
-
-    def _annotated_function(
-        self, node: Annotated, written: FunctionType, scope: Scope
-    ) -> tuple[Expression, Kind]:
-        """Check a function against a second type, through its first: a function that calls it."""
-        self._need_impure(node, scope)
-        target = node.expression
-        if not isinstance(target, Variable) or target.name not in scope.functions:
-            raise self._error(
-                "a function type annotates the name of a function defined by 'letfun'", node.span
-            )
-        names = tuple(Variable(p.span, p.name) for p in written.parameters)
-        call = Call(target.span, target.name, names)
-        stub = LetFun(
-            written.span,
-            f"{target.name} as annotated",
-            written.parameters,
-            written.result,
-            None,
-            None,
-            call,
-            Tuple(node.span, ()),
-        )
-        return self._letfun(stub, scope)

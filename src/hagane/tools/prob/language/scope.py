@@ -24,6 +24,7 @@ from hagane.tools.prob.language.source import Source, Span
 from hagane.tools.prob.language.syntax import (
     Expectation,
     Expression,
+    LetFun,
     Literal,
     Probability,
     Unknown,
@@ -42,7 +43,7 @@ class Scope:
     """
 
     values: Mapping[str, tuple[Expression, Kind]]
-    functions: Mapping[str, Function]
+    functions: Mapping[str, Function | Template]
     enclosing: tuple[Function, ...] = ()
     exact: bool = False
     pure: str = ""
@@ -52,6 +53,19 @@ class Scope:
         """Return the scope in which a name stands for a value."""
         functions = {key: found for key, found in self.functions.items() if key != name}
         return replace(self, values={**self.values, name: (value, kind)}, functions=functions)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Template:
+    """A function that takes functions: it is made anew for each choice of these.
+
+    Attributes:
+        node: Its definition.
+        scope: The names where it stands.
+    """
+
+    node: LetFun
+    scope: Scope
 
 
 def close_functions(functions: Sequence[Function]) -> None:

@@ -106,6 +106,14 @@ class Flip(Node):
 
 
 @dataclass(frozen=True, eq=False)
+class Draw(Node):
+    """``uniform(a, b)``, ``normal(mean, deviation)``, ``exponential(rate)``: a continuous draw."""
+
+    law: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Choose(Node):
     """``choose {p: a, q: b}``: one branch is evaluated, with its probability."""
 
@@ -178,7 +186,7 @@ class Expectation(Node):
 
 @dataclass(frozen=True, eq=False)
 class BaseType(Node):
-    """``int`` or ``bool``."""
+    """``int``, ``bool`` or ``real``."""
 
     name: str
 
@@ -255,7 +263,7 @@ def children(node: Expression) -> tuple[Expression, ...]:
             return (node.condition, node.then, node.otherwise)
         case Choose(branches=branches):
             return tuple(part for branch in branches for part in branch)
-        case Call(arguments=arguments):
+        case Call(arguments=arguments) | Draw(arguments=arguments):
             return arguments
         case Probability(event=left, condition=right) | Expectation(term=left, condition=right):
             return (left,) if right is None else (left, right)

@@ -128,6 +128,8 @@ class TypeParser(ABC):
         match word.kind:
             case "int" | "bool":
                 return BaseType(self.next().span, word.kind)
+            case "NAME" if word.text == "real":
+                return BaseType(self.next().span, "real")
             case "{":
                 return self._refinement()
             case "(":
@@ -141,7 +143,7 @@ class TypeParser(ABC):
                 if len(items) == 1:
                     return items[0]
                 return TupleType(word.span.to(self.last.span), tuple(items))
-        raise self.unexpected("a type: int, bool, (type, type) or {x:int | claim}")
+        raise self.unexpected("a type: int, bool, real, (type, type) or {x:int | claim}")
 
     def _refinement(self) -> Type:
         opening = self.next()

@@ -2,6 +2,7 @@
 
 from hagane.tools.prob.replay.explore import Unrepeatable
 from hagane.tools.prob.replay.functions import replayed, replayed_with_parameters
+from hagane.tools.prob.replay.integrated import integrated
 from hagane.tools.prob.replay.marked import marked
 
-__all__ = ["Unrepeatable", "marked", "replayed", "replayed_with_parameters"]
+__all__ = ["Unrepeatable", "integrated", "marked", "replayed", "replayed_with_parameters"]

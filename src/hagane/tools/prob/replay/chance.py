@@ -1,13 +1,16 @@
-"""Python's own random numbers as draws, while a function is followed."""
+"""Python's own random numbers as draws, while a function is followed.
+
+``random.random`` is a continuous draw, and ``random.uniform``, which is made of it by sums.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
-from hagane.tools.prob.draws import Decider
+from hagane.tools.prob.draws import ContinuousDraw, Decider
 
 # The generator behind the functions of ``random``: randint, randrange, choice, shuffle and sample
 # ask it for a whole number below another.
@@ -21,18 +24,18 @@ class OtherChance(Exception):
 
 @contextmanager
 def no_other_chance(decider: Callable[[], Decider | None]) -> Iterator[None]:
-    """Let the whole numbers of ``random`` be draws, and refuse its real numbers."""
+    """Let the numbers of ``random`` be draws."""
 
     def below(size: int) -> int:
         deciding = decider()
         assert deciding is not None
         return deciding.uniform(size)
 
-    def real(*arguments: Any, **keywords: Any) -> NoReturn:
-        raise OtherChance(
-            "random.random and the real numbers made of it are no draws; use prob.flip, or "
-            "random.randint and random.choice"
-        )
+    def real() -> Any:
+        found: Any = decider()
+        if not hasattr(found, "continuous"):
+            raise ContinuousDraw
+        return found.continuous("uniform")
 
     state = random.getstate()
     before = random.random

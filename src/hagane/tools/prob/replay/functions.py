@@ -105,7 +105,7 @@ def _explored(
     if isinstance(explorer.failure, ParameterDecides):
         raise explorer.failure
     if explorer.failure is not None:
-        raise _failed(explorer.failure, function.function, source, span)
+        raise failed(explorer.failure, function.function, source, span)
     if not found.weights and found.open and not found.shares:
         raise TooLarge("no run came to its end within the limits; shorten ranges", source, span)
     return found
@@ -148,7 +148,7 @@ def _is_of(value: Any, kind: Kind) -> bool:
     return isinstance(value, bool) if kind == "bool" else isinstance(value, int | bool)
 
 
-def _failed(error: Exception, function: FunctionType, source: Source, span: Span) -> PathError:
+def failed(error: Exception, function: FunctionType, source: Source, span: Span) -> PathError:
     """Return the error of a run that raised one, at the line of the function that led there."""
     line = None
     for frame in traceback.extract_tb(error.__traceback__):

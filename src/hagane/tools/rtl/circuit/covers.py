@@ -1,7 +1,7 @@
 """Cover statements of the source: which of them are points, and under which condition.
 
 An immediate ``cover`` is one where it stands. So is a ``cover property`` of a condition sampled at
-a rising edge; a property over more than one cycle is outside the subset.
+a rising edge; ``monitors`` follows properties over more than one cycle.
 """
 
 from __future__ import annotations
@@ -27,9 +27,23 @@ class Sampled:
         return (self.condition, *self.disabled)
 
 
+def clocking_of(spec: Any) -> Any:
+    """Return the clocking event of a property, or None where it has none of its own."""
+    while True:
+        kind = spec.kind.name
+        if kind == "Clocking":
+            return spec.clocking
+        if kind == "DisableIff":
+            spec = spec.expr
+        elif kind == "Simple" and spec.expr.kind.name == "AssertionInstance":
+            spec = spec.expr.body
+        else:
+            return None
+
+
 def is_cover(statement: Any) -> bool:
     """Return whether an assertion statement is a ``cover`` or a ``cover property``."""
-    return bool(statement.assertionKind.name == "CoverProperty")
+    return bool(statement.assertionKind.name in ("CoverProperty", "CoverSequence"))
 
 
 def sampled(spec: Any) -> Sampled | None:

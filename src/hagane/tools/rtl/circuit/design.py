@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hagane.tools.rtl.circuit.covers import is_cover, sampled
+from hagane.tools.rtl.circuit.covers import clocking_of
 from hagane.tools.rtl.circuit.elaborate import Elaborated, Position
 from hagane.tools.rtl.circuit.gates import GATES, run_gate
 from hagane.tools.rtl.circuit.machine import Machine, Outside, Variable
@@ -338,14 +338,14 @@ class _Flattener:
                 edges=edges, procedural=True,
             )  # fmt: skip
             return
-        found = sampled(s.propertySpec) if is_cover(s) else None
-        if found is not None and found.clocking is not None:
-            edges = _edges(found.clocking, scope) or ()
-        if found is None or [edge.rising for edge in edges] != [True]:
+        clocking = clocking_of(s.propertySpec)
+        if clocking is not None:
+            edges = _edges(clocking, scope) or ()
+        if [edge.rising for edge in edges] != [True]:
             scope.statements.notice(s, self.design.notices)
             return
         self.add(
-            f"cover at {where}", where, scope, lambda m: scope.statements.cover(s, found, m), None,
+            f"property at {where}", where, scope, lambda m: scope.statements.property(s, m), None,
             edges=edges, procedural=True,
         )  # fmt: skip
 

@@ -34,7 +34,10 @@ class Outside(Exception):
 
 @dataclass(eq=False, slots=True)
 class Variable:
-    """A variable, net, port or function local; ``name`` is its path below the top module."""
+    """A variable, net, port or function local; ``name`` is its path below the top module.
+
+    A hidden one is a register of ours beside the circuit: no simulator shows it.
+    """
 
     name: str
     layout: Layout
@@ -42,6 +45,7 @@ class Variable:
     local: bool = False
     is_input: bool = False
     scope: str = ""
+    hidden: bool = False
 
     def __repr__(self) -> str:
         return self.name
@@ -112,7 +116,7 @@ class Machine:
     """One execution of one process.
 
     ``base`` gives the value of a variable that the process has not written yet; ``clocked`` says
-    whether it waits for edges.
+    whether it waits for edges. ``past`` gives the value of a term one cycle ago, in an assertion.
     """
 
     base: Callable[[Variable], Value]
@@ -136,6 +140,7 @@ class Machine:
     deciding: frozenset[Variable] = frozenset()
     watched: dict[Variable, list[PointKey]] = field(default_factory=dict)
     overwritten: set[PointKey] = field(default_factory=set)
+    past: Callable[[Term], Term] | None = None
 
     def watch(self, key: PointKey, variables: Iterable[Variable]) -> None:
         """Note a point that is ``overwritten`` once one of these variables is written."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from hagane.symbolic import bitvector as bv
 from hagane.symbolic.interpret import Substitution
-from hagane.symbolic.logic import either
+from hagane.symbolic.logic import choose, either, equal
 from hagane.symbolic.term import FALSE, Term, bits, const, variable, variables_of
 from hagane.tools.rtl.circuit.design import Design, Process
 from hagane.tools.rtl.circuit.drivers import PREVIOUS, Drivers, masked
@@ -300,11 +300,23 @@ class _Builder:
                     f"points of toggle coverage (more than {_MOST_ELEMENTS})"
                 ] = None
             for name, term, new in zip(names, flat(settled), flat(after), strict=True):
-                if not memory:
+                if not (memory or variable_.hidden):
                     signals[name] = term
                 next_of[PREVIOUS + name] = new
                 if variable_ in ports:
                     outputs[name] = term
+        # In a row with an asynchronous reset the state takes two steps: attempts end there.
+        resetting = either(
+            FALSE,
+            *(
+                equal(variable(reset.name, bits(1)), bv.value(reset.active, 1))
+                for reset in resets
+                if reset.asynchronous
+            ),
+        )
+        for name in (v.name for v in self.previous if v.hidden):
+            new = next_of[PREVIOUS + name]
+            next_of[PREVIOUS + name] = choose(resetting, bv.value(0, new.width), new)
         low = Substitution({term: bv.value(0, 1) for term in ticks}) if clocks else _same
         points = {key: low(term) for key, term in points.items()}
         asserts = {key: low(term) for key, term in asserts.items()}

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from hagane.symbolic import bitvector as bv
 from hagane.symbolic.logic import both, either, equal, negate
 from hagane.symbolic.term import FALSE, TRUE, Term
-from hagane.tools.rtl.circuit.covers import Sampled, is_cover, sampled
-from hagane.tools.rtl.circuit.machine import Exits, Machine, PointKey, Variable, refuse
+from hagane.tools.rtl.circuit.covers import Sampled, clocking_of, is_cover, sampled
+from hagane.tools.rtl.circuit.elaborate import Position
+from hagane.tools.rtl.circuit.machine import Exits, Machine, Outside, PointKey, Variable, refuse
+from hagane.tools.rtl.circuit.monitors import Monitor, NotFollowed
 from hagane.tools.rtl.circuit.subset import outside
 from hagane.tools.rtl.circuit.values import Value, filled, layout_of
 
@@ -33,6 +35,7 @@ class Statements:
     def __init__(self, scope: Scope):
         self._scope = scope
         self._x = scope.expressions
+        self._registers: dict[Position, list[Variable]] = {}  # of monitors, by assertion
 
     def run(self, s: Any, m: Machine) -> None:
         """Execute a statement."""
@@ -311,26 +314,47 @@ class Statements:
         m.asserts[position] = either(old, both(m.guard, negate(condition)))
 
     def _ConcurrentAssertion(self, s: Any, m: Machine) -> None:  # noqa: N802
-        found = sampled(s.propertySpec) if is_cover(s) else None
-        if found is not None and found.clocking is None and m.clocked:
-            self.cover(s, found, m)
+        if clocking_of(s.propertySpec) is None and m.clocked and m.guard is TRUE:
+            self.property(s, m)
             return
         self.notice(s, m.notices)
 
-    def notice(self, s: Any, notices: dict[str, None]) -> None:
+    def notice(self, s: Any, notices: dict[str, None], why: str = "") -> None:
         """Say of a concurrent assertion that it is left alone."""
         where = self._scope.position(s.sourceRange.start)
-        what = "a concurrent assertion"
+        what = "a cover property" if is_cover(s) else "a concurrent assertion"
+        why = why or "it is not sampled at the rising edge of one clock, in every cycle"
+        notices[f"{where}: {what} is not a target: {why}"] = None
+
+    def property(self, s: Any, m: Machine) -> None:
+        """Add the point of a cover, or the violation of an assertion, at the clock's edge."""
+        found = sampled(s.propertySpec) if is_cover(s) else None
+        if found is not None and not any(
+            outside(e, self._scope.position) for e in found.conditions
+        ):
+            self.cover(s, found, m)
+            return
+        if s.assertionKind.name not in ("Assert", "CoverProperty", "CoverSequence"):
+            self.notice(s, m.notices, "it is an assumption")
+            return
+        position = self._scope.position(s.sourceRange.start)
+        registers = self._registers.setdefault(position, [])
+        monitor = Monitor(self._scope, position, registers)
+        try:
+            term = monitor.follow(s.propertySpec, m, covers=is_cover(s))
+        except NotFollowed as problem:
+            self.notice(s, m.notices, str(problem))
+            return
+        except Outside as problem:
+            self.notice(s, m.notices, str(problem).partition(": ")[2])
+            return
         if is_cover(s):
-            what = "a cover property that is no condition at the rising edge of a clock"
-        notices[f"{where}: {what} is not a target"] = None
+            self._record("cover", s.sourceRange.start, "cover", m, term)
+            return
+        m.asserts[position] = either(m.asserts.get(position, FALSE), both(m.guard, term))
 
     def cover(self, s: Any, found: Sampled, m: Machine) -> None:
         """Add the point of a property: it samples the values before the clock's edge."""
-        problems = [item for e in found.conditions for item in outside(e, self._scope.position)]
-        if problems:
-            m.notices[f"{problems[0]}, in a cover property: it is not a target"] = None
-            return
         before = Machine(m.base)
         condition = self._x.condition(found.condition, before)
         disabled = [self._x.condition(e, before) for e in found.disabled]

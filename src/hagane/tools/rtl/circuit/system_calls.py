@@ -28,6 +28,10 @@ def system_call(x: Expressions, scope: Scope, e: Any, m: Machine) -> Any:
     arguments = list(e.arguments)
     if name in SILENT:
         return bv.value(0, 1)
+    if m.past is not None and name in ("$past", "$rose", "$fell", "$stable", "$changed"):
+        return _sampled(x, scope, e, m)
+    if name == "$sampled":
+        return x.bits(arguments[0], m)
     width = max(1, int(e.type.bitWidth))
     if name in ("$signed", "$unsigned"):
         return x.bits(arguments[0], m)
@@ -47,6 +51,34 @@ def system_call(x: Expressions, scope: Scope, e: Any, m: Machine) -> Any:
     if name == "$bits":
         return bv.value(int(arguments[0].type.bitstreamWidth), width)
     return x.refuse(e, f"system function {name}")
+
+
+def _sampled(x: Expressions, scope: Scope, e: Any, m: Machine) -> Any:
+    """Return a function of values on earlier cycles."""
+    assert m.past is not None
+    name, arguments = str(e.subroutineName), list(e.arguments)
+    now = x.bits(arguments[0], m)
+    if name == "$past":
+        given = [a for a in arguments[1:] if a.kind.name != "EmptyArgument"]
+        if len(given) > 1 or (given and len(arguments) > 2):
+            return x.refuse(e, "$past with a gate or a clock")
+        cycles = 1
+        if given:
+            found = scope.constant(given[0])
+            cycles = int(found.value) if found is not None else 0
+        if not 1 <= cycles <= 64:
+            return x.refuse(e, "$past of other than 1 to 64 cycles")
+        for _ in range(cycles):
+            now = m.past(now)
+        return now
+    if name in ("$stable", "$changed"):
+        same = equal(now, m.past(now))
+        return bv.from_bool(same if name == "$stable" else negate(same))
+    bit = bv.extract(now, 0, 0)
+    old = m.past(bit)
+    if name == "$rose":
+        return bv.bit_and(bit, bv.invert(old))
+    return bv.bit_and(bv.invert(bit), old)
 
 
 def _onehot(a: Term, *, zero_too: bool) -> Term:

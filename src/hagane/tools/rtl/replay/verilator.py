@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
   VerilatedContext context;
   context.commandArgs(argc, argv);
   context.traceEverOn(true);
+  context.errorLimit(1 << 30);  // a broken assertion is a result, and no end of the run
   {
     Vtb top{&context};
     while (!context.gotFinish()) {

@@ -1,0 +1,1 @@
+"""Probabilities of continuous draws: regions that comparisons leave, and their exact measures."""
