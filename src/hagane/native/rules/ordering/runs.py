@@ -64,14 +64,51 @@ MARKED    if (bad) return NAN;
     const int64_t n = hg_min(m, PIECE);
     QUICK own[LANES];
     int64_t k = 0;
-MARKED    MARK bad = 0;
-MARKED    for (; k < n; k++) bad |= RUNS_load(x, k) != RUNS_load(x, k);
-MARKED    if (bad) return NAN;
-MARKED    k = 0;
+MARKED    MARK bad[LANES] = {0}, any = 0;
     for (int j = 0; j < LANES; j++) own[j] = START;
     for (; k + LANES <= n; k += LANES)
-      for (int j = 0; j < LANES; j++) own[j] = RUNS_step(own[j], RUNS_load(x, k + j)TOP_ONE);
-    for (int j = 0; j < n - k; j++) own[j] = RUNS_step(own[j], RUNS_load(x, k + j)TOP_ONE);
+      for (int j = 0; j < LANES; j++) {
+        const QUICK v = RUNS_load(x, k + j);
+        own[j] = RUNS_step(own[j], vTOP_ONE);
+MARKED        bad[j] |= v != v;
+      }
+    for (int j = 0; j < n - k; j++) {
+      const QUICK v = RUNS_load(x, k + j);
+      own[j] = RUNS_step(own[j], vTOP_ONE);
+MARKED      bad[j] |= v != v;
+    }
+MARKED    for (int j = 0; j < LANES; j++) any |= bad[j];
+MARKED    if (any) return NAN;
+FOLD    sum = RUNS_join(sum, own[0]);
+  }
+  return sum;
+}
+
+/* The result of some runs of m elements, stride apart. */
+static WIDE RUNS_lines(const ELEMENT *x, int64_t m, int64_t stride, int64_t countTOP_VALUE) {
+  const int64_t group = hg_max(1, PIECE / LANES / ((m + LANES - 1) / LANES)), n = m;
+  WIDE sum = START;
+  for (int64_t r0 = 0; r0 < count; r0 += group) {
+    QUICK own[LANES];
+    for (int j = 0; j < LANES; j++) own[j] = START;
+MARKED    MARK bad[LANES] = {0}, any = 0;
+    for (int64_t r = r0; r < hg_min(count, r0 + group); r++) {
+      const ELEMENT *row = x + r * stride;
+      int64_t k = 0;
+      for (; k + LANES <= m; k += LANES)
+        for (int j = 0; j < LANES; j++) {
+          const QUICK v = RUNS_load(row, k + j);
+          own[j] = RUNS_step(own[j], vTOP_ONE);
+MARKED          bad[j] |= v != v;
+        }
+      for (int64_t j = 0; j < m - k; j++) {
+        const QUICK v = RUNS_load(row, k + j);
+        own[j] = RUNS_step(own[j], vTOP_ONE);
+MARKED        bad[j] |= v != v;
+      }
+    }
+MARKED    for (int j = 0; j < LANES; j++) any |= bad[j];
+MARKED    if (any) return NAN;
 FOLD    sum = RUNS_join(sum, own[0]);
   }
   return sum;
@@ -130,10 +167,11 @@ INLINE float RUNS_exp(float x) {
 
 
 def runs_of(step: Step, name: str) -> str:
-    """Return C functions ``KERNEL_<name>_line`` and ``KERNEL_<name>_across``.
+    """Return C functions ``KERNEL_<name>_line``, ``KERNEL_<name>_lines`` and ``KERNEL_<name>_across``.
 
-    The first takes elements and their number, the second also the distance of rows, their length
-    and sums that it adds to; then ``top``, or one for each result, if the step has one.
+    The first takes elements and their number, the second also the distance of such lines and how many
+    there are, the third rows, their number and distance, their length and sums that it adds to; then
+    ``top``, or one for each result, if the step has one.
     """
     shifted = bool(step.shift)
     lanes = min(RESULTS, _BYTES // _WIDTHS[step.quick])
