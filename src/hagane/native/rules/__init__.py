@@ -34,7 +34,12 @@ from hagane.native.rules.products import matrix
 from hagane.native.rules.selecting import boxes, chosen
 from hagane.native.rules.shaping import filling, slicing
 from hagane.native.rules.signal import fourier, mel
-from hagane.native.rules.vision import grids, resizing, sampling, windows
+from hagane.native.rules.vision import (
+    grids,
+    resizing,
+    sampling,
+    windows,
+)
 from hagane.ops.registry import find, operators
 
 _FAMILIES = (

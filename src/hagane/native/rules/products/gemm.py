@@ -32,43 +32,54 @@ _DEPTH = 256
 _LEAST_TILES, _MOST_TILES, _TASKS = 4, 32, 4
 
 
-def panel_function(name: str, rows: int, level: Level) -> str:
+def panel_function(
+    name: str, rows: int, level: Level, *, vectors: int = _BLOCKS, packed_rows: int = 0
+) -> str:
     """Return a C function ``name(s, w, k, d)``: ``d[rows][columns] = sum over k of s × w``.
 
-    ``s`` is packed as ``[k][rows]``, ``w`` as ``[k][columns]``; there are two vectors of columns.
+    ``s`` is packed as ``[k][rows]``, ``w`` as ``[k][columns]``, and rows of ``d`` are as long as
+    those; there are two vectors of columns.
+
+    Args:
+        name: Of the function.
+        rows: Rows that it computes.
+        level: Vector instructions.
+        vectors: Vectors of columns that it computes, of two.
+        packed_rows: Rows that ``s`` has, if more.
     """
+    step_of_rows = packed_rows or rows
     lanes = level.lanes
     signature = f"INLINE void {name}(const float *s, const float *w, int64_t k, float *d)"
     if not level.assembly:
         lines = [f"{signature} {{"]
-        lines += [f"  vf a{t}_{j} = {{0}};" for t in range(rows) for j in range(_BLOCKS)]
-        lines.append(f"  for (; k > 0; k--, s += {rows}, w += {_BLOCKS * lanes}) {{")
-        lines += [f"    vf w{j} = v_load(w + {j * lanes});" for j in range(_BLOCKS)]
-        lines += [f"    a{t}_{j} += s[{t}] * w{j};" for t in range(rows) for j in range(_BLOCKS)]
+        lines += [f"  vf a{t}_{j} = {{0}};" for t in range(rows) for j in range(vectors)]
+        lines.append(f"  for (; k > 0; k--, s += {step_of_rows}, w += {_BLOCKS * lanes}) {{")
+        lines += [f"    vf w{j} = v_load(w + {j * lanes});" for j in range(vectors)]
+        lines += [f"    a{t}_{j} += s[{t}] * w{j};" for t in range(rows) for j in range(vectors)]
         lines.append("  }")
         lines += [
             f"  v_store(d + {(t * _BLOCKS + j) * lanes}, a{t}_{j});"
             for t in range(rows)
-            for j in range(_BLOCKS)
+            for j in range(vectors)
         ]
         return "\n".join([*lines, "}\n"])
     register = "zmm" if lanes == 16 else "ymm"
-    used = rows * _BLOCKS
-    weights = [f"%%{register}{used + j}" for j in range(_BLOCKS)]
-    spare = [f"%%{register}{i}" for i in range(used + _BLOCKS, level.registers)][-3:]
+    used = rows * vectors
+    weights = [f"%%{register}{used + j}" for j in range(vectors)]
+    spare = [f"%%{register}{i}" for i in range(used + vectors, level.registers)][-3:]
     text = [f"vxorps %%xmm{i}, %%xmm{i}, %%xmm{i}" for i in range(min(used, 16))]
     text += [f"vpxord %%zmm{i}, %%zmm{i}, %%zmm{i}" for i in range(16, used)]
 
     def step(u: int) -> list[str]:
         out = [
-            f"vmovups {(u * _BLOCKS + j) * lanes * 4}(%[w]), {weights[j]}" for j in range(_BLOCKS)
+            f"vmovups {(u * _BLOCKS + j) * lanes * 4}(%[w]), {weights[j]}" for j in range(vectors)
         ]
         for t in range(rows):
             x = spare[(u * rows + t) % len(spare)]
-            out.append(f"vbroadcastss {(u * rows + t) * 4}(%[s]), {x}")
+            out.append(f"vbroadcastss {(u * step_of_rows + t) * 4}(%[s]), {x}")
             out += [
-                f"vfmadd231ps {weights[j]}, {x}, %%{register}{t * _BLOCKS + j}"
-                for j in range(_BLOCKS)
+                f"vfmadd231ps {weights[j]}, {x}, %%{register}{t * vectors + j}"
+                for j in range(vectors)
             ]
         return out
 
@@ -76,20 +87,24 @@ def panel_function(name: str, rows: int, level: Level) -> str:
     for u in range(4):
         text += step(u)
     text += [
-        f"add ${16 * rows}, %[s]",
+        f"add ${16 * step_of_rows}, %[s]",
         f"add ${4 * _BLOCKS * lanes * 4}, %[w]",
         "dec %[n]",
         "jnz 1b",
     ]
     text += ["2:", "mov %[k], %[n]", "and $3, %[n]", "jz 4f", "3:", *step(0)]
     text += [
-        f"add ${4 * rows}, %[s]",
+        f"add ${4 * step_of_rows}, %[s]",
         f"add ${_BLOCKS * lanes * 4}, %[w]",
         "dec %[n]",
         "jnz 3b",
         "4:",
     ]
-    text += [f"vmovups %%{register}{i}, {i * lanes * 4}(%[d])" for i in range(used)]
+    text += [
+        f"vmovups %%{register}{t * vectors + j}, {(t * _BLOCKS + j) * lanes * 4}(%[d])"
+        for t in range(rows)
+        for j in range(vectors)
+    ]
     body = "\n".join(f'    "{line}\\n\\t"' for line in text)
     clobbered = ", ".join(f'"{register}{i}"' for i in range(level.registers))
     return f"""{signature} {{
@@ -107,6 +122,11 @@ def _helpers(body: Body, level: Level) -> int:
     rows = tile_pixels(level, _BLOCKS)
     body.helper(panel_function("KERNEL_panel", rows, level))
     body.helper(panel_function("KERNEL_row", 1, level))
+    # For the last rows and columns, of which half a tile is enough.
+    half = -(-rows // 2)
+    body.helper(panel_function("KERNEL_narrow", rows, level, vectors=1))
+    body.helper(panel_function("KERNEL_low", half, level, packed_rows=rows))
+    body.helper(panel_function("KERNEL_corner", half, level, vectors=1, packed_rows=rows))
     return rows
 
 
@@ -278,8 +298,11 @@ def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Ten
     body.add(
         "for (int64_t g = 0; g < groups; g++) {",
         f"const float *w = right + g * kc * {wide};",
-        "if (height == 1) KERNEL_row(left, w, kc, tile); else KERNEL_panel(left, w, kc, tile);",
         f"int64_t width = hg_min({wide}, columns - g * {wide});",
+        f"const int narrow = width <= {lanes}, low = m <= {-(-rows // 2)};",
+        "if (height == 1) KERNEL_row(left, w, kc, tile);",
+        "else if (narrow) low ? KERNEL_corner(left, w, kc, tile) : KERNEL_narrow(left, w, kc, tile);",
+        "else low ? KERNEL_low(left, w, kc, tile) : KERNEL_panel(left, w, kc, tile);",
         f"float *out = out0 + top * N + column + g * {wide};",
         "if (k0 > 0) for (int64_t t = 0; t < m; t++) for (int64_t c = 0; c < width; c++)",
         f"out[t * N + c] += tile[t * {wide} + c];",
