@@ -229,3 +229,27 @@ INLINE float hg_top_of(const float *x, int64_t n) {
   if (i < n) s[1] = v_max2(s[1], v_sel(v_first(n - i), v_load_n(x + i, n - i), none));
   return v_top(v_max2(v_max2(s[0], s[1]), v_max2(s[2], s[3])));
 }
+/* The largest of n numbers in a row, or the least; what is not a number comes through. */
+INLINE float hg_extreme_of(const float *x, int64_t n, const int largest) {
+#define BOTH(a, b) (largest ? v_max2(a, b) : v_min2(a, b))
+  vf none = v_set1(largest ? -INFINITY : INFINITY), s[4] = {none, none, none, none};
+  vm bad = {0};
+  int64_t i = 0, odd = 0;
+  for (; i + 4 * VL <= n; i += 4 * VL) {
+    vf a = v_load(x + i), b = v_load(x + i + VL), c = v_load(x + i + 2 * VL), d = v_load(x + i + 3 * VL);
+    s[0] = BOTH(s[0], a), s[1] = BOTH(s[1], b), s[2] = BOTH(s[2], c), s[3] = BOTH(s[3], d);
+#if defined(__AVX512F__)
+    odd |= _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q) | _mm512_cmp_ps_mask((__m512)c, (__m512)d, _CMP_UNORD_Q);
+#else
+    bad |= (a != a) | (b != b) | (c != c) | (d != d);
+#endif
+  }
+  for (; i < n; i += VL) {
+    vf v = i + VL <= n ? v_load(x + i) : v_sel(v_first(n - i), v_load_n(x + i, n - i), none);
+    s[0] = BOTH(s[0], v), bad |= v != v;
+  }
+  if (odd || v_any(bad)) return NAN;
+  vf y = BOTH(BOTH(s[0], s[1]), BOTH(s[2], s[3]));
+  return largest ? v_top(y) : -v_top(-y);
+#undef BOTH
+}

@@ -273,6 +273,7 @@ def lower_arg(low: Lowering, node: ir.Node) -> None:
     axis = axis_of(low, node, len(x.shape))
     outer, n, inner = around(x.shape, axis)
     reduction = "ReduceMax" if node.op_type == "ArgMax" else "ReduceMin"
+    failure = f"axis {axis} is empty, expected one element at least"
     last = bool(attributes["select_last_index"])
     y = low.forms.result(node.outputs[0])
     types = {"T": c_type(x.dtype), "N": number_type(x.dtype)}
@@ -283,7 +284,7 @@ def lower_arg(low: Lowering, node: ir.Node) -> None:
         emit_written(
             low.recorder, node, _searched(x.dtype, last=last), reads={"x": x}, writes={"y": y},
             sizes={"n": n}, types=types, items=outer, each=n, cost=0.3,
-            helper=runs_of(step_of(reduction, x.dtype), "top"),
+            helper=runs_of(step_of(reduction, x.dtype), "top"), failure=failure,
         )  # fmt: skip
     else:
         pieces = ceildiv(inner, _LINES)
@@ -291,7 +292,7 @@ def lower_arg(low: Lowering, node: ir.Node) -> None:
         emit_written(
             low.recorder, node, _compared(x.dtype, sign, last=last), reads={"x": x}, writes={"y": y},
             sizes={"n": n, "inner": inner, "pieces": pieces}, types=types, tasks=outer * pieces,
-            work=work_of(x.size, 0.5),
+            work=work_of(x.size, 0.5), failure=failure,
         )  # fmt: skip
     low.forms[node.outputs[0]] = y
 
@@ -328,6 +329,7 @@ def _compared(dtype: np.dtype[np.generic], sign: str, *, last: bool) -> str:
     elif is_real(dtype):
         test = f"(({test}) | (v != v)) & (top[j] == top[j])"
     index = f"int{8 * max(4, dtype.itemsize)}_t"
+    wide = test.replace("top[j]", "most")
 
     def steps(count: object) -> str:
         return f"""
@@ -340,9 +342,15 @@ const int take = {test};
 top[j] = take ? v : top[j]; best[j] = take ? ({index})i : best[j]; }} }}"""
 
     return f"""
-if (n == 0 || n >> 31) {{ hg_fail(thread, n); return; }}
+if (n == 0) {{ hg_fail(thread, n); return; }}
 const int64_t j0 = q % pieces * {_LINES}, w = hg_min({_LINES}, inner - j0), outer = q / pieces;
 const T *from = x + outer * n * inner + j0;
+if (n >> 31) {{ /* more than such indices have room for */
+for (int64_t j = 0; j < w; j++) {{
+N most = {loaded(dtype, "from[j]")}; int64_t at = 0;
+for (int64_t i = 1; i < n; i++) {{ const N v = {loaded(dtype, "from[i * inner + j]")}; if ({wide}) most = v, at = i; }}
+y[outer * inner + j0 + j] = at; }}
+return; }}
 N top[{_LINES}]; {index} best[{_LINES}];
 if (w == {_LINES}) {{ {steps(_LINES)} }} else {{ {steps("w")} }}
 for (int64_t j = 0; j < w; j++) y[outer * inner + j0 + j] = best[j];"""
