@@ -28,6 +28,8 @@ def run(
     return subprocess.run(
         [sys.executable, str(SCRIPT), str(out), str(moment)],
         preexec_fn=limit, capture_output=True, text=True, check=False,
+        # Bytecode that is cut off could be read by no process.
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
     )  # fmt: skip
 
 

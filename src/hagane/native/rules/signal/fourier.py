@@ -173,4 +173,14 @@ def _length(low: Lowering, node: ir.Node, given: ir.Value, bins: Dim, *, half: b
     return bins
 
 
-RULES: dict[tuple[str, str], Rule] = {("", "DFT"): lower_dft}
+def lower_mel_weight_matrix(low: Lowering, node: ir.Node) -> None:
+    """Lower MelWeightMatrix."""
+    from hagane.native.rules.signal import mel  # few models need it
+
+    mel.lower_mel_weight_matrix(low, node)
+
+
+RULES: dict[tuple[str, str], Rule] = {
+    ("", "DFT"): lower_dft,
+    ("", "MelWeightMatrix"): lower_mel_weight_matrix,
+}

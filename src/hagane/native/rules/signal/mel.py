@@ -7,7 +7,7 @@ import onnx_ir as ir
 from hagane.native.kernels.kernel import c_type
 from hagane.native.kernels.written import emit_written, is_real, loaded, number_type, stored
 from hagane.native.lowering.facts import NotNative
-from hagane.native.lowering.state import Lowering, Rule
+from hagane.native.lowering.state import Lowering
 from hagane.native.rules.indexing.axes import whole_numbers
 from hagane.native.rules.shaping.numbers import found_numbers
 
@@ -65,6 +65,3 @@ y[j * columns + i] = {stored(dtype, "v")}; }} }}"""
         items=shape[0], each=shape[1], helper=_BIN, scratch=8 * (shape[1] + 2),
     )  # fmt: skip
     low.forms[out] = y
-
-
-RULES: dict[tuple[str, str], Rule] = {("", "MelWeightMatrix"): lower_mel_weight_matrix}

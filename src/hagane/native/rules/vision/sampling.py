@@ -146,14 +146,13 @@ T *to = y + image * channels * points + inner;
 
 
 def lower_other(low: Lowering, node: ir.Node) -> None:
-    """Lower DeformConv and RoiAlign."""
-    from hagane.native.rules.vision import deformed, regions  # few models need it
+    """Lower other operators of grids and places between pixels."""
+    from hagane.native.rules.vision import deformed, grids, regions  # few models need it
 
-    (deformed.RULES | regions.RULES)["", node.op_type](low, node)
+    (deformed.RULES | grids.RULES | regions.RULES)["", node.op_type](low, node)
 
 
 RULES: dict[tuple[str, str], Rule] = {
-    ("", "DeformConv"): lower_other,
     ("", "GridSample"): lower_grid_sample,
-    ("", "RoiAlign"): lower_other,
+    **{("", name): lower_other for name in ("AffineGrid", "DeformConv", "Det", "RoiAlign")},
 }
