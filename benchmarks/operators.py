@@ -1,8 +1,9 @@
 """Operators in models of their own, with open sizes, beside ONNX Runtime.
 
-``python -m benchmarks.operators [NAME…] [--seconds 1]`` prints, on one thread and on two, the time
-of each engine and ONNX Runtime's over hagane's. Both engines are in one process and take turns, a
-run each; threads of ONNX Runtime do not spin. The median of the pairs' ratios is shown.
+``python -m benchmarks.operators [NAME…] [--odd] [--seconds 1]`` prints, on one thread and on two,
+the time of each engine and ONNX Runtime's over hagane's; ``--odd`` takes the cases of
+``odd_operators.py``. Both engines are in one process and take turns, a run each; threads of ONNX
+Runtime do not spin. The median of the pairs' ratios is shown.
 """
 
 from __future__ import annotations
@@ -11,106 +12,15 @@ import argparse
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from benchmarks.odd_operators import ODD
+from benchmarks.operator_models import RNG, Feed, case, draw, indices, model, numbers, trees
 
 import hagane
-
-Feed = dict[str, np.ndarray]
-RNG = np.random.default_rng(0)
-
-
-def draw(*shape: int, dtype: str = "float32") -> np.ndarray:
-    """Return normal numbers."""
-    return RNG.standard_normal(shape).astype(dtype)
-
-
-def model(
-    operator: str,
-    feed: Feed,
-    fixed: Sequence[str] = (),
-    outputs: Sequence[str] = ("y",),
-    constants: Mapping[str, np.ndarray] | None = None,
-    **attributes: Any,
-) -> onnx.ModelProto:
-    """Return a model of one node; sizes of inputs are open but for those named in ``fixed``."""
-    domain, _, name = operator.rpartition(":")
-    inputs = [
-        helper.make_tensor_value_info(
-            key,
-            helper.np_dtype_to_tensor_dtype(array.dtype),
-            [
-                d if key in fixed or f"{key}:{i}" in fixed else f"{key}_{i}"
-                for i, d in enumerate(array.shape)
-            ],
-        )
-        for key, array in feed.items()
-    ]
-    node = helper.make_node(name, [*feed, *(constants or {})], outputs, domain=domain, **attributes)
-    graph = helper.make_graph(
-        [node],
-        "g",
-        inputs,
-        [helper.make_tensor_value_info(key, TensorProto.UNDEFINED, None) for key in outputs],
-        [numpy_helper.from_array(array, key) for key, array in (constants or {}).items()],
-    )
-    for value in graph.output:
-        value.ClearField("type")
-    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", 3)]
-    return helper.make_model(
-        graph, ir_version=9, opset_imports=[*opsets, helper.make_opsetid("com.microsoft", 1)]
-    )
-
-
-def trees(
-    rows: int, count: int = 100, depth: int = 6, features: int = 30
-) -> tuple[onnx.ModelProto, Feed]:
-    """Return a regression forest and rows for it."""
-    inner, found = 2**depth - 1, {}  # type: tuple[int, dict[str, list[Any]]]
-    for tree in range(count):
-        for i in range(2 * inner + 1):
-            leaf = i >= inner
-            entry = {
-                "nodes_treeids": tree,
-                "nodes_nodeids": i,
-                "nodes_modes": "LEAF" if leaf else "BRANCH_LEQ",
-                "nodes_featureids": 0 if leaf else int(RNG.integers(features)),
-                "nodes_values": 0.0 if leaf else float(RNG.standard_normal()),
-                "nodes_truenodeids": 0 if leaf else 2 * i + 1,
-                "nodes_falsenodeids": 0 if leaf else 2 * i + 2,
-            }
-            if leaf:
-                entry |= {
-                    "target_treeids": tree,
-                    "target_nodeids": i,
-                    "target_ids": 0,
-                    "target_weights": float(RNG.standard_normal()),
-                }
-            for key, value in entry.items():
-                found.setdefault(key, []).append(value)
-    feed = {"x": draw(rows, features)}
-    return model("ai.onnx.ml:TreeEnsembleRegressor", feed, ["x:1"], n_targets=1, **found), feed
-
-
-def case(
-    operator: str, feed: Feed, fixed: Sequence[str] = (), **more: Any
-) -> tuple[onnx.ModelProto, Feed]:
-    """Return a model and its feed."""
-    return model(operator, feed, fixed, **more), feed
-
-
-def indices(count: int, *shape: int) -> np.ndarray:
-    """Return drawn indices."""
-    return RNG.integers(0, count, shape)
-
-
-def numbers(*items: int) -> np.ndarray:
-    """Return int64 numbers."""
-    return np.array(items, np.int64)
 
 
 def nbits(rows: int, k: int = 1024, n: int = 1024) -> tuple[onnx.ModelProto, Feed]:
@@ -245,29 +155,38 @@ CASES: Mapping[str, Callable[[], tuple[onnx.ModelProto, Feed]]] = {
 }
 
 
-def measure(name: str, threads: int, seconds: float) -> tuple[float, float, float]:
-    """Return the median seconds of hagane and ONNX Runtime, and the median ratio of pairs."""
+EVERY = {**CASES, **ODD}
+
+
+def engines(name: str, threads: int) -> tuple[list[Any], Feed]:
+    """Return sessions of hagane and of ONNX Runtime, which agree, and their feed."""
     import onnxruntime
 
-    proto, feed = CASES[name]()
+    proto, feed = EVERY[name]()
     own = hagane.SessionOptions()
     own.intra_op_num_threads = threads
     other = onnxruntime.SessionOptions()
     other.intra_op_num_threads = threads
     other.log_severity_level = 3
     other.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    engines = [
-        hagane.InferenceSession(proto, own),
+    found = [
         onnxruntime.InferenceSession(proto.SerializeToString(), other),
+        hagane.InferenceSession(proto, own),
     ]
-    got, want = (engine.run(None, feed) for engine in engines)
+    want, got = (engine.run(None, feed) for engine in found)
     for left, right in zip(got, want, strict=True):
-        np.testing.assert_allclose(left, right, rtol=1e-2, atol=1e-2 * np.abs(right).max(initial=1))
+        limit = 1e-2 * np.nan_to_num(np.abs(right)).max(initial=1)
+        np.testing.assert_allclose(left, right, rtol=1e-2, atol=limit)
+    return found[::-1], feed
+
+
+def measure(found: list[Any], feed: Feed, seconds: float) -> tuple[float, float, float]:
+    """Return the median seconds of hagane and ONNX Runtime, and the median ratio of pairs."""
     times: list[tuple[float, float]] = []
     end = time.perf_counter() + seconds
     while len(times) < 5 or time.perf_counter() < end:
         pair = []
-        for engine in engines:
+        for engine in found:
             started = time.perf_counter()
             engine.run(None, feed)
             pair.append(time.perf_counter() - started)
@@ -280,18 +199,20 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="cases; all if none is named")
+    parser.add_argument("--odd", action="store_true", help="other types, odd sizes, loops")
     parser.add_argument("--seconds", type=float, default=1.0, help="for each case and thread count")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     arguments = parser.parse_args()
+    cases = ODD if arguments.odd else EVERY if arguments.names else CASES
     chosen = [
-        name for name in CASES if not arguments.names or any(n in name for n in arguments.names)
+        name for name in cases if not arguments.names or any(n in name for n in arguments.names)
     ]
     for threads in arguments.threads:
         print(f"| threads: {threads} | hagane, ms | ONNX Runtime, ms | ratio |")
         print("|---|---|---|---|")
         ratios = []
         for name in chosen:
-            own, other, ratio = measure(name, threads, arguments.seconds)
+            own, other, ratio = measure(*engines(name, threads), arguments.seconds)
             ratios.append(ratio)
             print(f"| {name} | {own * 1e3:.3f} | {other * 1e3:.3f} | {ratio:.2f} |", flush=True)
         mean = math.exp(statistics.fmean(map(math.log, ratios)))

@@ -87,7 +87,7 @@ def test_runs_of_every_length_give_numpys_numbers(dtype: str) -> None:
         for shape, axis in ONE_AXIS
     ]
     if dtype == "uint8":
-        names.remove("ReduceMean")  # of sums that wrap around
+        names = ["ReduceMax", "ReduceMin"]  # ONNX has no others of bytes
     if dtype == "int32":
         feeds = [{**feed, "x": abs(feed["x"])} for feed in feeds]
     for feed, found in zip(feeds, results(names, feeds), strict=True):

@@ -1,5 +1,28 @@
 /* The functions of vectors, for single numbers; division and rounding of whole numbers. */
 
+/* e^x of doubles, within 1.5 ulp: the series of the exponential to r^13, times two powers of two. Loops over it
+ * become loops over vectors. */
+INLINE double hg_exp(double x) {
+  double a = x < -746 ? -746 : x > 710 ? 710 : x, n = rint(a * 1.4426950408889634074);
+  double r = (a - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
+  double p = 1.6059043836821613e-10;
+  p = p * r + 2.0876756987868099e-09;
+  p = p * r + 2.5052108385441719e-08;
+  p = p * r + 2.7557319223985891e-07;
+  p = p * r + 2.7557319223985891e-06;
+  p = p * r + 2.4801587301587302e-05;
+  p = p * r + 1.9841269841269841e-04;
+  p = p * r + 1.3888888888888889e-03;
+  p = p * r + 8.3333333333333333e-03;
+  p = p * r + 4.1666666666666667e-02;
+  p = p * r + 1.6666666666666667e-01;
+  p = p * r + 0.5;
+  p = p * (r * r) + r + 1;
+  int32_t whole = (int32_t)(n == n ? n : 0), low = whole >> 1;
+  union { int64_t bits; double number; } u = {(int64_t)(low + 1023) << 52}, v = {(int64_t)(whole - low + 1023) << 52};
+  return p * u.number * v.number;
+}
+#define hg_expf expf
 /* For scalars, in double. */
 INLINE double hg_swish(double x) {
   double a = x < -800 ? -800 : x, e = exp(-fabs(a));
@@ -29,7 +52,7 @@ INLINE double hg_gelu_tanh(double x) {
   INLINE T P##floor(T x) { return floor##f(x); }                                      \
   INLINE T P##ceil(T x) { return ceil##f(x); }                                        \
   INLINE T P##trunc(T x) { return trunc##f(x); }                                      \
-  INLINE T P##exp(T x) { return exp##f(x); }                                          \
+  INLINE T P##exp(T x) { return hg_exp##f(x); }                                       \
   INLINE T P##expm1(T x) { return expm1##f(x); }                                      \
   INLINE T P##log(T x) { return log##f(x); }                                          \
   INLINE T P##log1p(T x) { return log1p##f(x); }                                      \
@@ -52,7 +75,7 @@ INLINE double hg_gelu_tanh(double x) {
     T r = fmod##f(x, y);                                                              \
     return r == 0 ? copysign##f(0, y) : (r < 0) != (y < 0) ? r + y : r;               \
   }                                                                                   \
-  INLINE T P##sigmoid(T x) { T e = exp##f(-fabs##f(x)); return (x < 0 ? e : 1) / (1 + e); } \
+  INLINE T P##sigmoid(T x) { T e = hg_exp##f(-fabs##f(x)); return (x < 0 ? e : 1) / (1 + e); } \
   INLINE T P##swish(T x) { return (T)hg_swish(x); }                                   \
   INLINE T P##mish(T x) { return (T)hg_mish(x); }                                     \
   INLINE T P##gelu(T x) { return (T)hg_gelu(x); }                                     \
@@ -92,15 +115,25 @@ static inline int32_t hg_saturate_d(double v, int32_t zero, int32_t low, int32_t
   double r = __builtin_rint(v) + zero;
   return r != r ? 0 : r < low ? low : r > high ? high : (int32_t)r;
 }
-/* Division of whole numbers in a kernel: a failure at zero, no trap at overflow. A remainder has the
- * sign of the dividend, a modulus that of the divisor. */
-#define hg_by_zero (hg_fail(thread, 0), 0)
-#define hg_quotient(a, b) ((b) == 0 ? hg_by_zero : (b) == -1 ? 0 - (a) : (a) / (b))
-#define hg_quotient_unsigned(a, b) ((b) == 0 ? hg_by_zero : (a) / (b))
-#define hg_remainder(a, b) ((b) == 0 ? hg_by_zero : (b) == -1 ? 0 : (a) % (b))
-#define hg_remainder_unsigned(a, b) ((b) == 0 ? hg_by_zero : (a) % (b))
-#define hg_modulus(a, b) \
-  (hg_remainder(a, b) + (hg_remainder(a, b) != 0 && (hg_remainder(a, b) < 0) != ((b) < 0) ? (b) : 0))
+/* Division of whole numbers in a kernel: divisors of zero are noted in `hg_zeros`, overflow is no trap. A
+ * remainder has the sign of the dividend, a modulus that of the divisor. Quotients of at most 32 bits are
+ * those of doubles, which vectors have. */
+#define hg_zero(b) (hg_zeros |= (b) == 0, (b) | ((b) == 0))
+#define hg_short(a, b) (sizeof(a) <= 4 && sizeof(b) <= 4)
+INLINE int64_t hg_divide(int64_t a, int64_t b) { return b == -1 ? 0 - a : a / b; }
+#define hg_quotient(a, b)                                                      \
+  (hg_short(a, b) ? (__typeof__(a))(int64_t)((double)(a) / (double)hg_zero(b)) \
+                  : (__typeof__(a))hg_divide(a, hg_zero(b)))
+#define hg_quotient_unsigned(a, b)                                             \
+  (hg_short(a, b) ? (__typeof__(a))(int64_t)((double)(a) / (double)hg_zero(b)) \
+                  : (__typeof__(a))((a) / hg_zero(b)))
+#define hg_remainder(a, b) ((a) - hg_quotient(a, b) * (b))
+#define hg_remainder_unsigned(a, b) ((a) - hg_quotient_unsigned(a, b) * (b))
+#define hg_modulus(a, b)                                                      \
+  ({                                                                           \
+    const __typeof__(a) hg_rest = hg_remainder(a, b);                          \
+    hg_rest + ((hg_rest < 0) != ((b) < 0) && hg_rest != 0 ? (b) : 0);          \
+  })
 /* A float as an integer: one out of range is the smallest integer, as processors have it. */
 INLINE int32_t hg_to_i32(double x) { return x > -0x1p31 - 1 && x < 0x1p31 ? (int32_t)x : INT32_MIN; }
 INLINE int64_t hg_to_i64(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }

@@ -80,6 +80,16 @@ INLINE vf hg_every_other(vf a, vf b, int first) {
 }
 #endif
 
+/* The first n lanes. */
+INLINE vm v_first(int64_t n) {
+#if defined(__AVX512DQ__)
+  return (vm)_mm512_movm_epi32(hg_lanes(n));
+#else
+  vm at;
+  for (int i = 0; i < VL; i++) at[i] = -(int32_t)(i < n);
+  return at;
+#endif
+}
 INLINE vf v_sel(vm m, vf a, vf b) { return (vf)((m & (vi)a) | (~m & (vi)b)); }
 INLINE vf v_bits(uint32_t bits) { return (vf)((int32_t)bits + (vi){0}); }
 INLINE vf v_abs(vf x) { return (vf)((vi)x & 0x7fffffff); }
@@ -160,35 +170,47 @@ INLINE vf v_pow2(vf n) { return (vf)((__builtin_convertvector(n, vi) + 127) << 2
 
 /* x as n ln 2 + r; returns r. */
 INLINE vf v_exp_reduce(vf x, vf *n) {
-  vf bound = v_min2(v_set1(89.f), v_max2(v_set1(-110.f), x));
+  vf bound = v_min2(v_set1(90.f), v_max2(v_set1(-110.f), x));
   *n = v_round(bound * 1.44269504088896341f);
   vf r = v_fma(*n, v_set1(-0.693359375f), bound);
   return v_fma(*n, v_set1(2.12194440e-4f), r);
 }
-/* 2^n e^r as a product of two factors, so that results near the ends of the range come out right:
- * a factor goes between them, where nothing is lost below 2^-126. */
-INLINE vf v_exp_parts(vf n, vf r, vf *second) {
+/* e^r for a rest of v_exp_reduce. */
+INLINE vf v_exp_near(vf r) {
   vf p = v_set1(1.394110957e-03f);
   p = v_fma(p, r, v_set1(8.363175256e-03f));
   p = v_fma(p, r, v_set1(4.166637530e-02f));
   p = v_fma(p, r, v_set1(1.666657701e-01f));
   p = v_fma(p, r, v_set1(5.000000027e-01f));
-  p = v_fma(p, r * r, r) + 1.f;
+  return v_fma(p, r * r, r) + 1.f;
+}
+/* 2^n e^r as a product of two factors, so that results near the ends of the range come out right:
+ * a factor goes between them, where nothing is lost below 2^-126. */
+INLINE vf v_exp_parts(vf n, vf r, vf *second) {
   vf low = v_floor(n * 0.5f);
   *second = v_pow2(n - low);
-  return p * v_pow2(low);
+  return v_exp_near(r) * v_pow2(low);
 }
 /* e^x within 1.1 ulp; underflows to zero, overflows to infinity. */
 INLINE vf v_exp(vf x) {
+#if defined(__AVX512F__)
+  vf n, r = v_exp_reduce(x, &n);
+  return (vf)_mm512_scalef_ps((__m512)v_exp_near(r), (__m512)n);
+#else
   vf n, second, r = v_exp_reduce(x, &n);
   vf first = v_exp_parts(n, r, &second);
   return first * second;
+#endif
 }
 /* The same of a number not above zero whose result is added to one or more: zero below e^-80, where it counts
  * no more. Numbers too small to be normal cost hundreds of cycles each on many processors. */
 INLINE vf v_exp_share(vf x) {
-  vf least = v_set1(-80.f), y = v_exp(v_max2(least, x));
-  return v_sel(x < least, v_set1(0.f), y);
+  vf least = v_set1(-80.f), n, r = v_exp_reduce(v_max2(least, x), &n);
+#if defined(__AVX512F__)
+  return (vf)_mm512_maskz_scalef_ps(_mm512_cmp_ps_mask((__m512)x, (__m512)least, _CMP_NLT_UQ), (__m512)v_exp_near(r), (__m512)n);
+#else
+  return v_sel(x < least, v_set1(0.f), v_exp_near(r) * v_pow2(n));
+#endif
 }
 
 /* Natural logarithm within 0.9 ulp. */
@@ -291,12 +313,24 @@ INLINE vf v_load_strided(const float *p, int64_t stride, int64_t n) {
   return x;
 }
 INLINE vm v_load_mask(const uint8_t *p, int64_t stride, int64_t n) {
+#if defined(__AVX512BW__)
+  if (stride == 1 || stride == 0) {
+    __mmask16 lanes = stride ? hg_lanes(n) : *p ? 0xffff : 0;
+    __m128i bytes = stride ? _mm_maskz_loadu_epi8(lanes, p) : _mm_set1_epi8(1);
+    return (vm)_mm512_movm_epi32(_mm_mask_test_epi8_mask(lanes, bytes, bytes));
+  }
+#endif
   vm m = {0};
   for (int64_t i = 0; i < n; i++) m[i] = -(int32_t)(p[i * stride] != 0);
   return m;
 }
 INLINE void v_store_mask(uint8_t *p, vm m, int64_t n) {
+#if defined(__AVX512BW__)
+  __m128i ones = _mm_maskz_set1_epi8(_mm512_test_epi32_mask((__m512i)m, (__m512i)m), 1);
+  _mm_mask_storeu_epi8(p, hg_lanes(n), ones);
+#else
   for (int64_t i = 0; i < n; i++) p[i] = m[i] != 0;
+#endif
 }
 
 INLINE vm v_lt(vf a, vf b) { return a < b; }
@@ -387,32 +421,3 @@ INLINE vf v_gelu_tanh(vf x) {
   return v_max2(v_set1(0.f), x) - a * (first / v_fma(first, second, v_set1(1.f))) * second;
 }
 INLINE vf v_num(float x) { return v_set1(x); }
-
-/* Functions that have no vector form are called lane by lane. */
-#define LANES_OF(name, call)                        \
-  INLINE vf v_##name(vf x) {                        \
-    for (int i = 0; i < VL; i++) x[i] = call(x[i]); \
-    return x;                                       \
-  }
-LANES_OF(sin, sinf)
-LANES_OF(cos, cosf)
-LANES_OF(tan, tanf)
-LANES_OF(asin, asinf)
-LANES_OF(acos, acosf)
-LANES_OF(atan, atanf)
-LANES_OF(sinh, sinhf)
-LANES_OF(cosh, coshf)
-LANES_OF(asinh, asinhf)
-LANES_OF(acosh, acoshf)
-LANES_OF(atanh, atanhf)
-LANES_OF(expm1, expm1f)
-LANES_OF(log1p, log1pf)
-#undef LANES_OF
-INLINE vf v_pow(vf x, vf y) {
-  for (int i = 0; i < VL; i++) x[i] = powf(x[i], y[i]);
-  return x;
-}
-INLINE vf v_fmod(vf x, vf y) {
-  for (int i = 0; i < VL; i++) x[i] = fmodf(x[i], y[i]);
-  return x;
-}

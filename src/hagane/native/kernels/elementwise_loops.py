@@ -39,6 +39,8 @@ FLOATS = {**HALVES, **TINY_FLOATS}
 _TASK_ELEMENTS = 8192
 # An innermost axis shorter than this is looped over together with the next one.
 _SHORT = 128
+# So many operands of open steps at most have loops of their own for one that repeats.
+_REPEATING = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,15 @@ def emit_elementwise(
     names = [body.pointer(tensor) for tensor in tensors]
     writer = _Writer(expression, target, tensors, out, names, body, store)
     unequal = [pair for tensor in tensors for pair in tensor.unequal(target.shape)]
+    if isinstance(expression, Leaf) and expression.dtype == target.dtype and not (unequal or store):
+        (source,) = tensors
+        steps = (target.strides, source.broadcast(target.shape, equal=True).strides)
+        axes = _turned(merged_axes(target.shape, steps))
+        if axes:
+            from hagane.native.kernels.transposed_copy import emit_turned  # few models need it
+
+            emit_turned(recorder, label, axes, source, target, nodes)
+            return
     views = [tensor.broadcast(target.shape, equal=True) for tensor in tensors]
     loops = _Loops.over(target, views)
     tasks = loops.tasks
@@ -119,6 +130,20 @@ def emit_elementwise(
         label, body, tasks, work=work, flops=work_of(target.size, 1.0), followers=nodes,
         failure=BY_REFERENCE if divides_integers(expression) else "",
     )  # fmt: skip
+
+
+def _turned(axes: Sequence[Axis]) -> list[tuple[Dim, Dim, Dim]]:
+    """Return the axes of a copy between tensors that are contiguous along different ones, or none.
+
+    The axis along which the source is contiguous comes next to last, that of the result last.
+    """
+    rows, columns = ([axis for axis in axes if axis.strides[i] == 1] for i in range(2))
+    if len(rows) != 1 or len(columns) != 1 or rows == columns or rows[0].strides[1] == 0:
+        return []
+    if rows[0].length == 1 or columns[0].length == 1:
+        return []
+    outer = [axis for axis in axes if axis not in (rows[0], columns[0])]
+    return [(axis.length, axis.strides[0], axis.strides[1]) for axis in (*outer, *columns, *rows)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,16 +280,23 @@ class _Writer:
             body.add(f"const {c_type(tensor.dtype)} *a{i} = {self.names[i]} + ({offset});")
 
     def loop(self, axis: Axis, count: str) -> None:
-        """Write the innermost loop, and another one for steps that turn out to be one."""
+        """Write the innermost loop, and others for steps that turn out to be one or zero."""
         body = self.body
-        tests = [f"{body.size(s)} == 1" for s in axis.strides[1:] if not isinstance(s, int)]
-        if not tests or axis.strides[0] != 1:
+        opens = [k for k, s in enumerate(axis.strides) if k and not isinstance(s, int)]
+        if not opens or axis.strides[0] != 1:
             self._steady_loop(axis, count)
             return
-        steps = tuple(step if isinstance(step, int) else 1 for step in axis.strides)
-        body.add(f"if ({' && '.join(dict.fromkeys(tests))}) {{")
-        self._steady_loop(replace(axis, strides=steps), count)
-        body.add("} else {")
+        # All are one; or some operand repeats its element, all others do not.
+        cases = [dict.fromkeys(opens, 1)]
+        if len(opens) <= _REPEATING:
+            cases += [{k: int(k != repeated) for k in opens} for repeated in opens]
+        for found in cases:
+            tests = dict.fromkeys(f"{body.size(axis.strides[k])} == {n}" for k, n in found.items())
+            steps = tuple(found.get(k, step) for k, step in enumerate(axis.strides))
+            body.add(f"if ({' && '.join(tests)}) {{")
+            self._steady_loop(replace(axis, strides=steps), count)
+            body.add("} else ")
+        body.add("{")
         self._steady_loop(axis, count)
         body.add("}")
 
@@ -315,7 +347,9 @@ class _Writer:
     def _scalar_loop(self, axis: Axis, count: str) -> None:
         body = self.body
         out_step = body.size(axis.strides[0])
-        body.add(f"int64_t n = {count};", "for (int64_t i = 0; i < n; i++) {")
+        divides = divides_integers(self.expression)
+        body.add(f"int64_t n = {count};", "int hg_zeros = 0; (void)hg_zeros;")
+        body.add("for (int64_t i = 0; i < n; i++) {")
         lines: list[str] = []
         names: dict[int, str] = {}
         for k, tensor in enumerate(self.tensors):
@@ -326,8 +360,10 @@ class _Writer:
         value = expression_text(self.expression, self.tensors, names, lines, vector=False)
         if self.own_store:
             body.add(*lines, f"{self.store}_n(o + i * {out_step}, v_set1({value}), 1);", "}")
-            return
-        body.add(*lines, f"o[i * {out_step}] = {stored(self.target.dtype, value)};", "}")
+        else:
+            body.add(*lines, f"o[i * {out_step}] = {stored(self.target.dtype, value)};", "}")
+        if divides:
+            body.add("if (hg_zeros) hg_fail(thread, 0);")
 
 
 def expression_text(

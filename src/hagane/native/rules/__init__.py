@@ -33,8 +33,12 @@ from hagane.native.rules.ordering import along, reducing
 from hagane.native.rules.products import matrix
 from hagane.native.rules.selecting import boxes, chosen
 from hagane.native.rules.shaping import filling, slicing
-from hagane.native.rules.signal import fourier, mel
-from hagane.native.rules.vision import grids, resizing, sampling, windows
+from hagane.native.rules.signal import fourier
+from hagane.native.rules.vision import (
+    resizing,
+    sampling,
+    windows,
+)
 from hagane.ops.registry import find, operators
 
 _FAMILIES = (
@@ -64,13 +68,11 @@ _WRITTEN = (
     filling,
     fourier,
     general_quantization,
-    grids,
     inverse,
     looped_convolution,
     looped_einsum,
     looped_products,
     looped_transposed,
-    mel,
     reducing,
     resizing,
     sampling,

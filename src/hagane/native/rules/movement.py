@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_copy
-from hagane.native.kernels.kernel import Body, c_type, work_of
+from hagane.native.kernels.kernel import Body, c_type
 from hagane.native.kernels.tensor import Blocked, Tensor
+from hagane.native.kernels.written import as_bits, bits_type, emit_written
 from hagane.native.layouts.image_kernels import emit_image
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.forms import Lazy, Lowered
 from hagane.native.lowering.state import Lowering, Rule
-from hagane.symbolic import Dim, maximum, minimum, product, symbols_of
+from hagane.symbolic import Dim, floordiv, maximum, minimum, product, symbols_of
 
 
 def lower_reshape(low: Lowering, node: ir.Node) -> None:
@@ -182,31 +184,24 @@ def lower_gather(low: Lowering, node: ir.Node) -> None:
     source, indices = low.forms.contiguous(data), low.forms.contiguous(node.inputs[1])
     target = low.forms.result(out)
     inner = product(source.shape[axis + 1 :])
-    body = Body()
-    s = body.pointer(source)
-    i = body.pointer(indices)
-    d = body.pointer(target, written=True)
-    count = body.size(indices.size)
-    n = body.size(inner)
-    size_text = body.size(source.shape[axis])
-    body.add(
-        f"int64_t outer = q / {count}, at = q % {count};",
-        f"int64_t index = {i}[at];",
-        f"if (index < 0) index += {size_text};",
-        f"if (index < 0 || index >= {size_text}) {{ hg_fail(thread, {i}[at]); return; }}",
-        f"const {c_type(source.dtype)} *from = {s} + (outer * {size_text} + index) * {n};",
-        f"{c_type(target.dtype)} *to = {d} + q * {n};",
-        f"for (int64_t k = 0; k < {n}; k++) to[k] = from[k];",
-    )
-    outer = product(source.shape[:axis])
-    low.recorder.emit(
-        node,
-        body,
-        outer * indices.size,
-        work=work_of(target.size, 0.2),
+    text = """
+int64_t at = first % count, outer = first / count;
+for (int64_t slice = first; slice < last; slice++) {
+const int64_t given = indices[at], index = given < 0 ? given + size : given;
+if (index < 0 || index >= size) { hg_fail(thread, given); return; }
+const T *from = x + (outer * size + index) * n; T *to = y + slice * n;
+if (n * sizeof(T) >= 64) memcpy(to, from, n * sizeof(T));
+else for (int64_t k = 0; k < n; k++) to[k] = from[k];
+if (++at == count) at = 0, outer++; }"""
+    emit_written(
+        low.recorder, node, text,
+        reads={"x": as_bits(source), "indices": indices}, writes={"y": as_bits(target)},
+        sizes={"n": inner, "size": source.shape[axis], "count": indices.size},
+        types={"T": bits_type(source.dtype)}, items=product(source.shape[:axis]) * indices.size,
+        each=inner + 4, cost=0.2,
         failure=f"index {{value}} is out of range for axis {axis} with size {{0}}",
         failure_sizes=(source.shape[axis],),
-    )
+    )  # fmt: skip
     low.forms[out] = target
 
 
@@ -326,9 +321,14 @@ def lower_space_to_depth(low: Lowering, node: ir.Node) -> None:
     attributes = low.facts.attributes(node)
     size = int(attributes["blocksize"])
     found = low.forms.contiguous(node.inputs[0])
-    n, c, h, w = low.facts.fixed_shape(node.inputs[0])
+    n, c, h, w = found.shape
     order = (0, 3, 5, 1, 2, 4) if attributes.get("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
-    view = found.reshaped((n, c, h // size, size, w // size, size)).permuted(order)
+    rows, columns = floordiv(h, size), floordiv(w, size)
+    # (Not by ``reshaped``: that the sizes are multiples is known to the type rule.)
+    steps = (found.strides[0], found.strides[1], found.strides[2] * size, found.strides[2])
+    view = replace(
+        found, shape=(n, c, rows, size, columns, size), strides=(*steps, size, 1)
+    ).permuted(order)
     target = low.forms.result(node.outputs[0])
     emit_copy(low.recorder, view, target.reshaped(view.shape))
     low.forms[node.outputs[0]] = target
@@ -360,17 +360,49 @@ def lower_trilu(low: Lowering, node: ir.Node) -> None:
         if array is None:
             raise NotNative("a diagonal known only at run time")
         shift = int(array.reshape(-1)[0])
-    sign = ">=" if low.facts.attributes(node)["upper"] else "<="
-    body = Body()
-    s, d = body.pointer(source), body.pointer(target, written=True)
-    rows, columns = body.size(source.shape[-2]), body.size(source.shape[-1])
-    body.add(
-        f"int64_t i = q % {rows}; for (int64_t j = 0; j < {columns}; j++)",
-        f"{d}[q * {columns} + j] = j - i {sign} {shift} ? {s}[q * {columns} + j] : 0;",
-    )
-    tasks = product(source.shape[:-1])
-    low.recorder.emit(node, body, tasks, work=work_of(source.size, 0.1))
+    emit_triangles(low, node, source, target, str(shift), {})
     low.forms[node.outputs[0]] = target
+
+
+def emit_triangles(
+    low: Lowering,
+    node: ir.Node,
+    source: Tensor,
+    target: Tensor,
+    diagonal: str,
+    reads: Mapping[str, Tensor],
+) -> None:
+    """Write the kernel that copies one triangle of each matrix, with zeros beside it.
+
+    Args:
+        low: Takes the kernel.
+        node: The node, of which the attribute ``upper`` counts.
+        source: The matrices, in row-major order.
+        target: The result.
+        diagonal: C of the first diagonal of the triangle.
+        reads: Operands of that.
+    """
+    upper = low.facts.attributes(node)["upper"]
+    parts = ("memset", "memcpy") if upper else ("memcpy", "memset")
+    left, right = (
+        f"memset(to{at}, 0, {count} * sizeof(T));"
+        if part == "memset"
+        else f"memcpy(to{at}, from{at}, {count} * sizeof(T));"
+        for part, at, count in zip(parts, ("", " + cut"), ("cut", "(n - cut)"), strict=True)
+    )
+    text = f"""
+const int64_t diagonal = hg_max(-rows - 1, hg_min({diagonal}, n + 1));
+for (int64_t row = first; row < last; row++) {{
+const T *from = x + row * n; T *to = y + row * n;
+const int64_t cut = hg_min(n, hg_max(0, row % rows + diagonal{"" if upper else " + 1"}));
+{left} {right} }}"""
+    emit_written(
+        low.recorder, node, text,
+        reads={"x": as_bits(source), **reads}, writes={"y": as_bits(target)},
+        sizes={"n": source.shape[-1], "rows": source.shape[-2]},
+        types={"T": bits_type(source.dtype)}, items=product(source.shape[:-1]),
+        each=source.shape[-1], cost=0.1,
+    )  # fmt: skip
 
 
 def lower_range(low: Lowering, node: ir.Node) -> None:

@@ -1,4 +1,7 @@
-"""LSTM, GRU and RNN: one task a direction and sequence, all steps within."""
+"""LSTM, GRU and RNN: one task a direction and some sequences, all steps within.
+
+Weights are read once for all sequences of a task.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,13 @@ from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.varying import lower_varying
 from hagane.ops.definition import Array
+from hagane.symbolic import ceildiv
 
 _DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 _GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+# Sequences of one task at most, and numbers of them that have a product of their own.
+_TOGETHER = 4
+_VARIANTS = (1, 2, 4)
 # Activations at the end of a step of an RNN.
 _STEPS = {
     "Relu": "v_max2(v_set1(0.f), v_load(g + j))",
@@ -79,13 +86,13 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
     if weight is None or recurrence is None or (_input(node, 3) is not None and bias is None):
         _lower_varying(low, node)
         return
-    directions, rows, depth = weight.shape
+    directions, rows_of_weights, depth = weight.shape
     _check(low, node, attributes, directions)
     gates = _GATES[node.op_type]
-    hidden = rows // gates
+    hidden = rows_of_weights // gates
     after = bool(attributes.get("linear_before_reset", 0))
     if bias is None:
-        bias = np.zeros((directions, 2 * rows), np.float32)
+        bias = np.zeros((directions, 2 * rows_of_weights), np.float32)
     lanes = low.facts.level.lanes
     wide = -(-hidden // lanes) * lanes  # each gate starts at a whole vector
 
@@ -93,7 +100,7 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
         size = directions * array.shape[2] * gates * wide * 4
         return low.recorder.weight((node, name), Packing(pack_gates, (array, gates, wide)), size)
 
-    first, second = bias[:, :rows, None], bias[:, rows:, None]
+    first, second = bias[:, :rows_of_weights, None], bias[:, rows_of_weights:, None]
     # A GRU that resets after the product needs the recurrent bias of its last gate apart.
     apart = second.copy()
     apart[:, : 2 * hidden] = 0
@@ -124,28 +131,61 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
     ends = ["0" if t is None else body.pointer(t, written=True) for t in outputs]
     total = gates * wide
     backwards = "1" if attributes["direction"] == "reverse" else "direction"
+    groups = ceildiv(batch, _TOGETHER)
+    for together in _VARIANTS:
+        body.helper(_product_of(together, lanes))
+    length = "T" if own is None else f"{own}[first + r]"
     body.add(
-        f"const int64_t T = {body.size(steps)}, B = {body.size(batch)};",
-        "int64_t direction = q / B, sequence = q % B;",
-        f"const int64_t L = {'T' if own is None else f'{own}[sequence]'};",
-        "if (L < 0 || L > T) { hg_fail(thread, L); return; }" if own is not None else "",
-        f"float *h = (float *)thread->scratch, *c = h + {wide}, *g = c + {wide}, *u = g + {total};",
-        f"memset(h, 0, {2 * wide * 4});",
+        f"const int64_t T = {body.size(steps)}, B = {body.size(batch)}, groups = {body.size(groups)};",
+        f"const int64_t direction = q / groups, first = q % groups * {_TOGETHER};",
+        f"const int64_t rows = hg_min({_TOGETHER}, B - first);",
+        f"int64_t L[{_TOGETHER}], longest = 0;",
+        f"for (int64_t r = 0; r < rows; r++) {{ L[r] = {length};",
+        "if (L[r] < 0 || L[r] > T) { hg_fail(thread, L[r]); return; }" if own is not None else "",
+        "longest = hg_max(longest, L[r]); }",
+        f"float *hs = (float *)thread->scratch, *cs = hs + {_TOGETHER * wide}, *gs = cs + {_TOGETHER * wide}, *us = gs + {_TOGETHER * total};",
+        f"memset(hs, 0, {2 * _TOGETHER * wide * 4}); (void)us;",
     )
-    for state, start in zip(("h", "c"), starts, strict=True):
+    for state, start in zip(("hs", "cs"), starts, strict=True):
         if start != "0":
-            body.add(f"memcpy({state}, {start} + q * {hidden}, {hidden * 4});")
+            body.add(
+                f"for (int64_t r = 0; r < rows; r++) memcpy({state} + r * {wide}, "
+                f"{start} + (direction * B + first + r) * {hidden}, {hidden * 4});"
+            )
+    each_row = "for (int64_t r = 0; r < rows; r++) if (step < L[r]) {"
     body.add(
         f"const float *W = {names['w']} + direction * {depth * total}, *R = {names['r']} + direction * {hidden * total};",
-        f"const float *bias = {names['b']} + direction * {total}, *apart = {names['e']} + direction * {total};",
-        "for (int64_t step = 0; step < L; step++) {",
-        f"int64_t t = {backwards} ? L - 1 - step : step;",
-        f"const float *x = {names['x']} + (t * B + sequence) * {depth};",
+        f"const float *bias = {names['b']} + direction * {total}, *apart = {names['e']} + direction * {total}; (void)apart;",
+        f"const float *xs[{_TOGETHER}], *own_h[{_TOGETHER}], *own_c[{_TOGETHER}];",
+        f"for (int64_t r = 0; r < {_TOGETHER}; r++) own_h[r] = hs + r * {wide}, own_c[r] = cs + r * {wide};",
+        "for (int64_t step = 0; step < longest; step++) {",
+        # (Sequences that have ended read their last step again, and keep their state.)
+        f"for (int64_t r = 0; r < {_TOGETHER}; r++) {{ const int64_t k = r < rows ? r : 0, at = hg_min(step, hg_max(L[k], 1) - 1);",
+        f"const int64_t t = {backwards} ? hg_max(L[k], 1) - 1 - at : at; xs[r] = {names['x']} + (t * B + first + k) * {depth}; }}",
     )
+
+    def product(
+        target: str, start: str, vectors: str, matrix: str, columns: tuple[int, int]
+    ) -> None:
+        """Write ``target = start + vectors × matrix`` for some columns of all rows."""
+        low_column, high_column = columns
+        step_of_start = total if start in ("gs", "us") else 0
+        size = depth if matrix == "W" else hidden
+        given = (
+            f"({target} + {low_column}, {start} + {low_column}, {step_of_start}, {vectors}, "
+            f"{matrix} + {low_column}, {size}, {total}, {high_column - low_column});"
+        )
+        *fewer, most = _VARIANTS
+        text = "".join(f"if (rows == {n}) KERNEL_product_{n}{given} else " for n in fewer)
+        body.add(f"{text}KERNEL_product_{most}{given}")
+
+    of_row = f"float *h = hs + r * {wide}, *c = cs + r * {wide}, *g = gs + r * {total}, *u = us + r * {total}; (void)c, (void)u;"
+    product("gs", "bias", "xs", "W", (0, total))
     if node.op_type == "LSTM":
-        _product(body, "g", "bias", "x", "W", depth, total, 0, total, lanes)
-        _product(body, "g", "g", "h", "R", hidden, total, 0, total, lanes)
+        product("gs", "gs", "own_h", "R", (0, total))
         body.add(
+            each_row,
+            of_row,
             f"for (int64_t j = 0; j < {wide}; j += VL) {{",
             f"vf in = v_sigmoid(v_load(g + j)), out = v_sigmoid(v_load(g + {wide} + j));",
             f"vf forget = v_sigmoid(v_load(g + {2 * wide} + j)), cell = v_tanh(v_load(g + {3 * wide} + j));",
@@ -153,28 +193,36 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
             "v_store(c + j, next); v_store(h + j, out * v_tanh(next)); }",
         )
     elif node.op_type == "RNN":
-        _product(body, "g", "bias", "x", "W", depth, total, 0, total, lanes)
-        _product(body, "g", "g", "h", "R", hidden, total, 0, total, lanes)
+        product("gs", "gs", "own_h", "R", (0, total))
         step = _STEPS[(attributes.get("activations") or ["Tanh"])[0]]
-        body.add(f"for (int64_t j = 0; j < {wide}; j += VL) v_store(h + j, {step});")
+        body.add(
+            each_row,
+            of_row,
+            f"for (int64_t j = 0; j < {wide}; j += VL) v_store(h + j, {step});",
+        )
     else:
         two = 2 * wide
-        _product(body, "g", "bias", "x", "W", depth, total, 0, total, lanes)
-        _product(body, "g", "g", "h", "R", hidden, total, 0, two, lanes)
+        product("gs", "gs", "own_h", "R", (0, two))
         body.add(
-            f"for (int64_t j = 0; j < {two}; j += VL) v_store(g + j, v_sigmoid(v_load(g + j)));"
+            each_row,
+            of_row,
+            f"for (int64_t j = 0; j < {two}; j += VL) v_store(g + j, v_sigmoid(v_load(g + j)));",
         )
         if after:
-            _product(body, "u", "apart", "h", "R", hidden, total, two, total, lanes)
+            body.add("}")
+            product("us", "apart", "own_h", "R", (two, total))
             body.add(
+                each_row,
+                of_row,
                 f"for (int64_t j = 0; j < {wide}; j += VL) v_store(g + {two} + j, v_load(g + {two} + j)"
-                f" + v_load(g + {wide} + j) * v_load(u + {two} + j));"
+                f" + v_load(g + {wide} + j) * v_load(u + {two} + j));",
             )
         else:
             body.add(
-                f"for (int64_t j = 0; j < {wide}; j += VL) v_store(c + j, v_load(g + {wide} + j) * v_load(h + j));"
+                f"for (int64_t j = 0; j < {wide}; j += VL) v_store(c + j, v_load(g + {wide} + j) * v_load(h + j)); }}",
             )
-            _product(body, "g", "g", "c", "R", hidden, total, two, total, lanes)
+            product("gs", "gs", "own_c", "R", (two, total))
+            body.add(each_row, of_row)
         body.add(
             f"for (int64_t j = 0; j < {wide}; j += VL) {{",
             f"vf z = v_load(g + j), new = v_tanh(v_load(g + {two} + j));",
@@ -182,26 +230,30 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
         )
     if ends[0] != "0":
         body.add(
-            f"memcpy({ends[0]} + ((t * {directions} + direction) * B + sequence) * {hidden}, h, {hidden * 4});"
+            f"const int64_t t = {backwards} ? L[r] - 1 - step : step;",
+            f"memcpy({ends[0]} + ((t * {directions} + direction) * B + first + r) * {hidden}, h, {hidden * 4});",
         )
-    body.add("}")
+    body.add("} }")
     if ends[0] != "0" and own is not None:
         body.add(
-            "for (int64_t t = L; t < T; t++) "
-            f"memset({ends[0]} + ((t * {directions} + direction) * B + sequence) * {hidden}, 0, "
+            "for (int64_t r = 0; r < rows; r++) for (int64_t t = L[r]; t < T; t++) "
+            f"memset({ends[0]} + ((t * {directions} + direction) * B + first + r) * {hidden}, 0, "
             f"{hidden * 4});"
         )
-    for state, end in zip(("h", "c"), ends[1:], strict=True):
+    for state, end in zip(("hs", "cs"), ends[1:], strict=True):
         if end != "0":
-            body.add(f"memcpy({end} + q * {hidden}, {state}, {hidden * 4});")
-    flops = 2.0 * directions * rows * (depth + hidden)  # of a step of a sequence
+            body.add(
+                f"for (int64_t r = 0; r < rows; r++) memcpy({end} + (direction * B + first + r) * {hidden}, "
+                f"{state} + r * {wide}, {hidden * 4});"
+            )
+    flops = 2.0 * directions * rows_of_weights * (depth + hidden)  # of a step of a sequence
     low.recorder.emit(
         node,
         body,
-        batch * directions,
+        groups * directions,
         work=work_of(steps * batch, flops / 30),
         flops=work_of(steps * batch, flops),
-        scratch=(2 * wide + 2 * total) * 4,
+        scratch=(2 * wide + 2 * total) * 4 * _TOGETHER,
         failure="sequence length {value}, expected lengths from 0 to {0}",
         failure_sizes=(steps,),
     )
@@ -210,32 +262,40 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
             low.forms[value] = tensor
 
 
-def _product(
-    body: Body,
-    target: str,
-    start: str,
-    vector: str,
-    matrix: str,
-    depth: int,
-    total: int,
-    first: int,
-    last: int,
-    lanes: int,
-) -> None:
-    """Write ``target = start + vector × matrix`` for columns ``first`` to ``last``."""
-    at = first
-    while at < last:
-        count = min(8, (last - at) // lanes)
-        body.add(
-            "{ " + " ".join(f"vf a{i} = v_load({start} + {at + i * lanes});" for i in range(count)),
-            f"for (int64_t k = 0; k < {depth}; k++) {{ vf v = v_set1({vector}[k]);"
-            f" const float *m = {matrix} + k * {total} + {at};",
-            " ".join(f"a{i} = v_fma(v, v_load(m + {i * lanes}), a{i});" for i in range(count)),
-            "} "
-            + " ".join(f"v_store({target} + {at + i * lanes}, a{i});" for i in range(count))
-            + " }",
+def _product_of(rows: int, lanes: int) -> str:
+    """Return a C function that multiplies the vectors of some rows by a matrix and adds a start.
+
+    ``KERNEL_product_<rows>(to, from, from_step, x, m, depth, total, columns)``: rows of ``to`` and of the
+    matrix ``m`` are ``total`` apart, those of the start ``from_step``.
+    """
+    most = {1: 8, 2: 4, 4: 4 if lanes == 16 else 3}[rows]
+
+    def block(count: int) -> str:
+        each = [(r, i) for r in range(rows) for i in range(count)]
+        adds = "".join(
+            f"{{ const vf v = v_set1(x[{r}][k]); "
+            + "".join(f"a{r}_{i} = v_fma(v, b{i}, a{r}_{i});" for i in range(count))
+            + "}"
+            for r in range(rows)
         )
-        at += count * lanes
+        return (
+            " ".join(
+                f"vf a{r}_{i} = v_load(from + {r} * from_step + c + {i} * VL);" for r, i in each
+            )
+            + "\nconst float *b = m + c; for (int64_t k = 0; k < depth; k++, b += total) {\n"
+            + " ".join(f"const vf b{i} = v_load(b + {i} * VL);" for i in range(count))
+            + adds
+            + "}\n"
+            + " ".join(f"v_store(to + {r} * total + c + {i} * VL, a{r}_{i});" for r, i in each)
+        )
+
+    return f"""
+static void KERNEL_product_{rows}(float *to, const float *from, int64_t from_step, const float *const *x,
+const float *m, int64_t depth, int64_t total, int64_t columns) {{
+int64_t c = 0;
+for (; c + {most} * VL <= columns; c += {most} * VL) {{ {block(most)} }}
+for (; c < columns; c += VL) {{ {block(1)} }} }}
+"""
 
 
 RULES: dict[str, Rule] = dict.fromkeys(_GATES, lower_recurrent)

@@ -13,7 +13,7 @@ from hagane.native.kernels.tensor import Blocked, Tensor
 from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.convolution.pooling import reduce_planes
-from hagane.symbolic import Dim, product
+from hagane.symbolic import Dim, ceildiv, floordiv, maximum, product
 
 # One task handles about this many elements.
 _TASK_ELEMENTS = 8192
@@ -198,24 +198,18 @@ def _row_kernel(
     failure: str = "",
 ) -> None:
     """Write a kernel that does ``lines`` for each ``row`` of ``n`` elements."""
-    per_task = max(1, _TASK_ELEMENTS // max(1, length)) if isinstance(length, int) else 1
-    body.lines.append(f"int64_t n = {body.size(length)};")
+    per_task = maximum(1, floordiv(_TASK_ELEMENTS, maximum(1, length)))
+    share = body.size(per_task)
+    body.lines.append(f"const int64_t n = {body.size(length)};")
     body.add(
-        f"for (int64_t row = q * {per_task}; row < hg_min({body.size(rows)}, (q + 1) * {per_task}); row++) {{",
+        f"for (int64_t row = q * {share}, end = hg_min({body.size(rows)}, row + {share}); row < end; row++) {{",
         *lines,
         "}",
     )
     total = rows * length
-    tasks = (rows + per_task - 1) // per_task
+    tasks = ceildiv(rows, per_task)
     work, flops = work_of(total, cost), work_of(total, 4.0)
     low.recorder.emit(node, body, tasks, work=work, flops=flops, failure=failure)
-
-
-_MAXIMUM = (
-    "vf most = v_set1(-INFINITY); int64_t i = 0;",
-    "for (; i + VL <= n; i += VL) most = v_max2(most, v_load(x + i));",
-    "float m = v_top(most); for (; i < n; i++) m = x[i] > m ? x[i] : m;",
-)
 
 
 def lower_softmax(low: Lowering, node: ir.Node) -> None:
@@ -237,7 +231,8 @@ def lower_softmax(low: Lowering, node: ir.Node) -> None:
     written = target if last else low.recorder.new(f"{out.name} rows", source.dtype, moved.shape)
     body = Body()
     s, d = body.pointer(moved), body.pointer(written, written=True)
-    lines = [f"const float *x = {s} + row * n; float *y = {d} + row * n;", *_MAXIMUM]
+    lines = [f"const float *x = {s} + row * n; float *y = {d} + row * n;"]
+    lines.append("const float m = hg_top_of(x, n); int64_t i;")
     if node.op_type == "Softmax":
         lines += [
             "vf sum = {0}; vf top = v_set1(m); i = 0;",
@@ -256,8 +251,9 @@ def lower_softmax(low: Lowering, node: ir.Node) -> None:
             "vf sum = {0}, peaks = {0}, top = v_set1(m); i = 0;",
             "for (; i + VL <= n; i += VL) { vf z = v_load(x + i) - top;",
             "sum += v_sel(z == 0.f, v_set1(0.f), v_exp_share(z)); peaks += v_of_mask(z == 0.f); }",
+            "if (i < n) { vm in = v_first(n - i); vf z = v_load_n(x + i, n - i) - top;",
+            "sum += v_sel(in & (z != 0.f), v_exp_share(z), v_set1(0.f)); peaks += v_of_mask(in & (z == 0.f)); }",
             "float rest = v_sum(sum), ones = v_sum(peaks) - 1.f;",
-            "for (; i < n; i++) { if (x[i] == m) ones += 1.f; else rest += expf(x[i] - m); }",
             "float shift = log1pf(ones + rest);",
             "for (i = 0; i < n; i++) y[i] = (x[i] - m) - shift;",
         ]
@@ -292,19 +288,12 @@ def lower_layer_norm(low: Lowering, node: ir.Node) -> None:
     centred = node.op_type == "LayerNormalization"
     lines = [f"const float *x = {s} + row * n; float *y = {d} + row * n; int64_t i;"]
     if centred:
-        lines += [
-            "vf sum = {0}; float total = 0;",
-            "for (i = 0; i + VL <= n; i += VL) sum += v_load(x + i);",
-            "for (; i < n; i++) total += x[i];",
-            "float mean = (total + v_sum(sum)) / n;",
-        ]
+        lines.append("const float mean = hg_sum_of(x, n) / n;")
     else:
-        lines.append("float mean = 0;")
+        lines.append("const float mean = 0;")
     lines += [
-        "vf squares = {0}; float rest = 0; vf centre = v_set1(mean);",
-        "for (i = 0; i + VL <= n; i += VL) { vf v = v_load(x + i) - centre; squares = v_fma(v, v, squares); }",
-        "for (; i < n; i++) rest += (x[i] - mean) * (x[i] - mean);",
-        f"float factor = 1.f / sqrtf((rest + v_sum(squares)) / n + {epsilon}); vf f = v_set1(factor);",
+        "const vf centre = v_set1(mean);",
+        f"float factor = 1.f / sqrtf(hg_squares_of(x, n, mean) / n + {epsilon}); vf f = v_set1(factor);",
         f"for (i = 0; i + VL <= n; i += VL) v_store(y + i, (v_load(x + i) - centre) * f * v_load({w} + i)"
         + (f" + v_load({b} + i));" if b else ");"),
         f"for (; i < n; i++) y[i] = (x[i] - mean) * factor * {w}[i]"
@@ -339,63 +328,19 @@ def lower_instance_norm(low: Lowering, node: ir.Node) -> None:
     epsilon = float_text(float(attributes["epsilon"]))
     each = channels // groups
     lines = [
-        f"const float *x = {s} + row * n; float *y = {d} + row * n; int64_t i;",
-        "vf sum = {0}; float total = 0;",
-        "for (i = 0; i + VL <= n; i += VL) sum += v_load(x + i);",
-        "for (; i < n; i++) total += x[i];",
-        "float mean = (total + v_sum(sum)) / n; vf centre = v_set1(mean);",
-        "vf squares = {0}; float rest = 0;",
-        "for (i = 0; i + VL <= n; i += VL) { vf v = v_load(x + i) - centre; squares = v_fma(v, v, squares); }",
-        "for (; i < n; i++) rest += (x[i] - mean) * (x[i] - mean);",
-        f"float factor = 1.f / sqrtf((rest + v_sum(squares)) / n + {epsilon});",
-        f"for (int64_t c = 0; c < {each}; c++) {{ int64_t channel = row % {groups} * {each} + c;",
-        f"float k = {w}[channel] * factor, t = {b}[channel] - mean * k;",
-        f"for (i = 0; i < {plane}; i++) y[c * {plane} + i] = x[c * {plane} + i] * k + t; }}",
+        f"const float *x = {s} + row * n; float *y = {d} + row * n; const int64_t plane = {plane};",
+        "const float mean = hg_sum_of(x, n) / n;",
+        f"const float factor = 1.f / sqrtf(hg_squares_of(x, n, mean) / n + {epsilon});",
+        f"for (int64_t c = 0; c < {each}; c++) {{ const int64_t channel = row % {groups} * {each} + c;",
+        f"const float k = {w}[channel] * factor, t = {b}[channel] - mean * k;",
+        "for (int64_t i = 0; i < plane; i++) y[c * plane + i] = x[c * plane + i] * k + t; }",
     ]
     _row_kernel(low, node, shape[0] * groups, each * product(shape[2:]), lines, body, 0.15)
     low.forms[out] = target
 
 
-def lower_arg(low: Lowering, node: ir.Node) -> None:
-    """Lower ArgMax and ArgMin."""
-    x, out = node.inputs[0], node.outputs[0]
-    attributes = low.facts.attributes(node)
-    if not low.facts.is_float(x):
-        raise NotNative(f"element type {low.facts.dtype(x)}")
-    source = low.forms.plain(x)
-    axis = int(attributes["axis"]) % len(source.shape)
-    kept = [i for i in range(len(source.shape)) if i != axis]
-    outer = merged_axes([source.shape[i] for i in kept], [[source.strides[i] for i in kept]])
-    target = low.forms.result(out)
-    rows = product([source.shape[i] for i in kept])
-    body = Body()
-    s, d = body.pointer(source), body.pointer(target, written=True)
-    better = ">" if node.op_type == "ArgMax" else "<"
-    better += "=" if attributes["select_last_index"] else ""
-    lines = ["if (n == 0) { hg_fail(thread, 0); return; }", "int64_t left = row, at = 0;"]
-    for number, loop in reversed(list(enumerate(outer))):
-        length, stride = body.size(loop.length), body.size(loop.strides[0])
-        lines.append(
-            f"at += left * {stride};"
-            if number == 0
-            else f"at += left % {length} * {stride}; left /= {length};"
-        )
-    step = body.size(source.strides[axis])
-    lines += [
-        f"const float *x = {s} + at; int64_t best = 0; float top = x[0];",
-        f"for (int64_t i = 1; i < n; i++) {{ float v = x[i * {step}];",
-        f"if (v {better} top || (v != v && top == top)) {{ best = i; top = v; }} if (top != top) break; }}",
-        f"{d}[row] = best;",
-    ]
-    failure = f"axis {axis} is empty, expected one element at least"
-    _row_kernel(low, node, rows, source.shape[axis], lines, body, 0.5, failure)
-    low.forms[out] = target
-
-
 RULES: dict[str, Rule] = {
     **dict.fromkeys(_REDUCTIONS, lower_reduce),
-    "ArgMax": lower_arg,
-    "ArgMin": lower_arg,
     "GroupNormalization": lower_instance_norm,
     "InstanceNormalization": lower_instance_norm,
     "LayerNormalization": lower_layer_norm,

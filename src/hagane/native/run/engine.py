@@ -48,7 +48,7 @@ def extra_flags() -> tuple[str, ...]:
 # Characters of C that are worth a compiler of their own: it takes 30 ms before it reads the first.
 _UNIT = 16_000
 # The beginning of every kernel, and the files of the engine, in order.
-HEADER = ("vector.h", "small_types.h", "scalar.h", "tiny_types.h")
+HEADER = ("vector.h", "functions.h", "squares.h", "small_types.h", "scalar.h", "tiny_types.h")
 ENGINE_PARTS = (
     *("engine.h", "program.c", "control.c", "threads.c", "pool.c"),
     *("tables.h", "context.h", "sizes.c", "place.c", "tabled.c", "fit.c"),

@@ -17,13 +17,26 @@ from hagane.native.rules.classical.scores import features, labels, one_score, ta
 
 # Fills the kernels ``k`` of a row ``from`` with all vectors, which lie a feature after the other.
 _KERNELS = """
+typedef double KERNEL_vector __attribute__((vector_size(64), aligned(8), may_alias));
 static void KERNEL_values(double *restrict k, const {kind} *restrict from, const double *restrict vectors) {{
-for (int64_t s = 0; s < {count}; s++) k[s] = 0;
+for (int64_t s = 0; s < {padded}; s += 32) {{
+KERNEL_vector sum[4] = {{{{0}}}};
 for (int64_t i = 0; i < {columns}; i++) {{
-const double v = (double)from[i]; const double *restrict at = vectors + i * {count};
-for (int64_t s = 0; s < {count}; s++) {step} }}
+const double v = (double)from[i]; const double *restrict at = vectors + i * {padded} + s;
+_Pragma("GCC unroll 4")
+for (int j = 0; j < 4; j++) {{ const KERNEL_vector own = *(const KERNEL_vector *)(at + 8 * j); {step} }} }}
+for (int j = 0; j < 4; j++) *(KERNEL_vector *)(k + s + 8 * j) = sum[j]; }}
 {last} }}
+static double KERNEL_dot(const double *restrict a, const double *restrict b, int64_t n) {{
+double sums[8] = {{0}}, sum = 0;
+int64_t i = 0;
+for (; i + 8 <= n; i += 8) for (int j = 0; j < 8; j++) sums[j] += a[i + j] * b[i + j];
+for (; i < n; i++) sum += a[i] * b[i];
+for (int j = 0; j < 8; j++) sum += sums[j];
+return sum; }}
 """
+# Vectors whose sums stand side by side.
+_TOGETHER = 32
 # The function of each sum; that of vectors, of floats, is as exact as the result.
 _EACH = "for (int64_t s = 0; s < {count}; s++) k[s] = {end};"
 _TANH = """
@@ -33,12 +46,12 @@ float t[VL] = {{0}};
 for (int64_t i = 0; i < n; i++) t[i] = (float)({gamma} * k[s + i] + {coefficient});
 v_store(t, v_tanh(v_load(t)));
 for (int64_t i = 0; i < n; i++) k[s + i] = t[i]; }}"""
-# What a feature adds, and the kernel of the sum ``k[s]``.
+# A feature's part, and the kernel of the sum ``k[s]``.
 _KINDS = {
-    "LINEAR": ("k[s] += v * at[s];", "k[s]"),
-    "POLY": ("k[s] += v * at[s];", "pow({gamma} * k[s] + {coefficient}, {degree})"),
-    "RBF": ("{{ const double d = v - at[s]; k[s] += d * d; }}", "exp(-({gamma}) * k[s])"),
-    "SIGMOID": ("k[s] += v * at[s];", ""),
+    "LINEAR": ("sum[j] += own * v;", "k[s]"),
+    "POLY": ("sum[j] += own * v;", "pow({gamma} * k[s] + {coefficient}, {degree})"),
+    "RBF": ("{{ const KERNEL_vector d = own - v; sum[j] += d * d; }}", "hg_exp(-({gamma}) * k[s])"),
+    "SIGMOID": ("sum[j] += own * v;", ""),
 }
 # Powers that are products.
 _POWERS = range(1, 7)
@@ -94,11 +107,17 @@ def _values(
     names["count"] = str(count)
     step, end = (text.format(**names) for text in (step, end))
     last = _EACH.format(end=end, **names) if end else _TANH.format(**names)
+    padded = room_of(vectors)
     kernels = _KERNELS.format(
-        kind=c_type(x.dtype), count=count, columns=columns, step=step, last=last
+        kind=c_type(x.dtype), padded=padded, columns=columns, step=step, last=last
     )
-    across = np.ascontiguousarray(vectors.T)
+    across = np.ascontiguousarray(np.pad(vectors, ((0, padded - count), (0, 0))).T)
     return {"vectors": table(low, node, "vectors", across)}, kernels
+
+
+def room_of(vectors: np.ndarray) -> int:
+    """Return how many numbers the kernels of a row with all vectors take."""
+    return -(-len(vectors) // _TOGETHER) * _TOGETHER
 
 
 def _cost(vectors: np.ndarray) -> int:
@@ -132,11 +151,10 @@ double *k = (double *)thread->scratch;
 for (int64_t row = first; row < last; row++) {{
 double s[1] = {{0}};
 KERNEL_values(k, x + row * {vectors.shape[1]}, vectors);
-for (int64_t i = 0; i < {len(vectors)}; i++) s[0] += k[i] * weights[i];
-s[0] += {float(attributes["rho"][0]).hex()};
+s[0] = KERNEL_dot(k, weights, {len(vectors)}) + {float(attributes["rho"][0]).hex()};
 {end} }}""",
         reads={"x": x, "weights": table(low, node, "weights", weights), **reads}, writes={"y": y},
-        items=x.shape[0], each=_cost(vectors), scratch=8 * len(vectors),
+        items=x.shape[0], each=_cost(vectors), scratch=8 * room_of(vectors),
         helper=helper + transform(name),
     )  # fmt: skip
     low.forms[node.outputs[0]] = y
@@ -151,7 +169,7 @@ def _margins(counts: Sequence[int], rho: Sequence[float]) -> str:
             terms = [(starts[i], starts[i + 1], j - 1), (starts[j], starts[j + 1], i)]
             lines.append(f"m[{pair}] = 0;")
             lines += [
-                f"for (int64_t i = {start}; i < {end}; i++) m[{pair}] += k[i] * weights[{row * total} + i];"
+                f"m[{pair}] += KERNEL_dot(k + {start}, weights + {row * total + start}, {end - start});"
                 for start, end, row in terms
             ]
             lines.append(f"m[{pair}] += {float(rho[pair]).hex()};")
@@ -205,7 +223,7 @@ KERNEL_values(k, x + row * {vectors.shape[1]}, vectors);
 label[row] = labels[best];
 for (int64_t j = 0; j < {width}; j++) y[row * {width} + j] = (float)s[j]; }}""",
         reads={"x": x, **reads, **table_of}, writes={"label": chosen, "y": y},
-        items=x.shape[0], each=_cost(vectors), scratch=8 * len(vectors),
+        items=x.shape[0], each=_cost(vectors), scratch=8 * room_of(vectors),
         helper=helper + transform(name) + couple,
     )  # fmt: skip
     low.forms[node.outputs[0]], low.forms[node.outputs[1]] = chosen, y

@@ -422,6 +422,10 @@ def _is_added(low: Lowering, node: ir.Node, value: ir.Value) -> bool:
     )
 
 
+# Maps of a group that are summed together on planes.
+_MAPS = 4
+
+
 def _lower_by_loops(
     low: Lowering, node: ir.Node, window: Window, weight: Array, bias: Array | None
 ) -> None:
@@ -444,31 +448,56 @@ def _lower_by_loops(
     b = body.raw(bias_buffer(low, node, window, bias))
     d = body.pointer(target, written=True)
     (sh, sw), (dh, dw) = window.strides, window.dilations
+    maps, taps = range(min(_MAPS, outs)), depth * kh * kw
+    chunks = -(-outs // len(maps))
+
+    def row_of_sums(vectors: int, load: str) -> str:
+        """Return C that sums some vectors of pixels of all maps; ``load`` reads one of them."""
+        each = [(m, v) for m in maps for v in range(vectors)]
+        loads = "".join(f"const vf p{v} = {load.format(v=v)};" for v in range(vectors))
+        sums = "".join(
+            f"{{ const vf k = v_set1(w{m}[at]); "
+            + "".join(f"a{m}_{v} = v_fma(k, p{v}, a{m}_{v});" for v in range(vectors))
+            + "}"
+            for m in maps
+        )
+        stores = "".join(
+            f"v_store_n(d{m} + y * width + x + {v * lanes}, a{m}_{v}, hg_min({lanes}, hg_max(0, n - {v * lanes})));"
+            for m, v in each
+        )
+        return f"""
+vf {", ".join(f"a{m}_{v} = v_set1(b{m})" for m, v in each)}; int64_t at = 0;
+for (int64_t c = 0; c < {depth}; c++)
+for (int64_t i = 0; i < {kh}; i++) {{
+const float *line = s + c * plane + (y * {sh} + i * {dh}) * row + x * {sw};
+for (int64_t j = 0; j < {kw}; j++, at++) {{ const float *p = line + j * {dw}; {loads} {sums} }} }}
+{stores}"""
+
+    last = f"hg_min({lanes}, n - {{v}} * {lanes})"
+    strided = f"v_load_strided(p + {{v}} * {lanes * sw}, {sw}, {lanes})"
+    whole = strided if sw > 1 else f"v_load(p + {{v}} * {lanes})"
+    rest = f"v_load_strided(p, {sw}, {last})" if sw > 1 else f"v_load_n(p, {last})"
     body.add(
-        f"int64_t channel = q % {window.out_channels}, image = q / {window.out_channels};",
-        f"const float *s = {s} + image * {n(image)} + channel / {outs} * {depth} * {n(plane)};",
-        f"const float *w = {w} + channel * {depth * kh * kw};",
-        f"float *d = {d} + q * {n(window.out_height * window.out_width)};",
-        f"for (int64_t y = 0; y < {n(window.out_height)}; y++)",
-        f"for (int64_t x = 0; x < {n(window.out_width)}; x += {lanes}) {{",
-        f"int64_t n = hg_min({lanes}, {n(window.out_width)} - x);",
-        f"vf sum = v_set1({b}[channel]);",
-        f"for (int64_t c = 0; c < {depth}; c++)",
-        f"for (int64_t i = 0; i < {kh}; i++)",
-        f"for (int64_t j = 0; j < {kw}; j++) {{",
-        f"const float *p = s + c * {n(plane)} + (y * {sh} + i * {dh}) * {n(row)} + x * {sw} + j * {dw};",
-        f"float k = w[(c * {kh} + i) * {kw} + j];",
-        "sum += k * (v_load_n(p, n));" if sw == 1 else f"sum += k * v_load_strided(p, {sw}, n);",
-        "}",
-        f"v_store_n(d + y * {n(window.out_width)} + x, sum, n);",
+        f"const int64_t chunk = q % {chunks}, group = q / {chunks} % {window.groups}, image = q / {chunks * window.groups};",
+        f"const int64_t plane = {n(plane)}, row = {n(row)}, width = {n(window.out_width)}, height = {n(window.out_height)};",
+        f"const float *s = {s} + image * {n(image)} + group * {depth} * plane;",
+        *(
+            f"const int64_t m{m} = group * {outs} + hg_min({outs - 1}, chunk * {len(maps)} + {m});"
+            f" const float *w{m} = {w} + m{m} * {taps}, b{m} = {b}[m{m}];"
+            f" float *d{m} = {d} + (image * {window.out_channels} + m{m}) * width * height;"
+            for m in maps
+        ),
+        "for (int64_t y = 0; y < height; y++) { int64_t x = 0;",
+        f"for (; x + {2 * lanes} <= width; x += {2 * lanes}) {{ const int64_t n = {2 * lanes}; {row_of_sums(2, whole)} }}",
+        f"for (; x < width; x += {lanes}) {{ const int64_t n = width - x; {row_of_sums(1, rest)} }}",
         "}",
     )
-    each = 2.0 * depth * kh * kw
+    each = 2.0 * taps
     low.recorder.emit(
         node,
         body,
-        window.images * window.out_channels,
-        work=work_of(window.elements, each / 6),
+        window.images * (window.groups * chunks),
+        work=work_of(window.elements, each / 25),
         flops=work_of(window.elements, each),
     )
     low.forms[node.outputs[0]] = target

@@ -5,7 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import Body, work_of
-from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
+from hagane.native.kernels.tensor import Tensor
+from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.convolution.window import Window, window_of
 
@@ -20,7 +21,7 @@ def lower_pool(low: Lowering, node: ir.Node) -> None:
         raise NotNative("indices of the largest elements")
     channels = low.facts.shape(x)[1]
     if not isinstance(channels, int):
-        raise NotNative(AT_RUN_TIME)
+        raise NotNative("channels that only a run knows")  # rows of pixels do without
     window = window_of(low, node, attributes["kernel_shape"], channels)
     source = low.forms.blocked(x)
     target = low.forms.new_blocked(node.outputs[0], low.facts.shape(node.outputs[0]))
@@ -85,6 +86,8 @@ def lower_global_pool(low: Lowering, node: ir.Node) -> None:
     x = node.inputs[0]
     if not low.facts.is_float(x) or len(low.facts.shape(x)) not in (3, 4):
         raise NotNative("an image that is not float32 of one or two axes")
+    if isinstance(low.forms.get(x), Tensor):
+        raise NotNative("an image that is not in blocks")
     reduce_planes(low, node, largest=node.op_type == "GlobalMaxPool")
 
 

@@ -18,6 +18,8 @@ from hagane.symbolic import Dim, ceildiv, product
 
 # Rows of one task, and columns that are summed at once.
 _ROWS, _COLUMNS = 8, 64
+# Rows of doubles that are multiplied at once, and rows of one task.
+_WIDE_ROWS, _WIDE_STRETCH = 6, 96
 
 
 def _matrices(low: Lowering, node: ir.Node, left: int, right: int) -> tuple[Tensor, Tensor]:
@@ -102,6 +104,9 @@ def lower_product(low: Lowering, node: ir.Node) -> None:
     if node.op_type != "MatMul" and are_bytes(a, b):
         _byte_product(low, node, b, y, batch_rank, (za, zb), result, more, lengths)
         return
+    if a.dtype == np.float64:
+        _wide_product(low, node, a, b, y, batch_rank)
+        return
     chunks = ceildiv(m, _ROWS)
     at = "\n".join(
         f"{{ int64_t at = index % B{i}; index /= B{i}; a0 += at * A{i}; b0 += at * C{i}; }}"
@@ -139,6 +144,72 @@ for (int64_t j = 0; j < w; j++) out[row * N + c + j] = {result}; }}"""
         tasks=product(batch) * chunks, work=work_of(whole, 0.25),
     )  # fmt: skip
     low.forms[out] = y
+
+
+def _wide_product(
+    low: Lowering, node: ir.Node, a: Tensor, b: Tensor, y: Tensor, batch_rank: int
+) -> None:
+    """Write the kernel of a stack of products of doubles.
+
+    A task brings two vectors of columns side by side, which meet some rows of the left side.
+
+    Args:
+        low: Takes the kernel.
+        node: The product.
+        a: The left side, ``(*stack, m, k)``.
+        b: The right side, ``(*stack, k, n)``.
+        y: The result, row-major.
+        batch_rank: How many axes the stack has.
+    """
+    batch = y.shape[:batch_rank]
+    (m, k), n = a.shape[-2:], b.shape[-1]
+    lanes = low.facts.level.lanes // 2
+    wide = 2 * lanes
+    at = "\n".join(
+        f"{{ const int64_t at = index % B{i}; index /= B{i}; a0 += at * A{i}; b0 += at * C{i}; }}"
+        for i in reversed(range(batch_rank))
+    )
+    rows = range(_WIDE_ROWS)
+    text = f"""
+typedef double vd __attribute__((vector_size({8 * lanes}), aligned(8), may_alias));
+if (K != K_right) {{ hg_fail(thread, K); return; }}
+int64_t index = q;
+const int64_t n0 = index % across * {wide}; index /= across;
+const int64_t r0 = index % down * {_WIDE_STRETCH}; index /= down;
+const int64_t w = hg_min({wide}, N - n0), r1 = hg_min(M, r0 + {_WIDE_STRETCH});
+const double *a0 = a, *b0 = b; double *out = y + index * M * N + n0;
+{at}
+double *panel = (double *)(((uintptr_t)thread->scratch + 63) & ~(uintptr_t)63);
+b0 += n0 * bn;
+for (int64_t i = 0; i < K; i++) {{
+double *to = panel + i * {wide}; const double *from = b0 + i * bk;
+if (bn == 1 && w == {wide}) for (int j = 0; j < {wide}; j++) to[j] = from[j];
+else for (int64_t j = 0; j < {wide}; j++) to[j] = j < w ? from[j * bn] : 0; }}
+for (int64_t r = r0; r < r1; r += {len(rows)}) {{
+{" ".join(f"const double *x{i} = a0 + hg_min(r + {i}, r1 - 1) * am;" for i in rows)}
+vd {", ".join(f"s{i} = {{0}}, t{i} = {{0}}" for i in rows)};
+for (int64_t i = 0; i < K; i++) {{
+const vd v = *(const vd *)(panel + i * {wide}), u = *(const vd *)(panel + i * {wide} + {lanes});
+{" ".join(f"{{ const double e = x{i}[i * ak]; s{i} += v * e; t{i} += u * e; }}" for i in rows)} }}
+double sums[{len(rows)}][{wide}];
+{" ".join(f"*(vd *)sums[{i}] = s{i}; *(vd *)(sums[{i}] + {lanes}) = t{i};" for i in rows)}
+for (int64_t i = 0; i < hg_min({len(rows)}, r1 - r); i++) for (int64_t j = 0; j < w; j++) out[(r + i) * N + j] = sums[i][j]; }}"""
+    (am, ak), (bk, bn) = a.strides[-2:], b.strides[-2:]
+    across, down = ceildiv(n, wide), ceildiv(m, _WIDE_STRETCH)
+    sizes: dict[str, Dim] = {
+        "M": m, "K": k, "N": n, "K_right": b.shape[-2], "across": across, "down": down,
+        "am": am, "ak": ak, "bk": bk, "bn": bn,
+        **{f"B{i}": dim for i, dim in enumerate(batch)},
+        **{f"A{i}": stride for i, stride in enumerate(a.strides[:batch_rank])},
+        **{f"C{i}": stride for i, stride in enumerate(b.strides[:batch_rank])},
+    }  # fmt: skip
+    emit_written(
+        low.recorder, node, text,
+        reads={"a": a, "b": b}, writes={"y": y}, sizes=sizes,
+        tasks=product(batch) * across * down, work=work_of(product((*batch, m, k, n)), 0.05),
+        scratch=k * (wide * 8) + 128,
+    )  # fmt: skip
+    low.forms[node.outputs[0]] = y
 
 
 def _byte_product(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import c_type
+from hagane.native.kernels.tensor import Tensor
 from hagane.native.kernels.written import (
     coordinates,
     emit_written,
@@ -16,7 +18,8 @@ from hagane.native.kernels.written import (
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.indexing.axes import number_input
-from hagane.symbolic import Dim, product
+from hagane.native.rules.products.gemm import emit_batched
+from hagane.symbolic import Dim, floordiv, product
 
 # Results of a row that are summed at once.
 _PIXELS = 256
@@ -60,6 +63,9 @@ def lower_transposed(low: Lowering, node: ir.Node) -> None:
     if bias is not None:
         reads["bias"] = low.forms.contiguous(bias)
         first_sum = loaded(x.dtype, "bias[m]")
+    if x.dtype == np.float32 and w.shape[0] != groups and x.size != 0:
+        _by_columns(low, node, x, w, y, groups, (strides, dilations), cut, reads.get("bias"))
+        return
     last = rank - 1
     stride, apart = strides[last], -(-_PIXELS // strides[last])
     outer = [
@@ -119,6 +125,39 @@ for (int64_t j = 0; j < count; j++) to[j] = {stored(y.dtype, f"sum[j % {stride} 
         },
         items=product(y.shape[:-1]), each=product((w.shape[0], *w.shape[2:], x.shape[-1])),
         cost=0.2 / groups,
+    )  # fmt: skip
+    low.forms[node.outputs[0]] = y
+
+
+def _by_columns(
+    low: Lowering,
+    node: ir.Node,
+    x: Tensor,
+    w: Tensor,
+    y: Tensor,
+    groups: int,
+    steps: tuple[list[int], list[int]],
+    before: list[str],
+    bias: Tensor | None,
+) -> None:
+    """Write a product that gives all taps of each pixel, and the kernel that brings them together."""
+    from hagane.native.rules.vision.columns import emit_columns  # few models need it
+
+    images, channels, *lengths = x.shape
+    of_group, kernel = floordiv(channels, groups), w.shape[2:]
+    pixels, rows = product(lengths), product(w.shape[1:])
+    columns = low.recorder.new(
+        f"{node.outputs[0].name} columns", x.dtype, (images, groups, rows, pixels)
+    )
+    left = Tensor(
+        w.buffer, w.dtype, (images, groups, rows, of_group), (0, of_group * rows, 1, rows), w.offset
+    )
+    emit_batched(low, node, left, x.reshaped((images, groups, of_group, pixels)), columns)
+    sizes = {f"{name}{i}": dim for name in "BX" for i, dim in enumerate(lengths)}
+    sizes |= {f"W{i}": dim for i, dim in enumerate(kernel)}
+    emit_columns(
+        low, node, columns.reshaped((images, rows * groups, pixels)), y, kernel, steps, before,
+        sizes=sizes, bias=bias,
     )  # fmt: skip
     low.forms[node.outputs[0]] = y
 

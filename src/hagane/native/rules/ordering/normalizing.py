@@ -10,6 +10,21 @@ from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.indexing.axes import around, axis_of
 
+# Brings a line to ``row``, in double.
+_READ = """const int64_t at = line / inner * n * inner + line % inner;
+const T *from = x + at;
+for (int64_t i = 0; i < n; i++) row[i] = (double){value};"""
+
+
+def _summed(term: str) -> str:
+    """Return C of ``sum``, of a function of each element ``v`` of a row, in eight parts."""
+    return f"""
+double sums[8] = {{0}}, sum = 0;
+int64_t i0 = 0;
+for (; i0 + 8 <= n; i0 += 8) for (int j = 0; j < 8; j++) {{ const double v = row[i0 + j]; sums[j] += {term}; }}
+for (; i0 < n; i0++) {{ const double v = row[i0]; sums[0] += {term}; }}
+for (int j = 0; j < 8; j++) sum += sums[j];"""
+
 
 def lower_lp_normalization(low: Lowering, node: ir.Node) -> None:
     """Lower LpNormalization: each line divided by its norm."""
@@ -18,20 +33,20 @@ def lower_lp_normalization(low: Lowering, node: ir.Node) -> None:
     outer, n, inner = around(x.shape, axis_of(low, node, len(x.shape)))
     p = int(attributes["p"])
     y = low.forms.result(node.outputs[0])
-    value = f"(double){loaded(x.dtype, 'from[i * inner]')}"
+    wide = x.dtype.itemsize == 8
     text = f"""
+double *restrict row = (double *)thread->scratch;
 for (int64_t line = first; line < last; line++) {{
-const int64_t at = line / inner * n * inner + line % inner;
-const T *from = x + at;
-double sum = 0;
-for (int64_t i = 0; i < n; i++) {{ double v = {value}; sum += {"fabs(v)" if p == 1 else "v * v"}; }}
-const double norm = {"sum" if p == 1 else "sqrt(sum)"};
-for (int64_t i = 0; i < n; i++) y[at + i * inner] = {stored(x.dtype, f"(norm == 0 ? 0 : {value} / norm)")};
+{_READ.format(value=loaded(x.dtype, "from[i * inner]"))}
+{_summed("fabs(v)" if p == 1 else "v * v")}
+const double norm = {"sum" if p == 1 else "sqrt(sum)"}, factor = norm == 0 ? 0 : 1 / norm; (void)factor;
+T *to = y + at;
+for (int64_t i = 0; i < n; i++) to[i * inner] = {stored(x.dtype, "(norm == 0 ? 0 : row[i] / norm)" if wide else "row[i] * factor")};
 }}"""
     emit_written(
         low.recorder, node, text,
         reads={"x": x}, writes={"y": y}, sizes={"n": n, "inner": inner},
-        types={"T": c_type(x.dtype)}, items=outer * inner, each=n * 2,
+        types={"T": c_type(x.dtype)}, items=outer * inner, each=n * 2, scratch=8 * n + 64,
     )  # fmt: skip
     low.forms[node.outputs[0]] = y
 
@@ -43,21 +58,29 @@ def lower_softmax(low: Lowering, node: ir.Node) -> None:
         raise NotNative(f"element type {x.dtype}")
     outer, n, inner = around(x.shape, axis_of(low, node, len(x.shape)))
     y = low.forms.result(node.outputs[0])
-    value = f"(double){loaded(x.dtype, 'from[i * inner]')}"
-    result = "exp(v - top) / sum" if node.op_type == "Softmax" else "(v - top) - log(sum)"
+    log = node.op_type == "LogSoftmax"
+    result = "row[i] - shift" if log else "row[i] * factor"
     text = f"""
+double *restrict row = (double *)thread->scratch;
 for (int64_t line = first; line < last; line++) {{
-const int64_t at = line / inner * n * inner + line % inner;
-const T *from = x + at;
-double top = -INFINITY, sum = 0;
-for (int64_t i = 0; i < n; i++) {{ double v = {value}; top = v > top || v != v ? v : top; }}
-for (int64_t i = 0; i < n; i++) sum += exp({value} - top);
-for (int64_t i = 0; i < n; i++) {{ double v = {value}; y[at + i * inner] = {stored(x.dtype, result)}; }}
+{_READ.format(value=loaded(x.dtype, "from[i * inner]"))}
+double tops[8], top = -INFINITY;
+for (int j = 0; j < 8; j++) tops[j] = top;
+int64_t k = 0;
+for (; k + 8 <= n; k += 8) for (int j = 0; j < 8; j++) tops[j] = row[k + j] > tops[j] ? row[k + j] : tops[j];
+for (; k < n; k++) tops[0] = row[k] > tops[0] ? row[k] : tops[0];
+for (int j = 0; j < 8; j++) top = tops[j] > top ? tops[j] : top;
+{"for (int64_t i = 0; i < n; i++) row[i] -= top;" if log else ""}
+{"" if log else "for (int64_t i = 0; i < n; i++) row[i] = hg_exp(row[i] - top);"}
+{_summed("hg_exp(v)" if log else "v")}
+const double {"shift = log(sum)" if log else "factor = 1 / sum"};
+T *to = y + at;
+for (int64_t i = 0; i < n; i++) to[i * inner] = {stored(x.dtype, result)};
 }}"""
     emit_written(
         low.recorder, node, text,
         reads={"x": x}, writes={"y": y}, sizes={"n": n, "inner": inner},
-        types={"T": c_type(x.dtype)}, items=outer * inner, each=n * 16,
+        types={"T": c_type(x.dtype)}, items=outer * inner, each=n * 4, scratch=8 * n + 64,
     )  # fmt: skip
     low.forms[node.outputs[0]] = y
 

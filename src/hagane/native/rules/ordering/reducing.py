@@ -30,12 +30,14 @@ _LAST = {
     "ReduceLogSumExp": "(t - t == 0 ? log((double)a) + t : t)",
     "ReduceMean": "a / n",
 }
+# Arguments of a run of elements, and of several, of the functions of ``runs.py``.
+RUN, RUNS = "(x + place, m)", "s(x + place, m, apart, count)"
 # Results of one task at least; in how many parts few results are made at most, and of how many
 # elements a part of a task's results is at least.
 _FEW, _PARTS, _PART = 64, 16, 32768
 
 
-def _limits(kind: str) -> tuple[str, str]:
+def limits(kind: str) -> tuple[str, str]:
     """Return C text for the least and the greatest number of a C type."""
     if kind in ("float", "double"):
         return "-INFINITY", "INFINITY"
@@ -55,7 +57,7 @@ def step_of(name: str, dtype: np.dtype[np.generic]) -> Step:
     load = loaded(dtype, "x[at]")
     if name in _EXTREMES:
         sign = ">" if name == "ReduceMax" else "<"
-        start, step = _limits(number)[name == "ReduceMin"], f"v {sign} a ? v : a"
+        start, step = limits(number)[name == "ReduceMin"], f"v {sign} a ? v : a"
         if not real:
             return Step(element, load, number, start, step, number, step)
         mark = f"uint{8 * np.dtype(_numpy_type(number)).itemsize}_t"
@@ -126,13 +128,27 @@ if (count != {len(results)}) {{ hg_fail(thread, count); return; }}"""
             reads={"axes": reads["axes"]}, sizes=sizes,
         )  # fmt: skip
     y = low.forms.result(out)
-    _emit_results(low, node, x, y, head, sizes, reads)
+    _emit_results(low, node, node.op_type, x, y, head, sizes, reads)
+    low.forms[out] = y
+
+
+def lower_global_pool(low: Lowering, node: ir.Node) -> None:
+    """Lower GlobalAveragePool and GlobalMaxPool of any type: a reduction of all axes behind two."""
+    x, out = low.forms.contiguous(node.inputs[0]), node.outputs[0]
+    y, rank = low.forms.result(out), len(x.shape)
+    marks = " ".join(f"folded[{axis}] = 1;" for axis in range(2, rank))
+    dims = ", ".join(f"X{i}" for i in range(rank))
+    head = f"const int64_t dims[] = {{{dims}}}; int folded[{rank + 1}] = {{0}};\n{marks}\n"
+    sizes: dict[str, Dim] = {f"X{i}": dim for i, dim in enumerate(x.shape)}
+    name = "ReduceMean" if node.op_type == "GlobalAveragePool" else "ReduceMax"
+    _emit_results(low, node, name, x, y, head, sizes, {"x": x})
     low.forms[out] = y
 
 
 def _emit_results(
     low: Lowering,
     node: ir.Node,
+    name: str,
     x: Tensor,
     y: Tensor,
     head: str,
@@ -146,7 +162,8 @@ def _emit_results(
 
     Args:
         low: Takes the kernels.
-        node: The reduction.
+        node: The node.
+        name: The reduction.
         x: The operand, row-major.
         y: The result.
         head: C that declares ``dims`` and ``folded``, the axes to reduce.
@@ -155,23 +172,23 @@ def _emit_results(
     """
     from hagane.native.rules.ordering.runs import RESULTS, runs_of
 
-    rank, dtype, name = len(x.shape), x.dtype, node.op_type
+    rank, dtype = len(x.shape), x.dtype
     step, top = step_of(name, dtype), ""
     each = floordiv(x.size, maximum(1, y.size))
     share = maximum(_FEW, floordiv(8192, maximum(1, each)))
     chunks = ceildiv(y.size, share)
     parts: Dim = 1
     helper = runs_of(step, "sum")
-    line = _walk("sum = KERNEL_sum_join(sum, KERNEL_sum_line(x + place, m));")
+    line = _walk("sum = KERNEL_sum_join(sum, KERNEL_sum_line{0});", RUN, RUNS)
     across = _walk("KERNEL_sum_across(x + place, m, stride, w, sums);")
     if step.shift:
         largest = step_of("ReduceMax", dtype)
         helper = runs_of(largest, "top") + helper
         line = f"""
 {step.shift} t = {largest.start};
-{_walk("t = KERNEL_top_join(t, KERNEL_top_line(x + place, m));")}
+{_walk("t = KERNEL_top_join(t, KERNEL_top_line{0});", RUN, RUNS)}
 const {step.shift} shift = t - t == 0 ? t : 0;
-{_walk("sum += KERNEL_sum_line(x + place, m, shift);")}"""
+{_walk("sum += KERNEL_sum_line{0};", *(f"{each[:-1]}, shift)" for each in (RUN, RUNS)))}"""
         across = f"""
 {step.shift} top[{RESULTS}], shift[{RESULTS}];
 for (int64_t j = 0; j < w; j++) top[j] = {largest.start};
@@ -262,19 +279,35 @@ def _numpy_type(kind: str) -> np.dtype[np.generic]:
     return np.dtype({"float": "float32", "double": "float64"}.get(kind, kind.removesuffix("_t")))
 
 
-def _walk(action: str) -> str:
-    """Return C that takes the runs of ``m`` elements or rows at ``place`` of the results at hand."""
+def _walk(action: str, run: str = "", runs: str = "") -> str:
+    """Return C that takes the runs of ``m`` elements or rows at ``place`` of the results at hand.
+
+    Args:
+        action: The C for a run, with ``{0}`` for its arguments if those are given.
+        run: The arguments of one run.
+        runs: The arguments of ``count`` runs, ``apart``.
+    """
+    together = ""
+    if runs:
+        together = f"""
+if (outer >= 0 && index[inner] == 0 && f1 - f >= 2 * length && length <= 1024) {{
+const int64_t count = hg_min(size[outer] - index[outer], (f1 - f) / length), apart = steps[outer], m = length;
+{action.format(runs)}
+f += count * length; index[outer] += count - 1; place += (count - 1) * apart;
+}} else"""
     return f"""
 if (reduced <= 1) {{
 const int64_t m = f1 - f0, place = base + f0 * stride;
-{action}
+{action.format(run)}
 }} else if (f0 < f1) {{
-int64_t f = f0, place = base, from = f0, index[sizeof size / sizeof *size];
+int64_t f = f0, place = base, from = f0, index[sizeof size / sizeof *size], outer = inner - 1;
+while (outer >= 0 && !kind[outer]) outer--;
 for (int64_t i = inner; i >= 0; i--) if (kind[i]) {{ index[i] = from % size[i]; from /= size[i]; place += index[i] * steps[i]; }}
 for (;;) {{
+{together} {{
 const int64_t m = hg_min(length - index[inner], f1 - f);
-{action}
-f += m;
+{action.format(run)}
+f += m; }}
 if (f >= f1) break;
 place -= index[inner] * steps[inner]; index[inner] = 0;
 for (int64_t i = inner - 1; i >= 0; i--) {{
@@ -304,5 +337,6 @@ def lower_normalization(low: Lowering, node: ir.Node) -> None:
 
 RULES: dict[tuple[str, str], Rule] = {
     **{("", name): lower_reduce for name in _OPERATORS},
+    **{("", name): lower_global_pool for name in ("GlobalAveragePool", "GlobalMaxPool")},
     **{("", name): lower_normalization for name in ("LogSoftmax", "LpNormalization", "Softmax")},
 }

@@ -49,29 +49,32 @@ INLINE QUICK RUNS_both(QUICK a, QUICK v) { return BOTH; }
 INLINE WIDE RUNS_join(WIDE a, WIDE v) { return JOIN; }
 INLINE QUICK RUNS_load(const ELEMENT *x, int64_t at) { return LOAD; }
 
-/* The result of m elements in a row. */
-static WIDE RUNS_line(const ELEMENT *x, int64_t mTOP_VALUE) {
+LINE
+/* The result of some runs of m elements, stride apart. */
+static WIDE RUNS_lines(const ELEMENT *x, int64_t m, int64_t stride, int64_t countTOP_VALUE) {
+  const int64_t group = hg_max(1, PIECE / LANES / ((m + LANES - 1) / LANES)), n = m;
   WIDE sum = START;
-  if (m < 16) {
-    QUICK own = START;
-MARKED    MARK bad = 0;
-MARKED    for (int64_t k = 0; k < m; k++) bad |= RUNS_load(x, k) != RUNS_load(x, k);
-    for (int64_t k = 0; k < m; k++) own = RUNS_step(own, RUNS_load(x, k)TOP_ONE);
-MARKED    if (bad) return NAN;
-    return own;
-  }
-  for (; m > 0; x += PIECE, m -= PIECE) {
-    const int64_t n = hg_min(m, PIECE);
+  for (int64_t r0 = 0; r0 < count; r0 += group) {
     QUICK own[LANES];
-    int64_t k = 0;
-MARKED    MARK bad = 0;
-MARKED    for (; k < n; k++) bad |= RUNS_load(x, k) != RUNS_load(x, k);
-MARKED    if (bad) return NAN;
-MARKED    k = 0;
     for (int j = 0; j < LANES; j++) own[j] = START;
-    for (; k + LANES <= n; k += LANES)
-      for (int j = 0; j < LANES; j++) own[j] = RUNS_step(own[j], RUNS_load(x, k + j)TOP_ONE);
-    for (int j = 0; j < n - k; j++) own[j] = RUNS_step(own[j], RUNS_load(x, k + j)TOP_ONE);
+MARKED    MARK bad[LANES] = {0}, any = 0;
+    for (int64_t r = r0; r < hg_min(count, r0 + group); r++) {
+      const ELEMENT *row = x + r * stride;
+      int64_t k = 0;
+      for (; k + LANES <= m; k += LANES)
+        for (int j = 0; j < LANES; j++) {
+          const QUICK v = RUNS_load(row, k + j);
+          own[j] = RUNS_step(own[j], vTOP_ONE);
+MARKED          bad[j] |= v != v;
+        }
+      for (int64_t j = 0; j < m - k; j++) {
+        const QUICK v = RUNS_load(row, k + j);
+        own[j] = RUNS_step(own[j], vTOP_ONE);
+MARKED        bad[j] |= v != v;
+      }
+    }
+MARKED    for (int j = 0; j < LANES; j++) any |= bad[j];
+MARKED    if (any) return NAN;
 FOLD    sum = RUNS_join(sum, own[0]);
   }
   return sum;
@@ -111,6 +114,46 @@ LONG_TOP
   else RUNS_rows(x, m, stride, w, sumsTOP_PASS);
 }
 """
+_LINE = """
+/* The result of m elements in a row. */
+static WIDE RUNS_line(const ELEMENT *x, int64_t mTOP_VALUE) {
+  WIDE sum = START;
+  if (m < 16) {
+    QUICK own = START;
+MARKED    MARK bad = 0;
+MARKED    for (int64_t k = 0; k < m; k++) bad |= RUNS_load(x, k) != RUNS_load(x, k);
+    for (int64_t k = 0; k < m; k++) own = RUNS_step(own, RUNS_load(x, k)TOP_ONE);
+MARKED    if (bad) return NAN;
+    return own;
+  }
+  for (; m > 0; x += PIECE, m -= PIECE) {
+    const int64_t n = hg_min(m, PIECE);
+    QUICK own[LANES];
+    int64_t k = 0;
+MARKED    MARK bad[LANES] = {0}, any = 0;
+    for (int j = 0; j < LANES; j++) own[j] = START;
+    for (; k + LANES <= n; k += LANES)
+      for (int j = 0; j < LANES; j++) {
+        const QUICK v = RUNS_load(x, k + j);
+        own[j] = RUNS_step(own[j], vTOP_ONE);
+MARKED        bad[j] |= v != v;
+      }
+    for (int j = 0; j < n - k; j++) {
+      const QUICK v = RUNS_load(x, k + j);
+      own[j] = RUNS_step(own[j], vTOP_ONE);
+MARKED      bad[j] |= v != v;
+    }
+MARKED    for (int j = 0; j < LANES; j++) any |= bad[j];
+MARKED    if (any) return NAN;
+FOLD    sum = RUNS_join(sum, own[0]);
+  }
+  return sum;
+}
+"""
+# The largest or least float of a line.
+_EXTREME = """
+static WIDE RUNS_line(const ELEMENT *x, int64_t m) { return hg_extreme_of(x, m, SIGN); }
+"""
 # e^x of numbers not above zero, within 2 ulp.
 _EXP = """
 INLINE float RUNS_exp(float x) {
@@ -130,10 +173,11 @@ INLINE float RUNS_exp(float x) {
 
 
 def runs_of(step: Step, name: str) -> str:
-    """Return C functions ``KERNEL_<name>_line`` and ``KERNEL_<name>_across``.
+    """Return C functions ``KERNEL_<name>_line``, ``KERNEL_<name>_lines`` and ``KERNEL_<name>_across``.
 
-    The first takes elements and their number, the second also the distance of rows, their length
-    and sums that it adds to; then ``top``, or one for each result, if the step has one.
+    The first takes elements and their number, the second also the distance of such lines and how many
+    there are, the third rows, their number and distance, their length and sums that it adds to; then
+    ``top``, or one for each result, if the step has one.
     """
     shifted = bool(step.shift)
     lanes = min(RESULTS, _BYTES // _WIDTHS[step.quick])
@@ -143,7 +187,9 @@ def runs_of(step: Step, name: str) -> str:
         f" own[j] = RUNS_both(own[j], own[j + {half}]);\n"
         for half in halves
     )
+    line = _EXTREME if step.mark and step.element == "float" else _LINE
     found = {
+        "SIGN": str(int(step.start == "-INFINITY")),
         "TOP_VALUE": f", {step.shift} top" if shifted else "",
         "TOP_ROW": f", const {step.shift} *top" if shifted else "",
         "TOP_ONE": ", top" if shifted else "",
@@ -168,7 +214,9 @@ def runs_of(step: Step, name: str) -> str:
         "RESULTS": str(RESULTS),
         "ROWS": str(_ROWS if step.wide != step.quick else 1 << 20),
     }
-    text = (_EXP if "RUNS_exp(" in step.step and step.quick == "float" else "") + _TEXT
+    text = (_EXP if "RUNS_exp(" in step.step and step.quick == "float" else "") + _TEXT.replace(
+        "LINE\n", line
+    )
     lines = text.splitlines(keepends=True)
     text = "".join(
         line.removeprefix("MARKED") for line in lines if step.mark or line[:6] != "MARKED"

@@ -7,6 +7,7 @@ copied into the order in which the inner kernel reads them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -34,43 +35,50 @@ _LEAST_TILES, _MOST_TILES, _TASKS = 4, 32, 4
 _SHARES = 2
 
 
-def panel_function(name: str, rows: int, level: Level) -> str:
+def panel_function(name: str, rows: int, level: Level, *, vectors: int = _BLOCKS) -> str:
     """Return a C function ``name(s, w, k, d)``: ``d[rows][columns] = sum over k of s × w``.
 
-    ``s`` is packed as ``[k][rows]``, ``w`` as ``[k][columns]``; there are two vectors of columns.
+    ``s`` is packed as ``[k][rows]``, ``w`` as ``[k][columns]``, and rows of ``d`` are as long as
+    those; there are two vectors of columns.
+
+    Args:
+        name: Of the function.
+        rows: Rows that it computes.
+        level: Vector instructions.
+        vectors: Vectors of columns that it computes, of two.
     """
     lanes = level.lanes
     signature = f"INLINE void {name}(const float *s, const float *w, int64_t k, float *d)"
     if not level.assembly:
         lines = [f"{signature} {{"]
-        lines += [f"  vf a{t}_{j} = {{0}};" for t in range(rows) for j in range(_BLOCKS)]
+        lines += [f"  vf a{t}_{j} = {{0}};" for t in range(rows) for j in range(vectors)]
         lines.append(f"  for (; k > 0; k--, s += {rows}, w += {_BLOCKS * lanes}) {{")
-        lines += [f"    vf w{j} = v_load(w + {j * lanes});" for j in range(_BLOCKS)]
-        lines += [f"    a{t}_{j} += s[{t}] * w{j};" for t in range(rows) for j in range(_BLOCKS)]
+        lines += [f"    vf w{j} = v_load(w + {j * lanes});" for j in range(vectors)]
+        lines += [f"    a{t}_{j} += s[{t}] * w{j};" for t in range(rows) for j in range(vectors)]
         lines.append("  }")
         lines += [
             f"  v_store(d + {(t * _BLOCKS + j) * lanes}, a{t}_{j});"
             for t in range(rows)
-            for j in range(_BLOCKS)
+            for j in range(vectors)
         ]
         return "\n".join([*lines, "}\n"])
     register = "zmm" if lanes == 16 else "ymm"
-    used = rows * _BLOCKS
-    weights = [f"%%{register}{used + j}" for j in range(_BLOCKS)]
-    spare = [f"%%{register}{i}" for i in range(used + _BLOCKS, level.registers)][-3:]
+    used = rows * vectors
+    weights = [f"%%{register}{used + j}" for j in range(vectors)]
+    spare = [f"%%{register}{i}" for i in range(used + vectors, level.registers)][-3:]
     text = [f"vxorps %%xmm{i}, %%xmm{i}, %%xmm{i}" for i in range(min(used, 16))]
     text += [f"vpxord %%zmm{i}, %%zmm{i}, %%zmm{i}" for i in range(16, used)]
 
     def step(u: int) -> list[str]:
         out = [
-            f"vmovups {(u * _BLOCKS + j) * lanes * 4}(%[w]), {weights[j]}" for j in range(_BLOCKS)
+            f"vmovups {(u * _BLOCKS + j) * lanes * 4}(%[w]), {weights[j]}" for j in range(vectors)
         ]
         for t in range(rows):
             x = spare[(u * rows + t) % len(spare)]
             out.append(f"vbroadcastss {(u * rows + t) * 4}(%[s]), {x}")
             out += [
-                f"vfmadd231ps {weights[j]}, {x}, %%{register}{t * _BLOCKS + j}"
-                for j in range(_BLOCKS)
+                f"vfmadd231ps {weights[j]}, {x}, %%{register}{t * vectors + j}"
+                for j in range(vectors)
             ]
         return out
 
@@ -91,7 +99,11 @@ def panel_function(name: str, rows: int, level: Level) -> str:
         "jnz 3b",
         "4:",
     ]
-    text += [f"vmovups %%{register}{i}, {i * lanes * 4}(%[d])" for i in range(used)]
+    text += [
+        f"vmovups %%{register}{t * vectors + j}, {(t * _BLOCKS + j) * lanes * 4}(%[d])"
+        for t in range(rows)
+        for j in range(vectors)
+    ]
     body = "\n".join(f'    "{line}\\n\\t"' for line in text)
     clobbered = ", ".join(f'"{register}{i}"' for i in range(level.registers))
     return f"""{signature} {{
@@ -105,11 +117,23 @@ def panel_function(name: str, rows: int, level: Level) -> str:
 """
 
 
-def _helpers(body: Body, level: Level) -> int:
-    rows = tile_pixels(level, _BLOCKS)
-    for height in range(1, rows + 1):
+def _panels(body: Body, level: Level, heights: Sequence[int], n: Dim) -> list[str]:
+    """Write products of tiles of some heights; return the calls of them, by ``height``.
+
+    The last columns take half a tile where that is enough.
+    """
+    wide = _BLOCKS * level.lanes
+    narrow = not isinstance(n, int) or 0 < n % wide <= level.lanes
+    cases = []
+    for height in heights:
         body.helper(panel_function(f"KERNEL_panel{height}", height, level))
-    return rows
+        call = f"KERNEL_panel{height}(left, w, kc, tile);"
+        if narrow:
+            body.helper(panel_function(f"KERNEL_narrow{height}", height, level, vectors=1))
+            half = f"KERNEL_narrow{height}(left, w, kc, tile);"
+            call = f"if (width <= {level.lanes}) {half} else {call}"
+        cases.append(f"case {height}: {call} break;")
+    return ["switch (height) {", *cases, "}"]
 
 
 def turn_function(name: str, lanes: int) -> str:
@@ -235,11 +259,13 @@ def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Ten
     batch = target.shape[:-2]
     count = product(batch)
     body = Body()
-    rows = _helpers(body, level)
+    rows = tile_pixels(level, _BLOCKS)
     body.helper(turn_function("KERNEL_turn", lanes))
     # Tiles of equal heights, so that the last one is not mostly zeros.
     tiles = ceildiv(m, rows)
     height = ceildiv(m, maximum(1, tiles))
+    heights = [max(1, height)] if isinstance(height, int) else range(1, rows + 1)
+    calls = _panels(body, level, heights, n)
     # Columns are divided further where there are too few rows for all threads to have tasks.
     groups = ceildiv(n, wide)
     rough = maximum(1, count * ceildiv(tiles, _LEAST_TILES))
@@ -287,10 +313,8 @@ def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Ten
     body.add(
         "for (int64_t g = 0; g < groups; g++) {",
         f"const float *w = right + g * kc * {wide};",
-        "switch (height) {",
-        *(f"case {i}: KERNEL_panel{i}(left, w, kc, tile); break;" for i in range(1, rows + 1)),
-        "}",
         f"int64_t width = hg_min({wide}, columns - g * {wide});",
+        *calls,
         f"float *out = out0 + top * N + column + g * {wide};",
         "if (k0 > 0) for (int64_t t = 0; t < m; t++) for (int64_t c = 0; c < width; c++)",
         f"out[t * N + c] += tile[t * {wide} + c];",

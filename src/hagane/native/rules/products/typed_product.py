@@ -1,4 +1,4 @@
-"""Matrix products of float64 and of whole numbers, in plain loops that compilers vectorise."""
+"""Matrix products of whole numbers, in plain loops that compilers vectorise."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering
 from hagane.symbolic import ceildiv, product
 
-_TYPES = frozenset({"float64", "int32", "int64", "uint32", "uint64"})
+_TYPES = frozenset({"int32", "int64", "uint32", "uint64"})
 # Rows of one task, and columns that are summed at once.
 _ROWS, _COLUMNS = 8, 64
 
 
 def lower_typed_product(low: Lowering, node: ir.Node) -> None:
-    """Lower MatMul of numbers other than float32."""
+    """Lower MatMul of whole numbers."""
     dtype = low.facts.dtype(node.inputs[0])
     a, b = low.forms.plain(node.inputs[0]), low.forms.plain(node.inputs[1])
     if dtype.name not in _TYPES or b.dtype != dtype:

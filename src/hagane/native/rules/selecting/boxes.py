@@ -16,25 +16,7 @@ float x = b[0], y = b[1], w = b[2], h = b[3];
 c[0] = y - h / 2, c[1] = x - w / 2, c[2] = y + h / 2, c[3] = x + w / 2;"""
 _CORNERS = """
 c[0] = fminf(b[0], b[2]), c[1] = fminf(b[1], b[3]), c[2] = fmaxf(b[0], b[2]), c[3] = fmaxf(b[1], b[3]);"""
-# Sorts numbers by their upper halves, equal ones by the lower; returns where the result lies.
-_SORT = """
-static const uint64_t *KERNEL_sort(uint64_t *keys, uint64_t *spare, int64_t n) {
-if (n < 32) {
-for (int64_t i = 1; i < n; i++) {
-uint64_t key = keys[i]; int64_t j = i;
-for (; j > 0 && keys[j - 1] > key; j--) keys[j] = keys[j - 1];
-keys[j] = key; }
-return keys; }
-int64_t counts[4][256] = {{0}};
-for (int64_t i = 0; i < n; i++)
-for (int pass = 0; pass < 4; pass++) counts[pass][keys[i] >> (32 + 8 * pass) & 255]++;
-for (int pass = 0; pass < 4; pass++) {
-int64_t *places = counts[pass], sum = 0; const int shift = 32 + 8 * pass;
-if (places[keys[0] >> shift & 255] == n) continue;
-for (int b = 0; b < 256; b++) { int64_t count = places[b]; places[b] = sum; sum += count; }
-for (int64_t i = 0; i < n; i++) spare[places[keys[i] >> shift & 255]++] = keys[i];
-uint64_t *swap = keys; keys = spare; spare = swap; }
-return keys; }
+_KEY = """
 /* A number that grows as a score falls; what is not a number comes last. */
 INLINE uint64_t KERNEL_key(float score) {
 union { float number; uint32_t bits; } u = {score + 0.f};
@@ -46,6 +28,8 @@ _LANES = 16
 
 def lower_non_max_suppression(low: Lowering, node: ir.Node) -> None:
     """Lower NonMaxSuppression: each batch and class by itself, then all behind one another."""
+    from hagane.native.rules.ordering.keys import SORT  # few models need it
+
     boxes, scores = low.forms.contiguous(node.inputs[0]), low.forms.contiguous(node.inputs[1])
     if boxes.dtype.name != "float32" or scores.dtype.name != "float32":
         raise NotNative(f"boxes of type {boxes.dtype}")
@@ -74,7 +58,8 @@ def lower_non_max_suppression(low: Lowering, node: ir.Node) -> None:
     centred = low.facts.attributes(node)["center_point_box"]
     helper = f"""
 INLINE void KERNEL_corners(const float *b, float *c) {{ {_CENTRED if centred else _CORNERS} }}
-{_SORT}"""
+{SORT}
+{_KEY}"""
     has_floor = "floor" in reads
     text = f"""
 if (boxes_n != n || boxes_b != batches) {{ hg_fail(thread, n); return; }}

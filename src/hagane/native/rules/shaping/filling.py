@@ -24,6 +24,7 @@ from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.found import new_size
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.indexing.axes import number_input, whole_numbers
+from hagane.native.rules.movement import emit_triangles
 from hagane.native.rules.shaping.numbers import found_numbers, length_of
 from hagane.symbolic import Dim, product
 
@@ -308,8 +309,9 @@ def lower_eye_like(low: Lowering, node: ir.Node) -> None:
     y = low.forms.result(out)
     k = int(low.facts.attributes(node)["k"])
     text = f"""
+memset(y + first * n, 0, (size_t)((last - first) * n) * sizeof(*y));
 for (int64_t row = first; row < last; row++)
-for (int64_t j = 0; j < n; j++) y[row * n + j] = {stored(y.dtype, f"j == row + ({k})")};"""
+if (row + ({k}) >= 0 && row + ({k}) < n) y[row * n + row + ({k})] = {stored(y.dtype, "1")};"""
     emit_written(
         low.recorder, node, text,
         reads={}, writes={"y": y}, sizes={"n": y.shape[1]}, items=y.shape[0], each=y.shape[1],
@@ -323,21 +325,9 @@ def lower_trilu(low: Lowering, node: ir.Node) -> None:
     k = number_input(low, node, 1)
     if len(x.shape) < 2:
         raise NotNative("no matrix")
-    reads = {"x": as_bits(x)}
-    if k is not None:
-        reads["diagonal"] = low.forms.contiguous(k)
+    reads = {} if k is None else {"given": whole_numbers(low, k)}
     y = low.forms.result(out)
-    upper = int(low.facts.attributes(node)["upper"])
-    kept = "j - i >= k" if upper else "j - i <= k"
-    text = f"""
-const int64_t k = {"diagonal[0]" if k is not None else "0"};
-for (int64_t row = first; row < last; row++) {{ int64_t i = row % rows;
-for (int64_t j = 0; j < n; j++) y[row * n + j] = {kept} ? x[row * n + j] : 0; }}"""
-    emit_written(
-        low.recorder, node, text,
-        reads=reads, writes={"y": as_bits(y)}, sizes={"n": x.shape[-1], "rows": x.shape[-2]},
-        items=product(x.shape[:-1]), each=x.shape[-1],
-    )  # fmt: skip
+    emit_triangles(low, node, x, y, "0" if k is None else "given[0]", reads)
     low.forms[out] = y
 
 

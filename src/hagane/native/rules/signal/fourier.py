@@ -18,13 +18,33 @@ from hagane.symbolic import Dim
 # unity, with the sign of the direction; ``spare`` holds as many numbers as a factor may have.
 _TRANSFORM = """
 typedef struct { REAL re, im; } KERNEL_number;
+INLINE KERNEL_number KERNEL_times(KERNEL_number a, KERNEL_number b) {
+return (KERNEL_number){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+/* The transform of four numbers; `turn` is the sign of the direction. */
+INLINE void KERNEL_four(KERNEL_number *to, int64_t apart, KERNEL_number a, KERNEL_number b, KERNEL_number c, KERNEL_number d, REAL turn) {
+const REAL s = turn < 0 ? -1 : 1;
+const KERNEL_number e = {a.re + c.re, a.im + c.im}, f = {a.re - c.re, a.im - c.im};
+const KERNEL_number g = {b.re + d.re, b.im + d.im}, h = {-s * (b.im - d.im), s * (b.re - d.re)};
+to[0] = (KERNEL_number){e.re + g.re, e.im + g.im}; to[apart] = (KERNEL_number){f.re + h.re, f.im + h.im};
+to[2 * apart] = (KERNEL_number){e.re - g.re, e.im - g.im}; to[3 * apart] = (KERNEL_number){f.re - h.re, f.im - h.im}; }
 static void KERNEL_fft(KERNEL_number *to, const KERNEL_number *from, int64_t n, int64_t step,
                        const KERNEL_number *roots, KERNEL_number *spare) {
 if (n == 1) { to[0] = from[0]; return; }
+if (n == 2) {
+const KERNEL_number a = from[0], b = from[step];
+to[0].re = a.re + b.re, to[0].im = a.im + b.im, to[1].re = a.re - b.re, to[1].im = a.im - b.im;
+return; }
+if (n == 4) { KERNEL_four(to, 1, from[0], from[step], from[2 * step], from[3 * step], roots[step].im); return; }
 int64_t p = n % 4 == 0 ? 4 : 2;
 while (n % p) p = p > 2 && p * p > n ? n : p + (p == 2 ? 1 : 2);
 const int64_t m = n / p;
 for (int64_t r = 0; r < p; r++) KERNEL_fft(to + r * m, from + r * step, m, step * p, roots, spare);
+if (p == 4) {
+const REAL turn = roots[m * step].im;
+for (int64_t k = 0; k < m; k++) {
+const KERNEL_number b = KERNEL_times(to[m + k], roots[k * step]), c = KERNEL_times(to[2 * m + k], roots[2 * k * step]);
+KERNEL_four(to + k, m, to[k], b, c, KERNEL_times(to[3 * m + k], roots[3 * k * step]), turn); }
+return; }
 for (int64_t k = 0; k < m; k++) {
 for (int64_t r = 0; r < p; r++) {
 const KERNEL_number b = to[r * m + k], w = roots[r * k * step];
@@ -153,4 +173,14 @@ def _length(low: Lowering, node: ir.Node, given: ir.Value, bins: Dim, *, half: b
     return bins
 
 
-RULES: dict[tuple[str, str], Rule] = {("", "DFT"): lower_dft}
+def lower_mel_weight_matrix(low: Lowering, node: ir.Node) -> None:
+    """Lower MelWeightMatrix."""
+    from hagane.native.rules.signal import mel  # few models need it
+
+    mel.lower_mel_weight_matrix(low, node)
+
+
+RULES: dict[tuple[str, str], Rule] = {
+    ("", "DFT"): lower_dft,
+    ("", "MelWeightMatrix"): lower_mel_weight_matrix,
+}

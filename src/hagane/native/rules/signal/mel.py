@@ -7,7 +7,7 @@ import onnx_ir as ir
 from hagane.native.kernels.kernel import c_type
 from hagane.native.kernels.written import emit_written, is_real, loaded, number_type, stored
 from hagane.native.lowering.facts import NotNative
-from hagane.native.lowering.state import Lowering, Rule
+from hagane.native.lowering.state import Lowering
 from hagane.native.rules.indexing.axes import whole_numbers
 from hagane.native.rules.shaping.numbers import found_numbers
 
@@ -23,7 +23,7 @@ _NAMES = ("bins", "length", "rate", "lower", "upper")
 
 
 def lower_mel_weight_matrix(low: Lowering, node: ir.Node) -> None:
-    """Lower MelWeightMatrix whose numbers of bins a kernel reads: each column by itself."""
+    """Lower MelWeightMatrix whose numbers of bins a kernel reads: some rows of all triangles."""
     out = node.outputs[0]
     whole = [whole_numbers(low, value) for value in node.inputs[:3]]
     edges = [low.forms.contiguous(value) for value in node.inputs[3:5]]
@@ -44,14 +44,17 @@ found[0] = length[0] / 2 + 1; found[1] = bins[0];""",
     text = f"""
 const N low = (N)2595 * {log1p}({ends[0]} / 700), high = (N)2595 * {log1p}({ends[1]} / 700);
 const double from = (double)low / log(10.), step = ((double)high / log(10.) - from) / (double)(columns + 2);
-for (int64_t i = first; i < last; i++) {{
-const int64_t left = KERNEL_bin(from, step, i, length[0], rate[0]), middle = KERNEL_bin(from, step, i + 1, length[0], rate[0]);
-const int64_t right = KERNEL_bin(from, step, i + 2, length[0], rate[0]);
-if (rate[0] == 0 || left < 0 || middle < left || right < middle || middle >= rows || right > rows) {{ hg_fail(thread, right); return; }}
-for (int64_t j = 0; j < rows; j++) {{
-double v = 0;
-if (j >= left && j <= middle && middle > left) v = (double)(j - left) / (double)(middle - left);
-if (j == middle && middle == left) v = 1;
+int64_t *bins = (int64_t *)thread->scratch;
+for (int64_t i = 0; i < columns + 2; i++) bins[i] = KERNEL_bin(from, step, i, length[0], rate[0]);
+for (int64_t i = 0; i < columns; i++) {{
+const int64_t left = bins[i], middle = bins[i + 1], right = bins[i + 2];
+if (rate[0] == 0 || left < 0 || middle < left || right < middle || middle >= rows || right > rows) {{ hg_fail(thread, right); return; }} }}
+memset(y + first * columns, 0, (size_t)((last - first) * columns) * sizeof(T));
+for (int64_t i = 0; i < columns; i++) {{
+const int64_t left = bins[i], middle = bins[i + 1], right = bins[i + 2], top = hg_max(right, middle + 1);
+for (int64_t j = hg_max(left, first); j < hg_min(top, last); j++) {{
+double v = middle == left ? 1 : 0;
+if (j <= middle && middle > left) v = (double)(j - left) / (double)(middle - left);
 if (j >= middle && j < right) v = (double)(right - j) / (double)(right - middle);
 y[j * columns + i] = {stored(dtype, "v")}; }} }}"""
     emit_written(
@@ -59,9 +62,6 @@ y[j * columns + i] = {stored(dtype, "v")}; }} }}"""
         reads={name: reads[name] for name in _NAMES[1:]}, writes={"y": y},
         sizes={"rows": shape[0], "columns": shape[1]},
         types={"N": number_type(edges[0].dtype), "T": c_type(dtype)},
-        items=shape[1], each=shape[0], helper=_BIN,
+        items=shape[0], each=shape[1], helper=_BIN, scratch=8 * (shape[1] + 2),
     )  # fmt: skip
     low.forms[out] = y
-
-
-RULES: dict[tuple[str, str], Rule] = {("", "MelWeightMatrix"): lower_mel_weight_matrix}

@@ -40,26 +40,29 @@ found[i] = size[i + 2]; }}"""
     place = f"Y0 > 1 ? {aligned} : 0"
     if not low.facts.attributes(node)["align_corners"]:
         place = f"({number})((2.0 * (double)c0 + 1) / (double)Y0 - 1)"
-    places = "\n".join(
+    new_line = "\n"
+    names = [f"c{i}" for i in range(rank)]
+    places = [
         f"const {number} p{rank - 1 - i} = {place.replace('c0', f'c{i}').replace('Y0', f'Y{i}')};"
         for i in range(rank)
-    )
-    terms = [f"{loaded(theta.dtype, f'row[{j}]')} * p{j}" for j in range(rank)]
-    terms.append(loaded(theta.dtype, f"row[{rank}]"))
+    ]
+    terms = [f"{loaded(theta.dtype, f'of[{j}]')} * p{j}" for j in range(rank)]
+    terms.append(loaded(theta.dtype, f"of[{rank}]"))
     text = f"""
-for (int64_t item = first; item < last; item++) {{
-int64_t left = item % pixels;
-{coordinates([f"c{i}" for i in range(rank)], [f"Y{i}" for i in range(rank)])}
-{places}
+for (int64_t row = first; row < last; row++) {{
+int64_t left = row;
+{coordinates(["image", *names[:-1]], ["0", *(f"Y{i}" for i in range(rank - 1))])}
+{new_line.join(places[:-1])}
+T *to = y + row * Y{rank - 1} * {rank};
 for (int64_t k = 0; k < {rank}; k++) {{
-const T *row = theta + (item / pixels * {rank} + k) * {rank + 1};
-y[item * {rank} + k] = {stored(theta.dtype, " + ".join(terms))};
-}} }}"""
-    pixels = product(shape[1:-1])
+const T *of = theta + (image * {rank} + k) * {rank + 1};
+for (int64_t {names[-1]} = 0; {names[-1]} < Y{rank - 1}; {names[-1]}++) {{
+{places[-1]}
+to[{names[-1]} * {rank} + k] = {stored(theta.dtype, " + ".join(terms))}; }} }} }}"""
     emit_written(
         low.recorder, node, text, reads={"theta": theta}, writes={"y": y},
-        sizes={"pixels": pixels, **{f"Y{i}": dim for i, dim in enumerate(shape[1:-1])}},
-        types={"T": c_type(theta.dtype)}, items=shape[0] * pixels, each=rank * rank,
+        sizes={f"Y{i}": dim for i, dim in enumerate(shape[1:-1])},
+        types={"T": c_type(theta.dtype)}, items=product(shape[:-2]), each=shape[-2] * rank,
     )  # fmt: skip
     low.forms[out] = y
 

@@ -1,4 +1,4 @@
-"""Pooling by windows of any rank and type, MaxUnpool, MaxRoiPool, Col2Im."""
+"""Pooling by windows, GlobalLpPool, MaxUnpool, MaxRoiPool, Col2Im."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hagane.native.kernels.tensor import Tensor
 from hagane.native.kernels.written import (
     as_bits,
     bits_type,
-    coordinates,
     emit_written,
     is_real,
     loaded,
@@ -26,112 +25,28 @@ from hagane.native.rules.shaping.numbers import found_numbers
 from hagane.symbolic import Dim, product
 
 
-def _list(low: Lowering, node: ir.Node, name: str, count: int, default: int) -> list[int]:
+def numbers_of(low: Lowering, node: ir.Node, name: str, count: int, default: int) -> list[int]:
+    """Return an attribute of one number an axis."""
     given = low.facts.attributes(node).get(name)
     return [default] * count if not given else [int(item) for item in given]
 
 
 def lower_pool(low: Lowering, node: ir.Node) -> None:
-    """Lower AveragePool, LpPool and MaxPool: each window by itself."""
-    attributes = low.facts.attributes(node)
-    x, out = low.forms.contiguous(node.inputs[0]), node.outputs[0]
-    rank = len(x.shape) - 2
-    kernel = [int(k) for k in attributes["kernel_shape"]]
-    strides, dilations = (_list(low, node, name, rank, 1) for name in ("strides", "dilations"))
-    y = low.forms.result(out)
-    sizes: dict[str, Dim] = {f"X{i}": dim for i, dim in enumerate(x.shape[2:])}
-    sizes |= {f"Y{i}": dim for i, dim in enumerate(y.shape[2:])}
-    sizes |= {f"K{i}": size for i, size in enumerate(kernel)}
-    pads = [str(pad) for pad in _list(low, node, "pads", 2 * rank, 0)]
-    mode = attributes.get("auto_pad", "NOTSET")
-    if mode in ("SAME_UPPER", "SAME_LOWER"):
-        # The padding follows from the sizes.
-        lower = 1 if mode == "SAME_LOWER" else 0
-        total = [
-            f"hg_max(0, (Y{i} - 1) * {strides[i]} + {(kernel[i] - 1) * dilations[i] + 1} - X{i})"
-            for i in range(rank)
-        ]
-        pads = [f"(({each} + {lower}) / 2)" for each in total]
-        pads += [f"({each} - ({each} + {lower}) / 2)" for each in total]
-    elif mode == "VALID":
-        pads = ["0"] * 2 * rank
-    include = bool(attributes.get("count_include_pad"))
-    p = float(attributes.get("p", 2)) if node.op_type == "LpPool" else 0.0
-    kind, dtype = number_type(x.dtype), x.dtype
-    load = loaded(dtype, "v")
-    begin, step, end = {
-        "MaxPool": ("int64_t best = -1; N top = 0;",
-                    f"N a = {load}; if (best < 0 || a > top || a != a) best = at, top = a; if (top != top) goto KERNEL_done;",
-                    stored(dtype, "top")),
-        "AveragePool": ("N sum = 0; int64_t count = 0;", f"sum += {load}; count++;",
-                        stored(dtype, "sum / (N)count")),
-        "LpPool": ("N sum = 0;", _power(p, load), stored(dtype, _root(p, "sum"))),
-    }[node.op_type]  # fmt: skip
-    step = step.replace("if (top != top) goto KERNEL_done;", "")
-    loops, close = "", ""
-    for i in range(rank):
-        loops += (
-            f"for (int64_t k{i} = 0; k{i} < K{i}; k{i}++) {{\n"
-            f"int64_t i{i} = o{i} * {strides[i]} + k{i} * {dilations[i]} - {pads[i]};\n"
-        )
-        close += "}"
-    inside = " && ".join(f"i{i} >= 0 && i{i} < X{i}" for i in range(rank))
-    place = "i0"
-    for i in range(1, rank):
-        place = f"({place}) * X{i} + i{i}"
-    counted = ""
-    if include and node.op_type == "AveragePool":
-        # Windows may reach past the padding, where nothing counts.
-        within = " && ".join(f"i{i} < X{i} + {pads[rank + i]}" for i in range(rank))
-        step = f"sum += {load};"
-        counted = f"if ({within}) count++;"
-    reads, writes = {"x": x}, {"y": y}
-    index = ""
-    if len(node.outputs) > 1 and node.outputs[1].name:
-        places = low.forms.result(node.outputs[1])
-        writes["places"] = places
-        low.forms[node.outputs[1]] = places
-        whole = "best"
-        if attributes.get("storage_order"):
-            index = "int64_t b = best < 0 ? 0 : best, column = 0, size = 1;\n"
-            spatial = [f"c{i}" for i in range(rank)]
-            index += coordinates(spatial, [f"X{i}" for i in range(rank)], "b") + "\n"
-            index += "\n".join(f"column += c{i} * size; size *= X{i};" for i in range(rank))
-            whole = "column"
-        index += f"\nplaces[item] = item / out * plane + {whole};"
-    text = f"""
-const int64_t plane = {" * ".join(f"X{i}" for i in range(rank))}, out = {" * ".join(f"Y{i}" for i in range(rank))};
-for (int64_t item = first; item < last; item++) {{
-int64_t left = item % out;
-{coordinates([f"o{i}" for i in range(rank)], [f"Y{i}" for i in range(rank)])}
-const T *from = x + item / out * plane;
-{begin}
-{loops}
-{counted}
-if (!({inside})) continue;
-int64_t at = {place}; T v = from[at]; (void)at;
-{step}
-{close}
-y[item] = {end};
-{index}
-}}"""
-    emit_written(
-        low.recorder, node, text,
-        reads=reads, writes=writes, sizes=sizes,
-        types={"T": c_type(dtype), "N": kind}, items=y.size, each=product(kernel) * 2,
-    )  # fmt: skip
-    low.forms[out] = y
+    """Lower AveragePool, LpPool and MaxPool of any rank and type."""
+    from hagane.native.rules.vision import pooled_rows  # few models need it
+
+    pooled_rows.lower_pool(low, node)
 
 
-def _power(p: float, v: str) -> str:
+def power(p: float, a: str) -> str:
+    """Return C of a number's absolute value to a power."""
     if p == 1:
-        return f"N a = {v}; sum += a < 0 ? -a : a;"
-    if p == 2:
-        return f"N a = {v}; sum += a * a;"
-    return f"sum += (N)pow(fabs((double){v}), {p!r});"
+        return f"({a} < 0 ? -{a} : {a})"
+    return f"{a} * {a}" if p == 2 else f"(N)pow(fabs((double){a}), {p!r})"
 
 
-def _root(p: float, v: str) -> str:
+def root(p: float, v: str) -> str:
+    """Return C of the root of a sum of powers."""
     if p in (0, 1):
         return v
     return f"(N)sqrt({v})" if p == 2 else f"(N)pow({v}, {1 / p!r})"
@@ -144,8 +59,8 @@ def lower_global_lp_pool(low: Lowering, node: ir.Node) -> None:
     text = f"""
 for (int64_t item = first; item < last; item++) {{
 N sum = 0;
-for (int64_t i = 0; i < n; i++) {{ {_power(p, loaded(x.dtype, "x[item * n + i]"))} }}
-y[item] = {stored(x.dtype, _root(p, "sum"))}; }}"""
+for (int64_t i = 0; i < n; i++) {{ const N a = {loaded(x.dtype, "x[item * n + i]")}; sum += {power(p, "a")}; }}
+y[item] = {stored(x.dtype, root(p, "sum"))}; }}"""
     emit_written(
         low.recorder, node, text,
         reads={"x": x}, writes={"y": y}, sizes={"n": product(x.shape[2:])},
@@ -211,45 +126,17 @@ def lower_col2im(low: Lowering, node: ir.Node) -> None:
     if block is None or low.facts.constant(node.inputs[1]) is None:
         _find_image(low, node, x, [] if block is not None else kernel)
     y = low.forms.result(out)
-    strides, dilations = (_list(low, node, name, rank, 1) for name in ("strides", "dilations"))
-    pads = _list(low, node, "pads", 2 * rank, 0)
-    sizes: dict[str, Dim] = {f"Y{i}": dim for i, dim in enumerate(y.shape[2:])}
-    sizes |= {f"K{i}": size for i, size in enumerate(kernel)}
+    strides, dilations = (numbers_of(low, node, name, rank, 1) for name in ("strides", "dilations"))
+    pads = numbers_of(low, node, "pads", 2 * rank, 0)
     spans = [f"(K{i} - 1) * {d} - 1" for i, d in enumerate(dilations)]
     blocks = "\n".join(
         f"const int64_t B{i} = (Y{i} + {pads[i] + pads[rank + i]} - {spans[i]}) / {strides[i]} + 1;"
         for i in range(rank)
     )
-    loops = "".join(
-        f"for (int64_t k{i} = 0; k{i} < K{i}; k{i}++) {{\n"
-        f"int64_t b{i} = c{i} + {pads[i]} - k{i} * {dilations[i]};\n"
-        f"if (b{i} < 0 || b{i} % {strides[i]} != 0 || (b{i} /= {strides[i]}) >= B{i}) continue;\n"
-        for i in range(rank)
-    )
-    tap = "k0"
-    at = "b0"
-    for i in range(1, rank):
-        tap, at = f"({tap}) * K{i} + k{i}", f"({at}) * B{i} + b{i}"
-    text = f"""
-{blocks}
-const int64_t plane = {" * ".join(f"Y{i}" for i in range(rank))}, all = {" * ".join(f"B{i}" for i in range(rank))};
-if (all != columns) {{ hg_fail(thread, all); return; }}
-for (int64_t item = first; item < last; item++) {{
-int64_t left = item % plane;
-{coordinates([f"c{i}" for i in range(rank)], [f"Y{i}" for i in range(rank)])}
-const T *from = x + item / plane * ({" * ".join(f"K{i}" for i in range(rank))}) * all;
-N sum = 0;
-{loops}
-sum += {loaded(x.dtype, f"from[({tap}) * all + {at}]")};
-{"}" * rank}
-y[item] = {stored(x.dtype, "sum")};
-}}"""
-    emit_written(
-        low.recorder, node, text,
-        reads={"x": x}, writes={"y": y}, sizes=sizes | {"columns": x.shape[2]},
-        types={"T": c_type(x.dtype), "N": number_type(x.dtype)},
-        items=y.size, each=product(kernel) * 2,
-    )  # fmt: skip
+    from hagane.native.rules.vision.columns import emit_columns  # few models need it
+
+    before = [str(pad) for pad in pads[:rank]]
+    emit_columns(low, node, x, y, kernel, (strides, dilations), before, blocks=blocks)
     low.forms[out] = y
 
 
@@ -297,11 +184,9 @@ y[(item * {rows} + i) * {columns} + j] = {stored(dtype, "top")}; }} }} }}"""
 
 
 RULES: dict[tuple[str, str], Rule] = {
-    ("", "AveragePool"): lower_pool,
+    **{("", name): lower_pool for name in ("AveragePool", "LpPool", "MaxPool")},
     ("", "Col2Im"): lower_col2im,
     ("", "GlobalLpPool"): lower_global_lp_pool,
-    ("", "LpPool"): lower_pool,
-    ("", "MaxPool"): lower_pool,
     ("", "MaxRoiPool"): lower_max_roi_pool,
     ("", "MaxUnpool"): lower_max_unpool,
 }
