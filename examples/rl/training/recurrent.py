@@ -13,7 +13,7 @@ from onnx import helper
 from torch import nn
 from torch.nn import functional as F
 
-from .settings import Settings
+from .settings import Settings, slow
 from .snapshot import Drawing
 
 LENGTH, BURN = 24, 8
@@ -78,7 +78,9 @@ def train(settings: Settings, report: Callable[[int, Callable], None]) -> Memory
         action = env.action_space.sample() if random else int(values.argmax())
         following, reward, ended, cut, _ = env.step(action)
         for column, item in zip(
-            piece[1:], (state, action, reward, float(not ended), 1.0), strict=True
+            piece[1:],
+            (state, action, reward * settings.scale, float(not ended), 1.0),
+            strict=True,
         ):
             column.append(item)
         state, hidden = following, after
@@ -89,13 +91,14 @@ def train(settings: Settings, report: Callable[[int, Callable], None]) -> Memory
             if ended or cut:
                 state, hidden = env.reset()[0], torch.zeros(1, settings.width)
             piece = _empty(hidden)
-        if len(pieces) > 40 and step % 8 == 0:
+        if len(pieces) > 40 and step % settings.every == 0:
+            slow(optimizer, settings, step)
             loss = _loss(network, target, pieces, settings)
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(network.parameters(), 10.0)
             optimizer.step()
-        if step % 800 == 0:
+        if step % settings.refresh == 0:
             target.load_state_dict(network.state_dict())
         if (step + 1) % (settings.steps // settings.reports) == 0:
             report(step + 1, lambda: _player(network))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,12 @@ class Settings:
     seed: int = 0
 
 
+def slow(optimizer: Any, settings: Settings, step: int) -> None:
+    """Let the learning rate fall to a twentieth over the training: values settle in the end."""
+    for group in optimizer.param_groups:
+        group["lr"] = settings.rate * max(0.05, 1 - step / settings.steps)
+
+
 AGENTS = {
     "dqn-cartpole": Settings("dqn", "CartPole-v1", 30_000),
     "qrdqn-cartpole": Settings("qrdqn", "CartPole-v1", 20_000),
@@ -50,9 +57,23 @@ AGENTS = {
     "dqn-bricks": Settings("dqn", "hagane/Bricks-v0", 120_000, rate=5e-4, every=4),
     "ppo-cartpole": Settings("ppo", "CartPole-v1", 60_000, rate=1e-3, horizon=128, width=64),
     "a2c-cartpole": Settings("a2c", "CartPole-v1", 24_000, rate=2e-3, horizon=16, width=64),
+    "ppo-acrobot": Settings("ppo", "Acrobot-v1", 80_000, rate=1e-3, width=64),
+    "qrdqn-mountaincar": Settings(
+        "qrdqn",
+        "MountainCar-v0",
+        120_000,
+        batch=128,
+        rate=1e-3,
+        every=4,
+        discount=0.98,
+        epsilon=0.07,
+        exploring=0.2,
+    ),
     "ppo-pendulum": Settings(
         "ppo", "Pendulum-v1", 200_000, rate=1e-3, discount=0.9, horizon=256, scale=0.1, entropy=0.0
     ),
-    "r2d2-cartpole": Settings("r2d2", "hagane/CartPoleHidden-v0", 12_000, width=64),
+    "r2d2-cartpole": Settings(
+        "r2d2", "hagane/CartPoleHidden-v0", 40_000, width=64, every=8, scale=0.1
+    ),
     "sac-pendulum": Settings("sac", "Pendulum-v1", 8_000, rate=1e-3, every=1, batch=128, width=64),
 }

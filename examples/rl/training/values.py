@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .settings import Settings
+from .settings import Settings, slow
 from .snapshot import Drawing, body
 
 ATOMS, QUANTILES = 31, 20
@@ -116,6 +116,7 @@ def train(settings: Settings, report: Callable[[int, Callable], None]) -> Values
         replay.add(state, action, reward * settings.scale, following, ended)
         state = env.reset()[0] if ended or cut else following
         if step >= settings.start and step % settings.every == 0:
+            slow(optimizer, settings, step)
             loss = _loss(network, target, replay.draw(settings.batch), settings)
             optimizer.zero_grad()
             loss.backward()
