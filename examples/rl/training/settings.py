@@ -73,7 +73,7 @@ AGENTS = {
         "ppo", "Pendulum-v1", 200_000, rate=1e-3, discount=0.9, horizon=256, scale=0.1, entropy=0.0
     ),
     "r2d2-cartpole": Settings(
-        "r2d2", "hagane/CartPoleHidden-v0", 40_000, width=64, every=4, scale=0.1
+        "r2d2", "hagane/CartPoleHidden-v0", 24_000, width=64, every=4, scale=0.1
     ),
     "sac-pendulum": Settings("sac", "Pendulum-v1", 8_000, rate=1e-3, every=1, batch=128, width=64),
 }
