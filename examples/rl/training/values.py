@@ -113,6 +113,9 @@ def train(settings: Settings, report: Callable[[int, Callable], None]) -> Values
         else:
             action = best(network, state)
         following, reward, ended, cut, _ = env.step(action)
+        if settings.potential is not None:
+            after = 0.0 if ended else settings.potential(following)
+            reward += settings.discount * after - settings.potential(state)
         replay.add(state, action, reward * settings.scale, following, ended)
         state = env.reset()[0] if ended or cut else following
         if step >= settings.start and step % settings.every == 0:

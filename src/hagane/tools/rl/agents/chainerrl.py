@@ -69,7 +69,9 @@ def shown_of(output: Any, batch: int) -> Outputs:
         return _shown(output, names, batch)
     except AttributeError as error:
         kind = "ActionValue" if any("ActionValue" in name for name in names) else "Distribution"
-        raise AgentFault(f"{kind} type {names[0]}: a part of its kind is missing: {error}") from None
+        raise AgentFault(
+            f"{kind} type {names[0]}: a part of its kind is missing: {error}"
+        ) from None
 
 
 def _shown(output: Any, names: list[str], batch: int) -> Outputs:
