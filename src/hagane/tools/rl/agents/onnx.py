@@ -163,7 +163,10 @@ class OnnxAgent:
         if axes is None:
             return None
         model = blended(self._model(), masks, blurs, seen, axes)
-        return None if model is None else OnnxAgent(model.SerializeToString())
+        try:
+            return None if model is None else OnnxAgent(model.SerializeToString())
+        except HaganeError:  # a graph of another kind than was thought of: a batch serves it
+            return None
 
     def layers(self) -> int:
         """Return how many layers have weights."""
