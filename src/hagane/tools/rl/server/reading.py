@@ -28,7 +28,10 @@ def rollout(state: State, request: Request) -> dict[str, Any]:
     log = state.log(request.path_params["id"])
     start = asked_number(request, "from", 0)
     count = asked_number(request, "count", _MOST_ROWS)
-    answer = {"rollout_log": log.rows(start, count), "last_updated": log.updated()}
+    answer: dict[str, Any] = {
+        "rollout_log": log.rows(start, count),
+        "last_updated": log.updated(),
+    }
     if request.query_params.keys() & {"from", "count"}:
         answer |= {"steps": log.steps, "warnings": log.warnings()}
     return answer
