@@ -1,18 +1,20 @@
-"""Saliency in batches against a pass a point, faithfulness of each method, a long log.
+"""Saliency in one graph against a pass a point, faithfulness of each method, a long log.
 
-    python benchmarks/rl.py [speed | faithful | log]
+    python benchmarks/rl.py [speed | original FOLDER [PYTHON] | faithful | log]
 
-``speed``: a DQN over 4 × 84 × 84 (Mnih et al. 2015) with random weights, 81 points, on two cores;
-rounds alternate, medians and ratios are shown. The original, ChainerRL Visualizer, blurs the
-picture and makes the mask anew for each point, with SciPy over all three axes; ``a pass a point``
-does what it does with hagane's own matrices. ``faithful``: deletion and insertion against random
-order, and the sanity checks, for the agents that ship. ``log``: opening 100,000 steps.
+``speed``: a DQN over 4 × 84 × 84 (Mnih et al. 2015) with random weights, 81 points; rounds
+alternate, medians and ratios are shown. ``a pass a point`` has the masks and blurs of hagane.
+``original``: ChainerRL Visualizer's own functions from a source tree of it, which make a mask and
+blur the picture anew for each point, with the network in Chainer (under an interpreter that has
+it), in PyTorch and in hagane. ``faithful``: deletion and insertion against random order, and the
+sanity checks, for the agents that ship. ``log``: opening 100,000 steps.
 """
 
 from __future__ import annotations
 
 import json
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -22,14 +24,20 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from scipy.ndimage import gaussian_filter
+from rl_original import LAYERS, dqn_weights
 
 from hagane.tools.rl.agents.load import load_agent
 from hagane.tools.rl.agents.onnx import OnnxAgent
 from hagane.tools.rl.agents.protocol import Watched
 from hagane.tools.rl.environments import make_world
 from hagane.tools.rl.explain.job import Request, explain_steps
-from hagane.tools.rl.explain.perturbing import Grid, greydanus, one_by_one, upsampled
+from hagane.tools.rl.explain.perturbing import (
+    Grid,
+    blends_of,
+    greydanus,
+    one_by_one,
+    upsampled,
+)
 from hagane.tools.rl.explain.subject import Subject, Target
 from hagane.tools.rl.jobs.rollout import roll_out
 from hagane.tools.rl.logs.records import log_of
@@ -39,35 +47,24 @@ AGENTS = Path(__file__).parents[1] / "examples" / "rl" / "agents"
 
 def nature(actions: int = 6) -> bytes:
     """Return a DQN for Atari with random weights, in ONNX."""
-    draw = np.random.default_rng(0)
-    weights, nodes, value = [], [], "observation"
-
-    def weight(name: str, *shape: int) -> str:
-        spread = np.sqrt(2 / np.prod(shape[1:]))
-        array = draw.normal(0, spread, shape).astype(np.float32)
-        weights.append(numpy_helper.from_array(array, name))
-        return name
-
-    layers = [(32, 4, 8, 4), (64, 32, 4, 2), (64, 64, 3, 1)]
-    for index, (out, into, side, stride) in enumerate(layers):
-        name = weight(f"c{index}", out, into, side, side)
+    weights = {f"w{i}": array for i, array in enumerate(dqn_weights(actions))}
+    nodes, value = [], "observation"
+    for index, (*_, stride) in enumerate(LAYERS):
         strides = [stride, stride]
-        nodes.append(helper.make_node("Conv", [value, name], [f"h{index}"], strides=strides))
+        nodes.append(helper.make_node("Conv", [value, f"w{index}"], [f"h{index}"], strides=strides))
         nodes.append(helper.make_node("Relu", [f"h{index}"], [f"r{index}"]))
         value = f"r{index}"
     nodes.append(helper.make_node("Flatten", [value], ["flat"]))
-    nodes.append(helper.make_node("Gemm", ["flat", weight("d0", 512, 3136)], ["d"], transB=1))
+    nodes.append(helper.make_node("Gemm", ["flat", "w3"], ["d"], transB=1))
     nodes.append(helper.make_node("Relu", ["d"], ["e"]))
-    nodes.append(
-        helper.make_node("Gemm", ["e", weight("d1", actions, 512)], ["action_values"], transB=1)
-    )
+    nodes.append(helper.make_node("Gemm", ["e", "w4"], ["action_values"], transB=1))
     kind = TensorProto.FLOAT
     graph = helper.make_graph(
         nodes,
         "dqn",
         [helper.make_tensor_value_info("observation", kind, ["batch", 4, 84, 84])],
         [helper.make_tensor_value_info("action_values", kind, ["batch", actions])],
-        weights,
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
     )
     opsets = [helper.make_opsetid("", 18)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
@@ -75,37 +72,53 @@ def nature(actions: int = 6) -> bytes:
     return model.SerializeToString()
 
 
-def as_the_original(subject: Subject, target: Target, grid: Grid) -> np.ndarray:
-    """Return the map by the original's steps: mask, blur and pass for each point.
-
-    Its masks; the frames of a stack are blurred each by itself, so that the maps are comparable.
-    """
-    observation, (height, width) = subject.base, subject.plane
-    before = target.parts(subject.outputs(observation[None]))[0]
-    scores = np.zeros((height // grid.density + 1, width // grid.density + 1))
-    for i in range(0, height, grid.density):
-        for j in range(0, width, grid.density):
-            y, x = np.ogrid[-i : height - i, -j : width - j]
-            distance = x * x + y * y
-            mask = (distance / distance.max() >= 0.01).astype(np.float64)
-            mask = gaussian_filter(mask, sigma=grid.radius)
-            blurred = gaussian_filter(observation, sigma=(0, grid.blur, grid.blur))
-            seen = (observation * mask + blurred * (1 - mask)).astype(np.float32)
-            after = target.parts(subject.outputs(seen[None]))[0]
-            scores[i // grid.density, j // grid.density] = ((before - after) ** 2).sum()
-    return upsampled(scores, height, width)
-
-
 def speed(rounds: int = 15) -> None:
-    """Time the ways and compare their maps."""
+    """Time hagane's own ways and compare their maps."""
     observation = np.random.default_rng(1).random((4, 84, 84)).astype(np.float32)
     subject = Subject(Watched(OnnxAgent(nature())), observation)
-    target, grid = Target("action_values"), Grid(form="disc")
+    target, grid = Target("action_values"), Grid(form="disc", across=True)
+    blends = blends_of(subject, grid)
     ways: dict[str, Callable[[], np.ndarray]] = {
-        "in batches": lambda: greydanus(subject, {"q": target}, grid)["q"],
+        "one graph": lambda: greydanus(subject, {"q": target}, grid, blends)["q"],
+        "a batch": lambda: greydanus(subject, {"q": target}, grid)["q"],
         "a pass a point": lambda: one_by_one(subject, {"q": target}, grid)["q"],
-        "the original's steps": lambda: as_the_original(subject, target, grid),
     }
+    compared(ways, rounds)
+
+
+def original(folder: str, rounds: int = 5, python: str = "") -> None:
+    """Time the original's own functions over several engines beside hagane's, and compare maps.
+
+    Args:
+        folder: a source tree of chainer/chainerrl-visualizer.
+        rounds: of the alternation.
+        python: an interpreter with Chainer 7.8.1 and SciPy, for its column.
+    """
+    observation = np.random.default_rng(1).random((4, 84, 84)).astype(np.float32)
+    model = nature()
+    subject = Subject(Watched(OnnxAgent(model)), observation)
+    target, grid = Target("action_values"), Grid(form="disc", across=True)
+    blends = blends_of(subject, grid)
+    peers = {
+        f"the original over {name}": Peer(folder, name, python if name == "Chainer" else "")
+        for name in ("Chainer", "PyTorch", "hagane")
+        if name != "Chainer" or python
+    }
+    ways: dict[str, Callable[[], np.ndarray]] = {
+        "one graph": lambda: greydanus(subject, {"q": target}, grid, blends)["q"],
+        "a batch": lambda: greydanus(subject, {"q": target}, grid)["q"],
+        **{name: peer.map for name, peer in peers.items()},
+    }
+    exact = Peer(folder, "float64", "")
+    compared(ways, rounds, exact.map())
+    for peer in (exact, *peers.values()):
+        peer.close()
+
+
+def compared(
+    ways: dict[str, Callable[[], np.ndarray]], rounds: int, exact: np.ndarray | None = None
+) -> None:
+    """Run ways in turn; print medians, ratios to the first, distances of maps from it and exact."""
     maps = {name: way() for name, way in ways.items()}
     times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds):
@@ -113,13 +126,44 @@ def speed(rounds: int = 15) -> None:
             start = time.perf_counter()
             way()
             times[name].append(time.perf_counter() - start)
-    first = statistics.median(times["in batches"])
+    names = list(ways)
+    first = statistics.median(times[names[0]])
+    largest = maps[names[0]].max()
     for name, found in maps.items():
         middle = statistics.median(times[name])
-        apart = np.abs(found - maps["in batches"]).max() / maps["in batches"].max()
-        print(
-            f"{name:22} {1e3 * middle:8.2f} ms  {middle / first:6.1f} times  maps {apart:.1e} apart"
+        apart = np.abs(found - maps[names[0]]).max()
+        words = f"{name:26} {1e3 * middle:8.2f} ms  {middle / first:6.1f} times  "
+        words += f"maps {apart:.1e} apart, {apart / largest:.1e} of the largest value"
+        if exact is not None:
+            words += f", {np.abs(found - exact).max() / largest:.1e} from float64"
+        print(words)
+
+
+class Peer:
+    """The original's saliency in a process of its own, which answers with maps."""
+
+    def __init__(self, folder: str, engine: str, python: str):
+        script = Path(__file__).with_name("rl_original.py")
+        self.process = subprocess.Popen(
+            [python or sys.executable, str(script), folder, engine],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
+
+    def map(self) -> np.ndarray:
+        """Ask for the map of the observation."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(b"again\n")
+        self.process.stdin.flush()
+        scores = np.frombuffer(self.process.stdout.read(8 * 81), np.float64).reshape(9, 9)
+        return upsampled(scores, 84, 84)
+
+    def close(self) -> None:
+        """End it."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
 
 
 def faithful() -> None:
@@ -167,5 +211,8 @@ def log(steps: int = 100_000) -> None:
 
 
 if __name__ == "__main__":
-    for word in sys.argv[1:] or ["speed", "faithful", "log"]:
-        {"speed": speed, "faithful": faithful, "log": log}[word]()
+    if sys.argv[1:2] == ["original"]:
+        original(sys.argv[2], python="".join(sys.argv[3:4]))
+    else:
+        for word in sys.argv[1:] or ["speed", "faithful", "log"]:
+            {"speed": speed, "faithful": faithful, "log": log}[word]()

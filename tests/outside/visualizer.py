@@ -27,11 +27,11 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
-_FACTS = "counts the keys of an answer, which holds more than the original's"
+_FACTS = "expects two keys; hagane's server_state names jobs and their errors too"
 _INSIDE = "tests functions within the original's processes, of which hagane has none"
 _OPEN = "any file is served, a fault of the original: hagane keeps to the log folder"
 _QUEUE = "hagane queues a job that the original refuses without a word, and answers 202"
-_WORDS = "holds the text of an error, which hagane words otherwise"
+_CONTINUOUS = "expects a refusal of {}, which hagane takes for continuous actions"
 _ASKS = "asks at the terminal whether a log folder may be used, as hagane does not"
 _SHOWN = "expects a refusal of outputs that hagane shows"
 ASIDE = {
@@ -42,14 +42,12 @@ ASIDE = {
     "test_modify_gym_env_render": _INSIDE,
     "test_launch_visualizer_canceled": _ASKS,
     "test_prepare_log_directory_existed": _ASKS,
-    "test_validate_action_meanings": _WORDS,
-    "test_inspect_agent": _WORDS,
+    "test_validate_action_meanings[act_list1-number of entries]": _CONTINUOUS,
     "test_inspect_agent[outs1-Outputs of model do not contain]": _SHOWN,
+    "test_rollout[Unsupported-model_outs4-0]": _SHOWN,
     "test_rollout[Unsupported-model_outs5-0]": _SHOWN,
     "test_rollout[Unsupported-model_outs7-0]": _SHOWN,
     "test_api_get_server_state": _FACTS,
-    "test_api_get_agent_profile": _FACTS,
-    "test_api_get_rollouts_id": _FACTS,
     "test_api_post_rollouts": _QUEUE,
     "test_api_get_rollouts_saliency": _QUEUE,
     "test_api_get_image": _OPEN,

@@ -13,43 +13,45 @@ from onnx import helper
 from torch import nn
 from torch.nn import functional as F
 
-from .settings import Settings
+from .settings import Settings, slow
 from .snapshot import Drawing
 
 LENGTH, BURN = 24, 8
 
 
 class Memory(nn.Module):
-    """One layer, one gated recurrent cell, one value an action."""
+    """One layer, one gated recurrent unit, one value an action."""
 
     def __init__(self, inputs: int, actions: int, width: int):
         super().__init__()
         self.width = width
         self.entry = nn.Sequential(nn.Linear(inputs, width), nn.ReLU())
-        self.gates = nn.Linear(2 * width, 2 * width)
-        self.fresh = nn.Linear(2 * width, width)
+        self.cell = nn.GRU(width, width, batch_first=True)
         self.head = nn.Linear(width, actions)
 
     def forward(self, observations: torch.Tensor, state: torch.Tensor):
-        """Return values ``(batch, actions)`` and the next state ``(batch, width)``."""
-        x = self.entry(observations)
-        forget, update = torch.sigmoid(self.gates(torch.cat([x, state], -1))).chunk(2, -1)
-        candidate = torch.tanh(self.fresh(torch.cat([x, forget * state], -1)))
-        state = (1 - update) * state + update * candidate
-        return self.head(state), state
+        """Return values ``(batch, steps, actions)`` and the last state ``(batch, width)``."""
+        states, last = self.cell(self.entry(observations), state[None])
+        return self.head(states), last[0]
 
     def save(self, path: Path, shape: tuple[int, ...], facts: dict[str, str]) -> None:
         """Write the network as ONNX."""
         d, width = Drawing(), self.width
         x = d.through("observation", self.entry)
-        both = d.node("Concat", x, "state", axis=1)
-        gates = d.node("Sigmoid", d.linear(both, self.gates))
-        half = d.constant(np.asarray([width, width], np.int64))
-        d.nodes.append(helper.make_node("Split", [gates, half], ["forget", "update"], axis=1))
-        kept = d.node("Mul", "forget", "state")
-        candidate = d.node("Tanh", d.linear(d.node("Concat", x, kept, axis=1), self.fresh))
-        change = d.node("Mul", "update", d.node("Sub", candidate, "state"))
-        d.node("Add", "state", change, name="next_state")
+        given, held = nn.Linear(width, 3 * width), nn.Linear(width, 3 * width)
+        for layer, side in ((given, "ih"), (held, "hh")):
+            layer.weight.data = getattr(self.cell, f"weight_{side}_l0").data
+            layer.bias.data = getattr(self.cell, f"bias_{side}_l0").data
+        thirds = d.constant(np.asarray([width] * 3, np.int64))
+        for side, value in (("given", d.linear(x, given)), ("held", d.linear("state", held))):
+            parts = [f"{side}_{part}" for part in ("reset", "keep", "new")]
+            d.nodes.append(helper.make_node("Split", [value, thirds], parts, axis=1))
+        reset = d.node("Sigmoid", d.node("Add", "given_reset", "held_reset"))
+        keep = d.node("Sigmoid", d.node("Add", "given_keep", "held_keep"))
+        fresh = d.node("Add", "given_new", d.node("Mul", reset, "held_new"))
+        fresh = d.node("Tanh", fresh)
+        change = d.node("Mul", keep, d.node("Sub", "state", fresh))
+        d.node("Add", fresh, change, name="next_state")
         d.linear("next_state", self.head, "action_values")
         d.save(
             path,
@@ -72,13 +74,15 @@ def train(settings: Settings, report: Callable[[int, Callable], None]) -> Memory
     piece = _empty(hidden)
     for step in range(settings.steps):
         with torch.no_grad():
-            values, after = network(torch.as_tensor(np.float32(state))[None], hidden)
+            values, after = network(torch.as_tensor(np.float32(state))[None, None], hidden)
         share = min(1.0, step / (settings.exploring * settings.steps))
         random = np.random.random() < 1 + share * (settings.epsilon - 1)
         action = env.action_space.sample() if random else int(values.argmax())
         following, reward, ended, cut, _ = env.step(action)
         for column, item in zip(
-            piece[1:], (state, action, reward, float(not ended), 1.0), strict=True
+            piece[1:],
+            (state, action, reward * settings.scale, float(not ended), 1.0),
+            strict=True,
         ):
             column.append(item)
         state, hidden = following, after
@@ -89,13 +93,14 @@ def train(settings: Settings, report: Callable[[int, Callable], None]) -> Memory
             if ended or cut:
                 state, hidden = env.reset()[0], torch.zeros(1, settings.width)
             piece = _empty(hidden)
-        if len(pieces) > 40 and step % 8 == 0:
+        if len(pieces) > 40 and step % settings.every == 0:
+            slow(optimizer, settings, step)
             loss = _loss(network, target, pieces, settings)
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(network.parameters(), 10.0)
             optimizer.step()
-        if step % 800 == 0:
+        if step % settings.refresh == 0:
             target.load_state_dict(network.state_dict())
         if (step + 1) % (settings.steps // settings.reports) == 0:
             report(step + 1, lambda: _player(network))
@@ -108,7 +113,7 @@ def _player(network: Memory):
     def act(observation: np.ndarray) -> int:
         nonlocal hidden
         with torch.no_grad():
-            values, hidden = network(torch.as_tensor(np.float32(observation))[None], hidden)
+            values, hidden = network(torch.as_tensor(np.float32(observation))[None, None], hidden)
         return int(values.argmax())
 
     return act
@@ -131,16 +136,9 @@ def _loss(network: Memory, target: Memory, pieces: list[tuple], s: Settings) -> 
     hidden, seen, actions, rewards, going, real = (
         torch.stack(c) for c in zip(*chosen, strict=True)
     )
-    online, theirs, ours, aims = hidden, hidden, [], []
-    for step in range(LENGTH + 1):
-        if step == BURN:
-            online = online.detach()
-        values, online = network(seen[:, step], online)
-        with torch.no_grad():
-            goal, theirs = target(seen[:, step], theirs)
-        ours.append(values)
-        aims.append(goal)
-    ours_all, aims_all = torch.stack(ours, 1), torch.stack(aims, 1)
+    ours_all, _ = network(seen, hidden)
+    with torch.no_grad():
+        aims_all, _ = target(seen, hidden)
     taken = ours_all[:, :-1].gather(-1, actions.long()[..., None])[..., 0]
     best = ours_all[:, 1:].argmax(-1, keepdim=True).detach()
     wanted = rewards + s.discount * going * aims_all[:, 1:].gather(-1, best)[..., 0]

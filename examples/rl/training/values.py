@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .settings import Settings
+from .settings import Settings, slow
 from .snapshot import Drawing, body
 
 ATOMS, QUANTILES = 31, 20
@@ -113,9 +113,13 @@ def train(settings: Settings, report: Callable[[int, Callable], None]) -> Values
         else:
             action = best(network, state)
         following, reward, ended, cut, _ = env.step(action)
+        if settings.potential is not None:
+            after = 0.0 if ended else settings.potential(following)
+            reward += settings.discount * after - settings.potential(state)
         replay.add(state, action, reward * settings.scale, following, ended)
         state = env.reset()[0] if ended or cut else following
         if step >= settings.start and step % settings.every == 0:
+            slow(optimizer, settings, step)
             loss = _loss(network, target, replay.draw(settings.batch), settings)
             optimizer.zero_grad()
             loss.backward()

@@ -331,11 +331,16 @@ def test_every_output_of_chainerrl_is_shown(outputs: tuple[object, ...], keys: s
 
 
 def test_outputs_that_chainerrl_does_not_have_are_named() -> None:
-    inner = SimpleNamespace(
-        model=Keeping(object()), phi=np.float32, batch_states=lambda s, xp, phi: s, act=len
-    )
-    with pytest.raises(AgentFault, match="the model gives a object; expected a Variable"):
-        ChainerRLAgent(inner).explain(np.ones(4))
+    for output, words in (
+        (object(), "Model output type of object: expected a Variable"),
+        (chainer_class("SoftmaxDistribution"), "Distribution type SoftmaxDistribution: a part"),
+        (chainer_class("DiscreteActionValue"), "ActionValue type DiscreteActionValue: .*q_values"),
+    ):
+        inner = SimpleNamespace(
+            model=Keeping(output), phi=np.float32, batch_states=lambda s, xp, phi: s, act=len
+        )
+        with pytest.raises(AgentFault, match=words):
+            ChainerRLAgent(inner).explain(np.ones(4))
 
 
 def test_archives_that_stable_baselines_did_not_write_are_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -126,3 +127,33 @@ def test_an_agent_that_shows_nothing_is_said_to(chromium: Any, tmp_path: Path) -
         until(page, "document.getElementById('panes').textContent.includes('shows nothing')")
         assert "No picture of this step." in page.inner_text("#stage")
         page.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_to_mend(chromium: Any, theme: str, tmp_path: Path) -> None:
+    axe = os.environ.get("HAGANE_AXE")
+    if not axe:
+        pytest.skip("needs axe-core: HAGANE_AXE=.../axe.min.js")
+    agents = [str(SNAPSHOTS / name) for name in ("dqn-bricks.onnx", "dqn-bricks-early.onnx")]
+    with serving(tmp_path, *agents) as served:
+        # Its script is no part of the page, whose policy would refuse it.
+        context = chromium.new_context(color_scheme=theme, bypass_csp=True)
+        page = context.new_page()
+        page.goto(served.address)
+        until(page, "document.getElementById('agent').options.length === 2")
+        page.fill("#step-count", "30")
+        page.click("#compare")
+        until(page, "document.querySelectorAll('.view').length === 2")
+        until(page, "document.querySelectorAll('#jobs progress').length === 0")
+        page.click("#explain-form button.main")
+        page.wait_for_selector("#explanation details", timeout=90_000)
+        assert "dqn-bricks.onnx" in page.inner_text(".view:first-child h3")
+        assert "dqn-bricks-early.onnx" in page.inner_text(".view:last-child h3")
+        assert "stay" in page.inner_text("#charts")
+        page.evaluate("source => (0, eval)(source)", Path(axe).read_text(encoding="utf-8"))
+        for width in (1300, 380):
+            page.set_viewport_size({"width": width, "height": 900})
+            found = page.evaluate("axe.run()")
+            assert len(found["passes"]) > 30
+            assert [(fault["id"], fault["nodes"]) for fault in found["violations"]] == []
+        context.close()

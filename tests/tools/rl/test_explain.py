@@ -214,3 +214,27 @@ def test_steps_of_a_game_are_explained_with_their_checks(tmp_path: Path) -> None
     assert told[-1] == (6, 6)
     with pytest.raises(NotExplainable, match="steps 50 to 60: the rollout has 12 observations"):
         explain_steps(agent, world, tmp_path, "x", Request(50, 60), lambda *news: None)
+
+
+def test_many_steps_are_explained_by_one_graph_like_few_by_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "images").mkdir()
+    agent = Watched(OnnxAgent(networks.looking()))
+    world = World(Bricks("rgb_array"))
+    roll_out(agent, world, tmp_path, 34, 0, lambda done, total: None)
+    asked = []
+    blended = OnnxAgent.blended
+    monkeypatch.setattr(OnnxAgent, "blended", lambda *a: asked.append(a) or blended(*a))
+    for name, last in (("few", 3), ("many", 33)):
+        request = Request(0, last, checks=False)
+        explain_steps(agent, world, tmp_path, name, request, lambda *news: None)
+    assert len(asked) == 1
+    maps = [
+        np.fromfile(tmp_path / "explanations" / name / "maps.f32", np.float32)
+        for name in ("few", "many")
+    ]
+    assert maps[0].max() > 0
+    np.testing.assert_allclose(
+        maps[1][: maps[0].size], maps[0], rtol=1e-3, atol=1e-4 * maps[0].max()
+    )

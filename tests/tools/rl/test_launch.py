@@ -49,7 +49,7 @@ def test_a_program_launches_the_visualizer_with_objects_of_its_own(tmp_path: Pat
 @pytest.mark.parametrize(
     ("meanings", "words"),
     [
-        ("left", "expected a dict such as {0: 'left', 1: 'right'}, got str"),
+        ("left", "to be dictionary entries such as {0: 'left', 1: 'right'}, got str"),
         ({0: "a", 2: "b"}, r"expected the keys 0 to 1, got \[0, 2\]"),
     ],
 )

@@ -7,10 +7,13 @@ import re
 import socket
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
 from websockets.sync.client import connect
+
+from hagane.tools.rl.server.app import make_app
 
 from .conftest import AGENTS, Served, serving
 
@@ -298,6 +301,9 @@ def test_the_interface_is_described(balancing: Served) -> None:
     document = balancing.get("/api/openapi.json")
     assert document["openapi"].startswith("3.1")
     assert "post" in document["paths"]["/api/rollouts"]
+    state = SimpleNamespace(pool=SimpleNamespace(listeners=[]))
+    routes = {re.sub(r":\w+", "", route.path) for route in make_app(state, "", 1).app.routes}
+    assert routes - document["paths"].keys() == {"/page/{name}", "/api/openapi.json"}
 
 
 def test_agents_are_compared_on_the_same_seed(tmp_path: Path) -> None:

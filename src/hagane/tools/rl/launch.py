@@ -121,13 +121,14 @@ def launch_visualizer(
     _need_server()
     if not isinstance(action_meanings, Mapping):
         raise InvalidArgument(
-            "action_meanings: expected a dict such as {0: 'left', 1: 'right'}, "
+            "action_meanings: they have to be dictionary entries such as {0: 'left', 1: 'right'}, "
             f"got {type(action_meanings).__name__}"
         )
     keys = sorted(action_meanings, key=str)
     if sorted(map(str, keys)) != sorted(map(str, range(len(keys)))):
         raise InvalidArgument(
-            f"action_meanings: expected the keys 0 to {max(0, len(keys) - 1)}, got {keys}"
+            f"action_meanings: Invalid key index: expected the keys 0 to {max(0, len(keys) - 1)}, "
+            f"got {keys}"
         )
     watched = Watched(adapted(agent), type(agent).__name__)
     world = World(gymlike_env)

@@ -62,9 +62,19 @@ def shown_of(output: Any, batch: int) -> Outputs:
     """Return one output of a model by keys of the log.
 
     Raises:
-        AgentFault: it is of a kind that is not known.
+        AgentFault: it is of a kind that is not known, or lacks a part of its kind.
     """
     names = [kind.__name__ for kind in type(output).__mro__]
+    try:
+        return _shown(output, names, batch)
+    except AttributeError as error:
+        kind = "ActionValue" if any("ActionValue" in name for name in names) else "Distribution"
+        raise AgentFault(
+            f"{kind} type {names[0]}: a part of its kind is missing: {error}"
+        ) from None
+
+
+def _shown(output: Any, names: list[str], batch: int) -> Outputs:
     if "DistributionalDiscreteActionValue" in names:
         return {
             "action_values": _array(output.q_values),
@@ -104,8 +114,8 @@ def shown_of(output: Any, batch: int) -> Outputs:
     if "Variable" in names:
         return {"state_value": _array(output).reshape(batch, -1)}
     raise AgentFault(
-        f"the model gives a {names[0]}; expected a Variable, a Distribution or an ActionValue of "
-        "ChainerRL"
+        f"Model output type of {names[0]}: expected a Variable, a Distribution or an ActionValue "
+        "of ChainerRL"
     )
 
 

@@ -8,10 +8,12 @@ start, and the output ``next_<input>`` is its following value.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 from onnx import numpy_helper
 
@@ -20,6 +22,7 @@ from hagane.runtime import InferenceSession
 from hagane.tools.rl.agents.choosing import chosen
 from hagane.tools.rl.agents.outputs import KEYS
 from hagane.tools.rl.agents.protocol import Array, Outputs, State
+from hagane.tools.rl.blends import blended
 from hagane.tools.rl.errors import AgentFault
 
 _TYPES = {
@@ -117,8 +120,7 @@ class OnnxAgent:
             seed: of the draw.
             layers: how many layers are drawn, counted from the output; None for all.
         """
-        raw = self._bytes if self._bytes is not None else (self._path or Path()).read_bytes()
-        model = onnx.load_from_string(raw)
+        model = self._model()
         generator = np.random.default_rng(seed)
         held = {tensor.name: tensor for tensor in model.graph.initializer}
         done = 0
@@ -139,12 +141,42 @@ class OnnxAgent:
             raise AgentFault(f"{self.name}: it has no layer with weights that could be random")
         return OnnxAgent(model.SerializeToString())
 
+    def blended(
+        self,
+        shape: tuple[int, ...],
+        masks: npt.NDArray[np.float32],
+        blurs: Sequence[npt.NDArray[np.float64]],
+    ) -> OnnxAgent | None:
+        """Return an agent that answers one observation for all its blends with a blur, or None.
+
+        Its outputs have a batch: the observation, then a blend for each mask. None where the model
+        does not begin with a convolution (``blends``).
+
+        Args:
+            shape: of observations: pictures with channels first or last, or without channels.
+            masks: the share of the blur at each pixel, ``(n, height, width)``.
+            blurs: the matrices that blur along height, width and, if given, channels.
+        """
+        seen = self._fitted(np.zeros((1, *shape), np.float32)).shape
+        plane = masks.shape[1:]
+        axes = next((a for a in ((2, 3), (1, 2)) if tuple(seen[i] for i in a) == plane), None)
+        if axes is None:
+            return None
+        model = blended(self._model(), masks, blurs, seen, axes)
+        try:
+            return None if model is None else OnnxAgent(model.SerializeToString())
+        except HaganeError:  # a graph of another kind than was thought of: a batch serves it
+            return None
+
     def layers(self) -> int:
         """Return how many layers have weights."""
-        raw = self._bytes if self._bytes is not None else (self._path or Path()).read_bytes()
-        graph = onnx.load_from_string(raw).graph
+        graph = self._model().graph
         wide = {tensor.name for tensor in graph.initializer if len(tensor.dims) >= 2}
         return sum(any(name in wide for name in node.input) for node in graph.node)
+
+    def _model(self) -> onnx.ModelProto:
+        raw = self._bytes if self._bytes is not None else (self._path or Path()).read_bytes()
+        return onnx.load_from_string(raw)
 
     def _zeros(self, batch: int) -> tuple[Array, ...]:
         zeros = []

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from hagane.tools.rl.agents.protocol import Watched
 from hagane.tools.rl.errors import NotExplainable
 from hagane.tools.rl.explain.subject import Floats, Subject, Target
 
@@ -29,12 +30,14 @@ class Grid:
         blur: deviation of the blur that is blended in.
         form: ``gaussian`` masks of Greydanus et al. 2018, or ChainerRL Visualizer's ``disc``, whose
             radius depends on its place.
+        across: whether frames are blurred into each other too, as ChainerRL Visualizer does.
     """
 
     density: int = 10
     radius: float = 5.0
     blur: float = 3.0
     form: Form = "gaussian"
+    across: bool = False
 
 
 def grid_for(height: int, width: int) -> Grid:
@@ -42,27 +45,49 @@ def grid_for(height: int, width: int) -> Grid:
     return Grid() if min(height, width) >= 40 else Grid(1, 0.6, 1.5)
 
 
-def greydanus(subject: Subject, targets: Mapping[str, Target], grid: Grid) -> dict[str, Floats]:
+def greydanus(
+    subject: Subject, targets: Mapping[str, Target], grid: Grid, blends: Watched | None = None
+) -> dict[str, Floats]:
     """Return maps of Σ(Δ)² of each target where the picture is blurred, ``(height, width)``.
 
     Visualizing and Understanding Atari Agents, Greydanus et al. 2018, equations 1 to 3; without the
     factor of one half, as ChainerRL Visualizer has it.
+
+    Args:
+        subject: the subject of the explanation.
+        targets: the outputs.
+        grid: where the picture is perturbed, and how.
+        blends: of ``blends_of``; without it, or with a history, a batch of blends is made.
     """
     height, width = subject.plane
     masks, rows, columns = masks_of(height, width, grid)
-    blurred = blur(subject, grid.blur)
-    base = subject.base
-    batch = _room(len(masks) + 1, base.shape)
-    batch[0] = base
-    np.multiply(subject.spread(masks), (blurred - base)[None], out=batch[1:])
-    batch[1:] += base
-    outputs = subject.outputs(batch)
+    if blends is not None and not subject.history:
+        outputs, _ = blends.forward(subject.scaled(subject.base[None]), subject.state)
+    else:
+        outputs = subject.outputs(_blends(subject, masks, grid))
     maps = {}
     for name, target in targets.items():
         parts = target.parts(outputs)
         scores = ((parts[1:] - parts[0]) ** 2).sum(axis=1).reshape(rows, columns)
         maps[name] = upsampled(scores, height, width)
     return maps
+
+
+def blends_of(subject: Subject, grid: Grid) -> Watched | None:
+    """Return the agent that answers an observation for all blends of a grid, None if it can't.
+
+    It is compiled for the shape of the observation: worth its while for several steps.
+    """
+    if not subject.agent.can("blended"):
+        return None
+    height, width = subject.plane
+    masks, _, _ = masks_of(height, width, grid)
+    sizes = [height, width]
+    if grid.across and subject.channels is not None:
+        sizes.append(subject.base.shape[subject.channels])
+    blurs = tuple(blur_matrix(size, grid.blur) for size in sizes)
+    found = subject.agent.agent.blended(subject.base.shape, masks, blurs)
+    return None if found is None else Watched(found, subject.agent.name)
 
 
 def one_by_one(subject: Subject, targets: Mapping[str, Target], grid: Grid) -> dict[str, Floats]:
@@ -80,7 +105,7 @@ def one_by_one(subject: Subject, targets: Mapping[str, Target], grid: Grid) -> d
             place = (row * grid.density, column * grid.density)
             mask = mask_at(place, height, width, grid)
             blended = subject.spread(mask[None])[0]
-            after = subject.outputs((base + blended * (blur(subject, grid.blur) - base))[None])
+            after = subject.outputs((base + blended * (blur(subject, grid) - base))[None])
             for name, target in targets.items():
                 difference = target.parts(after)[0] - target.parts(before)[0]
                 scores[name][row, column] = (difference**2).sum()
@@ -120,6 +145,16 @@ def occlusion(
         else:
             maps[name] = scores.reshape(base.shape).astype(np.float32)
     return maps
+
+
+def _blends(subject: Subject, masks: Floats, grid: Grid) -> Floats:
+    """Return the observation, and its blend with its blur under each mask."""
+    base = subject.base
+    batch = _room(len(masks) + 1, base.shape)
+    batch[0] = base
+    np.multiply(subject.spread(masks), (blur(subject, grid) - base)[None], out=batch[1:])
+    batch[1:] += base
+    return batch
 
 
 @lru_cache(maxsize=2)
@@ -166,15 +201,18 @@ def mask_at(place: tuple[int, int], height: int, width: int, grid: Grid) -> Floa
     return np.asarray(1 - rows @ keep @ columns.T, np.float32)
 
 
-def blur(subject: Subject, deviation: float) -> Floats:
-    """Return the picture blurred by a Gaussian, each channel by itself.
+def blur(subject: Subject, grid: Grid) -> Floats:
+    """Return the picture blurred by a Gaussian, each channel by itself unless ``across``.
 
     By sums of shifted pictures: small products of matrices would wait for threads of NumPy's.
     """
     last = subject.base.ndim - (subject.channels == 2)
     blurred = subject.base.astype(np.float64)
-    for axis in (last - 2, last - 1):
-        blurred = _blurred(blurred, axis, deviation)
+    axes = [last - 2, last - 1]
+    if grid.across and subject.channels is not None:
+        axes.append(subject.channels)
+    for axis in axes:
+        blurred = _blurred(blurred, axis, grid.blur)
     return blurred.astype(np.float32)
 
 

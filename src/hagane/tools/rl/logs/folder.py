@@ -38,12 +38,13 @@ class LogFolder:
             raise RlError(f"log folder {root}: its 'rollouts' is a link to another place")
 
     def ids(self) -> list[str]:
-        """Return the rollouts' names, oldest first."""
-        found = []
-        for entry in os.scandir(self.rollouts):
-            if _ID.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
-                found.append(entry.name)
-        return sorted(found)
+        """Return the rollouts' names, oldest first; none if the folder was taken away."""
+        try:
+            entries = list(os.scandir(self.rollouts))
+        except OSError:
+            return []
+        found = (entry for entry in entries if entry.is_dir(follow_symlinks=False))
+        return sorted(entry.name for entry in found if _ID.fullmatch(entry.name))
 
     def latest(self) -> str | None:
         """Return the newest rollout by the time in its name, None if there is none."""
@@ -67,7 +68,7 @@ class LogFolder:
         while True:
             path = self.rollouts / datetime.now().strftime(_TIME)
             try:
-                path.mkdir()
+                path.mkdir(parents=True)
             except FileExistsError:
                 continue
             (path / "images").mkdir()

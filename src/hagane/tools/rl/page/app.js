@@ -69,7 +69,7 @@ async function loadRollouts() {
     const item = document.createElement("li");
     const line = document.createElement("div");
     line.className = "row";
-    const open = text("button", id.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)\..*/, "$1-$2-$3 $4:$5:$6"), "name");
+    const open = text("button", id.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d\.\d\d).*/, "$1-$2-$3 $4:$5:$6"), "name");
     open.type = "button";
     open.title = id;
     open.setAttribute("aria-current", String(shown.includes(id)));
@@ -206,7 +206,12 @@ function play(on) {
 }
 
 async function jobEnded(job) {
-  if (job.kind === "profile") return tried(loadProfile);
+  if (job.kind === "profile") {
+    await tried(loadProfile);
+    if (!main()) return undefined;
+    buildCharts();  // names of actions may have come
+    return goTo(page.step);
+  }
   if (job.status === "failed") say(`job ${job.id}, ${job.kind}: ${job.message}`);
   await tried(loadRollouts);
   const view = page.views.find((item) => item.series.id === job.rollout_id);

@@ -43,7 +43,12 @@ export class View {
       pair.append(text("dt", key), text("dd", String(value)));
       return pair;
     }));
-    if (row?.agent && step === 0) this.title.textContent = `${this.series.id} · ${row.agent} · seed ${row.seed}`;
+    if (!this.named && this.series.steps) {
+      this.named = true;
+      this.series.row(0).then((first) => {
+        if (first?.agent) this.title.textContent = `${first.agent} · seed ${first.seed} · ${this.series.id}`;
+      }, () => { this.named = false; });
+    }
     const picture = row?.image_path ? await this.picture(row.image_path).catch(() => null) : null;
     if (this.wanted !== step) return row;
     this.canvas.hidden = !picture;

@@ -102,6 +102,9 @@ def openapi() -> dict[str, Any]:
                             "to_step": steps,
                             "method": _TEXT,
                             "output": _TEXT,
+                            "reach": _TEXT,
+                            "checks": {"type": "boolean"},
+                            "agent": _WHOLE,
                             "actor_intensity": intensity,
                             "critic_intensity": intensity,
                             "qfunc_intensity": intensity,
@@ -112,6 +115,16 @@ def openapi() -> dict[str, Any]:
                 }
             },
             f"{one}/explanations": {"get": _path("Explanations made", parameters=[_ID])},
+            f"{one}/explanations/{{name}}": {
+                "get": _path(
+                    "The maps of a step in binary float32",
+                    parameters=[
+                        _ID,
+                        {"name": "name", "in": "path", "required": True, "schema": _TEXT},
+                        _query("step", _WHOLE, "of the rollout"),
+                    ],
+                )
+            },
             f"{one}/export": {
                 "post": {
                     **_posted(

@@ -20,20 +20,21 @@ _MOST_ROWS = 1_000_000
 
 def profile(state: State, request: Request) -> dict[str, Any]:
     """Return the agent's profile."""
-    return {**state.profile, "agents": list(state.agents)}
+    return state.profile
 
 
 def rollout(state: State, request: Request) -> dict[str, Any]:
-    """Return a log, or ``count`` of its lines from ``from`` on."""
+    """Return a log as the original does, or ``count`` lines from ``from`` on with its faults."""
     log = state.log(request.path_params["id"])
     start = asked_number(request, "from", 0)
     count = asked_number(request, "count", _MOST_ROWS)
-    return {
+    answer: dict[str, Any] = {
         "rollout_log": log.rows(start, count),
         "last_updated": log.updated(),
-        "steps": log.steps,
-        "warnings": log.warnings(),
     }
+    if request.query_params.keys() & {"from", "count"}:
+        answer |= {"steps": log.steps, "warnings": log.warnings()}
+    return answer
 
 
 async def series(request: Request) -> Response:

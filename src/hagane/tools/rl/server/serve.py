@@ -88,6 +88,7 @@ def serve(
     pool = Pool(starter, files, most=limits.jobs, patience=limits.patience, limit=limits.memory)
     profile = {
         "agent_type": agents[0],
+        "agents": list(agents),
         "action_meanings": {},
         "raw_image_input": False,
         "contains_recurrent_model": False,
