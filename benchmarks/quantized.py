@@ -49,6 +49,7 @@ class Task:
         scored: Whether outputs are scores of classes.
         checked: Inputs, neither those that calibrate nor those that are measured, on which
             ``keep_accuracy`` measures agreement; those that calibrate if there are none.
+        known: What the outputs should say of these, where that is known.
     """
 
     model: onnx.ModelProto
@@ -58,6 +59,7 @@ class Task:
     labels: list[np.ndarray] | None = None
     scored: bool = True
     checked: list[Feed] = field(default_factory=list)
+    known: list[np.ndarray] | None = None
 
 
 def pictures() -> Task:
@@ -89,6 +91,7 @@ def _of_crops(model: onnx.ModelProto) -> Task:
     held: list[Feed] = []
     labels: list[np.ndarray] = []
     checked: list[Feed] = []
+    known: list[np.ndarray] = []
     session = hagane.InferenceSession(model)
     for number, path in enumerate(paths):
         picture = Image.open(path).convert("RGB")
@@ -97,15 +100,17 @@ def _of_crops(model: onnx.ModelProto) -> Task:
         random = np.random.default_rng(number)
         count = CROPS + 4 * (number % 2)
         crops = [{"image": _crop(picture, random)} for _ in range(count)]
+        together = sum(session.run(None, feed)[0].ravel() for feed in crops)
+        right = [np.array([np.argmax(together)])] * CROPS
         if number % 2:
             given += crops[:4]
             checked += crops[4:]
-            continue
-        held += crops
-        together = sum(session.run(None, feed)[0].ravel() for feed in crops)
-        labels += [np.array([np.argmax(together)])] * CROPS
+            known += right
+        else:
+            held += crops
+            labels += right
     classes: Decide = lambda outputs: np.array([y.argmax() for y in outputs])  # noqa: E731
-    return Task(model, given, held, classes, labels, checked=checked)
+    return Task(model, given, held, classes, labels, checked=checked, known=known)
 
 
 def _crop(picture: Image.Image, random: np.random.Generator) -> np.ndarray:
@@ -248,13 +253,15 @@ FORMS: Mapping[str, Mapping[str, QuantizeOptions]] = {
 }
 
 
-def measure(name: str, forms: Sequence[str], peer: bool, save: Path | None) -> None:
+def measure(name: str, forms: Sequence[str], peer: bool, save: Path | None, labels: bool) -> None:
     """Print a table of some forms of a model, of all if none is named; save the files."""
     task = TASKS[name]()
     given, held = task.given, task.held
     expected = _outputs(task.model, held)
     checked = task.checked or given
     wanted = task.decide(_outputs(task.model, checked))
+    if labels and task.known is not None:
+        wanted = np.concatenate(task.known)
 
     def metric(run: Callable[[Feed], list[np.ndarray]]) -> float:
         return float(np.mean(task.decide([run(feed)[0] for feed in checked]) == wanted))
@@ -352,12 +359,13 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--form", action="append", default=[], help="Only this; may come again.")
     parser.add_argument("--crops", type=int, default=CROPS, help="Of each picture.")
+    parser.add_argument("--labels", action="store_true", help="Keep accuracy by labels.")
     parser.add_argument("--save", type=Path, help="A folder for the files, to time them.")
     parser.add_argument("--peer", action="store_true", help="Let ONNX Runtime quantise too.")
     given = parser.parse_args()
     CROPS = given.crops
     for name in given.names or TASKS:
-        measure(name, given.form, given.peer, given.save)
+        measure(name, given.form, given.peer, given.save, given.labels)
 
 
 if __name__ == "__main__":
