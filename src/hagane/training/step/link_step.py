@@ -7,6 +7,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from hagane.frontends.capture.interface.structure import Constant, Example, Leaf
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.emit import Training
 from hagane.nn import reporter
-from hagane.nn.autograd.configuration import config
+from hagane.nn.autograd.configuration import config, no_backprop_mode, using_config
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.links.classifier import Classifier
 from hagane.nn.model.link import Link
@@ -30,6 +31,7 @@ from hagane.training.step.budget import StepMemory, parse_budget, within_budget
 from hagane.training.step.byte_counts import bytes_of_results, bytes_of_states, sizes_of
 from hagane.training.step.hooks import apply_hooks, checked_hooks, settings_of
 from hagane.training.step.link_rules import LINK_RULES, link_rule_of
+from hagane.training.step.planned import StepPlan, plan_of
 from hagane.training.step.precision import checked_precision
 from hagane.training.step.program import StepProgram, step_program
 from hagane.training.step.rules import Group, Rule
@@ -112,6 +114,36 @@ class LinkStep:
             InvalidArgument: The loss is no single number, or depends on no parameter.
             NotDifferentiable: An operator has no gradient.
         """
+        model, arrays = self._given(arguments)
+        if any(param.array is None for param in self._optimizer.target.params()):
+            return self._by_hand(arguments)
+        program = self._program(model, arrays)
+        self._memory = program.memory(arrays, self._resident)
+        if self._budget is not None and self._memory.predicted > self._budget:
+            program = self._program(model, arrays, anew=True)  # planned for smaller sizes
+            self._memory = program.memory(arrays, self._resident)
+        return program.run(self._optimizer, arrays, self._sums)
+
+    def plan(self, *arguments: Any) -> StepPlan:
+        """Return the plan of a step, which is neither compiled nor done.
+
+        Parameters without arrays get them, from a call of the loss.
+
+        Args:
+            arguments: As for a step.
+
+        Raises:
+            CaptureError: As for a step; likewise the other errors of one.
+        """
+        model, arrays = self._given(arguments)
+        if any(param.array is None for param in self._optimizer.target.params()):
+            with no_backprop_mode(), using_config("train", False):
+                self._loss(*arguments)
+        program = self._program(model, arrays)
+        return program.plan(arrays, self._resident, self._budget)
+
+    def _given(self, arguments: Sequence[Any]) -> tuple[Link, list[Any]]:
+        """Return the link and the other arguments of a call, variables as arrays."""
         model: Any = self._loss
         given = arguments
         if self._prefix:
@@ -120,15 +152,7 @@ class LinkStep:
             raise InvalidArgument(
                 f"step: expected a link as first argument, got {type(model).__name__}"
             )
-        if any(param.array is None for param in self._optimizer.target.params()):
-            return self._by_hand(arguments)
-        arrays = [x.array if isinstance(x, Variable) else x for x in given]
-        program = self._program(model, arrays)
-        self._memory = program.memory(arrays, self._resident)
-        if self._budget is not None and self._memory.predicted > self._budget:
-            program = self._program(model, arrays, anew=True)  # planned for smaller sizes
-            self._memory = program.memory(arrays, self._resident)
-        return program.run(self._optimizer, arrays, self._sums)
+        return model, [x.array if isinstance(x, Variable) else x for x in given]
 
     def memory(self) -> dict[str, Any]:
         """Return the bytes of the last call's step, as :meth:`TorchStep.memory` does.
@@ -314,7 +338,18 @@ class _Program:
         self._memories: dict[object, StepMemory] = {}
         if choice is not None:  # its plan holds for this graph alone
             options = replace(options or SessionOptions(), specialize=False, tune="off")
-        self._session = InferenceSession(made.model, options)
+        self._options = options
+
+    @cached_property
+    def _session(self) -> InferenceSession:
+        return InferenceSession(self._made.model, self._options)
+
+    def plan(self, given: Sequence[Any], resident: int, budget: int | None) -> StepPlan:
+        """Return the plan of a call, without compiling."""
+        feed, graph = self._fed(given), self._made.model.graph
+        sizes = sizes_of(graph, list(feed), list(feed.values()))
+        states = max(0, bytes_of_states(graph, self._made) - resident)
+        return plan_of(self._made.model, sizes, states, budget, self._choice, self._options)
 
     def memory(self, given: Sequence[Any], resident: int) -> StepMemory:
         """Return the planned memory of a call.
@@ -342,7 +377,7 @@ class _Program:
 
     def _fed(self, given: Sequence[Any]) -> dict[str, Array]:
         """Return the arrays of a call by the names of the inputs."""
-        arrays = [np.ascontiguousarray(x) for x in given if isinstance(x, np.ndarray)]
+        arrays = [np.asarray(x, order="C") for x in given if isinstance(x, np.ndarray)]
         return dict(zip(self._names, arrays, strict=True))
 
     def run(self, optimizer: Any, given: Sequence[Any], sums: GradientSums) -> Variable:

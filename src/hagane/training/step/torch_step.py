@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from hagane.training.step.budget import MemoryChoice, StepMemory, parse_budget, 
 from hagane.training.step.byte_counts import bytes_of_results, bytes_of_states, sizes_of
 from hagane.training.step.clipping import clip_by_norm
 from hagane.training.step.large import LARGE, LargeUpdates
+from hagane.training.step.planned import StepPlan, plan_of
 from hagane.training.step.precision import checked_precision
 from hagane.training.step.program import StepProgram, step_program
 from hagane.training.step.refusals import check_hooks, check_parametrizations
@@ -111,6 +113,30 @@ class TorchStep:
             InvalidArgument: The loss is no single number, or depends on no parameter.
             NotDifferentiable: An operator has no gradient.
         """
+        self._check(module, tensors)
+        program = self._program(module, tensors)
+        self._memory = program.memory(tensors, self._resident)
+        if self._budget is not None and self._memory.predicted > self._budget:
+            # Planned for smaller sizes than these.
+            program = self._program(module, tensors, anew=True)
+            self._memory = program.memory(tensors, self._resident)
+        return program.run(self._optimizer, tensors, self._sums)
+
+    def plan(self, module: Any, *tensors: Any) -> StepPlan:
+        """Return the plan of a step, which is neither compiled nor done.
+
+        Args:
+            module: As for a step.
+            tensors: Likewise.
+
+        Raises:
+            CaptureError: As for a step; likewise the other errors of one.
+        """
+        self._check(module, tensors)
+        return self._program(module, tensors).plan(tensors, self._resident, self._budget)
+
+    def _check(self, module: Any, tensors: Sequence[Any]) -> None:
+        """Raise ``InvalidArgument`` unless these are the arguments of a step."""
         torch = sys.modules.get("torch")
         if torch is None or not isinstance(module, torch.nn.Module):
             raise InvalidArgument(
@@ -122,13 +148,6 @@ class TorchStep:
                 f"got {len(tensors)} arguments after the module"
             )
         check_hooks(self._optimizer)
-        program = self._program(module, tensors)
-        self._memory = program.memory(tensors, self._resident)
-        if self._budget is not None and self._memory.predicted > self._budget:
-            # Planned for smaller sizes than these.
-            program = self._program(module, tensors, anew=True)
-            self._memory = program.memory(tensors, self._resident)
-        return program.run(self._optimizer, tensors, self._sums)
 
     def memory(self) -> dict[str, Any]:
         """Return the bytes of the last call's step beyond those at hand when it was compiled.
@@ -269,9 +288,23 @@ class _Program:
         self._memories: dict[object, StepMemory] = {}
         if choice is not None:  # its plan holds for this graph alone
             options = replace(options or SessionOptions(), specialize=False, tune="off")
-        self._session = InferenceSession(made.model, options)
-        self._large = LargeUpdates(made, groups, rule, options)
+        self._options, self._groups = options, groups
         self._gradients: dict[str, OrtValue] = {}  # of large parameters, used again by each call
+
+    @cached_property
+    def _session(self) -> InferenceSession:
+        return InferenceSession(self._made.model, self._options)
+
+    @cached_property
+    def _large(self) -> LargeUpdates:
+        return LargeUpdates(self._made, self._groups, self._rule, self._options)
+
+    def plan(self, tensors: Sequence[Any], resident: int, budget: int | None) -> StepPlan:
+        """Return the plan of a call, without compiling."""
+        graph = self._made.model.graph
+        sizes = sizes_of(graph, self._arguments[1:], tensors)
+        states = max(0, bytes_of_states(graph, self._made) - resident)
+        return plan_of(self._made.model, sizes, states, budget, self._choice, self._options)
 
     def memory(self, tensors: Sequence[Any], resident: int) -> StepMemory:
         """Return the planned memory of a call.
