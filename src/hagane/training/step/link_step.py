@@ -35,6 +35,7 @@ from hagane.training.step.planned import StepPlan, plan_of
 from hagane.training.step.precision import checked_precision
 from hagane.training.step.program import StepProgram, step_program
 from hagane.training.step.rules import Group, Rule
+from hagane.training.step.scaling import LossScaling, Scale
 from hagane.training.step.sizes import Sizes
 
 _MOST_PROGRAMS = 16
@@ -58,7 +59,7 @@ class LinkStep:
         options: Of the session that runs the step.
         memory_budget: The most bytes that a step may take, as for :class:`TorchStep`.
         accumulate: After how many calls parameters change, as there.
-        precision: ``"bf16"``, as there.
+        precision: ``"bf16"`` or ``"fp16"``, as there.
 
     Raises:
         InvalidArgument: The optimizer has no target, another rule than hagane's own, hooks that
@@ -92,6 +93,7 @@ class LinkStep:
         self._resident = sum(array.nbytes for array in self._kept_arrays())
         self._sums = GradientSums(accumulate)
         self._precision = checked_precision(precision)
+        self._scaling = LossScaling(used=precision == "fp16")
         self._memory: StepMemory | None = None
         self._sizes: dict[object, Sizes] = {}
         self._programs: dict[object, _Program] = {}
@@ -122,7 +124,7 @@ class LinkStep:
         if self._budget is not None and self._memory.predicted > self._budget:
             program = self._program(model, arrays, anew=True)  # planned for smaller sizes
             self._memory = program.memory(arrays, self._resident)
-        return program.run(self._optimizer, arrays, self._sums)
+        return program.run(self._optimizer, arrays, self._sums, self._scaling)
 
     def plan(self, *arguments: Any) -> StepPlan:
         """Return the plan of a step, which is neither compiled nor done.
@@ -163,6 +165,22 @@ class LinkStep:
         if self._memory is None:
             raise InvalidArgument("step.memory: a step is planned by its first call; call it first")
         return {**self._memory.as_dict(), "budget": self._budget}
+
+    @property
+    def loss_scale(self) -> Scale | None:
+        """The scale of the next call's loss, for ``precision="fp16"``; else None."""
+        return self._scaling.now
+
+    def set_loss_scale(self, **numbers: Any) -> None:
+        """Go on from a scale that ``loss_scale.as_dict()`` returned before.
+
+        Args:
+            numbers: By name.
+
+        Raises:
+            InvalidArgument: The step has no scale, or they are no numbers of one.
+        """
+        self._scaling.set(numbers)
 
     def _by_hand(self, arguments: Sequence[Any]) -> Variable:
         """Do a step without compiling."""
@@ -380,7 +398,9 @@ class _Program:
         arrays = [np.asarray(x, order="C") for x in given if isinstance(x, np.ndarray)]
         return dict(zip(self._names, arrays, strict=True))
 
-    def run(self, optimizer: Any, given: Sequence[Any], sums: GradientSums) -> Variable:
+    def run(
+        self, optimizer: Any, given: Sequence[Any], sums: GradientSums, scaling: LossScaling
+    ) -> Variable:
         """Do one step and return the loss."""
         feed = self._fed(given)
         sizes = sizes_of(self._made.model.graph, list(feed), list(feed.values()))
@@ -406,16 +426,23 @@ class _Program:
         summed = {name: self._arrays[name] for name in self._made.summed}
         feed.update(sums.feed({name: (x, x.array) for name, x in summed.items()}))
         feed.update(self._scalars())
+        feed.update(scaling.feed())
         feed.update(changed)
         feed = {name: array for name, array in feed.items() if name in self._inputs}
         results = dict(zip(self._outputs, self._session.run(None, feed), strict=True))
         loss = Variable(np.array(results[self._outputs[0]]))
+        follow = scaling.advance(results)
+        own = {
+            name
+            for item in self._made.updated
+            for name in (item.name, *(f"{item.name}.{state}" for state in item.states))
+        }
         for name, array in changed.items():
-            if f"{name}.new" in results:
+            if f"{name}.new" in results and (follow or name not in own):
                 np.copyto(array, results[f"{name}.new"])
         sums.advance(summed, results)
         if self._made.updated:
-            self._advance(optimizer)
+            self._advance(optimizer, follow=follow)
         for attribute, structure in self._state:
             setattr(attribute.owner, attribute.name, _rebuilt(structure, results))
         for owner in {id(a.owner): a.owner for a, _ in self._state}.values():
@@ -433,9 +460,11 @@ class _Program:
                 found[f"group.{item.group}.{name}"] = np.array(number, np.float64)
         return found
 
-    def _advance(self, optimizer: Any) -> None:
-        """Count the step."""
+    def _advance(self, optimizer: Any, *, follow: bool) -> None:
+        """Count the step; where gradients overflowed, by the optimizer alone, as it does itself."""
         optimizer.t += 1
+        if not follow:
+            return
         for param in optimizer.target.params():
             rule = param.update_rule
             if rule.enabled:
