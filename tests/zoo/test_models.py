@@ -126,8 +126,16 @@ def test_models_of_full_size_have_the_parameters_of_the_papers_weights() -> None
         (zoo.GoogLeNet, (1, 3, 224, 224), 13_378_280),
         # (torchvision's ssd300_vgg16 for COCO.)
         (lambda: zoo.SSD300(91), (1, 3, 300, 300), 35_641_826),
-        # VGG-16's 14,714,688, then fc6, fc7, three of scores and three that enlarge.
-        (zoo.FCN, (1, 3, 32, 32), 134_486_084),
+        # Convolutions of VGG-16; fc6 and fc7; scores of three levels; three that enlarge.
+        (
+            zoo.FCN,
+            (1, 3, 32, 32),
+            14_714_688
+            + (512 * 49 + 1) * 4096
+            + (4096 + 1) * 4096
+            + (4096 + 512 + 256 + 3) * 21
+            + (4**2 + 4**2 + 16**2) * 21**2,
+        ),
     ],
 )
 def test_full_sizes_compute_and_have_the_parameters_of_their_papers(
