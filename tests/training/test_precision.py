@@ -104,7 +104,7 @@ def test_links_take_a_precision_too() -> None:
 
 def test_mistakes_are_named() -> None:
     optimizer = optim.SGD(Net().parameters(), 0.1)
-    with pytest.raises(InvalidArgument, match="one of fp32, bf16, got 'half'"):
+    with pytest.raises(InvalidArgument, match="one of fp32, bf16, fp16, got 'half'"):
         hagane.compile(error, optimizer, precision="half")
     with pytest.raises(InvalidArgument, match="precision is for a step of training; give optimi"):
         hagane.compile(error, precision="bf16")

@@ -361,8 +361,9 @@ def compile(
             now, as a number or as text such as ``"500MB"``.
         accumulate: With an optimizer: after how many calls of the step parameters change, by the
             mean of the gradients of these calls.
-        precision: With an optimizer: ``"bf16"`` if products and convolutions are to multiply
-            bfloat16; parameters, sums and all else stay float32.
+        precision: With an optimizer: ``"bf16"`` or ``"fp16"`` if products and convolutions are to
+            multiply such numbers; parameters, sums and all else stay float32. With the latter the
+            loss is scaled on the way back.
         max_norm: With an optimizer of ``torch.optim``: the norm of all gradients together to which
             they are scaled, as by ``torch.nn.utils.clip_grad_norm_``.
 

@@ -16,6 +16,7 @@ import onnx_ir as ir
 import typer
 
 from hagane.cli.feeds import parse_pair
+from hagane.cli.inspect_training import lines_of, planned
 from hagane.cli.listing import code_of
 from hagane.cli.terminal.progress import working
 from hagane.cli.terminal.width import fitted, terminal_width
@@ -41,7 +42,7 @@ _MOST_NAMES = 4
 
 
 def command(
-    model: Annotated[Path, typer.Argument(help="The ONNX model.")],
+    model: Annotated[Path, typer.Argument(help="The ONNX model; with --training, FILE.py:make.")],
     shape: Annotated[
         list[str] | None,
         typer.Option(help="NAME=batch,3,224,224: sizes or names for the axes of an input."),
@@ -65,8 +66,29 @@ def command(
     asm: Annotated[
         bool, typer.Option("--asm", help="Print the machine code of the kernels.")
     ] = False,
+    training: Annotated[
+        bool,
+        typer.Option("--training", help="Show the plan of the training step of a Python file."),
+    ] = False,
+    memory_budget: Annotated[
+        str | None, typer.Option(help="With --training: bytes the step may take, as 500MB.")
+    ] = None,
 ) -> None:
-    """Show inputs, outputs, operators, parameters, arithmetic and shapes of a model."""
+    """Show inputs, outputs, operators, parameters, arithmetic and shapes of a model.
+
+    With --training, FILE.py:make returns a trainer, or a compiled step and its arguments: shown are
+    the predicted peak, the values kept and computed again, and estimated times.
+    """
+    if memory_budget is not None and not training:
+        raise InvalidArgument("--memory-budget: expected --training with it")
+    if training:
+        if shape or passes or values or text or graph or node or c or asm:
+            raise InvalidArgument("--training: expected --memory-budget and --json alone with it")
+        plan = planned(str(model), memory_budget)
+        lines = [json.dumps(plan.as_dict(), indent=1)] if as_json else lines_of(plan)
+        for line in lines if as_json else fitted(lines, terminal_width()):
+            print(line)
+        return
     if node is not None and not (c or asm):
         raise InvalidArgument(f"the node '{node}' is asked for: expected --c or --asm with it")
     options = SessionOptions()

@@ -50,11 +50,11 @@ def command(
     print(f"{trainer.updater.iteration} iterations; curves: {Path(trainer.out) / 'index.html'}")
 
 
-def load(target: str) -> Any:
-    """Return a function of a file, ``FILE.py:make``."""
+def load(target: str, command: str = "hagane train") -> Any:
+    """Return a function of a file, ``FILE.py:make``; errors name the command."""
     path, colon, name = target.rpartition(":")
     if not colon or not path.endswith(".py"):
-        raise InvalidArgument(f"hagane train: expected FILE.py:make, got '{target}'")
+        raise InvalidArgument(f"{command}: expected FILE.py:make, got '{target}'")
     file = Path(path)
     if not file.is_file():
         raise NoSuchFile(f"there is no file '{path}'")
@@ -63,7 +63,7 @@ def load(target: str) -> Any:
     if not callable(found):
         known = sorted(n for n, v in vars(module).items() if callable(v) and not n.startswith("_"))
         raise InvalidArgument(
-            f"hagane train: {path} has no function '{name}'; it has: {', '.join(known) or 'none'}"
+            f"{command}: {path} has no function '{name}'; it has: {', '.join(known) or 'none'}"
         )
     return found
 

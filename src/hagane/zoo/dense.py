@@ -1,12 +1,16 @@
-"""Models with a result for each position: U-Net, a dilated residual network in one dimension."""
+"""Models with a result for each position: U-Net, FCN, a dilated network of one dimension."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from hagane.errors import InvalidArgument
 from hagane.nn import functions as F  # noqa: N812
 from hagane.nn import links as L  # noqa: N812
 from hagane.nn.model.chain import Chain, ChainList
+from hagane.zoo.classifiers import convolved, vgg16_stages
 
 
 class _Pair(Chain):
@@ -60,6 +64,76 @@ class UNet(Chain):
         ):
             x = join(F.concat((side, up(x)), axis=1))
         return self.out(x)
+
+
+def _bilinear(classes: int, factor: int) -> Any:
+    """Return filters of a transposed convolution that enlarges each map by interpolation.
+
+    (classes, classes, 2 factor, 2 factor), as section 3.3 of the paper on FCN starts them.
+    """
+    places = (np.arange(2 * factor) + 0.5) / factor - 1
+    row = 1 - abs(places)
+    return np.eye(classes)[:, :, None, None] * np.outer(row, row)
+
+
+class FCN(Chain):
+    """A fully convolutional network over VGG-16.
+
+    ``(batch, 3, height, width)`` to ``(batch, classes, height, width)``; height and width are
+    multiples of 32.
+
+    "Fully convolutional networks for semantic segmentation" (Long et al., 2015): FCN-8s, FCN-16s or
+    FCN-32s. Borders are of zeros around each convolution, where the paper puts 100 pixels around
+    the image and cuts them off.
+
+    Args:
+        classes: Scores a pixel.
+        stride: Pixels between the scores that are enlarged to the image: 8, 16 or 32.
+        units: Channels behind the stages of VGG-16.
+        width: Factor of the channels in these.
+
+    Raises:
+        InvalidArgument: There is no such stride.
+    """
+
+    def __init__(self, classes: int = 21, stride: int = 8, units: int = 4096, width: float = 1.0):
+        super().__init__()
+        if stride not in (8, 16, 32):
+            raise InvalidArgument(f"FCN: expected stride to be 8, 16 or 32, got {stride}")
+        halvings = {32: 0, 16: 1, 8: 2}[stride]
+        with self.init_scope():
+            self.stages = vgg16_stages(width)
+            self.fc6 = L.Convolution2D(None, units, 7, pad=3)
+            self.fc7 = L.Convolution2D(units, units, 1)
+            # Scores start at zero, as the paper has it.
+            self.score = L.Convolution2D(units, classes, 1, initialW=0)
+            self.sides = ChainList(
+                *(L.Convolution2D(None, classes, 1, initialW=0) for _ in range(halvings))
+            )
+            self.up = ChainList(*(_enlarging(classes, 2) for _ in range(halvings)))
+            self.out = _enlarging(classes, stride)
+
+    def forward(self, x: Any) -> Any:
+        """Return scores."""
+        pooled = []
+        for stage in self.stages.children():
+            x = F.max_pooling_2d(convolved(stage, x), 2)
+            pooled.append(x)
+        h = F.dropout(F.relu(self.fc6(x)))
+        h = self.score(F.dropout(F.relu(self.fc7(h))))
+        levels = zip(
+            self.up.children(), self.sides.children(), (pooled[3], pooled[2]), strict=False
+        )
+        for up, side, level in levels:
+            h = up(h) + side(level)
+        return self.out(h)
+
+
+def _enlarging(classes: int, factor: int) -> Any:
+    start = _bilinear(classes, factor)
+    return L.Deconvolution2D(
+        classes, classes, 2 * factor, factor, factor // 2, nobias=True, initialW=start
+    )
 
 
 class _Dilated(Chain):

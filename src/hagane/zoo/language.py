@@ -71,12 +71,12 @@ class _Layer(Chain):
             self.narrow = L.Linear(4 * units, units)
 
     def forward(self, x: Any) -> Any:
-        x = x + self.attention(_normalised(self.norm1, x))
-        h = F.gelu(self.widen(_normalised(self.norm2, x), n_batch_axes=2))
+        x = x + self.attention(normalised(self.norm1, x))
+        h = F.gelu(self.widen(normalised(self.norm2, x), n_batch_axes=2))
         return x + self.narrow(h, n_batch_axes=2)
 
 
-def _normalised(norm: Any, x: Any) -> Any:
+def normalised(norm: Any, x: Any) -> Any:
     """Apply a normalisation of ``(batch, units)`` at each time."""
     return F.reshape(norm(F.reshape(x, (-1, x.shape[-1]))), x.shape)
 
@@ -112,4 +112,4 @@ class GPT(Chain):
         x = x + F.broadcast_to(places, x.shape)
         for layer in self.body.children():
             x = layer(x)
-        return self.out(_normalised(self.norm, x), n_batch_axes=2)
+        return self.out(normalised(self.norm, x), n_batch_axes=2)

@@ -184,12 +184,17 @@ def within_budget(
 
 
 def _chain(model: ir.Model, built: Built, sizes: Mapping[str, int]) -> tuple[Forward, Chain]:
+    forward = forward_of(model.graph, kernels_of(built), numbers_of(sizes))
+    return forward, Chain(forward.stages, forward.new)
+
+
+def kernels_of(built: Built) -> list[Kernel]:
+    """Return the engine's kernels in their order."""
     kernels: list[Kernel] = []
     for part in built.program.parts("native"):
         assert isinstance(part, NativePart)
         kernels += part.draft.low.recorder.kernels
-    forward = forward_of(model.graph, kernels, _numbers(sizes))
-    return forward, Chain(forward.stages, forward.new)
+    return kernels
 
 
 def _with_schedule(
@@ -249,12 +254,13 @@ def planned_bytes(built: Built, sizes: Mapping[str, int]) -> int:
     return total + _between(built, sizes)
 
 
-def _numbers(sizes: Mapping[str, int]) -> Number:
+def numbers_of(sizes: Mapping[str, int]) -> Number:
+    """Return a function that gives sizes their numbers."""
     return cache(lambda dim: number_of(dim, sizes))
 
 
 def _of_kernels(kernels: Sequence[Kernel], threads: int, sizes: Mapping[str, int]) -> int:
-    number = _numbers(sizes)
+    number = numbers_of(sizes)
     arena = plan_memory(kernels, sizes).size + ARENA_SLACK
     scratch = max((number(kernel.scratch) for kernel in kernels), default=0) + _SCRATCH_SLACK
     read = {pointer.buffer for kernel in kernels for pointer in kernel.pointers}
@@ -266,7 +272,7 @@ def _between(built: Built, sizes: Mapping[str, int]) -> int:
     """Return the most bytes of values that lie between parts."""
     steps = built.program.steps
     given = set(built.program.inputs) | set(built.program.outputs)
-    number = _numbers(sizes)
+    number = numbers_of(sizes)
     size: dict[int, int] = {}
     for step in steps:
         for slot, value in zip(step.outputs, step.part.outputs, strict=False):
@@ -285,4 +291,12 @@ def _between(built: Built, sizes: Mapping[str, int]) -> int:
     return most
 
 
-__all__ = ["MemoryChoice", "StepMemory", "parse_budget", "planned_bytes", "within_budget"]
+__all__ = [
+    "MemoryChoice",
+    "StepMemory",
+    "kernels_of",
+    "numbers_of",
+    "parse_budget",
+    "planned_bytes",
+    "within_budget",
+]

@@ -7,6 +7,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from hagane.frontends.capture.interface.structure import Constant, Example, Leaf
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.emit import Training
 from hagane.nn import reporter
-from hagane.nn.autograd.configuration import config
+from hagane.nn.autograd.configuration import config, no_backprop_mode, using_config
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.links.classifier import Classifier
 from hagane.nn.model.link import Link
@@ -30,9 +31,11 @@ from hagane.training.step.budget import StepMemory, parse_budget, within_budget
 from hagane.training.step.byte_counts import bytes_of_results, bytes_of_states, sizes_of
 from hagane.training.step.hooks import apply_hooks, checked_hooks, settings_of
 from hagane.training.step.link_rules import LINK_RULES, link_rule_of
+from hagane.training.step.planned import StepPlan, plan_of
 from hagane.training.step.precision import checked_precision
 from hagane.training.step.program import StepProgram, step_program
 from hagane.training.step.rules import Group, Rule
+from hagane.training.step.scaling import LossScaling, Scale
 from hagane.training.step.sizes import Sizes
 
 _MOST_PROGRAMS = 16
@@ -56,7 +59,7 @@ class LinkStep:
         options: Of the session that runs the step.
         memory_budget: The most bytes that a step may take, as for :class:`TorchStep`.
         accumulate: After how many calls parameters change, as there.
-        precision: ``"bf16"``, as there.
+        precision: ``"bf16"`` or ``"fp16"``, as there.
 
     Raises:
         InvalidArgument: The optimizer has no target, another rule than hagane's own, hooks that
@@ -90,6 +93,7 @@ class LinkStep:
         self._resident = sum(array.nbytes for array in self._kept_arrays())
         self._sums = GradientSums(accumulate)
         self._precision = checked_precision(precision)
+        self._scaling = LossScaling(used=precision == "fp16")
         self._memory: StepMemory | None = None
         self._sizes: dict[object, Sizes] = {}
         self._programs: dict[object, _Program] = {}
@@ -112,6 +116,36 @@ class LinkStep:
             InvalidArgument: The loss is no single number, or depends on no parameter.
             NotDifferentiable: An operator has no gradient.
         """
+        model, arrays = self._given(arguments)
+        if any(param.array is None for param in self._optimizer.target.params()):
+            return self._by_hand(arguments)
+        program = self._program(model, arrays)
+        self._memory = program.memory(arrays, self._resident)
+        if self._budget is not None and self._memory.predicted > self._budget:
+            program = self._program(model, arrays, anew=True)  # planned for smaller sizes
+            self._memory = program.memory(arrays, self._resident)
+        return program.run(self._optimizer, arrays, self._sums, self._scaling)
+
+    def plan(self, *arguments: Any) -> StepPlan:
+        """Return the plan of a step, which is neither compiled nor done.
+
+        Parameters without arrays get them, from a call of the loss.
+
+        Args:
+            arguments: As for a step.
+
+        Raises:
+            CaptureError: As for a step; likewise the other errors of one.
+        """
+        model, arrays = self._given(arguments)
+        if any(param.array is None for param in self._optimizer.target.params()):
+            with no_backprop_mode(), using_config("train", False):
+                self._loss(*arguments)
+        program = self._program(model, arrays)
+        return program.plan(arrays, self._resident, self._budget)
+
+    def _given(self, arguments: Sequence[Any]) -> tuple[Link, list[Any]]:
+        """Return the link and the other arguments of a call, variables as arrays."""
         model: Any = self._loss
         given = arguments
         if self._prefix:
@@ -120,15 +154,7 @@ class LinkStep:
             raise InvalidArgument(
                 f"step: expected a link as first argument, got {type(model).__name__}"
             )
-        if any(param.array is None for param in self._optimizer.target.params()):
-            return self._by_hand(arguments)
-        arrays = [x.array if isinstance(x, Variable) else x for x in given]
-        program = self._program(model, arrays)
-        self._memory = program.memory(arrays, self._resident)
-        if self._budget is not None and self._memory.predicted > self._budget:
-            program = self._program(model, arrays, anew=True)  # planned for smaller sizes
-            self._memory = program.memory(arrays, self._resident)
-        return program.run(self._optimizer, arrays, self._sums)
+        return model, [x.array if isinstance(x, Variable) else x for x in given]
 
     def memory(self) -> dict[str, Any]:
         """Return the bytes of the last call's step, as :meth:`TorchStep.memory` does.
@@ -139,6 +165,22 @@ class LinkStep:
         if self._memory is None:
             raise InvalidArgument("step.memory: a step is planned by its first call; call it first")
         return {**self._memory.as_dict(), "budget": self._budget}
+
+    @property
+    def loss_scale(self) -> Scale | None:
+        """The scale of the next call's loss, for ``precision="fp16"``; else None."""
+        return self._scaling.now
+
+    def set_loss_scale(self, **numbers: Any) -> None:
+        """Go on from a scale that ``loss_scale.as_dict()`` returned before.
+
+        Args:
+            numbers: By name.
+
+        Raises:
+            InvalidArgument: The step has no scale, or they are no numbers of one.
+        """
+        self._scaling.set(numbers)
 
     def _by_hand(self, arguments: Sequence[Any]) -> Variable:
         """Do a step without compiling."""
@@ -314,7 +356,18 @@ class _Program:
         self._memories: dict[object, StepMemory] = {}
         if choice is not None:  # its plan holds for this graph alone
             options = replace(options or SessionOptions(), specialize=False, tune="off")
-        self._session = InferenceSession(made.model, options)
+        self._options = options
+
+    @cached_property
+    def _session(self) -> InferenceSession:
+        return InferenceSession(self._made.model, self._options)
+
+    def plan(self, given: Sequence[Any], resident: int, budget: int | None) -> StepPlan:
+        """Return the plan of a call, without compiling."""
+        feed, graph = self._fed(given), self._made.model.graph
+        sizes = sizes_of(graph, list(feed), list(feed.values()))
+        states = max(0, bytes_of_states(graph, self._made) - resident)
+        return plan_of(self._made.model, sizes, states, budget, self._choice, self._options)
 
     def memory(self, given: Sequence[Any], resident: int) -> StepMemory:
         """Return the planned memory of a call.
@@ -342,10 +395,12 @@ class _Program:
 
     def _fed(self, given: Sequence[Any]) -> dict[str, Array]:
         """Return the arrays of a call by the names of the inputs."""
-        arrays = [np.ascontiguousarray(x) for x in given if isinstance(x, np.ndarray)]
+        arrays = [np.asarray(x, order="C") for x in given if isinstance(x, np.ndarray)]
         return dict(zip(self._names, arrays, strict=True))
 
-    def run(self, optimizer: Any, given: Sequence[Any], sums: GradientSums) -> Variable:
+    def run(
+        self, optimizer: Any, given: Sequence[Any], sums: GradientSums, scaling: LossScaling
+    ) -> Variable:
         """Do one step and return the loss."""
         feed = self._fed(given)
         sizes = sizes_of(self._made.model.graph, list(feed), list(feed.values()))
@@ -371,16 +426,23 @@ class _Program:
         summed = {name: self._arrays[name] for name in self._made.summed}
         feed.update(sums.feed({name: (x, x.array) for name, x in summed.items()}))
         feed.update(self._scalars())
+        feed.update(scaling.feed())
         feed.update(changed)
         feed = {name: array for name, array in feed.items() if name in self._inputs}
         results = dict(zip(self._outputs, self._session.run(None, feed), strict=True))
         loss = Variable(np.array(results[self._outputs[0]]))
+        follow = scaling.advance(results)
+        own = {
+            name
+            for item in self._made.updated
+            for name in (item.name, *(f"{item.name}.{state}" for state in item.states))
+        }
         for name, array in changed.items():
-            if f"{name}.new" in results:
+            if f"{name}.new" in results and (follow or name not in own):
                 np.copyto(array, results[f"{name}.new"])
         sums.advance(summed, results)
         if self._made.updated:
-            self._advance(optimizer)
+            self._advance(optimizer, follow=follow)
         for attribute, structure in self._state:
             setattr(attribute.owner, attribute.name, _rebuilt(structure, results))
         for owner in {id(a.owner): a.owner for a, _ in self._state}.values():
@@ -398,9 +460,11 @@ class _Program:
                 found[f"group.{item.group}.{name}"] = np.array(number, np.float64)
         return found
 
-    def _advance(self, optimizer: Any) -> None:
-        """Count the step."""
+    def _advance(self, optimizer: Any, *, follow: bool) -> None:
+        """Count the step; where gradients overflowed, by the optimizer alone, as it does itself."""
         optimizer.t += 1
+        if not follow:
+            return
         for param in optimizer.target.params():
             rule = param.update_rule
             if rule.enabled:

@@ -17,7 +17,7 @@ from hagane.passes.edit import (
 )
 
 # By name, as ``hagane.compile`` takes them.
-PRECISIONS = {"fp32": None, "bf16": ir.DataType.BFLOAT16}
+PRECISIONS = {"fp32": None, "bf16": ir.DataType.BFLOAT16, "fp16": ir.DataType.FLOAT16}
 # The work of a step is in these, and their sums are made in float32 for factors of any type.
 _LOWERED = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 

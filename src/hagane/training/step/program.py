@@ -15,7 +15,8 @@ from hagane.graph import CURRENT_OPSETS
 from hagane.graph.names import separate_names
 from hagane.graph.types import TensorType, to_ir_shape
 from hagane.graph.walk import all_nodes, read_values
-from hagane.ops.builder import Nodes, interpreting, op
+from hagane.ops.builder import Nodes, dtype_of, interpreting, op
+from hagane.ops.functions.numbers.elementary import cast
 from hagane.ops.gradient.model import add_gradients
 from hagane.ops.inference import GraphTypes, infer_types
 from hagane.passes.legalise import legalise
@@ -26,6 +27,7 @@ from hagane.training.step.open_recurrent import open_recurrent
 from hagane.training.step.own_operators import join_batch_norms, join_selections
 from hagane.training.step.precision import lower_precision
 from hagane.training.step.rules import Group, Rule
+from hagane.training.step.scaling import FINITE, SCALE, all_finite, unscaled
 
 IR_VERSION = 10
 
@@ -117,13 +119,28 @@ def step_program(
     loss = graph.outputs[0]
     inputs = {str(value.name): value for value in graph.inputs}
     wanted = [name for name in trained if name in inputs]
-    found = add_gradients(graph, types, [loss], [None], [inputs[name] for name in wanted])
+    scale = None
+    if precision == ir.DataType.FLOAT16:
+        nodes = Nodes(graph, types, name="scale")
+        scale = _input(nodes, SCALE, ir.DataType.FLOAT, ())
+        with interpreting(nodes):
+            scale_of_loss = op("Reshape", cast(scale, dtype_of(loss)), op("Shape", loss))
+    found = add_gradients(
+        graph,
+        types,
+        [loss],
+        [None if scale is None else scale_of_loss],
+        [inputs[name] for name in wanted],
+    )
     gradients = {name: g for name, g in zip(wanted, found, strict=True) if g is not None}
     if not gradients:
         raise InvalidArgument("the loss does not depend on any parameter of the optimizer")
     missing = tuple(name for name in trained if name not in gradients)
     nodes = Nodes(graph, types, name="update")
     summed = tuple(gradients) if share is not None else ()
+    if scale is not None:
+        with interpreting(nodes):
+            gradients = unscaled(gradients, scale)
     before = set(graph)
     if share is not None:
         gradients = {
@@ -132,6 +149,8 @@ def step_program(
     scalars: list[dict[str, str]] = []
     at: list[dict[str, ir.Value]] = []
     updates = share is None or share.last
+    if scale is not None and updates:
+        _told(nodes, list(gradients.values()))
     for number, group in enumerate(groups if updates else ()):
         names = rule.scalars(group, 1, dict(rule.kept or {}))
         scalars.append({name: f"group.{number}.{name}" for name in names})
@@ -160,6 +179,15 @@ def step_program(
     for node in all_nodes(graph):
         model.opset_imports.setdefault(node.domain, CURRENT_OPSETS.get(node.domain, 1))
     return StepProgram(model, tuple(updated), missing, tuple(scalars), summed)
+
+
+def _told(nodes: Nodes, gradients: Sequence[ir.Value]) -> None:
+    """Let the graph return whether gradients are finite."""
+    with interpreting(nodes):
+        output = op("Identity", all_finite(gradients))
+    output.name = FINITE
+    output.shape, output.type = ir.Shape(()), ir.TensorType(ir.DataType.BOOL)
+    nodes.graph.outputs.append(output)
 
 
 def _summed(

@@ -119,14 +119,19 @@ def _may_repeat(node: ir.Node) -> bool:
     return not find(node).random and not has_bodies(node)
 
 
+def seconds_of_work(kernel: Kernel, number: Number) -> float:
+    """Return the seconds that a kernel is estimated to take."""
+    cost = kernel.work if isinstance(kernel.work, (int, float)) else number(kernel.work)
+    return float(1e-9 * (cost + 1e3))
+
+
 def _planned(kernels: Sequence[Kernel], number: Number) -> tuple[dict[str, int], dict[str, float]]:
     """Return the bytes of values in the arena, and the seconds of nodes, by name."""
     bytes_of: dict[str, int] = {}
     seconds: dict[str, float] = {}
     seen = set()
     for kernel in kernels:
-        cost = kernel.work if isinstance(kernel.work, (int, float)) else number(kernel.work)
-        work = 1e-9 * (cost + 1e3)
+        work = seconds_of_work(kernel, number)
         for name in kernel.nodes:
             seconds[name] = seconds.get(name, 0.0) + work / len(kernel.nodes)
         for pointer in kernel.pointers:
@@ -328,4 +333,4 @@ def _needed(own: Sequence[ir.Node], values: Sequence[ir.Value]) -> set[ir.Node]:
     return found
 
 
-__all__ = ["Forward", "forward_of"]
+__all__ = ["Forward", "forward_of", "seconds_of_work"]

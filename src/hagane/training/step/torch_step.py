@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,12 @@ from hagane.training.step.budget import MemoryChoice, StepMemory, parse_budget, 
 from hagane.training.step.byte_counts import bytes_of_results, bytes_of_states, sizes_of
 from hagane.training.step.clipping import clip_by_norm
 from hagane.training.step.large import LARGE, LargeUpdates
+from hagane.training.step.planned import StepPlan, plan_of
 from hagane.training.step.precision import checked_precision
 from hagane.training.step.program import StepProgram, step_program
 from hagane.training.step.refusals import check_hooks, check_parametrizations
 from hagane.training.step.rules import RULES, Group, Rule, rule_of
+from hagane.training.step.scaling import LossScaling, Scale
 from hagane.training.step.sizes import Sizes
 
 _MOST_PROGRAMS = 16
@@ -55,8 +58,9 @@ class TorchStep:
             a number, or a text such as ``"500MB"``. Values beyond it are computed again on the way
             back; results stay the same to the bit.
         accumulate: After how many calls parameters change, by the mean of the gradients.
-        precision: ``"bf16"`` if products and convolutions are to multiply bfloat16; parameters and
-            all else stay float32.
+        precision: ``"bf16"`` or ``"fp16"`` if products and convolutions are to take such numbers;
+            parameters and all else stay float32. For float16 the loss is scaled as by PyTorch's
+            ``GradScaler``, and a call whose gradients overflow updates nothing.
         max_norm: The norm of all gradients together that is not exceeded: they are scaled before
             the update, as by ``torch.nn.utils.clip_grad_norm_``.
 
@@ -90,6 +94,7 @@ class TorchStep:
         self._resident = sum(tensor.nbytes for tensor in _state_tensors(optimizer))
         self._sums = GradientSums(accumulate)
         self._precision = checked_precision(precision)
+        self._scaling = LossScaling(used=precision == "fp16")
         self._clip = None if max_norm is None else clip_by_norm(max_norm)
         self._memory: StepMemory | None = None
         self._sizes: dict[object, Sizes] = {}
@@ -111,6 +116,30 @@ class TorchStep:
             InvalidArgument: The loss is no single number, or depends on no parameter.
             NotDifferentiable: An operator has no gradient.
         """
+        self._check(module, tensors)
+        program = self._program(module, tensors)
+        self._memory = program.memory(tensors, self._resident)
+        if self._budget is not None and self._memory.predicted > self._budget:
+            # Planned for smaller sizes than these.
+            program = self._program(module, tensors, anew=True)
+            self._memory = program.memory(tensors, self._resident)
+        return program.run(self._optimizer, tensors, self._sums, self._scaling)
+
+    def plan(self, module: Any, *tensors: Any) -> StepPlan:
+        """Return the plan of a step, which is neither compiled nor done.
+
+        Args:
+            module: As for a step.
+            tensors: Likewise.
+
+        Raises:
+            CaptureError: As for a step; likewise the other errors of one.
+        """
+        self._check(module, tensors)
+        return self._program(module, tensors).plan(tensors, self._resident, self._budget)
+
+    def _check(self, module: Any, tensors: Sequence[Any]) -> None:
+        """Raise ``InvalidArgument`` unless these are the arguments of a step."""
         torch = sys.modules.get("torch")
         if torch is None or not isinstance(module, torch.nn.Module):
             raise InvalidArgument(
@@ -122,13 +151,6 @@ class TorchStep:
                 f"got {len(tensors)} arguments after the module"
             )
         check_hooks(self._optimizer)
-        program = self._program(module, tensors)
-        self._memory = program.memory(tensors, self._resident)
-        if self._budget is not None and self._memory.predicted > self._budget:
-            # Planned for smaller sizes than these.
-            program = self._program(module, tensors, anew=True)
-            self._memory = program.memory(tensors, self._resident)
-        return program.run(self._optimizer, tensors, self._sums)
 
     def memory(self) -> dict[str, Any]:
         """Return the bytes of the last call's step beyond those at hand when it was compiled.
@@ -146,6 +168,22 @@ class TorchStep:
         if self._memory is None:
             raise InvalidArgument("step.memory: a step is planned by its first call; call it first")
         return {**self._memory.as_dict(), "budget": self._budget}
+
+    @property
+    def loss_scale(self) -> Scale | None:
+        """The scale of the next call's loss, for ``precision="fp16"``; else None."""
+        return self._scaling.now
+
+    def set_loss_scale(self, **numbers: Any) -> None:
+        """Go on from a scale that ``loss_scale.as_dict()`` returned before.
+
+        Args:
+            numbers: By name.
+
+        Raises:
+            InvalidArgument: The step has no scale, or they are no numbers of one.
+        """
+        self._scaling.set(numbers)
 
     def _program(self, module: Any, tensors: Sequence[Any], *, anew: bool = False) -> _Program:
         import torch
@@ -269,9 +307,23 @@ class _Program:
         self._memories: dict[object, StepMemory] = {}
         if choice is not None:  # its plan holds for this graph alone
             options = replace(options or SessionOptions(), specialize=False, tune="off")
-        self._session = InferenceSession(made.model, options)
-        self._large = LargeUpdates(made, groups, rule, options)
+        self._options, self._groups = options, groups
         self._gradients: dict[str, OrtValue] = {}  # of large parameters, used again by each call
+
+    @cached_property
+    def _session(self) -> InferenceSession:
+        return InferenceSession(self._made.model, self._options)
+
+    @cached_property
+    def _large(self) -> LargeUpdates:
+        return LargeUpdates(self._made, self._groups, self._rule, self._options)
+
+    def plan(self, tensors: Sequence[Any], resident: int, budget: int | None) -> StepPlan:
+        """Return the plan of a call, without compiling."""
+        graph = self._made.model.graph
+        sizes = sizes_of(graph, self._arguments[1:], tensors)
+        states = max(0, bytes_of_states(graph, self._made) - resident)
+        return plan_of(self._made.model, sizes, states, budget, self._choice, self._options)
 
     def memory(self, tensors: Sequence[Any], resident: int) -> StepMemory:
         """Return the planned memory of a call.
@@ -301,7 +353,9 @@ class _Program:
             )
         return self._memories[shapes]
 
-    def run(self, optimizer: Any, tensors: Sequence[Any], sums: GradientSums) -> Any:
+    def run(
+        self, optimizer: Any, tensors: Sequence[Any], sums: GradientSums, scaling: LossScaling
+    ) -> Any:
         """Do one step and return the loss."""
         import torch
 
@@ -317,7 +371,13 @@ class _Program:
         if "seed" in self._inputs:
             drawn = torch.randint(0, 2**32, (2,), dtype=torch.int64)
             feed["seed"] = drawn.numpy().astype(np.uint32)
+        parameters = [arrays[item.name] for item in self._made.updated]
+        before = None
+        if scaling.now is not None:  # an overflow leaves the optimizer as it was
+            before = [(p, dict(optimizer.state[p]) if p in optimizer.state else None)
+                      for p in parameters]  # fmt: skip
         scalars = self._scalars(optimizer, arrays)
+        feed.update(scaling.feed())
         feed.update({name: value for name, value in scalars.items() if name in self._inputs})
         states = self._states(optimizer, arrays)
         views = {name: _view(tensor) for name, tensor in states.items()}
@@ -326,6 +386,7 @@ class _Program:
         feed.update(sums.feed({name: (x, _view(x)) for name, x in summed.items()}))
         results = dict(zip(self._outputs, self._run(feed), strict=True))
         loss = results.pop(self._outputs[0])
+        follow = scaling.advance(results)
         sums.advance(summed, results)
         results = {k: x for k, x in results.items() if not k.endswith(".gradient_sum.new")}
         gradients = {
@@ -333,9 +394,17 @@ class _Program:
             for item in self._made.updated
             if item.apart
         }
-        own = {name: _view(arrays[name]) for name in gradients}
-        self._large.update(gradients, {**own, **views}, scalars)
         changed = {**arrays, **states}
+        if follow:
+            own = {name: _view(arrays[name]) for name in gradients}
+            self._large.update(gradients, {**own, **views}, scalars)
+        else:
+            kept = {f"{name}.new" for name in (*(i.name for i in self._made.updated), *states)}
+            results = {name: result for name, result in results.items() if name not in kept}
+            for parameter, state in before or ():
+                optimizer.state.pop(parameter, None)
+                if state is not None:
+                    optimizer.state[parameter] = state
         with torch.no_grad():
             for name, result in results.items():
                 _put(changed[name.removesuffix(".new")], result)

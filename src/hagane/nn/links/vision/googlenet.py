@@ -15,7 +15,7 @@ from hagane.nn.links.vision.images import ImageModel, available, prepared, weigh
 __all__ = ["GoogLeNet", "available", "prepare"]
 
 # Channels before each block, and the maps of its convolutions.
-_BLOCKS = {
+BLOCKS = {
     "3a": (192, 64, 96, 128, 16, 32, 32),
     "3b": (256, 128, 128, 192, 32, 96, 64),
     "4a": (480, 192, 96, 208, 16, 48, 64),
@@ -27,7 +27,7 @@ _BLOCKS = {
     "5b": (832, 384, 192, 384, 48, 128, 128),
 }
 # Of which blocks the outputs are classified too, and their channels.
-_BRANCHES = {"loss1": ("inception_4a", 512), "loss2": ("inception_4d", 528)}
+BRANCHES = {"loss1": ("inception_4a", 512), "loss2": ("inception_4d", 528)}
 
 
 def prepare(image: Any, size: tuple[int, int] | None = (224, 224)) -> Any:
@@ -53,7 +53,7 @@ class GoogLeNet(ImageModel):
         InvalidArgument: It is ``"auto"``: weights are not downloaded.
     """
 
-    branches = {f"{name}_fc2": block for name, (block, _channels) in _BRANCHES.items()}
+    branches = {f"{name}_fc2": block for name, (block, _channels) in BRANCHES.items()}
 
     def __init__(self, pretrained_model: Any = "auto"):
         super().__init__()
@@ -62,10 +62,10 @@ class GoogLeNet(ImageModel):
             self.conv1 = Convolution2D(3, 64, 7, stride=2, pad=3, **given)
             self.conv2_reduce = Convolution2D(64, 64, 1, **given)
             self.conv2 = Convolution2D(64, 192, 3, stride=1, pad=1, **given)
-            for name, sizes in _BLOCKS.items():
+            for name, sizes in BLOCKS.items():
                 setattr(self, f"inc{name}", Inception(*sizes))
             self.loss3_fc = Linear(1024, 1000, **given)
-            for name, (_block, channels) in _BRANCHES.items():
+            for name, (_block, channels) in BRANCHES.items():
                 setattr(self, f"{name}_conv", Convolution2D(channels, 128, 1, **given))
                 setattr(self, f"{name}_fc1", Linear(2048, 1024, **given))
                 setattr(self, f"{name}_fc2", Linear(1024, 1000, **given))
@@ -85,14 +85,14 @@ class GoogLeNet(ImageModel):
             "conv2": [self.conv2, F.relu, _normalize],
             "pool2": [_pool],
         }
-        for name in _BLOCKS:
+        for name in BLOCKS:
             found[f"inception_{name}"] = [getattr(self, f"inc{name}")]
             if name in ("3b", "4e"):
                 found[f"pool{name[0]}"] = [_pool]
         found["pool5"] = [lambda x: F.average_pooling_2d(x, 7, stride=1)]
         found["loss3_fc"] = [lambda x: F.dropout(x, ratio=0.4), self.loss3_fc]
         found["prob"] = [F.softmax]
-        for name in _BRANCHES:
+        for name in BRANCHES:
             found[f"{name}_fc2"] = [
                 lambda x: F.average_pooling_2d(x, 5, stride=3),
                 getattr(self, f"{name}_conv"),
