@@ -3,8 +3,7 @@
     hagane train examples/training/autoencoder.py:make --epoch 12 --out autoencoder
     python examples/training/autoencoder.py
 
-The loss is the negative evidence lower bound of a digit, in nats. Digits that are drawn with each
-pixel's own mean, whatever the digit, take about 207.
+The loss is the negative evidence lower bound of a digit, in nats.
 """
 
 import numpy as np

@@ -74,6 +74,7 @@ def shown(capsys: Any, *arguments: str) -> str:
     return str(capsys.readouterr().out)
 
 
+@pytest.mark.long
 def test_a_budget_shows_as_less_memory_and_work_done_again(script: str, capsys: Any) -> None:
     free = json.loads(shown(capsys, f"{script}:trainer", "--training", "--json"))
     assert free["budget"] is None

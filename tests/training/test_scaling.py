@@ -44,6 +44,7 @@ def error(module: Any, x: Any, t: Any, factor: Any) -> Any:
     return factor * nn.functional.cross_entropy(module(x), t)
 
 
+@pytest.mark.long
 def test_losses_scales_and_states_follow_those_of_pytorchs_scaler() -> None:
     torch.manual_seed(0)
     # (A bias in front of a normalisation would have gradients of rounding alone.)
