@@ -37,23 +37,38 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before the marks choose
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark two of three cases of large tables as long, by their names' hash."""
-    tables: dict[tuple[Path, str], list[pytest.Item]] = defaultdict(list)
+    """Mark as long: a test's levels but one, and two of three cases of large tables."""
+    tables: dict[tuple[Path, str], list[pytest.Function]] = defaultdict(list)
     for item in items:
-        place = item.path.relative_to(_TESTS).as_posix() if _TESTS in item.path.parents else ""
-        if isinstance(item, pytest.Function) and place.startswith(_SHARED):
+        if isinstance(item, pytest.Function) and _TESTS in item.path.parents:
             tables[item.path, item.originalname].append(item)
-    for cases in tables.values():
-        if len(cases) > _FEW:
-            for case in cases:
-                if crc32(case.name.encode()) % 3:
-                    case.add_marker(pytest.mark.long)
+    for (path, name), cases in tables.items():
+        left = _at_one_level(cases, name)
+        place = path.relative_to(_TESTS).as_posix()
+        if len(left) > _FEW and place.startswith(_SHARED):
+            left = [case for case in left if crc32(case.name.encode()) % 3 == 0]
+        for case in set(cases) - set(left):
+            case.add_marker(pytest.mark.long)
+
+
+def _at_one_level(cases: Sequence[pytest.Function], name: str) -> list[pytest.Function]:
+    """Return the cases at one level of vector instructions, which the test's name chooses."""
+    called = [case for case in cases if hasattr(case, "callspec")]
+    levels = {case: case.callspec.params.get("level") for case in called}
+    names = sorted({level for level in levels.values() if isinstance(level, str)})
+    if len(names) < 2:
+        return list(cases)
+    chosen = names[crc32(name.encode()) % len(names)]
+    return [case for case in cases if levels.get(case, chosen) == chosen]
 
 
 _TESTS = Path(__file__).parent
-# Where large tables are: kernels of many forms, models and their mistakes.
-_SHARED = ("native/", "models/", "frontends/test_checking_api.py", "frontends/test_torch_table.py")
-_FEW = 8
+# Where large tables are: kernels of many forms, models and their mistakes, operators, programs.
+_SHARED = (
+    *("native/", "models/", "ops/", "passes/"),
+    *("capture/", "training/", "frontends/", "lexgen/"),
+)
+_FEW = 5
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,9 @@ def test_every_node_comes_from_the_builder() -> None:
     found = [
         f"{path.relative_to(SOURCE).as_posix()}:{line}"
         for path in sorted(SOURCE.rglob("*.py"))
-        for line in calls_that_make_nodes(path.read_text(encoding="utf-8"))
+        for text in [path.read_text(encoding="utf-8")]
+        if "onnx_ir" in text  # others cannot name its nodes
+        for line in calls_that_make_nodes(text)
     ]
     assert {place.rpartition(":")[0] for place in found} == {"ops/builder/node.py"}, found
 

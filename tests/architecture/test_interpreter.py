@@ -31,7 +31,9 @@ def test_nothing_outside_its_package_derives_from_the_interpreter() -> None:
     found = [
         f"{path.relative_to(SOURCE).as_posix()}:{line}"
         for path in places
-        for line in derived(path.read_text(encoding="utf-8"), PARTS)
+        for text in [path.read_text(encoding="utf-8")]
+        if "frontends" in text  # others cannot name its classes
+        for line in derived(text, PARTS)
     ]
     assert found == []
 

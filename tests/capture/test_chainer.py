@@ -27,7 +27,7 @@ PYTHON = os.environ.get("HAGANE_CHAINER_PYTHON", "")
 
 
 def test_a_share_of_the_expressions_computes_what_hagane_does_eagerly(tmp_path: Path) -> None:
-    told = dict(outcomes(drawn(EXPRESSIONS, 30), tmp_path, trusting=False))
+    told = dict(outcomes(drawn(EXPRESSIONS, 15), tmp_path, trusting=False))
     assert {text: one for text, (one, _) in told.items() if one.startswith("wrong")} == {}
     assert sum(one == "right" for one, _ in told.values()) > 0.8 * len(told)
 

@@ -48,7 +48,7 @@ def check(text: str) -> None:
                 np.testing.assert_array_equal(found[name], value, f"{name} of {items}, {n}\n{text}")
 
 
-@settings(max_examples=10, derandomize=True, database=None, suppress_health_check=_SLOW)
+@settings(max_examples=4, derandomize=True, database=None, suppress_health_check=_SLOW)
 @given(programs())
 def test_random_programs_agree_with_python(text: str) -> None:
     check(text)

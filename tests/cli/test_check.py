@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
+
+from hagane.cli import main
 
 NET = """
 import torch
@@ -30,6 +34,18 @@ class Net(nn.Module):
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the command in this process, which has imported what it needs."""
+    words, printed, errors, code = ["check", *map(str, arguments)], StringIO(), StringIO(), 0
+    with redirect_stdout(printed), redirect_stderr(errors):
+        try:
+            main(words)
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return subprocess.CompletedProcess(words, code, printed.getvalue(), errors.getvalue())
+
+
+def run_apart(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own, where files of users are imported."""
     return subprocess.run(
         [sys.executable, "-m", "hagane", "check", *map(str, arguments)],
         capture_output=True,
@@ -192,9 +208,9 @@ def test_an_object_that_only_running_can_make_is_imported_after_it_was_said(tmp_
         "        self.fc = nn.Linear(size, 2)\n"
         "    def forward(self, x):\n        return self.fc(x)\n"
     )
-    refused = run(f"{path}:Net", "--input", "x=float32[b, 5]", "--no-import")
+    refused = run_apart(f"{path}:Net", "--input", "x=float32[b, 5]", "--no-import")
     assert "colorsys.rgb_to_hsv" in refused.stdout
-    done = run(f"{path}:Net", "--input", "x=float32[b, 5]")
+    done = run_apart(f"{path}:Net", "--input", "x=float32[b, 5]")
     assert "importing the file runs: print('side effect')" in done.stdout
     assert done.returncode == 1
     assert "expected 4 features in the last axis, got 5" in done.stdout
@@ -211,9 +227,9 @@ def test_explore_finds_sizes_that_reach_other_branches_and_replays_them(tmp_path
         "            x = torch.cat([x, x[:, :, :1]], dim=1)\n"
         "    return x\n"
     )
-    plain = run(f"{path}:f", "--input", "x=float32[2, 3, 8]")
+    plain = run_apart(f"{path}:f", "--input", "x=float32[2, 3, 8]")
     assert plain.returncode == 0
-    done = run(f"{path}:f", "--input", "x=float32[2, 3, 8]", "--explore", "--json")
+    done = run_apart(f"{path}:f", "--input", "x=float32[2, 3, 8]", "--explore", "--json")
     found = json.loads(done.stdout)
     assert done.returncode == 1
     (error,) = found["errors"]

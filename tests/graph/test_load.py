@@ -98,7 +98,7 @@ def test_a_truncated_file_never_gives_a_wrong_model(position: int) -> None:
         hagane.InferenceSession(data[: position % (len(data) - 1)])
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_corrupted_bytes_end_in_a_result_or_a_named_error(data: st.DataObject) -> None:
     content = bytearray(dense().SerializeToString())

@@ -73,7 +73,7 @@ def module_of(lexer: Lexer, native: bool = False) -> types.ModuleType:
 
 
 @settings(
-    max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 @given(rule_lists, st.lists(texts, min_size=3, max_size=3))
 def test_tokens_are_the_longest_matches_of_the_first_rules(
@@ -86,7 +86,7 @@ def test_tokens_are_the_longest_matches_of_the_first_rules(
         assert spans(lexer.tokenize(iter(text))) == expected, (rules, text)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     st.lists(st.sampled_from(PIECES + LOOKING), min_size=1, max_size=5),
     texts,

@@ -113,7 +113,7 @@ def test_an_expression_without_the_empty_text_matches_all_its_other_texts() -> N
 
 
 @settings(
-    max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 @given(patterns, st.lists(texts, min_size=4, max_size=4))
 def test_random_expressions_match_what_re_matches(pattern: str, inputs: list[str]) -> None:

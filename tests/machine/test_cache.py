@@ -209,6 +209,21 @@ def test_the_entries_used_least_recently_go_first(tmp_path: Path) -> None:
     assert [key for key in "abcde" if paths[key].exists()] == ["b", "d", "e"]
 
 
+def test_entries_that_another_process_counted_lately_are_not_counted_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1e9
+    cache = CodeCache("test", {"XDG_CACHE_HOME": str(tmp_path)}, lambda: now)
+    counts: list[float] = []
+    monkeypatch.setattr("hagane.machine.cache.evict", lambda *arguments: counts.append(now))
+    for seconds in (0, 500, 599, 601, 700):
+        now = 1e9 + seconds
+        monkeypatch.setattr("hagane.machine.cache._written", {})  # as another process begins
+        cache.get(f"{seconds}", Maker())
+        cache.get(f"{seconds} again", Maker())
+    assert counts == [1e9, 1e9 + 601]
+
+
 def test_entries_in_use_are_not_evicted(tmp_path: Path) -> None:
     cache = CodeCache("test", {"XDG_CACHE_HOME": str(tmp_path), "HAGANE_CACHE_BYTES": "1"})
     for key in "abc":

@@ -15,7 +15,7 @@ from hagane.errors import KernelError
 from tests.drawing import few
 from tests.native.models import RUNNABLE, compare, draw, every_level, model, refused, session
 
-FEW = few(10)
+FEW = few(5)
 OPSET = 24
 
 
@@ -36,7 +36,7 @@ def check(
 
 
 @pytest.mark.skipif("amx" not in RUNNABLE, reason="this processor has no matrix tiles")
-@few(25)
+@few(10)
 @given(
     st.integers(1, 2), st.integers(1, 3), st.integers(3, 150), st.integers(1, 150),
     st.integers(1, 70), st.integers(1, 70), st.sampled_from(["none", "float", "bool"]),

@@ -22,7 +22,7 @@ from tests.native.models import RUNNABLE, convolutions_and_sums, model
 needs_bf16 = pytest.mark.skipif(
     "avx512_bf16" not in cpu_features(), reason="this processor has no products of bfloat16"
 )
-FEW = few(12)
+FEW = few(6)
 # The levels that have such products: in matrix tiles, and in vectors.
 paired_levels = pytest.mark.parametrize(
     "level", [name for name in RUNNABLE if name in ("amx", "avx512")]

@@ -25,7 +25,7 @@ from tests.native.test_quads import (
     within_a_unit,
 )
 
-FEW = settings(max_examples=8)
+FEW = settings(max_examples=5)
 MANY = settings(max_examples=120)
 NAMES = ["x", "sx", "zx", "w", "sw", "zw", "sy", "zy", "b"]
 

@@ -13,7 +13,7 @@ from onnx import helper
 from tests.native.models import compare, compiled, every_low_precision_level, model, session
 from tests.native.test_quads import TYPES, both, draw_bytes, every_type, within_a_unit
 
-FEW = settings(max_examples=8)
+FEW = settings(max_examples=5)
 
 
 def residual(

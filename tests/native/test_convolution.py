@@ -11,7 +11,7 @@ from onnx import helper
 from tests.drawing import few, many
 from tests.native.models import compare, draw, every_level, model, session
 
-FEW = few(12)
+FEW = few(6)
 MANY = many(150)
 
 

@@ -19,7 +19,7 @@ from tests.native.test_shapes_rounding import largest_error
 LEVELS = [name for name in RUNNABLE if name != "amx"]
 
 
-@few(16)
+@few(8)
 @given(
     st.sampled_from(LEVELS), st.integers(1, 2), st.integers(1, 9), st.integers(1, 16),
     st.integers(4, 40), st.integers(8, 90), st.sampled_from([3, 5, 7]),

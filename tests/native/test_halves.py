@@ -60,7 +60,7 @@ def test_every_bit_pattern_keeps_its_meaning(level: str, dtype: np.dtype[Any]) -
 
 @every_level
 @every_half
-@few(20)
+@few(10)
 @given(st.integers(0, 2**32 - 1))
 def test_float32_rounds_to_the_nearest_with_ties_to_even(
     level: str, dtype: np.dtype[Any], seed: int

@@ -16,7 +16,7 @@ from tests.drawing import few
 from tests.native.models import compare, draw, every_level, model, refused, session
 from tests.native.test_safety_names import codes
 
-FEW = few(12)
+FEW = few(6)
 
 UNARY = [
     "Abs", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish",

@@ -24,7 +24,7 @@ from tests.native.test_tuning import _Always
 needs_library = pytest.mark.skipif(
     binding.obstacle() is not None, reason=f"oneDNN: {binding.obstacle()}"
 )
-FEW = few(10)
+FEW = few(5)
 PRECISIONS = [False, True] if multiplies_bfloat16(best_level()) else [False]
 half_or_not = st.sampled_from(PRECISIONS)
 orders = st.sampled_from([None, "groups", "pixels"])

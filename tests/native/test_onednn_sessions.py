@@ -245,8 +245,8 @@ def come_and_go(count: int) -> None:
 
 
 @needs_library
-def test_forty_models_leave_nothing_behind() -> None:
-    come_and_go(40)
+def test_fifteen_models_leave_nothing_behind() -> None:
+    come_and_go(15)
 
 
 @needs_library

@@ -42,7 +42,7 @@ def pooled(
     return model(nodes, {"x": x}, constants=weights), {"x": x}
 
 
-@few(12)
+@few(6)
 @given(
     st.sampled_from(LEVELS), st.integers(1, 2), st.integers(1, 20), st.integers(1, 40),
     st.integers(7, 40), st.integers(7, 40), st.tuples(st.integers(1, 3), st.integers(1, 3)),

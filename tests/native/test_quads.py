@@ -22,7 +22,7 @@ from tests.native.models import every_low_precision_level, model, refused, sessi
 
 TYPES = (np.dtype(np.uint8), np.dtype(np.int8))
 every_type = pytest.mark.parametrize("dtype", TYPES, ids=["uint8", "int8"])
-FEW = few(8)
+FEW = few(5)
 
 
 def draw(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:

@@ -42,7 +42,7 @@ def test_numbers_go_to_bytes_and_back(level: str, dtype: type) -> None:
 
 
 @every_low_precision_level
-@few(15)
+@few(7)
 @given(st.data())
 def test_products_of_bytes_are_exact(level: str, data: st.DataObject) -> None:
     rows, k, n = (data.draw(st.integers(1, high)) for high in (14, 70, 140))
@@ -76,7 +76,7 @@ def test_more_products_of_bytes_are_compiled_than_files_of_c(level: str) -> None
 
 
 @every_low_precision_level
-@few(12)
+@few(6)
 @given(st.data())
 def test_convolutions_of_bytes_are_exact(level: str, data: st.DataObject) -> None:
     channels, maps, size = (data.draw(st.integers(1, high)) for high in (5, 70, 9))

@@ -41,7 +41,7 @@ def _layer(
 
 
 @every_low_precision_level
-@few(8)
+@few(5)
 @given(st.data())
 def test_convolutions_of_bytes_add_images_of_floats(level: str, data: st.DataObject) -> None:
     draw, whole = data.draw, st.integers

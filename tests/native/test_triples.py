@@ -19,7 +19,7 @@ from tests.drawing import few
 from tests.native.models import RUNNABLE, convolutions_and_sums, draw, model, session
 
 needs_tiles = pytest.mark.skipif("amx" not in RUNNABLE, reason="no matrix tiles on this processor")
-FEW = few(12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = few(5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 # Half a unit in the last place of a float32, and how many of them a sum may be off by.
 HALF, OFF = 2.0**-24, 16
 TOLERANCE = {"fp32": 4e-6, "bf16": 3e-2}

@@ -63,7 +63,7 @@ def network() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
 
 
 @every_level
-@few(12)
+@few(6)
 @given(CHOICES)
 def test_every_form_computes_the_same(level: str, choice: Choice) -> None:
     proto, feed = network()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 import hagane
 from hagane.ops import operators
@@ -240,3 +241,25 @@ def test_cast_map_orders_by_key_and_fills_gaps() -> None:
     np.testing.assert_array_equal(dense, np.float32([[0.5, 1.5]]))
     (sparse,) = op([values], {"cast_to": "TO_INT64", "map_form": "SPARSE", "max_map": 4}, 1)
     np.testing.assert_array_equal(sparse, [[0, 0, 0, 1]])
+
+
+def test_each_of_several_label_encoders_has_its_own_table() -> None:
+    encoders = [
+        helper.make_node(
+            "LabelEncoder", ["x"], [f"y{n}"], domain="ai.onnx.ml",
+            keys_int64s=[1, 2, 3 + n], values_floats=[n + 0.5, -float(n), 7.0 * n],
+        )
+        for n in range(12)
+    ]  # fmt: skip
+    graph = helper.make_graph(
+        encoders,
+        "tables",
+        [helper.make_tensor_value_info("x", TensorProto.INT64, ["n"])],
+        [helper.make_tensor_value_info(f"y{n}", TensorProto.FLOAT, ["n"]) for n in range(12)],
+    )
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    got = hagane.InferenceSession(model).run(None, {"x": np.array([1, 2, 14, 3])})
+    for n, found in enumerate(got):
+        last = [7.0 * n if 3 + n == x else 0.0 for x in (14, 3)]
+        np.testing.assert_array_equal(found, np.array([n + 0.5, -float(n), *last], np.float32))

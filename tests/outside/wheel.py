@@ -2,7 +2,8 @@
 
     python tests/outside/wheel.py [--all]
 
-``--all`` adds the extras whose packages take hundreds of megabytes.
+Extras without a command of their own are installed in one go; ``--all`` installs each for itself,
+those whose packages take hundreds of megabytes too.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import tomllib
 import venv
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -79,6 +81,11 @@ def bare(python: Path, hagane: Path, folder: Path) -> None:
         assert f"hagane[{extra}]" in done.stderr, done.stderr
 
 
+def together(extras: Iterable[str]) -> str:
+    """Return the light extras that no command needs, as one installation names them."""
+    return ",".join(extra for extra in extras if extra not in {*HEAVY, *NEEDING})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--all", action="store_true", help="install the heavy extras too")
@@ -95,7 +102,7 @@ def main() -> None:
         hagane = folder / "clean" / "bin" / "hagane"
         for file, text in FILES.items():
             (folder / file).write_text(text, encoding="utf-8")
-        for extra in ["", *(e for e in extras if every or e not in HEAVY)]:
+        for extra in ["", *extras] if every else ["", *NEEDING, together(extras)]:
             wanted = f"{wheel}[{extra}]" if extra else str(wheel)
             run(python, "-m", "pip", "install", "--no-compile", "--quiet", wanted, folder=folder)
             answer = run(python, "-c", PROGRAM, folder=folder)
@@ -105,7 +112,7 @@ def main() -> None:
                 command, expected = NEEDING[extra]
                 shown = run(hagane, *command.split(), folder=folder)
                 assert expected in shown, shown
-            name = f"with the extra '{extra}'" if extra else "bare"
+            name = f"with '{extra}'" if extra else "bare"
             print(f"{wheel.name} {name}: {answer.strip()}", flush=True)
 
 

@@ -47,9 +47,7 @@ def agrees(function: Callable[[], Any]) -> None:
         assert found == list(runs.values())
 
 
-@settings(
-    max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=80, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 1 << 30))
 def test_random_functions_have_the_distribution_of_their_runs(
     tmp_path_factory: pytest.TempPathFactory, seed: int

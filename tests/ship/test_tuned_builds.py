@@ -19,6 +19,13 @@ from hagane.ship import BuildOptions, build_model, load_built, refit
 from hagane.ship.library import _units
 from hagane.ship.manifest import manifest_text, read_manifest
 
+
+@pytest.fixture(autouse=True)
+def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep findings whatever else runs: other tests do."""
+    monkeypatch.setattr("hagane.native.tuning.measure._QUIET", 0.0)
+
+
 FEED = {"x": np.random.default_rng(3).standard_normal((1, 32, 14, 14)).astype(np.float32)}
 
 

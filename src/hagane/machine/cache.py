@@ -25,6 +25,8 @@ _LIMIT = 1 << 30
 _BUILD = "build-"
 # Seconds. An entry in use is not evicted: its process may be between finding and loading it.
 _IN_USE = 900.0
+# A process counts the entries at its first new one, unless another did so in this time.
+_COUNTED = 600.0
 # An entry that another process began this long ago will not be finished.
 _ABANDONED = 86_400.0
 
@@ -189,11 +191,24 @@ class CodeCache:
         """Count the entries now and then, and remove those used least recently if need be."""
         if folder != self._place.kept:
             return
+        now, mark = self._clock(), folder.with_name(f"{folder.name}.counted")
         known = _written.get(folder)
-        _written[folder] = (known or 0) + added
-        if known is None or known + added > self._limit // 64:
+        if known is None:
+            known = 0 if _is_recent(mark, now) else self._limit
+        _written[folder] = known + added
+        if known + added > self._limit // 64:
             _written[folder] = 0
-            evict(folder, self._limit, self._clock())
+            evict(folder, self._limit, now)
+            with suppress(OSError):
+                mark.touch(mode=0o600)
+                os.utime(mark, (now, now))
+
+
+def _is_recent(mark: Path, now: float) -> bool:
+    """Whether some process counted the entries lately: that takes a quarter of a second."""
+    with suppress(OSError):
+        return 0 <= now - mark.lstat().st_mtime < _COUNTED
+    return False
 
 
 def is_whole(entry: Path) -> bool:

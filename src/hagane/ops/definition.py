@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -120,6 +121,15 @@ class OpDef:
         Raises:
             KernelError: There is none.
         """
+        result = self.bound(attributes, n_outputs)(*inputs)
+        return result if isinstance(result, tuple) else (result,)
+
+    def bound(self, attributes: dict[str, Any], n_outputs: int) -> Callable[..., Any]:
+        """Return the reference kernel of a node as a function of its inputs alone.
+
+        Raises:
+            KernelError: There is none.
+        """
         if isinstance(self.reference, Unsupported):
             raise KernelError(f"{self.name} cannot be run: {self.reference.reason}")
         keywords = {name: attributes[name] for name in self.keywords if name in attributes}
@@ -127,8 +137,7 @@ class OpDef:
             keywords["attributes"] = attributes
         if "n_outputs" in self.keywords:
             keywords["n_outputs"] = n_outputs
-        result = self.reference(*inputs, **keywords)
-        return result if isinstance(result, tuple) else (result,)
+        return partial(self.reference, **keywords)
 
 
 def data_by_reference(ctx: InferContext) -> Sequence[Array | None]:

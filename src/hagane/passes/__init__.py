@@ -216,6 +216,12 @@ PASSES: tuple[Pass, ...] = (
         "Gemm and BatchNormalization of parameters that vary are taken apart",
         needs=(frozenset({"Gemm", "BatchNormalization"}),),
     ),
+    Pass(
+        "expanding",
+        "number_classes",
+        "classifiers of texts give numbers, and the texts are looked up",
+        needs=(frozenset({"LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"}),),
+    ),
     # Patterns of exporters have reshapes in them; joined nodes go through them no more.
     Pass(
         "removing",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy as np
 from hagane.native import is_pooled
 from hagane.ops.definition import Array, RuntimeValue
 from hagane.runtime.backends.reference import constant_content
-from hagane.runtime.port import Observer, ShapeMismatch, Value, Watch
-from hagane.runtime.program import ABSENT, Body, Program, Step
+from hagane.runtime.port import Observer, Part, ShapeMismatch, Value, Watch
+from hagane.runtime.program import ABSENT, REFERENCE, Body, Program, Step
 
 
 def execute(
@@ -95,7 +96,135 @@ class BoundBody:
         return self._body.none_of_outputs[index].copy()
 
 
-def outputs_of(values: Sequence[RuntimeValue], shared: Sequence[RuntimeValue]) -> list[Any]:
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The nodes behind a program's compiled part: they make dicts and texts, which take Python.
+
+    Attributes:
+        steps: The nodes.
+        read: Slots of the part's outputs.
+        outputs: Slots of the program's outputs.
+        constants: All slots, of which those of constants are filled.
+    """
+
+    steps: tuple[Step, ...]
+    read: tuple[int, ...]
+    outputs: tuple[int, ...]
+    constants: tuple[Value, ...]
+
+    def __call__(self, results: Sequence[RuntimeValue]) -> list[Any]:
+        """Return the outputs of the program, which the caller owns.
+
+        Args:
+            results: The outputs of the part, which nobody else has.
+        """
+        frame = list(self.constants)
+        for number, value in zip(self.read, results, strict=True):
+            frame[number] = value
+        with np.errstate(all="ignore"):
+            for step in self.steps:
+                made = step.part.run([None if i == ABSENT else frame[i] for i in step.inputs])
+                for number, value in zip(step.outputs, made, strict=False):
+                    if number != ABSENT:
+                        frame[number] = value
+        values: list[Any] = [frame[number] for number in self.outputs]
+        return outputs_of(values, self.constants)
+
+    def after(self, call: Callable[..., list[Any] | None], names: Sequence[str]) -> Any:
+        """Return a function like that from a feed to the part's outputs, to the program's outputs.
+
+        Args:
+            call: Returns the outputs of the part, or None for a feed that does not fit.
+            names: Of the program's outputs.
+        """
+        places = {name: place for place, name in enumerate(names)}
+
+        def called(
+            feed: Mapping[str, Any], wanted: Sequence[str] | None = None, into: Any = None
+        ) -> list[Any] | None:
+            if into is not None or (wanted and not all(name in places for name in wanted)):
+                return None  # the long way writes into arrays, and names the unknown output
+            results = call(feed, None)
+            if results is None:
+                return None
+            values = self(results)
+            return [values[places[name]] for name in wanted] if wanted else values
+
+        return called
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The part that a program begins with, which reads nothing but arguments of the program.
+
+    Attributes:
+        part: Computes all but the ending.
+        own: Which of the arguments it reads.
+        order: Which of its outputs are the program's, or are read by the ending.
+        ending: None where the part is the whole program.
+    """
+
+    part: Part
+    own: tuple[int, ...]
+    order: tuple[int, ...]
+    ending: Ending | None = None
+
+    @property
+    def names(self) -> tuple[str | None, ...]:
+        """The names of the outputs, in order."""
+        return tuple(self.part.outputs[place].name for place in self.order)
+
+
+def front_of(program: Program, fed: Sequence[int]) -> Front | None:
+    """Return the part that a program begins with, None where other nodes are beside it.
+
+    Args:
+        program: Of a model.
+        fed: Which of its inputs are given in each run.
+    """
+    if not program.steps:
+        return None
+    first, *rest = program.steps
+    slots = [program.inputs[i] for i in fed]
+    # (Other values need memory that a frame has none of.)
+    if not set(first.inputs) <= set(slots):
+        return None
+    own = tuple(slots.index(slot) for slot in first.inputs)
+    if not rest:
+        outputs = program.outputs
+        if set(outputs) != set(first.outputs) or len(set(outputs)) != len(outputs):
+            return None
+        return Front(first.part, own, tuple(first.outputs.index(slot) for slot in outputs))
+    if any(step.part.backend != REFERENCE.name or step.part.bodies for step in rest):
+        return None
+    order = tuple(i for i, slot in enumerate(first.outputs) if slot != ABSENT)
+    known = {ABSENT, *(number for number, _ in program.constants), *first.outputs}
+    for step in rest:
+        if not set(step.inputs) <= known:
+            return None
+        known.update(step.outputs)
+    if not set(program.outputs) <= known:
+        return None
+    constants: list[Value] = [None] * program.n_slots
+    for number, value in program.constants:
+        constants[number] = value
+    read = tuple(first.outputs[i] for i in order)
+    ending = Ending(tuple(rest), read, program.outputs, tuple(constants))
+    return Front(first.part, own, order, ending)
+
+
+def whole_of(program: Program, fed: Sequence[int]) -> Front | None:
+    """Return the part that is a whole program, if it is one.
+
+    Args:
+        program: Of a model.
+        fed: Which of its inputs are given in each run.
+    """
+    found = front_of(program, fed)
+    return None if found is None or found.ending is not None else found
+
+
+def outputs_of(values: Sequence[RuntimeValue], shared: Sequence[Value]) -> list[Any]:
     """Return results that the caller owns: contiguous, writable, no view of ``shared`` arrays."""
     borrowed = {id(value) for value in shared}
     return [_owned(value, borrowed) for value in values]
@@ -103,6 +232,8 @@ def outputs_of(values: Sequence[RuntimeValue], shared: Sequence[RuntimeValue]) -
 
 def _owned(value: RuntimeValue, borrowed: set[int]) -> Any:
     if isinstance(value, list):
+        if value and isinstance(value[0], dict):
+            return value
         return [_owned(item, borrowed) for item in value]
     if not isinstance(value, np.ndarray):
         return value

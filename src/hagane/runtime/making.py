@@ -58,10 +58,10 @@ def make(order: Order) -> bool:
     from hagane.native.run.kept import may_be_kept, write_loaded
     from hagane.ops import infer_types
     from hagane.runtime.backends.native import NativeBackend, NativePart
+    from hagane.runtime.execute import whole_of
     from hagane.runtime.options import SessionOptions
     from hagane.runtime.pipeline import build, read
     from hagane.runtime.settings import settings_of
-    from hagane.runtime.specialize import whole_part
 
     os.environ["HAGANE_JOBS"] = "1"
     options = SessionOptions(**order.options)
@@ -86,11 +86,11 @@ def make(order: Order) -> bool:
     inputs = [str(value.name) for value in found.model.graph.inputs]
     types = infer_types(found.model, shapes=dict(order.shapes), lenient=True)
     built = build(found.model, types, settings)
-    whole = whole_part(built.program, [inputs.index(name) for name in order.fed])
+    whole = whole_of(built.program, [inputs.index(name) for name in order.fed])
     if built.obstacle is not None or whole is None:
         return False
-    part, own, outputs = whole
+    part = whole.part
     if not isinstance(part, NativePart) or not may_be_kept(part.segment, in_part=True):
         return False
-    write_loaded(part.segment, Path(order.folder), {"own": own, "order": outputs})
+    write_loaded(part.segment, Path(order.folder), {"own": whole.own, "order": whole.order})
     return True

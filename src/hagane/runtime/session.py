@@ -194,20 +194,17 @@ class InferenceSession:
                 return
             dims = tuple(dim if isinstance(dim, int) else None for dim in item.type.shape)
             inputs.append(Fed(item.name, item.type.dtype.numpy().name, dims))
-        fed = [self._input_names.index(name) for name in self._fed]
-        found = self._programs.whole(fed)
-        if found is None or not isinstance(found[0], NativePart) or self._call is None:
+        found = self._programs.whole()
+        if found is None or not isinstance(found.part, NativePart) or self._call is None:
             return
         if key_of(self._model_path, self._options) != key:
             return  # a file was written to meanwhile
-        part, own, order = found
-        assert isinstance(part, NativePart)
         keep(
             key,
             Kept(
-                part.segment,
-                own,
-                order,
+                found.part.segment,
+                found.own,
+                found.order,
                 tuple(inputs),
                 tuple(self._optional),
                 tuple(self._input_args.values()),
@@ -307,10 +304,10 @@ class InferenceSession:
         from hagane.runtime.feeds import bind
 
         programs, inputs, defaults = self._programs, self._inputs, self._defaults
-        if not programs.may_have_frames():
-            return None
         every, names = self._input_names, self._fed
         fed = [every.index(name) for name in names]
+        if not programs.may_have_frames():
+            return None
 
         # It must not lead back to the session: the collector does not see references of C
         # functions.
@@ -321,7 +318,13 @@ class InferenceSession:
             given = _arguments(every, values, defaults)
             return programs.frame(every, given, fed, owner, full, Past(*past))
 
-        return make_entry(names, self._output_names, fit, OrtValue, CPU)
+        front = programs.ending()
+        outputs = self._output_names if front is None else [str(name) for name in front.names]
+        entry = make_entry(names, outputs, fit, OrtValue, CPU)
+        if entry is None or front is None or front.ending is None:
+            return entry
+        made: Caller = front.ending.after(entry, self._output_names)
+        return made
 
     def _run(
         self,

@@ -26,8 +26,9 @@ from hagane.native.run.loaded import Loaded
 from hagane.ops import infer_types
 from hagane.ops.definition import RuntimeValue
 from hagane.runtime.backends.native import NativePart
+from hagane.runtime.execute import Front, front_of, whole_of
 from hagane.runtime.pipeline import Built, ReadModel, build
-from hagane.runtime.port import Memory, Part
+from hagane.runtime.port import Memory
 from hagane.runtime.program import Planner, Program
 from hagane.runtime.repeats import Past, Repeats, Shapes
 from hagane.runtime.settings import Settings
@@ -126,35 +127,45 @@ class Programs:
             past: The runs of these shapes by themselves since the last time.
         """
         program = self.for_shapes(names, arguments, replace(past, runs=past.runs + 1))
-        found = whole_part(program, fed)
+        found = front_of(program, fed)
         arrays = [value for i in fed if isinstance(value := arguments[i], np.ndarray)]
         if found is None or len(arrays) != len(fed):
             return None
-        part, own, order = found
+        ending = self.ending()
+        order = found.order
+        if ending is not None:
+            try:
+                order = tuple(found.order[found.names.index(name)] for name in ending.names)
+            except ValueError:
+                return None  # a part for one size may end elsewhere
+        elif found.ending is not None:
+            return None
         lease = 0
         if self._specializes:
             shapes = (each.shape for each in arguments if isinstance(each, np.ndarray))
             lease = self.repeats.lease(tuple(shapes))
-        return part.frame(arrays, own, order, owner, full, lease, general=program is self.general)
+        general = program is self.general
+        return found.part.frame(arrays, found.own, order, owner, full, lease, general=general)
 
     @property
     def specializes(self) -> bool:
         """Whether shapes that come again and again get programs of their own."""
         return self._specializes
 
-    def whole(self, fed: Sequence[int]) -> tuple[Part, tuple[int, ...], tuple[int, ...]] | None:
-        """Return the part that is the model for all shapes, if there is one.
-
-        Also which of the inputs that are given it reads, and which of its outputs the model has.
-
-        Args:
-            fed: Which of the graph's inputs are given in each run.
-        """
-        return whole_part(self.general, fed) if self.native else None
+    def whole(self) -> Front | None:
+        """Return the part that is the model for all shapes, if there is one."""
+        return whole_of(self.general, self._fed()) if self.native else None
 
     def may_have_frames(self) -> bool:
-        """Whether there may be a short way for some shapes."""
-        return self.native and len(self.general.steps) == 1
+        """Whether there may be a short way for some shapes, apart from the ending."""
+        return self.native and (len(self.general.steps) == 1 or self.ending() is not None)
+
+    def ending(self) -> Front | None:
+        """Return the part that the program for all shapes begins with, if others follow it."""
+        if len(self.general.steps) == 1:
+            return None
+        found = front_of(self.general, self._fed())
+        return None if found is None or found.ending is None else found
 
     # ---- memory ----
 
@@ -241,11 +252,11 @@ class Programs:
         self.repeats.wait()
 
     def _build_beside(self, key: Shapes) -> tuple[Program, int] | None:
-        beside, whole = self._beside(), whole_part(self.general, self._fed())
-        if beside is None or whole is None or not isinstance(whole[0], NativePart):
+        beside, whole = self._beside(), self.whole()
+        if beside is None or whole is None or not isinstance(whole.part, NativePart):
             return self._build_own(key)
         names = [str(value.name) for value in self._model.graph.inputs]
-        made = beside.make(dict(zip(names, key, strict=True)), whole[0].segment.store)
+        made = beside.make(dict(zip(names, key, strict=True)), whole.part.segment.store)
         if made is None:
             return None
         return self._program_of(made.loaded, made.own, made.order), made.bytes
@@ -309,30 +320,6 @@ def _spread(ranges: Mapping[str, Sizes]) -> Iterator[dict[str, int]]:
         steps.append([low + (count - 1) * i // max(1, tried - 1) for i in range(tried)])
     for chosen in itertools.product(*steps):
         yield dict(zip(ranges, chosen, strict=True))
-
-
-def whole_part(
-    program: Program, fed: Sequence[int]
-) -> tuple[Part, tuple[int, ...], tuple[int, ...]] | None:
-    """Return the part that is a whole program, if it is one.
-
-    Also which of the inputs that are given it reads, and which of its outputs are the program's.
-
-    Args:
-        program: Of a model.
-        fed: Which of its inputs are given in each run.
-    """
-    if len(program.steps) != 1:
-        return None
-    (step,) = program.steps
-    slots = [program.inputs[i] for i in fed]
-    # (Other values need memory that a frame has none of.)
-    if not set(step.inputs) <= set(slots) or set(program.outputs) != set(step.outputs):
-        return None
-    if len(set(program.outputs)) != len(program.outputs):
-        return None
-    own = tuple(slots.index(slot) for slot in step.inputs)
-    return step.part, own, tuple(step.outputs.index(slot) for slot in program.outputs)
 
 
 _Make: TypeAlias = Callable[[Shapes], tuple[Program, int] | None]

@@ -23,7 +23,7 @@ from .conftest import AGENTS
 LIMIT = 1 << 30
 
 
-def pooled(name: str, patience: float = 20.0, waiting: int = 16, env: str = "CartPole-v1") -> Pool:
+def pooled(name: str, patience: float = 200.0, waiting: int = 16, env: str = "CartPole-v1") -> Pool:
     setting = Setting((f"{AGENTS}:{name}",), env)
     return Pool(Fresh(setting, LIMIT), [AGENTS], 1, waiting, patience, LIMIT)
 
@@ -32,7 +32,7 @@ def run(pool: Pool, folder: Path, steps: int = 5) -> Job:
     (folder / "images").mkdir(exist_ok=True)
     request = {"rollout_dir": str(folder), "step_count": steps, "seed": 0}
     job = pool.submit("rollout", request)
-    assert job.over.wait(60)
+    assert job.over.wait(300)
     return job
 
 

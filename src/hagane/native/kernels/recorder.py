@@ -104,8 +104,21 @@ class Recorder:
         return self._weights[key]
 
     def constant(self, value: ir.Value | None, array: Array) -> Tensor:
-        """Return a constant as a tensor in the weights' memory."""
-        key = id(value), array.shape, array.dtype.name
+        """Return a constant of the graph as a tensor in the weights' memory."""
+        return self._placed(id(value), array)
+
+    def table(self, node: ir.Node, name: str, array: Array) -> Tensor:
+        """Return an array that a node's rule has made as a tensor in the weights' memory.
+
+        Args:
+            node: Of the graph.
+            name: Of the array among those of the node.
+            array: Contiguous.
+        """
+        return self._placed((name, id(node)), array)
+
+    def _placed(self, owner: Any, array: Array) -> Tensor:
+        key = owner, array.shape, array.dtype.name
         buffer = self.weight(key, Packing(as_is, (array,)), array.nbytes)
         return Tensor(buffer, array.dtype, array.shape, row_major(array.shape))
 

@@ -42,6 +42,8 @@ def sizes_content(types: GraphTypes, value: ir.Value) -> Array | None:
     known, type_ = types.values.get(value), types.types.get(value)
     if known is None or known.dtype != object or not isinstance(type_, TensorType):
         return known
+    if type_.dtype == ir.DataType.STRING:
+        return None
     if type_.dtype.is_integer() or type_.dtype == ir.DataType.BOOL:
         return known
     return known if all(map(_is_whole, known.flat)) else None

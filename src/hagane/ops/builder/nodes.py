@@ -117,7 +117,7 @@ class Nodes:
         while self._is_taken(free):
             number += 1
             free = f"{name}_{number}"
-        tensor = ir.tensor(np.asarray(content, order="C"), name=free)
+        tensor = _tensor(np.asarray(content, order="C"), free)
         value = ir.Value(name=free, const_value=tensor)
         value.shape, value.type = ir.Shape(content.shape), ir.TensorType(tensor.dtype)
         self.graph.register_initializer(value)
@@ -234,3 +234,11 @@ def new_input(name: str, type_: TensorType, types: GraphTypes) -> ir.Value:
     value = ir.Value(name=name, type=ir.TensorType(type_.dtype), shape=to_ir_shape(type_.shape))
     types.types[value] = type_
     return value
+
+
+def _tensor(array: Array, name: str) -> ir.TensorProtocol:
+    """Return an array as a tensor; of ``str`` objects, as one of text."""
+    if array.dtype == object:
+        texts = [str(item).encode("utf-8", "surrogateescape") for item in array.ravel()]
+        return ir.StringTensor(texts, shape=ir.Shape(array.shape), name=name)
+    return ir.tensor(array, name=name)

@@ -25,7 +25,10 @@ def checked(indices: Array, size: int, axis: int) -> Array:
 
 
 def _gather(x: Array, indices: Array, *, axis: int = 0) -> Array:
-    return np.take(x, checked(indices, x.shape[axis], axis), axis)
+    try:
+        return x.take(indices, axis)
+    except (IndexError, TypeError):  # the index is named
+        return x.take(checked(indices, x.shape[axis], axis), axis)
 
 
 def _infer_gather(ctx: InferContext) -> Sequence[Any]:

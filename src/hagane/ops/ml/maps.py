@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, cast
 
 import numpy as np
 import onnx_ir as ir
@@ -22,11 +23,37 @@ def _zip_map(
     classlabels_int64s: Sequence[int] | None = None,
     classlabels_strings: Sequence[str] | None = None,
 ) -> list[dict[Any, float]]:
-    labels: Sequence[Any] = classlabels_strings or classlabels_int64s or ()
+    numbers = [int(label) for label in classlabels_int64s or ()]
+    labels: Sequence[Any] = [str(label) for label in classlabels_strings or ()] or numbers
     rows = x.reshape(1, -1) if x.ndim == 1 else x
     if rows.shape[1] != len(labels):
         raise ValueError(f"expected {len(labels)} columns, one a label, got {rows.shape[1]}")
-    return [dict(zip(labels, row.tolist(), strict=True)) for row in rows]
+    return _rows_to_dicts(tuple(labels))(rows.tolist())
+
+
+@lru_cache(256)
+def _rows_to_dicts(
+    labels: tuple[Any, ...],
+) -> Callable[[list[list[float]]], list[dict[Any, float]]]:
+    """Return a function from rows to dicts with these keys, in their order as ONNX Runtime has it.
+
+    A display of a dict with its keys written down takes a fifth of the time of ``dict(zip(...))``.
+    """
+    keys = sorted(enumerate(labels), key=lambda item: _in_bytes(item[1]))
+    if not 0 < len(labels) <= _MOST_WRITTEN:
+        return lambda rows: [{label: row[i] for i, label in keys} for row in rows]
+    pairs = ", ".join(f"{label!r}: v{i}" for i, label in keys)
+    values = ", ".join(f"v{i}" for i in range(len(labels)))
+    made = eval(f"lambda rows: [{{{pairs}}} for {values}, in rows]")
+    return cast("Callable[[list[list[float]]], list[dict[Any, float]]]", made)
+
+
+def _in_bytes(label: int | str) -> int | bytes:
+    return label.encode("utf-8", "surrogateescape") if isinstance(label, str) else label
+
+
+# Of longer displays the compiler makes slow code.
+_MOST_WRITTEN = 200
 
 
 def _infer_zip_map(ctx: InferContext) -> Sequence[Any]:

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from hagane.errors import HaganeError
 from hagane.graph.verify import describe
 from hagane.ops.context import known_attributes
-from hagane.ops.definition import Array, RuntimeValue
+from hagane.ops.definition import Array, RuntimeValue, Unsupported
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import find, schema_of
 from hagane.ops.values import kernel_failed, tensor_to_array
@@ -36,6 +36,10 @@ class ReferencePart(Part):
         self.outputs = tuple(node.outputs)
         self.op = find(node)
         self._attributes = plain_attributes(node)
+        # Bodies are bound in each run, and a kernel that there is not is named in one.
+        ready = not self._bodies and not isinstance(self.op.reference, Unsupported)
+        count = len(self.outputs)
+        self._kernel = self.op.bound(self._attributes, count) if ready else None
 
     def run(self, values: Sequence[Value], watch: Watch | None = None) -> list[Value]:
         """Return the outputs of the node.
@@ -43,6 +47,14 @@ class ReferencePart(Part):
         Raises:
             KernelError: The kernel failed; the message names the node and its inputs.
         """
+        if self._kernel is not None:
+            try:
+                result = self._kernel(*values)
+            except HaganeError:
+                raise
+            except Exception as error:
+                raise kernel_failed(describe(self.node), error, values) from error
+            return _results(result if isinstance(result, tuple) else (result,))
         arguments, attributes = values, self._attributes
         if self._bodies:
             at = len(self.node.inputs)
@@ -57,7 +69,11 @@ class ReferencePart(Part):
             raise
         except Exception as error:
             raise kernel_failed(describe(self.node), error, arguments) from error
-        return [np.asarray(value) if isinstance(value, np.generic) else value for value in results]
+        return _results(results)
+
+
+def _results(values: Sequence[Value]) -> list[Value]:
+    return [np.asarray(value) if isinstance(value, np.generic) else value for value in values]
 
 
 class ReferenceBackend:

@@ -28,8 +28,7 @@ def _list(attributes: dict[str, Any], prefix: str) -> np.ndarray | None:
 
 
 def _constant(low: Lowering, node: ir.Node, name: str, array: np.ndarray) -> Tensor:
-    made = ir.Value(name=f"{node.outputs[0].name} {name}")
-    return low.recorder.constant(made, np.ascontiguousarray(array))
+    return low.recorder.table(node, name, np.ascontiguousarray(array))
 
 
 def lower_label_encoder(low: Lowering, node: ir.Node) -> None:
