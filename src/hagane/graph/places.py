@@ -7,7 +7,9 @@ from pathlib import PurePath
 
 import onnx_ir as ir
 
-PLACE, CALLS = "hagane.place", "hagane.calls"
+from hagane.graph.walk import PLACE
+
+CALLS = "hagane.calls"
 _KEYS = (PLACE, CALLS)
 _SHOWN = 3  # calls in a message; the metadata have all
 
@@ -58,4 +60,4 @@ def short(place: str) -> str:
     return f"{PurePath(file).name}:{rest}" if rest else PurePath(file).name
 
 
-__all__ = ["copy_place", "line_of", "note_place", "place_of", "short"]
+__all__ = ["CALLS", "PLACE", "copy_place", "line_of", "note_place", "place_of", "short"]

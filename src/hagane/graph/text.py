@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 
-from hagane.graph.places import line_of
 from hagane.graph.types import dtype_name
+from hagane.graph.walk import PLACE
 
 
 def to_text(model: ir.Model) -> str:
@@ -39,7 +39,7 @@ def _node_lines(node: ir.Node, indent: str) -> Iterator[str]:
         else:
             inputs.append(f"{name}={_attribute(attribute)}")
     domain = f"{node.domain}." if node.domain else ""
-    place = line_of(node)
+    place = node.metadata_props.get(PLACE, "").rpartition(":")[0]
     where = f"  # {place}" if place else ""
     yield f"{indent}{outputs} = {domain}{node.op_type}({', '.join(inputs)}){where}"
     for name, body in bodies:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from hagane.errors import InvalidGraph
-from hagane.graph.places import place_of
-from hagane.graph.walk import all_graphs, bodies
+from hagane.graph.walk import PLACE, all_graphs, bodies
 
 
 def verify(model: ir.Model) -> None:
@@ -30,8 +29,11 @@ def describe(node: ir.Node) -> str:
     """Return a node's operator, name and place in the source, as every message speaks of it."""
     domain = f"{node.domain}::" if node.domain else ""
     label = node.name or ", ".join(f"-> {value.name}" for value in node.outputs[:1] if value.name)
-    place = place_of(node)
-    name, where = f" '{label}'" if label else "", f" ({place})" if place else ""
+    name, where = f" '{label}'" if label else "", ""
+    if PLACE in node.metadata_props:
+        from hagane.graph.places import place_of  # of captured models alone
+
+        where = f" ({place_of(node)})"
     return f"{domain}{node.op_type}{name}{where}"
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
+PLACE = "hagane.place"  # of a node's metadata: where in a program it came from (places.py)
+
 
 def bodies(node: ir.Node) -> Iterator[ir.Graph]:
     """Yield the subgraphs that a node holds."""

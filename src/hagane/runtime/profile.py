@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hagane.graph.places import place_of, short
 from hagane.ops.values import describe_value
 from hagane.runtime.backends.reference import ReferencePart
 from hagane.runtime.port import Observer, Part, Timed, Value
@@ -151,6 +150,8 @@ class ProfileReport:
 
     def __str__(self) -> str:
         """Return a table, longest first."""
+        from hagane.graph.places import short
+
         total = sum((kernel.seconds for kernel in self.kernels), self.rest) or 1.0
         lines = [
             f"{self.seconds * 1e3:.3f} ms a run, mean of the faster half of {self.runs}; "
@@ -200,6 +201,8 @@ class _Recorder:
 
 def _label(part: Part) -> tuple[str, str, str]:
     """Return the operators of a part, and the name and place of its first node."""
+    from hagane.graph.places import place_of
+
     if not part.nodes:
         return part.backend, "", ""
     operators = "+".join(dict.fromkeys(node.op_type for node in part.nodes))

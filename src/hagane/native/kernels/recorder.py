@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.graph.places import place_of
+from hagane.graph.walk import PLACE
 from hagane.machine import Level
 from hagane.native.kernels.kernel import Body, Kernel, Work
 from hagane.native.kernels.names import function_name, named
@@ -143,7 +143,11 @@ def labelled(operators: str, node: ir.Node) -> str:
 
     ``Conv+Relu 'conv1' (model.py:12)``; :func:`label_parts` takes it apart.
     """
-    place = place_of(node)
+    place = ""
+    if PLACE in node.metadata_props:
+        from hagane.graph.places import place_of  # of captured models alone
+
+        place = place_of(node)
     return f"{operators} '{node.name}'" + (f" ({place})" if place else "")
 
 

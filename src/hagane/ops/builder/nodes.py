@@ -11,8 +11,8 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError
-from hagane.graph.places import copy_place
 from hagane.graph.types import TensorType, Type, to_ir_shape
+from hagane.graph.walk import PLACE
 from hagane.ops.builder.interpreter import Call
 from hagane.ops.builder.node import node_of
 from hagane.ops.definition import Array
@@ -84,7 +84,9 @@ class Nodes:
     def insert(self, node: ir.Node) -> None:
         """Put a node where this interpreter puts them, with the place of the one it is for."""
         origin = self._origin()
-        if origin is not None:
+        if origin is not None and PLACE in origin.metadata_props:
+            from hagane.graph.places import copy_place  # of captured models alone
+
             copy_place(origin, node)
         if self.before is None:
             self.graph.append(node)
