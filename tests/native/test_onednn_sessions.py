@@ -66,7 +66,7 @@ def test_a_choice_of_the_cache_is_followed(
         made = cached(tmp_path / "choices.json", proto)
     assert caplog.text == ""
     assert calls_of(made) == 1
-    assert "MatMul 'product' (oneDNN)" in str(made.profile(feed, runs=1))
+    assert "MatMul (oneDNN) 'product'" in str(made.profile(feed, runs=1))
     (want,) = session(proto, engine="reference").run(None, feed)
     np.testing.assert_allclose(made.run(None, feed)[0], want, rtol=1e-5, atol=1e-5)
     # Without tuning no cache is asked, and nothing calls the library.

@@ -527,7 +527,7 @@ def _resolve(name: str) -> Any:
     parts = name.split(".")
     found: Any = _module_of(parts[0])
     for part in parts[1:]:
-        if found is sys.modules.get("torch") and part not in vars(found):
+        if found is not None and found is sys.modules.get("torch") and part not in vars(found):
             # Its compiler takes a second to import, and nobody has objects of it before.
             found = sys.modules.get(f"torch.{part}")
         else:

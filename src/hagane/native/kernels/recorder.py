@@ -151,9 +151,18 @@ def labelled(operators: str, node: ir.Node) -> str:
     return f"{operators} '{node.name}'" + (f" ({place})" if place else "")
 
 
+# The end of the label of a kernel that calls the library.
+LIBRARY = " (oneDNN)"
+
+
 def label_parts(label: str) -> tuple[str, str, str]:
-    """Return the operators, the name and the place of a label, empty where it has none."""
+    """Return the operators, the name and the place of a label, empty where it has none.
+
+    A library that computes them is named with the operators.
+    """
     operators, _, rest = label.partition(" ")
+    if rest.endswith(LIBRARY):
+        operators, rest = operators + LIBRARY, rest.removesuffix(LIBRARY)
     name, place = rest, ""
     if rest.startswith("'") and rest.endswith(")") and "' (" in rest:
         name, _, place = rest[:-1].rpartition("' (")

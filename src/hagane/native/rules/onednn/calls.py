@@ -16,7 +16,7 @@ from hagane.machine import best_level
 from hagane.native.c import c_source
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.packing import Packing, padded_rows
-from hagane.native.kernels.recorder import label_of
+from hagane.native.kernels.recorder import LIBRARY, label_of
 from hagane.native.kernels.tensor import Buffer
 from hagane.native.lowering.choices import BY_RULE, Choice
 from hagane.native.lowering.state import Lowering
@@ -97,7 +97,7 @@ def aligned(count: int) -> int:
 
 def label(node: ir.Node, followers: Sequence[ir.Node]) -> str:
     """Return the name of a kernel in profiles and messages."""
-    return f"{label_of(node, *followers)} (oneDNN)"
+    return label_of(node, *followers) + LIBRARY
 
 
 FAILURE = "it returned status {value}"

@@ -13,6 +13,8 @@ from hagane.errors import MissingExtra
 # Bytes of a body, as an API server limits them, and seconds in which it has to come.
 MOST_BYTES = 3 << 20
 BODY_SECONDS = 30.0
+# So far a larger body is read, and dropped: a client that still writes would not see the answer.
+_DROPPED_BYTES = 5 * MOST_BYTES
 # Connections that may wait to be taken.
 _BACKLOG = 2048
 
@@ -42,9 +44,12 @@ async def read_json(request: Any) -> Any:
         nonlocal size
         async for part in request.stream():
             size += len(part)
-            if size > MOST_BYTES:
-                raise BadBody(413, f"the body has over {MOST_BYTES:,} bytes, the most allowed")
-            parts.append(part)
+            if size <= MOST_BYTES:
+                parts.append(part)
+            elif size > _DROPPED_BYTES:
+                break
+        if size > MOST_BYTES:
+            raise BadBody(413, f"the body has over {MOST_BYTES:,} bytes, the most allowed")
 
     try:
         await asyncio.wait_for(read(), BODY_SECONDS)
