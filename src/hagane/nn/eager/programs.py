@@ -199,7 +199,9 @@ class Workshop:
             self._left += 1
             self._tell()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, daemon=True)
+                self._thread = threading.Thread(
+                    target=self._serve, name="hagane-programs", daemon=True
+                )
                 self._thread.start()
                 atexit.register(self._end)
         self._wanted.put(program)

@@ -173,7 +173,13 @@ class Crew:
 
 def warn_of_threads(setting: Setting) -> None:
     """Warn if processes are to be forked while other threads run."""
-    others = [each.name for each in threading.enumerate() if each is not threading.current_thread()]
+    own = threading.current_thread()
+    # That of eager programs is none of the child's, which makes its locks anew.
+    others = [
+        each.name
+        for each in threading.enumerate()
+        if each is not own and each.name != "hagane-programs"
+    ]
     if setting.method == "fork" and setting.warns and others:
         warnings.warn(
             f"start_method='fork' while threads run ({', '.join(others[:5])}): a lock that one "
