@@ -6,6 +6,7 @@ import gc
 import inspect
 import itertools
 import multiprocessing
+import os
 import pickle
 import re
 import warnings
@@ -262,6 +263,46 @@ def test_workers_are_begun_with_their_number_and_know_what_they_are() -> None:
     assert [batch.tolist() for batch in loader] == [[100, 101], [102, 103]]
     with pytest.raises(RuntimeError, match="worker_init raised in worker 0(?s:.*)no such mount"):
         next(iter(DataLoader(sets.Changed(), num_workers=1, worker_init_fn=sets.refuse)))
+
+
+class _Threaded:
+    """As a session that owns threads: it cannot be deleted in a forked process."""
+
+    def __init__(self) -> None:
+        self.owner, self.itself = os.getpid(), self
+
+    def __del__(self) -> None:
+        if os.getpid() != self.owner:
+            os._exit(9)
+
+
+class _Collecting:
+    """Collects garbage for each sample."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> int:
+        gc.collect()
+        return index
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_a_forked_worker_leaves_what_its_parent_has_let_go(collects: bool) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        _Threaded()
+        if collects:
+            gc.enable()
+        loader = DataLoader(
+            _Collecting(), 2, num_workers=1,
+            multiprocessing_context=multiprocessing.get_context("fork"),
+        )  # fmt: skip
+        assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3]]
+        assert gc.isenabled() == collects
+    finally:
+        gc.enable()
 
 
 def test_epochs_without_persistent_workers_see_the_dataset_as_it_is_then() -> None:

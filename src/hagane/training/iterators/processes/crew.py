@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import select
@@ -114,6 +115,7 @@ class Crew:
     def _started(self, number: int) -> Any:
         self.control.clear(number)
         read, write = self._results
+        collects = gc.isenabled()
         parents_ends = (*(queue.write for queue in self._queues), read)
         assignment = Assignment(
             number,
@@ -127,6 +129,7 @@ class Crew:
             or threading.current_thread() is threading.main_thread(),
             self._parcel,
             self._setting.work,
+            collects,
         )
         started = self._context.Process(
             target=worker_module.main,
@@ -134,7 +137,13 @@ class Crew:
             name=f"hagane-loader-{number}",
             daemon=True,
         )
-        started.start()
+        if self._setting.method == "fork":
+            gc.disable()  # until the worker has set aside what it inherits
+        try:
+            started.start()
+        finally:
+            if collects:
+                gc.enable()
         self._plumbing.processes.append(started)
         self._poll.register(started.sentinel, select.POLLIN)
         return started

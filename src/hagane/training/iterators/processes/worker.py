@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
 import pickle
 import select
@@ -85,6 +86,7 @@ class Assignment:
         tied: Whether the kernel may end the worker with the thread that started it.
         dataset: The dataset, the function of a list of samples, that of the worker's number.
         work: Its use of them.
+        collects: Whether it collects garbage by itself, as the parent does.
     """
 
     number: int
@@ -96,6 +98,7 @@ class Assignment:
     tied: bool
     dataset: Parcel
     work: Work
+    collects: bool = True
 
 
 def _single_threaded() -> None:
@@ -111,6 +114,11 @@ class _Abandoned(Exception):
 
 def main(assignment: Assignment) -> None:
     """Serve tasks until the parent closes the pipe, or ends."""
+    # What the parent has let go may own threads, which a forked process lacks: to delete sessions
+    # of some libraries is a crash here.
+    gc.freeze()
+    if assignment.collects:
+        gc.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends us
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for descriptor in assignment.close:
