@@ -31,10 +31,10 @@ Arrays = Callable[[Any, str], Leaf | None]
 
 
 class Reader:
-    """Makes trees of the arguments of one call; what is shared among them stays shared.
+    """Makes trees of the arguments of one call; values shared among them stay shared.
 
     Args:
-        array: Returns the leaf of a tensor or an array, None for what is neither.
+        array: Returns the leaf of a tensor or an array, None for other values.
         texts: Returns the value of a text.
     """
 

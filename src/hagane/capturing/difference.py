@@ -102,7 +102,7 @@ def verified(
 
 
 def _compared(session: InferenceSession, feeds: Mapping[str, Any], theirs: Any) -> str:
-    """Return how a run differs from what the original returned."""
+    """Return the difference of a run from the original's results."""
     try:
         ours = session.run(None, feeds)
     except KernelError as error:

@@ -14,7 +14,7 @@ from hagane.frontends.python.values.values import MISSING
 
 
 class Guards:
-    """Compares what a graph read, its weights' types and hooks of modules with what there is now.
+    """Compares a graph's reads, weights' types and hooks of modules with their present state.
 
     A large model reads thousands of names; nearly all have to be the very objects that they were,
     which is found out by one pass in C. What differs is then looked at again, to say how.

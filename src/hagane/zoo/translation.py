@@ -56,7 +56,7 @@ class Seq2Seq(Chain):
 
         Args:
             source: Tokens, (batch, time).
-            target: The tokens before those that are scored, (batch, steps).
+            target: The tokens before the scored ones, (batch, steps).
         """
         state, cell, memory = self.encode(source)
         return self._scores(state, cell, memory, target)[2]

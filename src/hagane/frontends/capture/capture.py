@@ -172,7 +172,7 @@ def capture_object(
 
 
 def _state_types(found: Any, paths: Mapping[int, str], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the types that were given for attributes, by path; None for what is None."""
+    """Return the types that were given for attributes, by path; None for an attribute of None."""
     try:
         arguments = inspect.signature(getattr(found, "forward", found)).parameters
     except (TypeError, ValueError):

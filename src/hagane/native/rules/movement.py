@@ -84,7 +84,7 @@ def _in_blocks(found: Lowered | None) -> bool:
 
 
 def _concat_blocks(low: Lowering, node: ir.Node, inputs: list[ir.Value]) -> None:
-    """Bring images in blocks, or what is computed from such, into whole blocks of the output."""
+    """Bring images in blocks, or values computed from such, into whole blocks of the output."""
     out = node.outputs[0]
     target = low.forms.new_blocked(out, low.facts.shape(out))
     view = target.view()

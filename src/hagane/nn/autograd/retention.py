@@ -47,7 +47,7 @@ _stand_ins: dict[Any, Any] = {}
 
 
 def unread_of(op: OpDef) -> Unread:
-    """Return what an operator's gradient does not read."""
+    """Return the arrays that an operator's gradient does not read."""
     return EVERYTHING if op.domain else UNREAD.get(op.name, EVERYTHING)
 
 

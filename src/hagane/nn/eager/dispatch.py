@@ -98,7 +98,7 @@ class Native(Eager):
         return self.applied(call, n_outputs)[0]
 
     def applied(self, call: Call, n_outputs: int) -> tuple[Sequence[Any], Prepared | None]:
-        """Return the results, as ``apply`` does, and what the call's gradients begin from."""
+        """Return the results, as ``apply`` does, and the start of the call's gradients."""
         inputs = call.inputs
         if call.op.name == "Reshape" and call.attributes.get("allowzero"):
             with suppress(ValueError):  # the type rule says what is wrong

@@ -245,7 +245,7 @@ class Workshop:
         return load(order) if self._ask_process(order) else None
 
     def _tell(self) -> None:
-        """Show on a terminal how many programs are there of those that were asked for."""
+        """Show on a terminal the number of programs that are ready, of all wanted ones."""
         if not sys.stderr.isatty():
             return
         every = self._made + self._left

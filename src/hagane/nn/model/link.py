@@ -67,7 +67,7 @@ class DeviceResident:
         return self
 
     def _parts(self) -> Iterator[DeviceResident]:
-        """Return what it holds that lies on a device."""
+        """Return its contents that lie on a device."""
         return iter(())
 
     def _move_parts(self, name: str) -> None:

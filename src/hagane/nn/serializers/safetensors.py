@@ -92,7 +92,7 @@ class _Opened(Mapping[str, Any]):
         return len(self._arrays) + len(self._texts)
 
     def shape(self, name: str) -> tuple[int, ...] | None:
-        """Return the sizes of an array, without reading it; None of what is no array."""
+        """Return the sizes of an array, without reading it; None of other values."""
         if name not in self._arrays:
             return None
         return tuple(self._opened.get_slice(name).get_shape())

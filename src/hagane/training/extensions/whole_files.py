@@ -1,4 +1,4 @@
-"""Files that are never seen half written, and what is left of those whose process was killed."""
+"""Files that are never seen half written, and the remains of killed processes' files."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def _axes(node: ir.Node, types: GraphTypes, rank: int) -> list[int] | None:
 
 
 def _inverses(variance: ir.Value, types: GraphTypes) -> Iterator[tuple[float, ir.Value]]:
-    """Yield the inverse deviations that are made of a variance, with what was added to it."""
+    """Yield the inverse deviations that are made of a variance, with the addend."""
     for total in readers(variance, "Add"):
         epsilon = scalar(other_input(total, variance), types)
         root = only_reader(total.outputs[0], "Sqrt")

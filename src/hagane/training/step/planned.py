@@ -103,7 +103,7 @@ def plan_of(
         sizes: Numbers of its named sizes.
         states: Bytes of tensors that the optimizer does not have yet.
         budget: Bytes that a step may take.
-        choice: Of what is computed again.
+        choice: Of the values that are computed again.
         options: Of the session that would run it.
     """
     settings = settings_of(options or SessionOptions(), _logger)

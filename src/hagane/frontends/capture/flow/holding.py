@@ -94,7 +94,7 @@ class Holding:
         return [held[name] for name in slot.names] if slot.names else list(held)
 
     def _place_of(self, slot: OneOf, value: Value) -> Tensor:
-        """Return the place of a text among those that it may be."""
+        """Return the place of a text among its possible values."""
         if not isinstance(value, Choice):
             return self.emit.as_scalar(slot.values.index(value), "int")
         yes, no = self._place_of(slot, value.yes), self._place_of(slot, value.no)
@@ -150,7 +150,7 @@ class Holding:
         return fields_like(slot.like, items)
 
     def _text(self, slot: OneOf, place: Value) -> Value:
-        """Return the text at a place among those that a value may be."""
+        """Return the text at a place among a value's possible texts."""
         found: Value = slot.values[-1]
         for number, text in reversed([*enumerate(slot.values[:-1])]):
             here = self.core.truth(self.core.compare(ast.Eq, place, number))

@@ -79,7 +79,7 @@ class Arguments:
         heap[self._tensors][path] = tensor
 
     def path_of(self, value: Value) -> str | None:
-        """Return the path of what is an argument or a part of one; None for all else."""
+        """Return the path of an argument or a part of one; None for other values."""
         if not isinstance(value, Instance | ListRef | DictRef):
             return None
         return self._paths.get(value.key)

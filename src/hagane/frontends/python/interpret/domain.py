@@ -115,7 +115,7 @@ class Domain(Protocol):
     def rest(
         self, node: ast.For, items: Sequence[Value], done: int, steps: int, breaks: list[Exit]
     ) -> bool:
-        """Run what is left of a loop over known items at once, and what follows it, if worthwhile.
+        """Run the rest of a loop over known items at once, and the code behind it, if worthwhile.
 
         Args:
             node: The loop.

@@ -232,7 +232,7 @@ def lower_conv_integer(low: Lowering, node: ir.Node) -> None:
 
 
 def _lower_floats(low: Lowering, node: ir.Node, weight: Array, x_zero: int) -> bool:
-    """Lower a convolution whose sums become floats at once, with what follows; say whether they do.
+    """Lower a convolution whose sums become floats at once, with its epilogue; say whether they do.
 
     That is a cast, a factor and a summand a channel, an image that is added, and bounds.
     """

@@ -31,7 +31,7 @@ class Scaled:
 
 
 def scaled(low: Lowering, value: ir.Value, count: int, behind: int) -> Scaled | None:
-    """Return what becomes of sums, if that is a cast and a factor; its nodes count as lowered.
+    """Return the cast and the factor behind sums, if there are such; their nodes count as lowered.
 
     Args:
         low: The state.

@@ -265,7 +265,7 @@ if (v {better} top{nan}) top = v, best = i;
 
 
 def lower_arg(low: Lowering, node: ir.Node) -> None:
-    """Lower ArgMax and ArgMin of any type; what is not a number is better than any."""
+    """Lower ArgMax and ArgMin of any type; NaN is better than any number."""
     attributes = low.facts.attributes(node)
     x = low.forms.contiguous(node.inputs[0])
     if not x.shape:

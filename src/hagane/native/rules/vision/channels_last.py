@@ -11,7 +11,7 @@ from hagane.symbolic import Dim, ceildiv, product
 def channels_last(low: Lowering, name: str, x: Tensor) -> tuple[Tensor, Dim]:
     """Return a copy ``(images, pixels, wide)`` of a picture, and its row ``wide``.
 
-    Rows are whole vectors of channels; what lies behind the last channel means nothing.
+    Rows are whole vectors of channels; lanes behind the last channel mean nothing.
 
     Args:
         low: Takes the kernel.

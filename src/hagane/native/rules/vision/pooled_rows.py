@@ -155,6 +155,6 @@ def _place(rank: int, *, column_major: bool) -> str:
 
 
 def _larger(dtype: np.dtype[np.generic]) -> str:
-    """Return C that keeps the larger of ``{0}`` and ``a``, or what is not a number."""
+    """Return C that keeps the larger of ``{0}`` and ``a``, or NaN."""
     nan = " | (a != a)" if is_real(dtype) else ""
     return f"{{0}} = (a > {{0}}){nan} ? a : {{0}};"

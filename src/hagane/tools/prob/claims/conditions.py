@@ -1,4 +1,4 @@
-"""Conditions on parameters: comparisons of formulas with zero, and what is made of them."""
+"""Conditions on parameters: comparisons of formulas with zero, and their combinations."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def _known(condition: Condition, box: Box) -> bool | None:
 
 @lru_cache(256)
 def _polynomials(formula: Ratio) -> tuple[Polynomial, Polynomial, Polynomial]:
-    """Return what stands above the line, what below it, and the product, of the formula's sign."""
+    """Return numerator, denominator, and their product, which has the formula's sign."""
     bottom = formula.bottom
     return formula.numerator, formula.denominator, (formula * bottom * bottom).numerator
 

@@ -96,7 +96,7 @@ class Continuum(Replay):
 
 @dataclass(slots=True)
 class Term:
-    """A Prob or E of a claim: what is summed, where, and the sums."""
+    """A Prob or E of a claim: the summand, its condition, and the sums."""
 
     amount: Closed = field(default_factory=lambda: Closed.of(0))
     weight: Closed = field(default_factory=lambda: Closed.of(0))

@@ -121,12 +121,12 @@ def _strongest(forms: object) -> set[Linear]:
 
 
 def strongest(forms: Sequence[Linear]) -> list[Linear]:
-    """Return forms without those that are positive wherever a parallel one is."""
+    """Return forms, but for each that is positive wherever a parallel one is."""
     return sorted(_strongest(form.normal for form in forms))
 
 
 def irredundant(forms: Sequence[Linear]) -> list[Linear]:
-    """Return forms without those that are positive wherever all others are."""
+    """Return forms, but for each that is positive wherever all others are."""
     kept = strongest(forms)
     for form in list(kept):
         others = [each for each in kept if each != form]

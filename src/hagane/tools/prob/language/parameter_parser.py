@@ -19,7 +19,7 @@ from hagane.tools.prob.language.type_parser import TypeParser
 
 
 class ParameterParser(TypeParser):
-    """Reads parameters; what follows them is for the parser of programs."""
+    """Reads parameters; the text behind them is for the parser of programs."""
 
     def unknowns(self) -> list[Unknown]:
         """Read ``param p, q from 1/10 to 9/10;``, as often as it comes."""

@@ -1,4 +1,4 @@
-"""Values for an observation, and what each blend adds to them.
+"""Values for an observation, and the addition of each blend to them.
 
 Layers are computed on the differences as long as that is exact: linear ones without their bias, and
 activations as ``f(b + d) - f(b)``. Small changes keep their digits so, where a network that is
