@@ -120,6 +120,7 @@ def test_calls_are_many() -> None:
 # What a message says beside the sizes: the call, what was expected, what came, a remedy.
 MESSAGES = {
     "torch.cat([x, x], dim=3)": "torch.cat: dim=3 is out of range [-3, 2]",
+    "torch.cat([x.sum(), x.mean()])": "torch.cat: expected tensors of one axis or more",
     "x.mean(3)": "x.mean: dim=3 is out of range",
     "i.mean()": "(remedy: convert it with .float())",
     "x @ x": "(remedy: transpose the second operand: .transpose(-2, -1))",

@@ -39,7 +39,7 @@ from hagane.symbolic.questions import Joined
 from hagane.symbolic.substitute import symbols_of
 from hagane.symbolic.term import BOOL, FALSE, TRUE, Term, variable, variables_of
 
-_MAX_JOINS = 8  # of which one size is made; more are one that nothing is known about
+_MAX_JOINS = 32  # of which one size is made; more are one that nothing is known about
 
 
 @dataclass(frozen=True, slots=True)

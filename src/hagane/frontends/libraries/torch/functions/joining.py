@@ -59,7 +59,8 @@ def cat(t: Core, tensors: Value, dim: Value = 0, *, out: Value = None, **keyword
     if isinstance(tensors, Many):
         return _cat_many(t, tensors, dim)
     found = _tensors(t, tensors, "torch.cat")
-    rank = len(shape_of(t, found[0]))
+    for x in found:
+        _refuse_scalar(t, x)
     kept = [x for x in found if x.shape != (0,)] or found[:1]
     first = kept[0]
     for x in kept[1:]:
@@ -77,10 +78,21 @@ def cat(t: Core, tensors: Value, dim: Value = 0, *, out: Value = None, **keyword
 
 def _cat_many(t: Core, tensors: Many, dim: Value) -> Tensor:
     x = need_tensor(t, tensors.element, "tensors[0]")
+    _refuse_scalar(t, x)
     shape = list(shape_of(t, x))
     place = axis(t, dim, len(shape), x)
     shape[place] = shape[place] * tensors.length
     return t.emit.typed("Concat", [x], x.dtype, tuple(shape))
+
+
+def _refuse_scalar(t: Core, x: Tensor) -> None:
+    if not shape_of(t, x):
+        t.fail(
+            "rank",
+            f"expected tensors of one axis or more, got {t.show(x)}",
+            x,
+            remedy="use torch.stack, which makes the axis",
+        )
 
 
 @TORCH.function("stack")
