@@ -56,16 +56,19 @@ class State:
         return latest is not None and count_observations(self.folder.rollouts / latest) > 0
 
     def server_state(self) -> dict[str, Any]:
-        """Return the answer to ``GET /api/server_state``."""
+        """Return the answer to ``GET /api/server_state``: ``errors`` is there once a job failed."""
         jobs = self.pool.jobs()
-        shown = [job for job in jobs if not job.hidden]
-        running = any(job.status in ("running", "waiting") for job in shown)
-        return {
+        running = any(job.status in ("running", "waiting") for job in jobs if not job.hidden)
+        answer: dict[str, Any] = {
             "is_job_running": running,
             "is_rollout_on_memory": self.on_memory(),
-            "jobs": [job.to_json() for job in shown],
-            "errors": [error_of(job) for job in jobs if job.status == "failed"],
         }
+        errors = [error_of(job) for job in jobs if job.status == "failed"]
+        return {**answer, "errors": errors} if errors else answer
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """Return the jobs that were asked for, the oldest first."""
+        return [job.to_json() for job in self.pool.jobs() if not job.hidden]
 
     def learn_profile(self) -> Job:
         """Start the job that asks the agent about itself; its result completes the profile."""
