@@ -54,9 +54,7 @@ def openapi() -> dict[str, Any]:
             "/images": {
                 "get": _path("A picture", parameters=[_query("image_path", _TEXT, "as logs say")])
             },
-            "/api/server_state": {
-                "get": _path("Whether a job runs, errors of jobs if there are any")
-            },
+            "/api/server_state": {"get": _path("Whether a job runs; errors of jobs")},
             "/api/agent_profile": {"get": _path("What the agent shows")},
             "/api/rollouts": {
                 "get": _path(
