@@ -7,13 +7,13 @@ asked about each blend loses them in the rounding of every layer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-import onnx
-from onnx import helper, numpy_helper
+import onnx_ir as ir
 
-from hagane.tools.rl.blends.drawing import Drawing
+from hagane.ops.builder import Nodes, op
+from hagane.ops.gradient.replay import call_of
+from hagane.tools.rl.blends.nodes import again, held
 
 _ACTIVATIONS = frozenset(
     (
@@ -35,55 +35,50 @@ class Difference:
         last: whether channels are the last axis of both, instead of the second of four.
     """
 
-    base: str
-    change: str
+    base: ir.Value
+    change: ir.Value
     last: bool = False
 
-    def through(
-        self, node: onnx.NodeProto, drawing: Drawing, held: Mapping[str, onnx.TensorProto]
-    ) -> Difference | None:
+    def through(self, node: ir.Node, nodes: Nodes) -> Difference | None:
         """Return the value behind a node, None if changes cannot pass through it alone."""
         kind = node.op_type
-        if len(node.output) != 1 or node.domain not in ("", "ai.onnx"):
+        if len(node.outputs) != 1 or node.domain != "":
             return None
         if kind in _ACTIVATIONS:
-            base = drawing.again(node, self.base)
-            moved = drawing.again(node, drawing.node("Add", self.change, self.base))
-            return Difference(base, drawing.node("Sub", moved, base), self.last)
-        first = self.first(drawing)
-        others = list(node.input[1:])
-        if kind in _WEIGHTY and others[0] in held and not _turns(node):
-            base = drawing.again(node, first.base, *others)
-            return Difference(base, drawing.again(node, first.change, others[0]))
-        keeps = kind == "Flatten" or (kind == "Reshape" and others[0] in held)
-        if kind in _POOLS or (keeps and _keeps_batch(node, held)):
-            base = drawing.again(node, first.base, *others)
-            return Difference(base, drawing.again(node, first.change, *others))
+            base = again(nodes, node, self.base)
+            moved = again(nodes, node, op("Add", self.change, self.base))
+            return Difference(base, op("Sub", moved, base), self.last)
+        others = list(node.inputs[1:])
+        if kind in _WEIGHTY and held(others[0]) is not None and not call_of(node).attr("transA"):
+            first = self.first()
+            base = again(nodes, node, first.base, *others)
+            return Difference(base, again(nodes, node, first.change, others[0]))
+        if kind in _POOLS or _keeps_batch(node):
+            first = self.first()
+            base = again(nodes, node, first.base, *others)
+            return Difference(base, again(nodes, node, first.change, *others))
         return None
 
-    def first(self, drawing: Drawing) -> Difference:
+    def first(self) -> Difference:
         """Return the value with channels as the second axis."""
         if not self.last:
             return self
-        order = [0, 3, 1, 2]
-        base = drawing.node("Transpose", self.base, perm=order)
-        return Difference(base, drawing.node("Transpose", self.change, perm=order))
+        order = (0, 3, 1, 2)
+        base = op("Transpose", self.base, perm=order)
+        return Difference(base, op("Transpose", self.change, perm=order))
 
-    def whole(self, drawing: Drawing, name: str) -> None:
-        """Make the value itself under a name: the observation's, then each blend's."""
-        first = self.first(drawing)
-        moved = drawing.node("Add", first.change, first.base)
-        drawing.node("Concat", first.base, moved, name=name, axis=0)
-
-
-def _turns(node: onnx.NodeProto) -> bool:
-    """Return whether the batch is not the first axis of a product."""
-    return any(a.name == "transA" and a.i for a in node.attribute)
+    def whole(self) -> ir.Value:
+        """Return the value itself: the observation's, then each blend's."""
+        first = self.first()
+        moved = op("Add", first.change, first.base)
+        made: ir.Value = op("Concat", first.base, moved, axis=0)
+        return made
 
 
-def _keeps_batch(node: onnx.NodeProto, held: Mapping[str, onnx.TensorProto]) -> bool:
-    facts = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+def _keeps_batch(node: ir.Node) -> bool:
+    """Return whether a node lays numbers out anew, each observation's for itself."""
+    call = call_of(node)
     if node.op_type == "Flatten":
-        return bool(facts.get("axis", 1) == 1)
-    sizes = numpy_helper.to_array(held[node.input[1]]).tolist()
-    return not facts.get("allowzero") and bool(sizes) and sizes[0] in (0, -1)
+        return bool(call.attr("axis") == 1)
+    sizes = held(node.inputs[1]) if node.op_type == "Reshape" else None
+    return sizes is not None and not call.attr("allowzero") and sizes[:1].tolist() in ([0], [-1])
