@@ -20,7 +20,8 @@ def serve(
     agents: Annotated[
         list[str],
         typer.Argument(
-            help="AGENT.py:make, module:make, or a file: POLICY.onnx, SB3.zip, X.cleanrl_model; several to compare."
+            help="AGENT.py:make, module:make, POLICY.onnx, SB3.zip, X.cleanrl_model; "
+            "several to compare them."
         ),
     ],
     env: Annotated[str, typer.Option(help="Environment of Gymnasium, like CartPole-v1.")] = "",

@@ -74,7 +74,7 @@ def network(weights: Weights) -> nn.Module:
 
 
 class _Parts(nn.Module):  # type: ignore[misc]
-    """DQN, C51 and PPO: those of ``network``, ``actor``, ``critic``, ``actor_mean`` with weights."""
+    """DQN, C51 and PPO: those of ``network``, ``actor``, ``critic``, ``actor_mean`` there are."""
 
     def __init__(self, weights: Weights):
         super().__init__()
