@@ -86,7 +86,7 @@ def speed(rounds: int = 15) -> None:
     compared(ways, rounds)
 
 
-def original(folder: str, rounds: int = 5, python: str = "") -> None:
+def original(folder: str, rounds: int = 9, python: str = "") -> None:
     """Time the original's own functions over several engines beside hagane's, and compare maps.
 
     Args:
@@ -132,7 +132,9 @@ def compared(
     for name, found in maps.items():
         middle = statistics.median(times[name])
         apart = np.abs(found - maps[names[0]]).max()
-        words = f"{name:26} {1e3 * middle:8.2f} ms  {middle / first:6.1f} times  "
+        rounds_of = [slow / fast for slow, fast in zip(times[name], times[names[0]], strict=True)]
+        words = f"{name:26} {1e3 * middle:8.2f} ms  {middle / first:6.1f} times "
+        words += f"({min(rounds_of):.1f} to {max(rounds_of):.1f} in a round)  "
         words += f"maps {apart:.1e} apart, {apart / largest:.1e} of the largest value"
         if exact is not None:
             words += f", {np.abs(found - exact).max() / largest:.1e} from float64"

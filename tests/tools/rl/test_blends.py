@@ -23,8 +23,9 @@ TARGETS = {"actor": Target("action_logits"), "critic": Target("state_value")}
     [
         ({"channels": 3, "last": True}, (23, 30, 3), Grid(6, 2, 2)),
         ({"channels": 4, "state": 2}, (4, 41, 26), Grid(10, 5, 3, "disc", across=True)),
+        ({"channels": 9}, (9, 19, 17), Grid(8, 3, 1)),
     ],
-    ids=["bytes, channels last", "recurrent, frames blurred into each other"],
+    ids=["bytes, channels last", "recurrent, frames blurred into each other", "many channels"],
 )
 def test_maps_of_one_graph_are_those_of_a_batch(
     model: dict[str, object], shape: tuple[int, ...], grid: Grid

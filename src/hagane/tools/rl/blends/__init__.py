@@ -15,8 +15,8 @@ from hagane.ops.builder import Nodes, interpreting, op
 from hagane.ops.inference import GraphTypes, infer_types
 from hagane.passes.legalise import legalise
 from hagane.passes.removing.remove_dead import remove_dead
-from hagane.tools.rl.blends.differences import Difference
 from hagane.tools.rl.blends.pixels import Pixels, blurred, convolved
+from hagane.tools.rl.blends.windows import Windows
 
 
 def blended(
@@ -56,7 +56,7 @@ def blended(
     nodes = list(graph)
     with interpreting(Nodes(graph, types, before=nodes[0], name="blends")):
         _repeat(states, count)
-        known: dict[ir.Value, Pixels | Difference] = {
+        known: dict[ir.Value, Pixels | Windows] = {
             observation: blurred(observation, observed, axes, blurs)
         }
     replaced = _rewritten(graph, types, nodes, known, masks)
@@ -102,7 +102,7 @@ def _rewritten(
     graph: ir.Graph,
     types: GraphTypes,
     nodes: Sequence[ir.Node],
-    known: dict[ir.Value, Pixels | Difference],
+    known: dict[ir.Value, Pixels | Windows],
     masks: npt.NDArray[np.float32],
 ) -> list[ir.Node] | None:
     """Put nodes for all blends beside those for one observation; return the ones they replace."""
@@ -134,7 +134,7 @@ def _rewritten(
 
 
 def _materialised(
-    value: ir.Value, known: dict[ir.Value, Pixels | Difference], whole: dict[ir.Value, ir.Value]
+    value: ir.Value, known: dict[ir.Value, Pixels | Windows], whole: dict[ir.Value, ir.Value]
 ) -> bool:
     """Make a value for the observation and all blends; False where it comes before any layer."""
     found = known[value]
@@ -147,18 +147,18 @@ def _materialised(
 
 def _through(
     node: ir.Node,
-    known: dict[ir.Value, Pixels | Difference],
+    known: dict[ir.Value, Pixels | Windows],
     masks: npt.NDArray[np.float32],
     builder: Nodes,
-) -> Pixels | Difference | None:
+) -> Pixels | Windows | None:
     """Return the output of a node that reads one known value, None if it needs all of it."""
     places = [index for index, value in enumerate(node.inputs) if value in known]
     if len(places) != 1:
         return None
     value = known[node.inputs[places[0]]]  # type: ignore[index]
-    if isinstance(value, Difference):
+    if isinstance(value, Windows):
         return value.through(node, builder) if places == [0] else None
-    after: Pixels | Difference | None = value.through(node, builder)
+    after: Pixels | Windows | None = value.through(node, builder)
     if after is None and node.op_type == "Conv" and places == [0]:
         after = convolved(node, value, masks, builder)
     return after

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +22,15 @@ import onnx_ir as ir
 
 from hagane.ops.builder import Nodes, op
 from hagane.ops.gradient.replay import call_of
-from hagane.tools.rl.blends.differences import Difference
 from hagane.tools.rl.blends.nodes import again, held
+from hagane.tools.rl.blends.windows import Windows
 
 Floats = npt.NDArray[np.float32]
 
 _WITH_CONSTANT = {"Mul", "Div", "Add", "Sub"}
 _MOST = 1 << 25  # numbers in the largest array
 _LEAST = 1e-6  # the share of a blur that counts
+_FEW = 8  # channels
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +107,8 @@ def blurred(
     return Pixels(op("Concat", observation, value, axis=0), shape, axes)
 
 
-def convolved(node: ir.Node, pixels: Pixels, masks: Floats, nodes: Nodes) -> Difference | None:
-    """Return a convolution's output for the observation and the change by each mask.
+def convolved(node: ir.Node, pixels: Pixels, masks: Floats, nodes: Nodes) -> Windows | None:
+    """Return a convolution's output for the observation and for its blends.
 
     None if its weights are computed, its form is unusual, or the arrays would be too large.
     """
@@ -124,16 +126,30 @@ def convolved(node: ir.Node, pixels: Pixels, masks: Floats, nodes: Nodes) -> Dif
     change = op("Reshape", op("Sub", blur, base), [channels, -1])
     change = op("Transpose", change, perm=(1, 0))
     # A tap in the padding takes any pixel: the masks are zero there.
-    at = np.maximum(window.at, 0).T.reshape(-1)
-    change = op("Reshape", op("Gather", change, at, axis=0), [taps, -1, channels])
-    inner = op("MatMul", change, window.weight.transpose(2, 1, 0))  # taps, windows, outputs
-    inner = op("Transpose", inner, perm=(1, 0, 2))
-    moved = op("Reshape", op("MatMul", under, inner), [-1, outputs])  # windows and near, outputs
-    return Difference(
-        op("Transpose", whole, perm=(0, 2, 3, 1)),
-        op("Reshape", op("Gather", moved, where), [len(masks), *window.sizes, outputs]),
-        last=True,
-    )
+    at = np.maximum(window.at, 0).reshape(-1)
+    change = op("Reshape", op("Gather", change, at, axis=0), [-1, taps, channels])
+    moved = op("MatMul", under, _inner(change, window.weight))  # windows, near, outputs
+    whole = op("Transpose", op("Reshape", whole, [outputs, -1, 1]), perm=(1, 2, 0))
+    return Windows(op("Add", moved, whole), where, window.sizes)
+
+
+def _inner(change: ir.Value, weight: Floats) -> ir.Value:
+    """Return Σ_c W[c, k] · D[c, p, k], ``(windows, taps, outputs)``.
+
+    For the few channels of pictures it is written out: one pass over the result, where a product of
+    matrices a tap would take five times as long.
+    """
+    channels = weight.shape[1]
+    made: ir.Value
+    if channels > _FEW:
+        turned = op("Transpose", change, perm=(1, 0, 2))  # taps, windows, channels
+        made = op("Transpose", op("MatMul", turned, weight.transpose(2, 1, 0)), perm=(1, 0, 2))
+        return made
+    parts = [
+        op("Mul", op("Slice", change, [c], [c + 1], [2]), weight[:, c].T) for c in range(channels)
+    ]
+    made = reduce(lambda total, part: op("Add", total, part), parts)
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +201,8 @@ def _under(masks: Floats, at: npt.NDArray[np.int64]) -> tuple[Floats, npt.NDArra
 
     Returns:
         ``(windows, near, taps)``: zero in the padding, and for the first mask of each window, which
-        stands for all masks out of reach; ``(masks, windows)``: indices into the first two
-        dimensions as one.
+        stands for no mask and for all out of reach; ``(1 + masks, windows)``: indices into the
+        first two dimensions as one, those of no mask first.
     """
     flat = np.zeros((len(masks), 1 + masks[0].size), np.float32)
     flat[:, :-1] = np.where(masks > _LEAST, masks, 0).reshape(len(masks), -1)
@@ -197,4 +213,5 @@ def _under(masks: Floats, at: npt.NDArray[np.int64]) -> tuple[Floats, npt.NDArra
     under = np.zeros((len(at), count, at.shape[1]), np.float32)
     mask, window = np.nonzero(reach)
     under[window, place[mask, window]] = whole[mask, window]
+    place = np.concatenate((np.zeros((1, len(at)), np.int64), place))
     return under, np.asarray(place + count * np.arange(len(at)), np.int64)
