@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -123,11 +124,29 @@ def test_an_interrupt_ends_the_server_while_a_job_hangs(tmp_path: Path) -> None:
         time.sleep(0.05)
     served.client.close()
     started = time.monotonic()
-    process.send_signal(signal.SIGINT)
+    for _ in range(2):  # in a hurry
+        process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=10)
     assert time.monotonic() - started < 10
     assert process.returncode == 0
     assert "Traceback" not in said
+
+
+def test_an_agent_that_cannot_be_made_is_named_at_the_terminal(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "hagane", "rl", "serve", "none.py:make"),
+            *("--env", "CartPole-v1", "--port", "0", "--logdir", str(tmp_path)),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONWARNINGS": "default"},
+    )
+    assert "agent: there is no file none.py\n" in process.stderr  # read until it comes
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    assert process.returncode == 0
 
 
 def test_the_page_names_all_its_parts_and_no_other_host(balancing: Served) -> None:

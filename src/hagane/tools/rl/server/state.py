@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,8 +71,12 @@ class State:
         """Return the jobs that were asked for, the oldest first."""
         return [job.to_json() for job in self.pool.jobs() if not job.hidden]
 
-    def learn_profile(self) -> Job:
-        """Start the job that asks the agent about itself; its result completes the profile."""
+    def learn_profile(self, tell: Callable[[str], None] = lambda words: None) -> Job:
+        """Start the job that asks the agent about itself; its result completes the profile.
+
+        Args:
+            tell: called with the fault of an agent that cannot be asked.
+        """
         job = self.pool.submit("profile", {}, hidden=True)
 
         def listen(heard: Job) -> None:
@@ -80,6 +85,7 @@ class State:
                 if job.status == "failed":
                     notes = self.profile.setdefault("notes", [])
                     notes.append(f"the agent could not be asked: {job.message}")
+                    tell(job.message)
 
         self.pool.listeners.insert(0, listen)
         return job
