@@ -85,7 +85,7 @@ class State:
                 if job.status == "failed":
                     notes = self.profile.setdefault("notes", [])
                     notes.append(f"the agent could not be asked: {job.message}")
-                    tell(job.message)
+                    tell(notes[-1])
 
         self.pool.listeners.insert(0, listen)
         return job
