@@ -146,7 +146,7 @@ def test_an_agent_that_cannot_be_made_is_named_at_the_terminal(tmp_path: Path) -
     words = "the agent could not be asked: agent: there is no file none.py\n"
     assert words in process.stderr  # lines are read until it comes
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=10)
+    process.communicate(timeout=30)
     assert process.returncode == 0
 
 
