@@ -1,13 +1,14 @@
 """Saliency in one graph against a pass a point, faithfulness of each method, a long log.
 
-    python benchmarks/rl.py [speed | original FOLDER [PYTHON] | faithful | log]
+    python benchmarks/rl.py [speed | original FOLDER [PYTHON] | faithful [AGENT ...] | log]
 
 ``speed``: a DQN over 4 × 84 × 84 (Mnih et al. 2015) with random weights, 81 points; rounds
 alternate, medians and ratios are shown. ``a pass a point`` has the masks and blurs of hagane.
 ``original``: ChainerRL Visualizer's own functions from a source tree of it, which make a mask and
 blur the picture anew for each point, with the network in Chainer (under an interpreter that has
 it), in PyTorch and in hagane. ``faithful``: deletion and insertion against random order, and the
-sanity checks, for the agents that ship. ``log``: opening 100,000 steps.
+sanity checks, for the agents that ship; curves are shown at 10, 25, 50 and 75 % of the parts.
+``log``: opening 100,000 steps.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -86,7 +87,7 @@ def speed(rounds: int = 15) -> None:
     compared(ways, rounds)
 
 
-def original(folder: str, rounds: int = 5, python: str = "") -> None:
+def original(folder: str, rounds: int = 9, python: str = "") -> None:
     """Time the original's own functions over several engines beside hagane's, and compare maps.
 
     Args:
@@ -132,7 +133,9 @@ def compared(
     for name, found in maps.items():
         middle = statistics.median(times[name])
         apart = np.abs(found - maps[names[0]]).max()
-        words = f"{name:26} {1e3 * middle:8.2f} ms  {middle / first:6.1f} times  "
+        rounds_of = [slow / fast for slow, fast in zip(times[name], times[names[0]], strict=True)]
+        words = f"{name:26} {1e3 * middle:8.2f} ms  {middle / first:6.1f} times "
+        words += f"({min(rounds_of):.1f} to {max(rounds_of):.1f} in a round)  "
         words += f"maps {apart:.1e} apart, {apart / largest:.1e} of the largest value"
         if exact is not None:
             words += f", {np.abs(found - exact).max() / largest:.1e} from float64"
@@ -166,10 +169,14 @@ class Peer:
         self.process.wait()
 
 
-def faithful() -> None:
-    """Show each method's checks for the agents that ship."""
+def faithful(names: Sequence[str] = ()) -> None:
+    """Show each method's checks, and its curves beside random order, for the agents that ship.
+
+    Args:
+        names: of the agents; none for all.
+    """
     for path in sorted(AGENTS.glob("*.onnx")):
-        if "early" in path.name:
+        if "early" in path.name or (names and path.stem not in names):
             continue
         agent, _ = load_agent(str(path))
         with tempfile.TemporaryDirectory() as name:
@@ -188,6 +195,14 @@ def faithful() -> None:
                     verdict = {True: "holds", False: "fails", None: "-"}[check["holds"]]
                     words = f"{path.stem:18} {method:21} {check['name']:42}"
                     print(f"{words} {verdict:6} {check['value']}")
+                for output, curves in meta["curves"].items():
+                    for key, line in curves.items():
+                        quarters = [
+                            f"{np.interp(q, np.linspace(0, 1, len(line)), line):.2f}"
+                            for q in (0.1, 0.25, 0.5, 0.75)
+                        ]
+                        words = f"{path.stem:18} {method:21} {output}: {key.replace('_', ' ')}"
+                        print(f"{words:82} area {np.mean(line):.2f}, at {' '.join(quarters)}")
 
 
 def log(steps: int = 100_000) -> None:
@@ -213,6 +228,8 @@ def log(steps: int = 100_000) -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["original"]:
         original(sys.argv[2], python="".join(sys.argv[3:4]))
+    elif sys.argv[1:2] == ["faithful"]:
+        faithful(sys.argv[2:])
     else:
         for word in sys.argv[1:] or ["speed", "faithful", "log"]:
             {"speed": speed, "faithful": faithful, "log": log}[word]()

@@ -27,30 +27,28 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
-_FACTS = "expects two keys; hagane's server_state names jobs and their errors too"
-_INSIDE = "tests functions within the original's processes, of which hagane has none"
-_OPEN = "any file is served, a fault of the original: hagane keeps to the log folder"
-_QUEUE = "hagane queues a job that the original refuses without a word, and answers 202"
-_CONTINUOUS = "expects a refusal of {}, which hagane takes for continuous actions"
-_ASKS = "asks at the terminal whether a log folder may be used, as hagane does not"
-_SHOWN = "expects a refusal of outputs that hagane shows"
+_SERVER = "expects calls of werkzeug or gevent, in whose place hagane has uvicorn"
+_PROCESSES = "expects the arguments of the original's two processes; hagane has one for each job"
+_CONTINUOUS = "expects a refusal of {}, the names of continuous actions, which need none"
+_PANE = "expects a refusal of an agent that shows only a value; its panes say what is missing"
+_SHOWN = "expects a refusal of outputs that the original could not show, and hagane shows"
+_QUEUE = (
+    "expects 200 for a body that is no JSON and for a job that is dropped without a word, a fault "
+    "of the original; hagane answers 400, and 202 for a job that it queues"
+)
+_NOTHING = f"{_QUEUE}; its rollout does not exist, which hagane answers with 404"
 ASIDE = {
-    "test_web_server_debug": _INSIDE,
-    "test_web_server_production": _INSIDE,
-    "test_job_workder": _INSIDE,
-    "test_launch_visualizer": _INSIDE,
-    "test_modify_gym_env_render": _INSIDE,
-    "test_launch_visualizer_canceled": _ASKS,
-    "test_prepare_log_directory_existed": _ASKS,
+    "test_web_server_debug": _SERVER,
+    "test_web_server_production": _SERVER,
+    "test_job_workder": _PROCESSES,
+    "test_launch_visualizer": _PROCESSES,
     "test_validate_action_meanings[act_list1-number of entries]": _CONTINUOUS,
-    "test_inspect_agent[outs1-Outputs of model do not contain]": _SHOWN,
+    "test_inspect_agent[outs1-Outputs of model do not contain]": _PANE,
     "test_rollout[Unsupported-model_outs4-0]": _SHOWN,
     "test_rollout[Unsupported-model_outs5-0]": _SHOWN,
     "test_rollout[Unsupported-model_outs7-0]": _SHOWN,
-    "test_api_get_server_state": _FACTS,
     "test_api_post_rollouts": _QUEUE,
-    "test_api_get_rollouts_saliency": _QUEUE,
-    "test_api_get_image": _OPEN,
+    "test_api_get_rollouts_saliency": _NOTHING,
 }
 
 
@@ -86,13 +84,20 @@ class Client:
 class App:
     """hagane's application, with the attributes that the tests set."""
 
-    def __init__(self, log_dir: Any, profile: dict[str, Any]):
-        from hagane.tools.rl.jobs.pool import Pool
+    def __init__(self, log_dir: Any, profile: dict[str, Any], running: Any):
+        from hagane.tools.rl.jobs.pool import Job, Pool
         from hagane.tools.rl.logs.folder import LogFolder
         from hagane.tools.rl.server.app import make_app
         from hagane.tools.rl.server.state import State
 
-        pool = Pool(Never(), [], most=1, patience=30.0, limit=0)
+        class Sharing(Pool):
+            """Jobs, one of which runs as long as the tests' shared flag says so."""
+
+            def jobs(self) -> list[Job]:
+                shared = [Job(0, "rollout", {}, status="running")] if running.value is True else []
+                return [*shared, *super().jobs()]
+
+        pool = Sharing(Never(), [], most=1, patience=30.0, limit=0)
         folder = LogFolder(Path(str(log_dir)))
         folder.rollouts.rmdir()  # the tests make it
         state = State(folder, pool, ("agent",), profile)
@@ -117,7 +122,9 @@ def create_app(
     log_dir: Any,
     action_meanings: dict[int, str],
     raw_image_input: bool,
-    *shared: Any,
+    job_queue: Any,
+    is_job_running: Any,
+    is_rollout_on_memory: Any,
 ) -> App:
     """Return hagane's application for the arguments of the original's."""
     given = {
@@ -126,7 +133,7 @@ def create_app(
         "action_meanings": {str(key): name for key, name in action_meanings.items()},
         "raw_image_input": raw_image_input,
     }
-    return App(log_dir, given)
+    return App(log_dir, given, is_job_running)
 
 
 def rollout(agent: Any, env: Any, folder: Any, steps: int, *shared: Any) -> None:
@@ -167,12 +174,35 @@ def validate_action_meanings(meanings: Any) -> None:
         return
 
 
+def modify_gym_env_render(env: Any) -> None:
+    """Let an environment's ``render`` be the one through which a rollout gets its pictures."""
+    from hagane.tools.rl.environments import World
+
+    env.render = World(env).render
+
+
+def answer(question: str) -> str:
+    """Return the answer that a test gives in place of the terminal."""
+    reply: str = sys.modules["chainerrl_visualizer.launcher"].input(question)  # type: ignore[attr-defined]
+    return reply
+
+
+def prepare_log_directory(log_dir: Any) -> bool:
+    """Return whether ``launch_visualizer`` would use a folder."""
+    from hagane.tools.rl.launch import may_use
+
+    return may_use(Path(str(log_dir)), answer)
+
+
 def substitute() -> None:
     """Make the modules that the tests import, of hagane."""
     from hagane.nn.aliasing import install
+    from hagane.rl import launch_visualizer
+    from hagane.tools.rl import launch
     from hagane.tools.rl.logs import folder
 
     install()
+    launch._terminal = lambda: answer
     sys.modules["gym"] = gymnasium
     sys.modules["gym.spaces"] = gymnasium.spaces
     # ChainerRL's monitor stands on parts of gym that Gymnasium dropped; no test uses it.
@@ -180,7 +210,7 @@ def substitute() -> None:
     monitor.__dict__.update(Monitor=gymnasium.Wrapper, ContinuingTimeLimitMonitor=None)
     sys.modules[monitor.__name__] = monitor
     held: dict[str, dict[str, Any]] = {
-        "": {"launch_visualizer": None},  # it serves until Ctrl-C
+        "": {"launch_visualizer": launch_visualizer},
         ".server_tasks": {},
         ".server_tasks.rollout_ids": {"timestamp_format": folder._TIME},
         ".views": {},
@@ -190,6 +220,8 @@ def substitute() -> None:
         ".job_worker": {},
         ".launcher": {
             "inspect_agent": inspect_agent,
+            "modify_gym_env_render": modify_gym_env_render,
+            "prepare_log_directory": prepare_log_directory,
             "validate_action_meanings": validate_action_meanings,
         },
     }

@@ -69,6 +69,7 @@ def train(settings: Settings, report: Callable[[int, Callable], None]) -> Memory
     target = copy.deepcopy(network)
     optimizer = torch.optim.Adam(network.parameters(), settings.rate)
     pieces: list[tuple] = []
+    env.action_space.seed(settings.seed)
     state, _ = env.reset(seed=settings.seed)
     hidden = torch.zeros(1, settings.width)
     piece = _empty(hidden)

@@ -104,6 +104,7 @@ def train(settings: Settings, report: Callable[[int, Callable], None]) -> Values
     target = copy.deepcopy(network)
     optimizer = torch.optim.Adam(network.parameters(), settings.rate)
     replay = Replay(settings.memory, shape)
+    env.action_space.seed(settings.seed)
     state, _ = env.reset(seed=settings.seed)
     network.act = lambda observation: best(network, observation)
     for step in range(settings.steps):

@@ -19,7 +19,10 @@ def _group() -> None:
 def serve(
     agents: Annotated[
         list[str],
-        typer.Argument(help="AGENT.py:make, module:make, POLICY.onnx; several to compare them."),
+        typer.Argument(
+            help="AGENT.py:make, module:make, POLICY.onnx, SB3.zip, X.cleanrl_model; "
+            "several to compare them."
+        ),
     ],
     env: Annotated[str, typer.Option(help="Environment of Gymnasium, like CartPole-v1.")] = "",
     port: Annotated[int, typer.Option(help="Where to listen on 127.0.0.1; 0 picks one.")] = 5002,

@@ -46,7 +46,7 @@ class Served:
     def finished(self, job: int, seconds: float = 60) -> dict[str, Any]:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            for found in self.get("/api/server_state")["jobs"]:
+            for found in self.get("/api/jobs")["jobs"]:
                 if found["id"] == job and found["status"] not in ("waiting", "running"):
                     return found
             time.sleep(0.05)

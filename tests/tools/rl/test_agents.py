@@ -197,6 +197,104 @@ def test_networks_of_cleanrl_are_told_apart(module: nn.Module, keys: set[str]) -
     assert agent.can("gradient")
 
 
+def _layers(inputs: int, outputs: int, kind: type[nn.Module], width: int = 6) -> nn.Sequential:
+    middle = [nn.Linear(inputs, width), kind(), nn.Linear(width, width), kind()]
+    return nn.Sequential(*middle, nn.Linear(width, outputs))
+
+
+def _seeing(*last: nn.Module) -> nn.Sequential:
+    return nn.Sequential(
+        *(nn.Conv2d(4, 3, 8, stride=4), nn.ReLU(), nn.Conv2d(3, 2, 4, stride=2), nn.ReLU()),
+        *(nn.Conv2d(2, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(98, 5), nn.ReLU(), *last),
+    )
+
+
+class Trained(nn.Module):
+    """Parts by name, as CleanRL's programs call them."""
+
+    def __init__(self, **parts: object):
+        super().__init__()
+        for name, part in parts.items():
+            if isinstance(part, torch.Tensor):
+                self.register_buffer(name, part)
+            else:
+                setattr(self, name, part)
+
+    def forward(self, x):
+        if hasattr(self, "network"):
+            return self.network(x / 255 if x.dim() == 4 else x)
+        hidden = self.fc2(self.fc1(x).relu()).relu()
+        if hasattr(self, "fc_mu"):
+            return self.fc_mu(hidden).tanh() * self.action_scale + self.action_bias
+        return self.fc_mean(hidden), self.fc_logstd(hidden)
+
+
+def _squashed(**heads: nn.Module) -> Trained:
+    scale = {"action_scale": torch.tensor([2.0]), "action_bias": torch.tensor([0.5])}
+    return Trained(fc1=nn.Linear(4, 6), fc2=nn.Linear(6, 6), **heads, **scale)
+
+
+@pytest.mark.parametrize(
+    ("module", "shape"),
+    [
+        (Trained(network=_layers(4, 2, nn.ReLU)), (4,)),
+        (Trained(network=_seeing(nn.Linear(5, 6))), (4, 84, 84)),
+        (Trained(network=_layers(4, 9, nn.ReLU), atoms=torch.linspace(-1, 1, 3)), (4,)),
+        (Trained(actor=_layers(4, 2, nn.Tanh), critic=_layers(4, 1, nn.Tanh)), (4,)),
+        (Trained(network=_seeing(), actor=nn.Linear(5, 6), critic=nn.Linear(5, 1)), (4, 84, 84)),
+        (
+            Trained(
+                actor_mean=_layers(4, 2, nn.Tanh),
+                critic=_layers(4, 1, nn.Tanh),
+                actor_logstd=torch.ones(1, 2),
+            ),
+            (4,),
+        ),
+        (_squashed(fc_mu=nn.Linear(6, 1)), (4,)),
+        (_squashed(fc_mean=nn.Linear(6, 1), fc_logstd=nn.Linear(6, 1)), (4,)),
+    ],
+    ids=["DQN", "DQN for Atari", "C51", "PPO", "PPO for Atari", "PPO continuous", "TD3", "SAC"],
+)
+def test_weights_of_cleanrl_become_the_network_that_they_are_of(
+    module: Trained, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    weights: object = module.state_dict()
+    if hasattr(module, "atoms"):
+        weights = {"model_weights": weights, "args": {"env_id": "CartPole-v1"}}
+    if hasattr(module, "fc_mu"):
+        weights = (weights, {}, {})
+    torch.save(weights, tmp_path / "a.cleanrl_model")
+    agent, _ = load_agent(str(tmp_path / "a.cleanrl_model"))
+    assert agent.agent.kind == "CleanRL"
+    seen = np.random.default_rng(0).integers(0, 255, (2, *shape)).astype(np.float32)
+    found, wanted = agent.agent.forward(seen)[0], module_agent(module).forward(seen)[0]
+    assert found.keys() == wanted.keys()
+    for key, value in wanted.items():
+        np.testing.assert_array_equal(found[key], value)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (nn.Linear(2, 2), "expected tensors alone, a state_dict.* AGENT.py return the network"),
+        (b"x", "is no file of PyTorch"),
+        ([1], "expected weights by name, got list"),
+        (nn.Linear(2, 2).state_dict(), "no part is called network, actor or critic.*weight, bias"),
+        ({"network.0.weight": torch.zeros(2, 3, 5, 5)}, r"a weight has the shape \[2, 3, 5, 5\]"),
+        ({"network.0.weight": torch.zeros(2, 3), "lstm.bias": torch.zeros(2)}, "Unexpected|state"),
+        (None, "cannot be read: No such file"),
+    ],
+)
+def test_weights_of_other_networks_are_named(content: object, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.pt"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content is not None:
+        torch.save(content, path)
+    with pytest.raises(AgentFault, match=words):
+        load_agent(str(path))
+
+
 def test_gradients_of_a_module_are_exact_and_weights_are_drawn_anew() -> None:
     module = nn.Linear(4, 3)
     agent = module_agent(module)

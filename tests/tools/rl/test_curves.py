@@ -50,6 +50,14 @@ def test_curves_are_listed_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert page == drawing(load_curves(path))
 
 
+def test_one_seed_has_no_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = {"environment": "E-v0", "steps": [10], "returns": [[1]]}
+    (tmp_path / "curves.json").write_text(json.dumps({"one": facts}))
+    with pytest.raises(SystemExit):
+        main(["rl", "curves", str(tmp_path / "curves.json")])
+    assert "needs more" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -69,11 +77,15 @@ def test_files_that_hold_no_curves_are_named(tmp_path: Path, text: str, words: s
         load_curves(tmp_path / "none.json")
 
 
-def test_the_curves_that_ship_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_curves_that_ship_are_of_three_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     path = Path(__file__).parents[3] / "examples" / "rl" / "agents" / "curves.json"
+    shipped = {found.stem for found in path.parent.glob("*.onnx") if "early" not in found.stem}
+    curves = load_curves(path)
+    assert {curve.name for curve in curves} == shipped
+    assert {len(curve.returns) for curve in curves} == {3}
     with pytest.raises(SystemExit):
         main(["rl", "curves", str(path)])
     shown = capsys.readouterr().out
     assert "ppo-pendulum" in shown
     assert "-132.5 to" in shown
-    assert "needs more" in shown
+    assert "needs more" not in shown

@@ -164,6 +164,30 @@ def test_an_environment_behind_a_wrapper_that_takes_any_argument_is_seeded_as_it
     assert inner.seeds == [7]
 
 
+def test_an_environment_of_before_gymnasium_opens_no_window() -> None:
+    class Window(Old):
+        def render(self, mode="human"):
+            return self.picture if mode == "rgb_array" else None
+
+    class New(Old):
+        def render(self):
+            return self.picture
+
+    class Wrapper(Old):
+        def __init__(self, inner):
+            self.inner = inner
+
+        def render(self, **given):
+            return self.inner.render(**given)
+
+    picture = np.zeros((2, 3, 3), np.uint8)
+    for env in (Window(picture), New(picture), Wrapper(Window(picture)), Wrapper(New(picture))):
+        world = World(env)
+        assert world.render().shape == (2, 3, 3)
+        assert world.render().shape == (2, 3, 3)
+        assert world.blind == ""
+
+
 def test_errors_of_a_seeded_reset_are_the_environments_own() -> None:
     class Broken:
         def reset(self, seed: int | None = None) -> float:

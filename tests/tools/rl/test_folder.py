@@ -58,6 +58,9 @@ def test_pictures_are_found_by_their_path_wherever_the_log_was_written(folder: L
         f"/home/x/log/rollouts/{made.name}/images/a.png",
     ):
         assert folder.picture(text) == (picture, "image/png")
+    beside = folder.root / "beside.gif"
+    beside.write_bytes(b"picture")
+    assert folder.picture(str(beside)) == (beside, "image/gif")
 
 
 def test_nothing_but_pictures_of_rollouts_is_served(folder: LogFolder, tmp_path: Path) -> None:

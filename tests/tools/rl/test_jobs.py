@@ -14,7 +14,7 @@ from hagane.tools.rl.environments import make_world
 from hagane.tools.rl.jobs.pool import Job, Pool, TooManyJobs
 from hagane.tools.rl.jobs.setting import Live, Setting
 from hagane.tools.rl.jobs.start import Forked, Fresh
-from hagane.tools.rl.jobs.worker import Channel, serve_job
+from hagane.tools.rl.jobs.worker import Channel, profile, serve_job
 from hagane.tools.rl.logs.folder import LOG_NAME
 
 from . import agents
@@ -122,6 +122,19 @@ def test_an_environment_of_ones_own_needs_no_pictures(tmp_path: Path) -> None:
         assert "it has no render()" in job.result["warnings"][0]
     finally:
         pool.close()
+
+
+def test_names_that_dont_fit_the_actions_are_noted_and_the_rest_works() -> None:
+    world = make_world("CartPole-v1")
+    watched = Watched(agents.Balancer(), "Balancer")
+    for names in ({"0": "left"}, {"0": "left", "1": "right", "2": "up"}):
+        found = profile(watched, world, names)
+        assert found["action_meanings"] == names
+        (note,) = found["notes"]
+        assert note.startswith(f"action meanings: {len(names)} names for 2 actions; ")
+        assert found["keys"] == ["action_probs", "state_value"]
+    assert profile(watched, world, {})["notes"] == []
+    world.close()
 
 
 def test_an_agent_without_environment_names_the_option(tmp_path: Path) -> None:

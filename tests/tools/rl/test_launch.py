@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -13,6 +14,7 @@ import pytest
 from hagane.cli import main
 from hagane.errors import InvalidArgument
 from hagane.rl import launch_visualizer, serve_agents
+from hagane.tools.rl.launch import may_use
 from hagane.tools.rl.server.page import modules, parts
 
 from .agents import Balancer, Line
@@ -58,6 +60,29 @@ def test_action_meanings_that_dont_fit_are_named(meanings: object, words: str) -
         launch_visualizer(Balancer(), Line(), meanings)
 
 
+@pytest.mark.parametrize(("reply", "used"), [("y", True), (" Y ", True), ("n", False), ("", False)])
+def test_a_folder_of_other_things_is_asked_for_at_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: str, used: bool
+) -> None:
+    asked: list[str] = []
+
+    def ask(question: str) -> str:
+        asked.append(question)
+        return reply
+
+    assert may_use(tmp_path / "new", ask)
+    (tmp_path / "logs" / "rollouts").mkdir(parents=True)
+    assert may_use(tmp_path / "logs", ask)
+    assert may_use(tmp_path, None)
+    assert asked == []
+    assert may_use(tmp_path, ask) is used
+    assert asked == [f"{tmp_path} exists and holds no logs. Write logs to it? (y/n) "]
+    if not used:
+        monkeypatch.setattr("hagane.tools.rl.launch._terminal", lambda: ask)
+        launch_visualizer(Balancer(), Line(), {}, log_dir=tmp_path)
+        assert not (tmp_path / "rollouts").exists()
+
+
 def test_ports_and_limits_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -95,15 +120,34 @@ def test_an_interrupt_ends_the_server_while_a_job_hangs(tmp_path: Path) -> None:
     )
     served = Served(process, re.search(r"http\S+", process.stdout.readline())[0], tmp_path)
     served.roll_out(5)
-    while served.get("/api/server_state")["jobs"][0]["status"] == "waiting":
+    while served.get("/api/jobs")["jobs"][0]["status"] == "waiting":
         time.sleep(0.05)
     served.client.close()
     started = time.monotonic()
-    process.send_signal(signal.SIGINT)
+    for _ in range(2):  # in a hurry
+        process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=10)
     assert time.monotonic() - started < 10
     assert process.returncode == 0
     assert "Traceback" not in said
+
+
+def test_an_agent_that_cannot_be_made_is_named_at_the_terminal(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "hagane", "rl", "serve", "none.py:make"),
+            *("--env", "CartPole-v1", "--port", "0", "--logdir", str(tmp_path)),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONWARNINGS": "default"},
+    )
+    words = "the agent could not be asked: agent: there is no file none.py\n"
+    assert words in process.stderr  # lines are read until it comes
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 0
 
 
 def test_the_page_names_all_its_parts_and_no_other_host(balancing: Served) -> None:

@@ -36,8 +36,7 @@ def test_a_rollout_is_logged_line_by_line(balancing: Served) -> None:
     latest = balancing.get("/api/rollouts?q=latest")
     assert latest == {"rollout_id": made["rollout_id"], "rollout_path": made["rollout_path"]}
     state = balancing.get("/api/server_state")
-    assert state["is_job_running"] is False
-    assert state["is_rollout_on_memory"] is True
+    assert {"is_job_running": False, "is_rollout_on_memory": True}.items() <= state.items()
 
 
 def test_the_same_seed_gives_the_same_rollout(balancing: Served) -> None:

@@ -35,7 +35,9 @@ class World:
         self.env = env
         self.name = name or _name(env)
         self.blind = "" if callable(getattr(env, "render", None)) else "it has no render()"
+        self._render = getattr(env, "render", None)
         self._seeded = _takes(env.reset, "seed")
+        self._moded = bool(callable(self._render) and _takes(self._render, "mode"))
 
     def reset(self, seed: int | None = None) -> Any:
         """Begin an episode and return the first observation."""
@@ -78,13 +80,7 @@ class World:
         if self.blind:
             return None
         try:
-            picture = self.env.render()
-        except TypeError:
-            try:
-                picture = self.env.render(mode="rgb_array")
-            except Exception as error:
-                self.blind = f"render() failed: {described(error)}"
-                return None
+            picture = self._drawn()
         except Exception as error:
             self.blind = f"render() failed: {described(error)}"
             return None
@@ -98,6 +94,19 @@ class World:
                 "make the environment with render_mode='rgb_array'"
             )
         return pixels
+
+    def _drawn(self) -> Any:
+        """Call ``render``; environments of before Gymnasium open a window unless told not to."""
+        assert self._render is not None
+        if not self._moded:
+            return self._render()
+        try:
+            return self._render(mode="rgb_array")
+        except TypeError as error:
+            if "'mode'" not in str(error):
+                raise
+            self._moded = False  # a wrapper takes any argument and the environment does not
+            return self._render()
 
     def actions(self) -> int | None:
         """Return how many discrete actions there are, None for others."""

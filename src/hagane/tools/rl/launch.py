@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,7 @@ def launch_visualizer(
 ) -> None:
     """Serve an agent and an environment that a program has made, as ChainerRL Visualizer does.
 
+    At a terminal, an existing folder without logs is used only after a yes.
     Jobs run in forks of the calling process as it is now; it must not have started threads that
     hold locks.
 
@@ -130,9 +132,12 @@ def launch_visualizer(
             f"action_meanings: Invalid key index: expected the keys 0 to {max(0, len(keys) - 1)}, "
             f"got {keys}"
         )
+    if not may_use(Path(log_dir), _terminal()):
+        return
+    from hagane.tools.rl.server.serve import Limits, listen_on, open_browser, serve
+
     watched = Watched(adapted(agent), type(agent).__name__)
     world = World(gymlike_env)
-    from hagane.tools.rl.server.serve import Limits, listen_on, open_browser, serve
 
     limits = Limits()
     live = Live(watched, world, named_actions(action_meanings))
@@ -159,13 +164,29 @@ def launch_visualizer(
     serve(listening, folder, starter, [], live.agents, given, limits, ready, debug)
 
 
+def may_use(log_dir: Path, ask: Callable[[str], str] | None) -> bool:
+    """Return whether logs may go to a folder: others than new ones and those of logs are asked for.
+
+    Args:
+        log_dir: the folder, which need not exist.
+        ask: puts a question to the user; None if there is nobody to ask, which counts as yes.
+    """
+    if ask is None or not log_dir.is_dir() or (log_dir / "rollouts").is_dir():
+        return True
+    question = f"{log_dir} exists and holds no logs. Write logs to it? (y/n) "
+    return ask(question).strip().lower() == "y"
+
+
+def _terminal() -> Callable[[str], str] | None:
+    """Return the function that asks at the terminal, None without one."""
+    return input if sys.stdin is not None and sys.stdin.isatty() else None
+
+
 def _announce(address: str) -> None:
     print(f"watch at {address}", flush=True)
 
 
 def _one_thread() -> None:
-    import sys
-
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)  # the threads of a pool do not survive a fork

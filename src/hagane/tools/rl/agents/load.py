@@ -1,4 +1,4 @@
-"""Agents from the command line: ``FILE.py:make``, ``module:make``, ``policy.onnx``, ``ppo.zip``."""
+"""Agents by a reference: ``FILE.py:make``, ``module:make``, or a file of a trained one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from hagane.errors import MissingExtra
 from hagane.tools.rl.agents.protocol import Watched
 from hagane.tools.rl.errors import AgentFault
 
@@ -21,11 +22,13 @@ def load_agent(reference: str, environment: Any = None) -> tuple[Watched, Any]:
     that ``--env`` names. A Stable-Baselines3 archive needs that library.
 
     Args:
-        reference: ``FILE.py:make``, ``module:make``, ``FILE.onnx`` or ``FILE.zip``.
+        reference: ``FILE.py:make``, ``module:make``, ``FILE.onnx``, ``FILE.zip`` or
+            ``FILE.cleanrl_model``.
         environment: the argument of ``make``, if it takes one.
 
     Raises:
         AgentFault: there is no such file or function, it fails, or it returns no agent.
+        MissingExtra: weights of PyTorch need it.
     """
     if reference.endswith(".onnx"):
         from hagane.tools.rl.agents.onnx import loaded
@@ -35,11 +38,13 @@ def load_agent(reference: str, environment: Any = None) -> tuple[Watched, Any]:
         from hagane.tools.rl.agents.stable_baselines import StableBaselinesAgent
 
         return Watched(StableBaselinesAgent.load(reference), Path(reference).name), None
+    if reference.endswith((".cleanrl_model", ".pt", ".pth")):
+        return Watched(_of_weights(reference), Path(reference).name), None
     place, colon, name = reference.rpartition(":")
     if not colon or not name.isidentifier():
         raise AgentFault(
-            f"agent {reference!r}: expected FILE.py:function, module:function, a file .onnx or a "
-            "Stable-Baselines3 file .zip"
+            f"agent {reference!r}: expected FILE.py:function, module:function, a file .onnx, a "
+            "Stable-Baselines3 file .zip or a CleanRL file .cleanrl_model"
         )
     module = _module(place)
     make = getattr(module, name, None)
@@ -76,6 +81,14 @@ def adapted(agent: Any) -> Any:
 
             return LinkAgent(agent)
     return agent
+
+
+def _of_weights(path: str) -> Any:
+    try:
+        from hagane.tools.rl.agents.weights import loaded
+    except ImportError:
+        raise MissingExtra(f"agent {path!r}", "torch") from None
+    return loaded(path)
 
 
 def _module(place: str) -> ModuleType:

@@ -18,6 +18,7 @@ import onnx
 from onnx import numpy_helper
 
 from hagane.errors import HaganeError
+from hagane.graph import to_proto
 from hagane.runtime import InferenceSession
 from hagane.tools.rl.agents.choosing import chosen
 from hagane.tools.rl.agents.outputs import KEYS
@@ -162,9 +163,9 @@ class OnnxAgent:
         axes = next((a for a in ((2, 3), (1, 2)) if tuple(seen[i] for i in a) == plane), None)
         if axes is None:
             return None
-        model = blended(self._model(), masks, blurs, seen, axes)
         try:
-            return None if model is None else OnnxAgent(model.SerializeToString())
+            model = blended(self._model(), masks, blurs, seen, axes)
+            return None if model is None else OnnxAgent(to_proto(model).SerializeToString())
         except HaganeError:  # a graph of another kind than was thought of: a batch serves it
             return None
 

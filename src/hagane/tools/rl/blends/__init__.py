@@ -6,27 +6,30 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-import onnx
-from onnx import TensorProto, helper
+import onnx_ir as ir
 
-from hagane.tools.rl.blends.differences import Difference
-from hagane.tools.rl.blends.drawing import Drawing, renamed
+from hagane.graph import ModelSource, load
+from hagane.graph.names import separate_names
+from hagane.graph.walk import has_bodies
+from hagane.ops.builder import Nodes, interpreting, op
+from hagane.ops.inference import GraphTypes, infer_types
+from hagane.passes.legalise import legalise
+from hagane.passes.removing.remove_dead import remove_dead
 from hagane.tools.rl.blends.pixels import Pixels, blurred, convolved
-
-_NESTED = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
+from hagane.tools.rl.blends.windows import Windows
 
 
 def blended(
-    model: onnx.ModelProto,
+    source: ModelSource,
     masks: npt.NDArray[np.float32],
     blurs: Sequence[npt.NDArray[np.float64]],
     observed: tuple[int, ...],
     axes: tuple[int, int],
-) -> onnx.ModelProto | None:
+) -> ir.Model | None:
     """Return a model of one observation whose outputs have a batch: itself, then its blends.
 
     Args:
-        model: a policy. Its first input takes observations in a batch, the others a state.
+        source: a policy. Its first input takes observations in a batch, the others a state.
         masks: the share of the blur at each pixel, ``(n, height, width)``.
         blurs: the matrices that blur along height, width and, if given, channels, each square.
         observed: the shape of an observation as the model takes it, with a batch of 1.
@@ -35,104 +38,127 @@ def blended(
     Returns:
         None where the graph does not begin with a convolution of the observation, or where the
         arrays would be too large; a batch of blends is to be made then.
+
+    Raises:
+        UnsupportedModel: the model needs operators that hagane lacks.
+        TypeInferenceError: the observation does not fit it.
     """
+    model = load(source)
     graph = model.graph
-    held = {tensor.name: tensor for tensor in graph.initializer}
-    for node in graph.node:
-        if node.op_type == "Constant" and node.attribute[0].name == "value":
-            held[node.output[0]] = node.attribute[0].t
-    if not _usable(model):
+    if not _usable(graph):
         return None
-    drawing = Drawing()
-    state = _states(model, held, 1 + len(masks), drawing)
-    name = graph.input[0].name
-    known: dict[str, Pixels | Difference] = {name: blurred(name, observed, axes, blurs, drawing)}
-    whole: set[str] = set()
-    for node in graph.node:
-        touched = {name for name in node.input if name in known}
-        after: Pixels | Difference | None = None
-        if len(touched) == 1:
-            (name,) = touched
-            value = known[name]
-            only = list(node.input).count(name) == 1
-            if isinstance(value, Pixels):
-                after = value.through(node, drawing, held) if only else None
-                if after is None and node.op_type == "Conv" and node.input[0] == name:
-                    after = convolved(node, value, masks, drawing, held)
-            elif only and node.input[0] == name:
-                after = value.through(node, drawing, held)
-        if after is not None:
-            known[node.output[0]] = after
-            continue
-        for name in sorted(touched - whole):
-            value = known[name]
-            if isinstance(value, Pixels):
-                return None
-            value.whole(drawing, name)
-            whole.add(name)
-        drawing.nodes.append(renamed(node, state))
-    for output in graph.output:
-        shown = known.get(output.name)
-        if isinstance(shown, Pixels):
-            return None
-        if shown is not None and output.name not in whole:
-            shown.whole(drawing, output.name)
-    return _assembled(model, held, observed, 1 + len(masks), drawing)
+    legalise(model)
+    observation, *states = graph.inputs
+    shapes = {str(state.name): _with_batch(state, 1) for state in states}
+    shapes[str(observation.name)] = [*observed]
+    types = infer_types(model, shapes=shapes)
+    count = 1 + len(masks)
+    nodes = list(graph)
+    with interpreting(Nodes(graph, types, before=nodes[0], name="blends")):
+        _repeat(states, count)
+        known: dict[ir.Value, Pixels | Windows] = {
+            observation: blurred(observation, observed, axes, blurs)
+        }
+    replaced = _rewritten(graph, types, nodes, known, masks)
+    if replaced is None:
+        return None
+    for node in reversed(replaced):
+        graph.remove(node, safe=True)
+    remove_dead(graph, types)
+    for value in graph.inputs:
+        value.shape = ir.Shape(shapes[str(value.name)])
+    for node in graph:
+        for value in node.outputs:
+            value.shape = None  # with a batch of 1 until now
+    separate_names(graph)
+    return model
 
 
-def _usable(model: onnx.ModelProto) -> bool:
-    observation = model.graph.input[0].type.tensor_type
-    if any(item.domain in ("", "ai.onnx") and item.version < 13 for item in model.opset_import):
-        return False
+def _usable(graph: ir.Graph) -> bool:
+    observation = graph.inputs[0]
     # Branches and loops may read the observation without taking it as an input.
-    nested = any(a.type in _NESTED for node in model.graph.node for a in node.attribute)
-    sizes = observation.shape.dim
-    free = bool(sizes) and not sizes[0].HasField("dim_value")
-    return observation.elem_type == TensorProto.FLOAT and free and not nested
+    nested = any(has_bodies(node) for node in graph)
+    sizes = [*(observation.shape or ())]
+    free = bool(sizes) and not isinstance(sizes[0], int)
+    return observation.dtype == ir.DataType.FLOAT and free and not nested and len(graph) > 0
 
 
-def _states(
-    model: onnx.ModelProto, held: dict[str, onnx.TensorProto], count: int, drawing: Drawing
-) -> dict[str, str]:
-    """Return the names of recurrent states that are repeated for all blends."""
-    names = {}
-    for item in model.graph.input[1:]:
-        if item.name not in held:
-            rest = len(item.type.tensor_type.shape.dim) - 1
-            names[item.name] = drawing.node("Tile", item.name, drawing.integers(count, *[1] * rest))
-    return names
+def _with_batch(value: ir.Value, count: int) -> list[int | str]:
+    """Return a shape whose first dimension, where it is free, is a number."""
+    sizes = [size if isinstance(size, int) else str(size) for size in value.shape or ()]
+    return [count, *sizes[1:]] if sizes and isinstance(sizes[0], str) else sizes
 
 
-def _assembled(
-    model: onnx.ModelProto,
-    held: dict[str, onnx.TensorProto],
-    observed: tuple[int, ...],
-    count: int,
-    drawing: Drawing,
-) -> onnx.ModelProto:
-    first, *rest = model.graph.input
-    inputs = [helper.make_tensor_value_info(first.name, TensorProto.FLOAT, observed)]
-    for item in rest:
-        if item.name not in held:
-            inputs.append(_with_batch(item, 1))
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
-    graph = made.graph
-    outputs = [_with_batch(item, count) for item in model.graph.output]
-    for place in (graph.node, graph.input, graph.output, graph.value_info):
-        del place[:]
-    graph.node.extend(drawing.nodes)
-    graph.input.extend(inputs)
-    graph.output.extend(outputs)
-    graph.initializer.extend(drawing.constants)
-    return made
+def _repeat(states: Sequence[ir.Value], count: int) -> None:
+    """Let readers of recurrent states read each as often as there are blends."""
+    for state in states:
+        readers = list(state.uses())
+        repeated = op("Tile", state, [count, *[1] * (len(state.shape or ()) - 1)])
+        for reader, index in readers:
+            reader.replace_input_with(index, repeated)
 
 
-def _with_batch(item: onnx.ValueInfoProto, count: int) -> onnx.ValueInfoProto:
-    """Return a value whose first dimension, where it is free, is a number."""
-    again = onnx.ValueInfoProto()
-    again.CopyFrom(item)
-    sizes = again.type.tensor_type.shape.dim
-    if sizes and not sizes[0].HasField("dim_value"):
-        sizes[0].dim_value = count
-    return again
+def _rewritten(
+    graph: ir.Graph,
+    types: GraphTypes,
+    nodes: Sequence[ir.Node],
+    known: dict[ir.Value, Pixels | Windows],
+    masks: npt.NDArray[np.float32],
+) -> list[ir.Node] | None:
+    """Put nodes for all blends beside those for one observation; return the ones they replace."""
+    replaced = []
+    whole: dict[ir.Value, ir.Value] = {}
+    for node in nodes:
+        builder = Nodes(graph, types, before=node, name="blends")
+        touched = {value for value in node.inputs if value in known}
+        with interpreting(builder):
+            after = _through(node, known, masks, builder) if len(touched) == 1 else None
+            if after is not None:
+                known[node.outputs[0]] = after
+                replaced.append(node)
+                continue
+            for index, value in enumerate(node.inputs):
+                if value is None or value not in known:
+                    continue
+                if not _materialised(value, known, whole):
+                    return None
+                node.replace_input_with(index, whole[value])
+    with interpreting(Nodes(graph, types, name="blends")):
+        for index, value in enumerate(graph.outputs):
+            if value in known:
+                if not _materialised(value, known, whole):
+                    return None
+                graph.outputs[index] = whole[value]
+                whole[value].name, value.name = value.name, None
+    return replaced
+
+
+def _materialised(
+    value: ir.Value, known: dict[ir.Value, Pixels | Windows], whole: dict[ir.Value, ir.Value]
+) -> bool:
+    """Make a value for the observation and all blends; False where it comes before any layer."""
+    found = known[value]
+    if isinstance(found, Pixels):
+        return False
+    if value not in whole:
+        whole[value] = found.whole()
+    return True
+
+
+def _through(
+    node: ir.Node,
+    known: dict[ir.Value, Pixels | Windows],
+    masks: npt.NDArray[np.float32],
+    builder: Nodes,
+) -> Pixels | Windows | None:
+    """Return the output of a node that reads one known value, None if it needs all of it."""
+    places = [index for index, value in enumerate(node.inputs) if value in known]
+    if len(places) != 1:
+        return None
+    value = known[node.inputs[places[0]]]  # type: ignore[index]
+    if isinstance(value, Windows):
+        return value.through(node, builder) if places == [0] else None
+    after: Pixels | Windows | None = value.through(node, builder)
+    if after is None and node.op_type == "Conv" and places == [0]:
+        after = convolved(node, value, masks, builder)
+    return after

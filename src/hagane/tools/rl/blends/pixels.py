@@ -12,24 +12,25 @@ window. The blends themselves are never made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+import onnx_ir as ir
 
-from hagane.tools.rl.blends.differences import Difference
-from hagane.tools.rl.blends.drawing import Drawing
+from hagane.ops.builder import Nodes, op
+from hagane.ops.gradient.replay import call_of
+from hagane.tools.rl.blends.nodes import again, held
+from hagane.tools.rl.blends.windows import Windows
 
 Floats = npt.NDArray[np.float32]
-Held = Mapping[str, onnx.TensorProto]
 
 _WITH_CONSTANT = {"Mul", "Div", "Add", "Sub"}
 _MOST = 1 << 25  # numbers in the largest array
 _LEAST = 1e-6  # the share of a blur that counts
+_FEW = 8  # channels
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,110 +38,118 @@ class Pixels:
     """A value that depends on the observation number by number, linearly but for a constant.
 
     Attributes:
-        name: of the value for the observation and for its blur, a batch of 2.
+        value: for the observation and for its blur, a batch of 2.
         shape: with a batch of 1.
         axes: of height and width.
     """
 
-    name: str
+    value: ir.Value
     shape: tuple[int, ...]
     axes: tuple[int, int]
 
-    def through(self, node: onnx.NodeProto, drawing: Drawing, held: Held) -> Pixels | None:
+    def through(self, node: ir.Node, nodes: Nodes) -> Pixels | None:
         """Return the value behind a node, None if it mixes numbers or is not linear."""
-        if not self._passes(node, held):
+        if not self._passes(node):
             return None
-        inputs = [name if name in held else self.name for name in node.input]
-        name = drawing.again(node, *inputs)
+        inputs = [self.value if held(value) is None else value for value in node.inputs]
+        made = again(nodes, node, *inputs)
         if node.op_type != "Transpose":
-            return Pixels(name, self.shape, self.axes)
-        order = list(node.attribute[0].ints)
+            return Pixels(made, self.shape, self.axes)
+        order = call_of(node).attr("perm")
         shape = tuple(self.shape[axis] for axis in order)
-        return Pixels(name, shape, (order.index(self.axes[0]), order.index(self.axes[1])))
+        return Pixels(made, shape, (order.index(self.axes[0]), order.index(self.axes[1])))
 
-    def _passes(self, node: onnx.NodeProto, held: Held) -> bool:
+    def _passes(self, node: ir.Node) -> bool:
+        call = call_of(node)
         if node.op_type == "Identity":
             return True
         if node.op_type == "Cast":
-            return bool(node.attribute[0].i == TensorProto.FLOAT)
+            return bool(call.attr("to") == ir.DataType.FLOAT)
         if node.op_type == "Transpose":
-            return bool(node.attribute) and node.attribute[0].ints[0] == 0
+            return bool(call.attr("perm")) and call.attr("perm")[0] == 0
         if node.op_type not in _WITH_CONSTANT:
             return False
-        constant = [name for name in node.input if name in held]
-        if len(constant) != 1 or (node.op_type == "Div" and constant[0] == node.input[0]):
+        constants = [held(value) for value in node.inputs]
+        if all(c is None for c in constants) or (node.op_type == "Div" and constants[1] is None):
             return False
-        sizes = tuple(held[constant[0]].dims)
+        sizes = next(c.shape for c in constants if c is not None)
         if len(sizes) > len(self.shape) or (len(sizes) == len(self.shape) and sizes[0] != 1):
             return False
         return np.broadcast_shapes(sizes, self.shape) == self.shape
 
 
 def blurred(
-    observation: str,
+    observation: ir.Value,
     shape: tuple[int, ...],
     axes: tuple[int, int],
     blurs: Sequence[npt.NDArray[np.float64]],
-    drawing: Drawing,
 ) -> Pixels:
     """Return the observation with its blur beside it.
 
     Args:
-        observation: the name of the value.
+        observation: the value.
         shape: with a batch of 1.
         axes: of height and width.
         blurs: the matrices that blur along height, width and, if given, channels.
-        drawing: gets the nodes.
     """
     order = [axis for axis in range(len(shape)) if axis not in axes] + list(axes)
     turned = order != sorted(order)
     rows, columns, *channels = (matrix.astype(np.float32) for matrix in blurs)
-    value = drawing.node("Transpose", observation, perm=order) if turned else observation
+    value = op("Transpose", observation, perm=order) if turned else observation
     if channels:
-        value = drawing.shaped(value, len(channels[0]), -1)
-        value = drawing.node("MatMul", drawing.constant(channels[0]), value)
-        value = drawing.shaped(value, *(shape[axis] for axis in order))
-    value = drawing.node("MatMul", drawing.constant(rows), value)
-    value = drawing.node("MatMul", value, drawing.constant(columns.T))
+        value = op("Reshape", value, [len(channels[0]), -1])
+        value = op("MatMul", channels[0], value)
+        value = op("Reshape", value, [shape[axis] for axis in order])
+    value = op("MatMul", rows, value)
+    value = op("MatMul", value, columns.T)
     if turned:
-        value = drawing.node("Transpose", value, perm=np.argsort(order).tolist())
-    return Pixels(drawing.node("Concat", observation, value, axis=0), shape, axes)
+        value = op("Transpose", value, perm=np.argsort(order).tolist())
+    return Pixels(op("Concat", observation, value, axis=0), shape, axes)
 
 
-def convolved(
-    node: onnx.NodeProto, pixels: Pixels, masks: Floats, drawing: Drawing, held: Held
-) -> Difference | None:
-    """Return a convolution's output for the observation and the change by each mask.
+def convolved(node: ir.Node, pixels: Pixels, masks: Floats, nodes: Nodes) -> Windows | None:
+    """Return a convolution's output for the observation and for its blends.
 
     None if its weights are computed, its form is unusual, or the arrays would be too large.
     """
-    window = _window(node, pixels, held)
+    window = _window(node, pixels)
     if window is None:
         return None
     outputs, channels, taps = window.weight.shape
     under, where = _under(masks, window.at)
     if max(under.size, where.size * outputs) > _MOST:
         return None
-    zero, one, two = drawing.integers(0), drawing.integers(1), drawing.integers(2)
-    base = drawing.node("Slice", pixels.name, zero, one, zero)
-    blur = drawing.node("Slice", pixels.name, one, two, zero)
-    whole = drawing.again(node, base, *node.input[1:])
+    base = op("Slice", pixels.value, [0], [1], [0])
+    blur = op("Slice", pixels.value, [1], [2], [0])
+    whole = again(nodes, node, base, *node.inputs[1:])
 
-    change = drawing.shaped(drawing.node("Sub", blur, base), channels, -1)
-    change = drawing.node("Transpose", change, perm=[1, 0])
+    change = op("Reshape", op("Sub", blur, base), [channels, -1])
+    change = op("Transpose", change, perm=(1, 0))
     # A tap in the padding takes any pixel: the masks are zero there.
-    at = drawing.constant(np.maximum(window.at, 0).T.reshape(-1))
-    change = drawing.shaped(drawing.node("Gather", change, at, axis=0), taps, -1, channels)
-    weight = drawing.constant(window.weight.transpose(2, 1, 0))
-    inner = drawing.node("MatMul", change, weight)  # taps, windows, outputs
-    inner = drawing.node("Transpose", inner, perm=[1, 0, 2])
-    moved = drawing.node("MatMul", drawing.constant(under), inner)  # windows, near, outputs
-    moved = drawing.node("Gather", drawing.shaped(moved, -1, outputs), drawing.constant(where))
-    return Difference(
-        drawing.node("Transpose", whole, perm=[0, 2, 3, 1]),
-        drawing.shaped(moved, len(masks), *window.sizes, outputs),
-        last=True,
-    )
+    at = np.maximum(window.at, 0).reshape(-1)
+    change = op("Reshape", op("Gather", change, at, axis=0), [-1, taps, channels])
+    moved = op("MatMul", under, _inner(change, window.weight))  # windows, near, outputs
+    whole = op("Transpose", op("Reshape", whole, [outputs, -1, 1]), perm=(1, 2, 0))
+    return Windows(op("Add", moved, whole), where, window.sizes)
+
+
+def _inner(change: ir.Value, weight: Floats) -> ir.Value:
+    """Return Σ_c W[c, k] · D[c, p, k], ``(windows, taps, outputs)``.
+
+    For the few channels of pictures it is written out: one pass over the result, where a product of
+    matrices a tap would take five times as long.
+    """
+    channels = weight.shape[1]
+    made: ir.Value
+    if channels > _FEW:
+        turned = op("Transpose", change, perm=(1, 0, 2))  # taps, windows, channels
+        made = op("Transpose", op("MatMul", turned, weight.transpose(2, 1, 0)), perm=(1, 0, 2))
+        return made
+    parts = [
+        op("Mul", op("Slice", change, [c], [c + 1], [2]), weight[:, c].T) for c in range(channels)
+    ]
+    made = reduce(lambda total, part: op("Add", total, part), parts)
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,15 +167,16 @@ class _Window:
     sizes: tuple[int, int]
 
 
-def _window(node: onnx.NodeProto, pixels: Pixels, held: Held) -> _Window | None:
-    facts: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-    if len(pixels.shape) != 4 or pixels.axes != (2, 3) or node.input[1] not in held:
+def _window(node: ir.Node, pixels: Pixels) -> _Window | None:
+    call = call_of(node)
+    kernel = held(node.inputs[1])
+    if len(pixels.shape) != 4 or pixels.axes != (2, 3) or kernel is None:
         return None
-    weight = np.asarray(numpy_helper.to_array(held[node.input[1]]), np.float32)
-    if facts.get("group", 1) != 1 or facts.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID"):
+    weight = np.asarray(kernel, np.float32)
+    if call.attr("group") != 1 or call.attr("auto_pad") not in ("NOTSET", "VALID"):
         return None
-    strides, dilations = facts.get("strides", [1, 1]), facts.get("dilations", [1, 1])
-    pads = facts.get("pads", [0, 0, 0, 0])
+    strides, dilations = call.attr("strides") or (1, 1), call.attr("dilations") or (1, 1)
+    pads = call.attr("pads") or (0, 0, 0, 0)
     lines = []
     for axis in range(2):
         size, taps = pixels.shape[2 + axis], weight.shape[2 + axis]
@@ -191,8 +201,8 @@ def _under(masks: Floats, at: npt.NDArray[np.int64]) -> tuple[Floats, npt.NDArra
 
     Returns:
         ``(windows, near, taps)``: zero in the padding, and for the first mask of each window, which
-        stands for all masks out of reach; ``(masks, windows)``: indices into the first two
-        dimensions as one.
+        stands for no mask and for all out of reach; ``(1 + masks, windows)``: indices into the
+        first two dimensions as one, those of no mask first.
     """
     flat = np.zeros((len(masks), 1 + masks[0].size), np.float32)
     flat[:, :-1] = np.where(masks > _LEAST, masks, 0).reshape(len(masks), -1)
@@ -203,4 +213,5 @@ def _under(masks: Floats, at: npt.NDArray[np.int64]) -> tuple[Floats, npt.NDArra
     under = np.zeros((len(at), count, at.shape[1]), np.float32)
     mask, window = np.nonzero(reach)
     under[window, place[mask, window]] = whole[mask, window]
+    place = np.concatenate((np.zeros((1, len(at)), np.int64), place))
     return under, np.asarray(place + count * np.arange(len(at)), np.int64)

@@ -110,7 +110,7 @@ def explain_steps(
     checked = set(np.unique(np.linspace(request.first, last, _CHECKED).astype(int)).tolist())
     total = len(steps) + (len(checked) if request.checks else 0)
     done = 0
-    findings: dict[str, list[sanity.Verdict]] = {}
+    findings: dict[tuple[str, str], list[sanity.Verdict]] = {}
     if request.method == "greydanus" and len(steps) >= _MANY:
         kept.blends = blends_of(subject, grid_for(*subject.plane))
     with open(place / "maps.f32", "wb") as file:
@@ -130,9 +130,12 @@ def explain_steps(
                 done += 1
                 progress(done, total)
             _write(place / "meta.json", meta)
-    meta["checks"] = [_joined(verdicts).to_json() for verdicts in findings.values()]
+    meta["checks"] = [
+        {**_joined(verdicts).to_json(), "output": output}
+        for (output, _), verdicts in findings.items()
+    ]
     meta["warnings"] = [
-        f"{request.method} fails a check, {check['name']}: {check['words']}"
+        f"{request.method} of {check['output']} fails a check, {check['name']}: {check['words']}"
         for check in meta["checks"]
         if check["holds"] is False
     ]
@@ -171,7 +174,7 @@ def _check(
     world: World,
     step: int,
     maps: Maps,
-    findings: dict[str, list[sanity.Verdict]],
+    findings: dict[tuple[str, str], list[sanity.Verdict]],
     meta: dict[str, Any],
 ) -> None:
     spare: dict[str, Any] = {"objects": {}}
@@ -188,7 +191,7 @@ def _check(
         verdicts.append(sanity.faithful(curves))
         meta["curves"].setdefault(key, curves.to_json())
         for verdict in verdicts:
-            findings.setdefault(f"{key}: {verdict.name}", []).append(verdict)
+            findings.setdefault((key, verdict.name), []).append(verdict)
 
 
 def _joined(verdicts: list[sanity.Verdict]) -> sanity.Verdict:

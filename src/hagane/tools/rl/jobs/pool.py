@@ -163,9 +163,10 @@ class Pool:
             self._queue.clear()
             spare, self._spare = self._spare, None
         if spare is not None:
-            _bury(spare[0])
+            _bury(spare[0], 2)
+        end = time.monotonic() + 3
         for job in running:
-            job.over.wait(3)
+            job.over.wait(max(0.0, end - time.monotonic()))
         self._starter.close()
 
     def _all(self) -> list[Job]:
@@ -264,7 +265,7 @@ class Pool:
             _fail(job, str(news.get("message", "")), str(news.get("trace", "")))
 
     def _death(self, worker: Worker) -> str:
-        status = worker.status()
+        status = worker.status(10)
         if status is None or status == 0:
             return "the worker process ended before its job was done: the agent called os._exit(0)?"
         if status > 0:
@@ -285,10 +286,10 @@ def _fail(job: Job, message: str, trace: str = "") -> None:
     job.status = "failed"
 
 
-def _bury(worker: Worker) -> None:
+def _bury(worker: Worker, seconds: float = 10) -> None:
     worker.kill()
-    with contextlib.suppress(Exception):
-        worker.status()
+    with contextlib.suppress(Exception):  # one that waits for a disk does not end at once
+        worker.status(seconds)
     worker.close()
 
 

@@ -26,13 +26,14 @@ class Worker:
     Attributes:
         writing: the pipe on which it is told its job.
         reading: the pipe on which it tells.
-        status: waits for its end and returns the exit status, negative for a signal.
+        status: waits for its end, some seconds at most, and returns the exit status, negative for
+            a signal; None if it is not known.
     """
 
     pid: int
     writing: int
     reading: int
-    status: Callable[[], int | None]
+    status: Callable[[float], int | None]
 
     def tell(self, job: dict[str, Any]) -> None:
         """Send the job."""
@@ -99,7 +100,7 @@ class Fresh:
         finally:
             os.close(read_job)
             os.close(write_news)
-        return Worker(process.pid, write_job, read_news, lambda: process.wait(10))
+        return Worker(process.pid, write_job, read_news, process.wait)
 
     def close(self) -> None:
         """Start no more: nothing to do."""
@@ -142,7 +143,7 @@ class Forked:
         finally:
             os.close(read_job)
             os.close(write_news)
-        return Worker(pid, write_job, read_news, lambda: self._status(pid))
+        return Worker(pid, write_job, read_news, lambda seconds: self._status(pid))
 
     def close(self) -> None:
         """End the process that forks."""

@@ -6,6 +6,7 @@ lie within the folder.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -75,35 +76,36 @@ class LogFolder:
             return path
 
     def picture(self, text: str) -> tuple[Path, str]:
-        """Return a picture of a rollout and its media type, for a path as logs hold it.
+        """Return a picture of the log folder and its media type, for a path as logs hold it.
 
         A log that was moved holds paths of its former place; ``rollouts/<id>/images/<name>`` at the
         end of one is looked up here.
 
         Raises:
-            NoSuchRollout: it does not lie in ``rollouts/<id>/`` of this folder, or is no picture.
+            NoSuchRollout: it is not in this folder at its whole path, nor in ``rollouts/<id>/`` of
+                it by the end of its path, or is no picture.
         """
         refused = NoSuchRollout(f"picture {text[:200]!r}: not one of this log folder")
         if not text or "\0" in text:
             raise refused
-        parts = Path(text).parts
-        for start in range(len(parts) - 1, -1, -1):
-            if parts[start] == "rollouts":
-                inside = self.rollouts.joinpath(*parts[start + 1 :])
-                break
-        else:
+        path = Path(text)
+        media = _PICTURES.get(path.suffix.lower())
+        if media is None or ".." in path.parts:
             raise refused
-        media = _PICTURES.get(inside.suffix.lower())
-        if media is None or ".." in inside.parts:
-            raise refused
-        try:
-            resolved = inside.resolve(strict=True)
-        except (OSError, RuntimeError):
-            raise refused from None
-        depth = len(resolved.relative_to(self.rollouts).parts) if self.holds(resolved) else 0
-        if depth < 3 or not resolved.is_file():
-            raise refused
-        return resolved, media
+        for place in (path if path.is_absolute() else None, self._moved(path)):
+            with contextlib.suppress(OSError, RuntimeError):
+                resolved = place.resolve(strict=True) if place else None
+                if resolved and resolved.is_relative_to(self.root) and resolved.is_file():
+                    return resolved, media
+        raise refused
+
+    def _moved(self, path: Path) -> Path | None:
+        """Return the place of a picture of a log that was written elsewhere."""
+        for start in range(len(path.parts) - 1, -1, -1):
+            if path.parts[start] == "rollouts":
+                below = path.parts[start + 1 :]
+                return self.rollouts.joinpath(*below) if len(below) > 2 else None
+        return None
 
     def holds(self, path: Path) -> bool:
         """Return whether a resolved path lies below ``rollouts``."""

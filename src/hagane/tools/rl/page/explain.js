@@ -123,7 +123,7 @@ export class Explanations {
     const made = document.createElement("table");
     for (const check of meta.checks) {
       const line = made.insertRow();
-      const head = text("th", check.name);
+      const head = text("th", check.output ? `${check.output}: ${check.name}` : check.name);
       head.scope = "row";
       const verdict = check.holds === null ? "–" : check.holds ? "holds" : "fails";
       line.append(head, text("td", verdict, check.holds === false ? "error" : check.holds ? "fine" : ""), text("td", check.words));

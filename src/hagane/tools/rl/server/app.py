@@ -49,6 +49,7 @@ def make_app(state: State, token: str, port: int) -> ASGIApp:
             Route(f"{one}/explanations/{{name}}", explaining.maps, methods=get),
             Route(f"{one}/export", exporting.start, methods=post),
             Route(f"{one}/export", exporting.exported, methods=get),
+            Route("/api/jobs", answered(lambda s, r: {"jobs": s.jobs()}), methods=get),
             Route("/api/jobs/{number:int}", rollouts.cancel, methods=["DELETE"]),
             WebSocketRoute("/api/live", live.attend),
         ],

@@ -63,7 +63,8 @@ class Live:
 
     async def _send(self, socket: WebSocket, listener: _Listener) -> None:
         with contextlib.suppress(WebSocketDisconnect, RuntimeError):
-            await socket.send_json({"type": "state", **self.state.server_state()})
+            state = {**self.state.server_state(), "jobs": self.state.jobs()}
+            await socket.send_json({"type": "state", **state})
             while True:
                 await listener.woken.wait()
                 listener.woken.clear()

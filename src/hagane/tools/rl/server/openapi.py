@@ -54,7 +54,7 @@ def openapi() -> dict[str, Any]:
             "/images": {
                 "get": _path("A picture", parameters=[_query("image_path", _TEXT, "as logs say")])
             },
-            "/api/server_state": {"get": _path("Jobs, their errors")},
+            "/api/server_state": {"get": _path("Whether a job runs; errors of jobs")},
             "/api/agent_profile": {"get": _path("What the agent shows")},
             "/api/rollouts": {
                 "get": _path(
@@ -138,6 +138,7 @@ def openapi() -> dict[str, Any]:
                     "The video", parameters=[_ID, _query("name", _TEXT, "as the job's result says")]
                 ),
             },
+            "/api/jobs": {"get": _path("Jobs, how far each is, its result or error")},
             "/api/jobs/{number}": {
                 "delete": {
                     "summary": "Cancel a job",

@@ -6,10 +6,12 @@ import contextlib
 import secrets
 import signal
 import socket
+import sys
 import webbrowser
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -113,7 +115,7 @@ def serve(
     )
     server = _Server(config, lambda: ready(f"http://127.0.0.1:{port}/?token={token}"))
     try:
-        state.learn_profile()
+        state.learn_profile(lambda words: print(words, file=sys.stderr, flush=True))
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listening])
     finally:
@@ -128,6 +130,11 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]):
         super().__init__(config)
         self._ready = ready
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End soon; a second Ctrl-C changes nothing, where uvicorn's would drop what it runs."""
+        super().handle_exit(sig, frame)
+        self.force_exit = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then say so."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,19 +57,26 @@ class State:
         return latest is not None and count_observations(self.folder.rollouts / latest) > 0
 
     def server_state(self) -> dict[str, Any]:
-        """Return the answer to ``GET /api/server_state``."""
+        """Return the answer to ``GET /api/server_state``: ``errors`` is there once a job failed."""
         jobs = self.pool.jobs()
-        shown = [job for job in jobs if not job.hidden]
-        running = any(job.status in ("running", "waiting") for job in shown)
-        return {
+        running = any(job.status in ("running", "waiting") for job in jobs if not job.hidden)
+        answer: dict[str, Any] = {
             "is_job_running": running,
             "is_rollout_on_memory": self.on_memory(),
-            "jobs": [job.to_json() for job in shown],
-            "errors": [error_of(job) for job in jobs if job.status == "failed"],
         }
+        errors = [error_of(job) for job in jobs if job.status == "failed"]
+        return {**answer, "errors": errors} if errors else answer
 
-    def learn_profile(self) -> Job:
-        """Start the job that asks the agent about itself; its result completes the profile."""
+    def jobs(self) -> list[dict[str, Any]]:
+        """Return the jobs that were asked for, the oldest first."""
+        return [job.to_json() for job in self.pool.jobs() if not job.hidden]
+
+    def learn_profile(self, tell: Callable[[str], None] = lambda words: None) -> Job:
+        """Start the job that asks the agent about itself; its result completes the profile.
+
+        Args:
+            tell: called with the fault of an agent that cannot be asked.
+        """
         job = self.pool.submit("profile", {}, hidden=True)
 
         def listen(heard: Job) -> None:
@@ -77,6 +85,7 @@ class State:
                 if job.status == "failed":
                     notes = self.profile.setdefault("notes", [])
                     notes.append(f"the agent could not be asked: {job.message}")
+                    tell(notes[-1])
 
         self.pool.listeners.insert(0, listen)
         return job
