@@ -72,7 +72,14 @@ def _any_value(space: str) -> Module:
     return Module(made.rules, len(made.rules.bodies))
 
 
-_ANY = (Numbers(), Strings(), Arrays(), Objects())
+@lru_cache(8)
+def _space(space: str) -> Part:
+    if space == " ?":  # the usual one, in fewer states
+        return Rep(Bytes(b" "), 0, 1)
+    return OneOf(matching(space, whole=True)) if space else NO_TEXT
+
+
+_ANY: tuple[Case, ...] = (Numbers(), Strings(), Arrays(), Objects())
 
 
 @lru_cache(4096)
@@ -91,7 +98,7 @@ class _Writer:
     def __init__(self, schemas: Schemas, space: str, apart: bool = True):
         self.rules = Rules()
         self.schemas = schemas
-        self.space = OneOf(matching(space, whole=True)) if space else NO_TEXT
+        self.space = _space(space)
         self.comma = seq(Bytes(b","), self.space)
         self.known: dict[Conjunction, Call] = {}
         # The rules that most schemas have somewhere; they themselves are written without.

@@ -100,13 +100,17 @@ class Schemas:
     def cases(self, conjunction: Conjunction) -> list[Case]:
         """Return the cases of values of which some schemas hold."""
         if conjunction not in self._cases:
-            found = all_cases()
+            found: list[Case] | None = None
             for number, holds in sorted(conjunction):
                 if number < 0:
                     found = []
                     break
-                found = self._meet(found, self._of_one(number, holds), self._known[number][1])
-            self._cases[conjunction] = found
+                each = self._of_one(number, holds)
+                if found is None:  # all values, of which those of the first schema are a part
+                    found = [c for c in dict.fromkeys(each) if is_possible(c, self.possible)]
+                else:
+                    found = self._meet(found, each, self._known[number][1])
+            self._cases[conjunction] = all_cases() if found is None else found
         return self._cases[conjunction]
 
     def possible(self, conjunction: Conjunction) -> bool:
@@ -174,7 +178,7 @@ class Schemas:
         for kind in TYPES:
             if kind in kinds:
                 case = self._base(kind, schema, where, integer)
-                found.append(replace(case, weak=bool(weak) and kind not in weak))
+                found.append(replace(case, weak=True) if weak and kind not in weak else case)
         found = [case for case in found if is_possible(case, self.possible)]
         for values in (schema.get("enum"), [schema["const"]] if "const" in schema else None):
             if values is not None:

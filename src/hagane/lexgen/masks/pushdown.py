@@ -29,7 +29,9 @@ _ROWS = 32
 class Machine(Protocol):
     """Runs the automata of rules; places of texts are numbers, as they are met."""
 
-    places: int
+    @property
+    def places(self) -> int:
+        """The number of places so far."""
 
     def start(self, rule: int) -> int:
         """Return the place before a text of a rule; -1 if there is none."""

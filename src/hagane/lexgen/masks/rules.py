@@ -270,7 +270,7 @@ def _leads_to_end(unit: Unit, ends: Sequence[bool]) -> Sequence[bool]:
     for state, (rule, low, _), to in unit.calls_by_state:
         if ends[rule] or low == 0:
             before[to].add(state)
-    found = unit.accepts.astype(bool).tolist()
+    found: list[bool] = unit.accepts.astype(bool).tolist()
     stack = np.flatnonzero(unit.accepts).tolist()
     while stack:
         for state in before[stack.pop()]:

@@ -14,6 +14,7 @@ from hagane.lexgen.masks.parts import Alt, Bytes, Call, Net, OneOf, Part, Rep, S
 
 MOST_STATES = 200_000
 _FEW_COPIES = 4
+_FEW_SPANS = 150
 ALL_BYTES = frozenset(range(256))
 
 # A call: the rule, the least number of repetitions, the most (-1: no bound).
@@ -266,7 +267,11 @@ def _made(
     """Return the unit without states that cannot end even if every called rule matches a text."""
     states = len(accepts)
     delta = np.full((states, 256), -1, np.int32)
-    if spans:
+    if len(spans) < _FEW_SPANS:
+        flat = delta.ravel()
+        for state, low, high, to in spans:
+            flat[state * 256 + low : state * 256 + high + 1] = to
+    else:
         state, low, high, to = np.array(spans, np.int64).T
         sizes = high - low + 1
         ends = np.cumsum(sizes)
@@ -279,8 +284,8 @@ def _made(
             for state, low, high, to in spans
             if any(byte in usable for byte in range(low, high + 1))
         ]
-    edges = [(state, to) for state, _, _, to in spans]
-    edges += [(state, to) for state, _, to in calls]
+    edges = [(state, to) for state, _, _, to in spans] + [(state, to) for state, _, to in calls]
+    edges.sort(reverse=True)
     return _alive(delta, np.array(accepts, np.uint8), calls, edges)
 
 
@@ -290,23 +295,16 @@ def _alive(
     calls: list[tuple[int, Called, int]],
     edges: list[tuple[int, int]],
 ) -> Unit:
-    states = len(accepts)
-    before: list[list[int]] = [[] for _ in range(states)]
-    for state, to in edges:
-        before[to].append(state)
-    ending = np.flatnonzero(accepts).tolist()
-    alive = bytearray(states)
-    for state in ending:
-        alive[state] = 1
-    stack = ending
-    while stack:
-        for state in before[stack.pop()]:
-            if not alive[state]:
-                alive[state] = 1
-                stack.append(state)
+    alive = bytearray(accepts.tobytes())
+    changed = True
+    while changed:  # most edges lead to later states, so that two rounds are usual
+        changed = False
+        for state, to in edges:
+            if alive[to] and not alive[state]:
+                alive[state] = changed = True
     if all(alive):
         return _placed(delta, accepts, calls)
-    return keep_states(delta, accepts, calls, [n for n in range(states) if alive[n]])
+    return keep_states(delta, accepts, calls, [n for n, lives in enumerate(alive) if lives])
 
 
 def keep_states(
