@@ -106,6 +106,14 @@ CIRCUITS: dict[str, Circuit] = {
             "prim_lfsr": ("prim_cipher_pkg",), "prim_edge_detector": (),
         }.items()
     },
+    **{
+        name: Circuit("cvw", (f"src/{folder}/{name}.sv",))
+        for name, folder in (
+            ("binencoder", "generic"), ("lzc", "generic"), ("counter", "generic"),
+            ("priorityonehot", "generic"), ("comparator", "ieu"), ("uartPC16550D", "uncore"),
+            ("spi_controller", "uncore"), ("spi_fifo", "uncore"),
+        )
+    },
 }  # fmt: skip
 
 

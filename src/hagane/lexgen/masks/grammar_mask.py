@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from hagane.errors import InvalidArgument
 from hagane.lexgen.masks.pushdown import make_machine
@@ -19,7 +18,7 @@ class GrammarStates:
     Args:
         rules: The rules; the first one is the whole output.
         vocabulary: The tokens.
-        source: The grammar's name in messages.
+        source: The grammar's name in messages, or its JSON schema.
         native: See ``make_machine``.
 
     Raises:
@@ -27,30 +26,21 @@ class GrammarStates:
     """
 
     def __init__(
-        self, rules: Rules, vocabulary: Vocabulary, source: str, native: bool | None = None
+        self, rules: Rules, vocabulary: Vocabulary, source: Any, native: bool | None = None
     ):
-        self._machine = make_machine(rules.compile(vocabulary.alphabet), vocabulary, native)
+        self._machine = make_machine(rules.compile(vocabulary.alphabet, native), vocabulary, native)
+        # The bits of the tokens that may come next, which the caller may change, and whether the
+        # output may end; the state after some bytes, or -1.
+        self.words = self._machine.mask
+        self.advance = self._machine.advance
         self.start = self._machine.start(0)
         if self.start < 0:
-            raise InvalidArgument(f"TokenMask: no text matches '{source}'")
+            name = source if isinstance(source, str) else f"JSON schema {json.dumps(source)[:60]}"
+            raise InvalidArgument(f"TokenMask: no text matches '{name}'")
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(self._machine.places))
 
-    def words(self, state: int) -> tuple[NDArray[np.uint32], bool]:
-        """Return the bits of the tokens that may come next, and whether the output may end.
-
-        The caller may change the bits.
-
-        Raises:
-            LookupError: There is no such state.
-        """
-        return self._machine.mask(state)
-
     def accepts(self, state: int) -> bool:
         """Return whether the output may end."""
         return self._machine.ends(state)
-
-    def advance(self, state: int, text: bytes) -> int:
-        """Return the state after some bytes; -1 if there is none."""
-        return self._machine.advance(state, text)

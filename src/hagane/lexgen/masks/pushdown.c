@@ -35,6 +35,7 @@ typedef struct {
 
 typedef struct {
   trie_t trie;
+  int32_t by_byte[256]; /* the children of the root; 0: none */
   int64_t words, bytes;
   int32_t *keys, used, size;
   ahead_t **kept;
@@ -56,6 +57,9 @@ typedef struct {
   int64_t out_room;
   int32_t bottom;   /* the node below a state whose tokens are looked ahead at */
   int32_t popped;   /* whether it was returned to */
+  uint32_t *found;  /* tokens of a state that is looked ahead at, each once */
+  int32_t n_found, found_room;
+  uint32_t *bits;   /* all clear between uses */
   int32_t *exits;   /* nodes of the main trie at which it was */
   int32_t n_exits, exits_room;
   int32_t failed;   /* no memory */
@@ -142,6 +146,7 @@ store_t *hagane_store(const uint8_t *data, const int64_t *offsets, int32_t count
   }
   t->kid[t->nodes] = t->nodes;
   free(depth);
+  for (int32_t k = t->kid[0]; k < t->kid[1]; k++) s->by_byte[t->byte[k]] = k;
   s->size = 1 << 10;
   s->keys = malloc((size_t)s->size * sizeof *s->keys);
   s->kept = malloc((size_t)s->size * sizeof *s->kept);
@@ -244,6 +249,7 @@ void hagane_machine_end(machine_t *m)
       if (key < 0 || m->store->keys[at] != key || m->store->kept[at] != m->ahead[k]) ahead_free(m->ahead[k]);
     }
   free(m->nodes), free(m->table), free(m->work), free(m->out), free(m->exits), free(m->ahead);
+  free(m->found), free(m->bits);
   free(m->places), free(m->place_table), free(m->threads), free(m);
 }
 
@@ -263,11 +269,13 @@ machine_t *hagane_machine(store_t *store, int32_t states, const int32_t *delta, 
   m->work = malloc((size_t)m->work_room * sizeof *m->work);
   m->out = malloc((size_t)m->out_room * sizeof *m->out);
   m->exits = malloc((size_t)m->exits_room * sizeof *m->exits);
+  m->found_room = 64, m->found = malloc((size_t)m->found_room * sizeof *m->found);
+  m->bits = calloc((size_t)store->words + 1, sizeof *m->bits);
   m->ahead = calloc((size_t)states + 1, sizeof *m->ahead);
   m->places = malloc((size_t)m->places_room * sizeof *m->places);
   m->place_table = malloc((size_t)m->place_table_size * sizeof *m->place_table);
   m->threads = malloc((size_t)m->threads_room * sizeof *m->threads);
-  if (!m->nodes || !m->table || !m->work || !m->out || !m->exits || !m->ahead || !m->places ||
+  if (!m->nodes || !m->table || !m->work || !m->out || !m->exits || !m->found || !m->bits || !m->ahead || !m->places ||
       !m->place_table || !m->threads) {
     hagane_machine_end(m);
     return 0;
@@ -397,33 +405,53 @@ static void set(uint32_t *bits, const trie_t *t, int32_t n)
     bits[(uint32_t)t->ids[k] >> 5] |= (uint32_t)1 << (t->ids[k] & 31);
 }
 
-static void walk(machine_t *m, const trie_t *t, int32_t n, int64_t from, int32_t count, uint32_t *bits,
-                 int exits);
-
-/* Walk on from a node of a trie along closed threads. */
-static void walk_closed(machine_t *m, const trie_t *t, int32_t n, int64_t from, int32_t count,
-                        uint32_t *bits, int exits)
+static void list(machine_t *m, const trie_t *t, int32_t n)
 {
-  int64_t to = from + count;
-  for (int32_t k = t->kid[n]; k < t->kid[n + 1] && !m->failed; k++) {
-    int32_t made = read(m, from, count, t->byte[k], to);
-    if (!made) continue;
-    set(bits, t, k);
-    if (t->kid[k] < t->kid[k + 1]) walk(m, t, k, to, made, bits, exits);
+  int32_t low = t->low[n], count = t->end[n] - low;
+  if (!count) return;
+  if (!grow_32((void **)&m->found, &m->found_room, (int64_t)m->n_found + count, sizeof *m->found)) {
+    m->failed = 1;
+    return;
   }
+  for (int32_t k = 0; k < count; k++) m->found[m->n_found++] = (uint32_t)t->ids[low + k];
 }
 
-static void walk(machine_t *m, const trie_t *t, int32_t n, int64_t from, int32_t count, uint32_t *bits,
-                 int exits)
+static void walk(machine_t *m, const trie_t *t, int32_t n, int64_t from, int32_t count, uint32_t *bits);
+
+static void walk_kid(machine_t *m, const trie_t *t, int32_t kid, int64_t from, int32_t count, uint32_t *bits)
+{
+  int64_t to = from + count;
+  int32_t made = read(m, from, count, t->byte[kid], to);
+  if (!made) return;
+  if (bits) set(bits, t, kid);
+  else list(m, t, kid);
+  if (t->kid[kid] < t->kid[kid + 1]) walk(m, t, kid, to, made, bits);
+}
+
+/* Walk on from a node of a trie along closed threads. Without `bits`, tokens and exits are listed. */
+static void walk_closed(machine_t *m, const trie_t *t, int32_t n, int64_t from, int32_t count, uint32_t *bits)
+{
+  int32_t low = t->kid[n], high = t->kid[n + 1];
+  if (count == 1 && high - low > 32 && t == &m->store->trie && !n) {
+    /* the root: of 256 bytes, a state reads few most often */
+    const int32_t *row = m->delta + (int64_t)m->out[from].state * 256;
+    for (int byte = 0; byte < 256 && !m->failed; byte++)
+      if (row[byte] >= 0 && m->store->by_byte[byte]) walk_kid(m, t, m->store->by_byte[byte], from, count, bits);
+    return;
+  }
+  for (int32_t k = low; k < high && !m->failed; k++) walk_kid(m, t, k, from, count, bits);
+}
+
+static void walk(machine_t *m, const trie_t *t, int32_t n, int64_t from, int32_t count, uint32_t *bits)
 {
   m->popped = 0;
   int64_t to = from + count;
   int32_t made = closed(m, from, count, ANY, to);
-  if (exits && m->popped) {
+  if (!bits && m->popped) {
     if (!grow_32((void **)&m->exits, &m->exits_room, m->n_exits + 1, sizeof *m->exits)) m->failed = 1;
     else m->exits[m->n_exits++] = n;
   }
-  if (!m->failed) walk_closed(m, t, n, to, made, bits, exits);
+  if (!m->failed) walk_closed(m, t, n, to, made, bits);
 }
 
 /* Whether a token that begins as a node does is not among some. */
@@ -513,34 +541,33 @@ static ahead_t *ahead_of(machine_t *m, int32_t state, int64_t from)
     if (s->keys[at] == key) return m->ahead[state] = s->kept[at];
   }
   ahead_t *a = calloc(1, sizeof *a);
-  uint32_t *bits = calloc((size_t)s->words, sizeof *bits);
-  if (!a || !bits || !room_for(m, from + 1)) goto failed;
-  m->n_exits = 0;
+  if (!a || !room_for(m, from + 1)) goto failed;
+  m->n_exits = m->n_found = 0;
   m->out[from] = (pair_t){state, m->bottom};
-  walk_closed(m, &s->trie, 0, from, 1, bits, 1);
-  int64_t bytes = sizeof *a;
-  if (m->n_exits && !m->failed) a->rests = rests_of(m, bits, &a->plain, &bytes);
+  walk_closed(m, &s->trie, 0, from, 1, 0);
   if (m->failed) goto failed;
-  int32_t count = 0;
-  for (int64_t k = 0; k < s->words; k++) count += __builtin_popcount(bits[k]);
-  if (count < s->words / 4) {
-    a->count = count;
-    a->tokens = malloc(((size_t)count + 1) * sizeof *a->tokens);
-    if (!a->tokens) goto failed;
-    count = 0;
-    for (int64_t k = 0; k < s->words; k++)
-      for (uint32_t word = bits[k]; word; word &= word - 1)
-        a->tokens[count++] = (uint32_t)k * 32 + (uint32_t)__builtin_ctz(word);
-    bytes += count * 4;
-    free(bits);
-  } else {
-    a->count = -1, a->tokens = bits, bytes += s->words * 4;
+  int64_t bytes = sizeof *a;
+  if (m->n_exits) {
+    for (int32_t k = 0; k < m->n_found; k++) m->bits[m->found[k] >> 5] |= (uint32_t)1 << (m->found[k] & 31);
+    a->rests = rests_of(m, m->bits, &a->plain, &bytes);
+    for (int32_t k = 0; k < m->n_found; k++) m->bits[m->found[k] >> 5] = 0;
+    if (m->failed) goto failed;
   }
+  int dense = m->n_found >= s->words / 4;
+  int64_t size = dense ? s->words : m->n_found;
+  a->count = dense ? -1 : m->n_found;
+  a->tokens = calloc((size_t)size + 1, sizeof *a->tokens);
+  if (!a->tokens) goto failed;
+  if (dense)
+    for (int32_t k = 0; k < m->n_found; k++)
+      a->tokens[m->found[k] >> 5] |= (uint32_t)1 << (m->found[k] & 31);
+  else if (size)
+    memcpy(a->tokens, m->found, (size_t)size * sizeof *a->tokens);
+  bytes += size * 4;
   if (key >= 0) store_keep(s, key, a, bytes);
   return m->ahead[state] = a;
 failed:
   m->failed = 1;
-  free(bits);
   if (a) ahead_free(a);
   return 0;
 }
@@ -574,14 +601,14 @@ int32_t hagane_mask(machine_t *m, int32_t place, uint32_t *bits)
     if (!room_for(m, top + 1)) return -1;
     if (a->plain) {
       m->out[top] = one;
-      walk_closed(m, &m->store->trie, 0, top, 1, bits, 0);
+      walk_closed(m, &m->store->trie, 0, top, 1, bits);
       continue;
     }
     int32_t work = returned(m, 0, one.node, ANY);
     work = close(m, work, ANY, 0);
     if (!room_for(m, top + work)) return -1;
     memcpy(m->out + top, m->work, (size_t)work * sizeof *m->work);
-    walk_closed(m, a->rests, 0, top, work, bits, 0);
+    walk_closed(m, a->rests, 0, top, work, bits);
   }
   if (!filled) memset(bits, 0, (size_t)words * sizeof *bits);
   return m->failed ? -1 : p.ends;

@@ -119,7 +119,7 @@ class CompiledMachine:
         self._library = _library()
         self._store = _store_of(vocabulary)
         self._automata = a = automata  # whose memory the machine reads
-        self._mask = self._library.hagane_mask
+        self._mask, self._advance = self._library.hagane_mask, self._library.hagane_advance
         self._rows = np.empty((0, self._store.words), np.uint32)
         self._at, self._row, self._step = 0, 0, 4 * self._store.words
         tables = (
@@ -148,7 +148,8 @@ class CompiledMachine:
 
     def advance(self, place: int, text: bytes) -> int:
         """Return the place after some bytes; -1 if no text goes on like that."""
-        return self._checked(self._library.hagane_advance(self._machine, place, text, len(text)))
+        to: int = self._advance(self._machine, place, text, len(text))
+        return to if to >= -1 else self._checked(to)
 
     def ends(self, place: int) -> bool:
         """Return whether the text may end."""

@@ -15,13 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hagane.errors import InvalidArgument
+from hagane.lexgen.masks.blocks import Block, compile_block, joined
 from hagane.lexgen.masks.parts import Call, Part
 from hagane.lexgen.masks.units import (
     ALL_BYTES,
     MOST_STATES,
     Called,
+    Nfa,
     Unit,
-    compile_unit,
+    compile_units,
+    emit_rule,
     keep_states,
     take_keys,
 )
@@ -42,7 +45,6 @@ class Automata:
         nullable: Whether a rule matches the empty text.
         shared: A number that a state has in every grammar in which it and all that it calls stand,
             -1 for states of this grammar alone, (states,).
-        facts: The start of each rule, whether it matches the empty text, its first bytes as bits.
     """
 
     delta: NDArray[np.int32]
@@ -53,7 +55,6 @@ class Automata:
     begins: NDArray[np.uint8]
     nullable: NDArray[np.uint8]
     shared: NDArray[np.int32]
-    facts: tuple[tuple[int, bool, int], ...]
 
 
 class LeftRecursion(InvalidArgument):
@@ -74,7 +75,7 @@ class Rules:
     def __init__(self) -> None:
         self.bodies: list[Part | Module | int | None] = []  # a number: of a module's first rule
         self._placed: dict[Hashable, int] = {}
-        self._made: dict[frozenset[int], Automata] = {}
+        self._made: dict[tuple[frozenset[int], bool], Automata] = {}
 
     def reserve(self) -> int:
         """Return the number of a rule that is defined later."""
@@ -102,36 +103,46 @@ class Rules:
             self.bodies += [module, *[first] * (module.size - 1)]
         return Call(self._placed[module] + rule)
 
-    def compile(self, usable: frozenset[int] = ALL_BYTES) -> Automata:
+    def compile(self, usable: frozenset[int] = ALL_BYTES, native: bool | None = None) -> Automata:
         """Return the automata of all rules.
 
         Args:
             usable: The bytes that texts may have.
+            native: Work in C (True), without a compiler (False), or in C where there is one.
 
         Raises:
             InvalidArgument: They have too many states, or a rule calls itself before any text.
         """
-        if usable not in self._made:
-            self._made[usable] = self._compiled(usable)
-        return self._made[usable]
+        key = usable, native is not False
+        if key not in self._made:
+            self._made[key] = self._compiled(usable, native)
+        return self._made[key]
 
-    def _compiled(self, usable: frozenset[int]) -> Automata:
-        units: dict[int, Unit] = {}
+    def _compiled(self, usable: frozenset[int], native: bool | None) -> Automata:
+        nfa = Nfa()
+        own: dict[int, tuple[int, int]] = {}
         modules: list[tuple[int, Automata]] = []
         for rule, body in enumerate(self.bodies):  # grows: repeated parts become rules
             match body:
                 case None:
                     raise ValueError(f"rule {rule} has no body")
                 case Module():
-                    modules.append((rule, body.compiled(usable)))
+                    modules.append((rule, body.compiled(usable, native is not False)))
                 case int():
                     pass
                 case _:
-                    units[rule] = compile_unit(body, self.add, usable)
+                    own[rule] = emit_rule(nfa, body, self.add)
         facts = _Facts(len(self.bodies))
         for first, module in modules:
             facts.take(first, module)
-        return _assemble(_without_dead(units, facts.ends), modules, facts)
+        if native is not False:
+            block = compile_block(nfa, own, facts, usable, native is True)
+            if block is not None:
+                return _assemble(block, modules, facts)
+        made = compile_units(nfa, list(own.values()), usable)
+        units = _without_dead(dict(zip(own, made, strict=True)), facts.ends)
+        _find_beginnings(units, facts)
+        return _assemble(joined(units, facts), modules, facts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +158,9 @@ class Module:
     size: int
 
     @lru_cache(8)  # noqa: B019
-    def compiled(self, usable: frozenset[int]) -> Automata:
+    def compiled(self, usable: frozenset[int], native: bool) -> Automata:
         """Return their automata, with numbers of their own for the states."""
-        made = self.rules.compile(usable)
+        made = self.rules.compile(usable, None if native else False)
         states = len(made.accepts)
         first = take_keys(states)
         # Those of modules within, which have numbers already, keep them.
@@ -171,33 +182,31 @@ class _Facts:
 
     def __init__(self, rules: int):
         self.starts = [-1] * rules
-        self.ends = [False] * rules  # some text matches
-        self.nullable = [False] * rules
-        self.reads = [0] * rules  # the first bytes, one bit each
+        self.ends = np.zeros(rules, np.uint8)  # some text matches
+        self.nullable = np.zeros(rules, np.uint8)
+        self.begins = np.zeros((rules, 256), np.uint8)
 
     def take(self, first: int, module: Automata) -> None:
         """Note the rules of a module, of which ``first`` is the first."""
-        for rule, (start, nullable, reads) in enumerate(module.facts):
-            self.starts[first + rule], self.nullable[first + rule] = start, nullable
-            self.ends[first + rule], self.reads[first + rule] = start >= 0, reads
+        last = first + len(module.starts)
+        self.starts[first:last] = module.starts.tolist()
+        self.ends[first:last] = module.starts >= 0
+        self.nullable[first:last] = module.nullable
+        self.begins[first:last] = module.begins
 
 
-def _assemble(
-    units: Mapping[int, Unit], modules: Sequence[tuple[int, Automata]], facts: _Facts
-) -> Automata:
-    _find_beginnings(units, facts)
-    parts: list[tuple[Unit | Automata, int, int]] = []  # the first rule, the first state
+def _assemble(block: Block, modules: Sequence[tuple[int, Automata]], facts: _Facts) -> Automata:
+    parts: list[tuple[Block | Automata, int, int]] = []  # the first rule, the first state
     states = 0
     for first, module in modules:
         for rule in range(first, first + len(module.starts)):
             facts.starts[rule] += states if facts.starts[rule] >= 0 else 0
         parts.append((module, first, states))
         states += len(module.accepts)
-    for rule, unit in units.items():
-        if not unit.empty:
-            facts.starts[rule] = states
-            parts.append((unit, 0, states))
-            states += unit.states
+    for rule, start in block.starts.items():
+        facts.starts[rule] = states + start if start >= 0 else -1
+    parts.append((block, 0, states))
+    states += len(block.accepts)
     if states > MOST_STATES:
         raise InvalidArgument(f"a grammar needs more than {MOST_STATES} states")
     delta = np.empty((states, 256), np.int32)
@@ -219,21 +228,20 @@ def _assemble(
         if len(part.calls):
             tables.append(part.calls + np.array([first, at, 0, 0], np.int32))
             seen += len(part.calls)
-    packed = b"".join(bits.to_bytes(32, "little") for bits in facts.reads)
+    begins = block.begins
     return Automata(
         delta,
         accepts,
         np.array(facts.starts, np.int32),
         first_call,
         np.concatenate(tables) if tables else np.zeros((0, 4), np.int32),
-        np.unpackbits(np.frombuffer(packed, np.uint8), bitorder="little").reshape(-1, 256),
-        np.array(facts.nullable, np.uint8),
+        begins,
+        block.nullable,
         shared,
-        tuple(zip(facts.starts, facts.nullable, facts.reads, strict=True)),
     )
 
 
-def _without_dead(units: Mapping[int, Unit], ends: list[bool]) -> Mapping[int, Unit]:
+def _without_dead(units: Mapping[int, Unit], ends: NDArray[np.uint8]) -> Mapping[int, Unit]:
     """Return units without the states that need rules that match no text; note those that match."""
     for rule, unit in units.items():
         ends[rule] = not unit.calls_by_state and not unit.empty
@@ -259,7 +267,7 @@ def _without_dead(units: Mapping[int, Unit], ends: list[bool]) -> Mapping[int, U
     return found
 
 
-def _leads_to_end(unit: Unit, ends: Sequence[bool]) -> Sequence[bool]:
+def _leads_to_end(unit: Unit, ends: NDArray[np.uint8]) -> Sequence[bool]:
     """Return whether each state leads to an end by calls of rules that end."""
     if all(ends[rule] or low == 0 for _, (rule, low, _), _ in unit.calls_by_state):
         return [True] * unit.states
@@ -280,7 +288,7 @@ def _leads_to_end(unit: Unit, ends: Sequence[bool]) -> Sequence[bool]:
     return found
 
 
-def _leading(unit: Unit, nullable: Sequence[bool]) -> Iterator[tuple[int, list[Called]]]:
+def _leading(unit: Unit, nullable: NDArray[np.uint8]) -> Iterator[tuple[int, list[Called]]]:
     """Yield the states that the first state becomes without text, and their calls."""
     by_state: dict[int, list[tuple[Called, int]]] = {}
     for state, call, to in unit.calls_by_state:
@@ -302,7 +310,7 @@ def _find_beginnings(units: Mapping[int, Unit], facts: _Facts) -> None:
     Raises:
         LeftRecursion: A rule calls itself before any text.
     """
-    nullable, reads = facts.nullable, facts.reads
+    nullable, begins = facts.nullable, facts.begins
     for rule, unit in units.items():
         nullable[rule] = not unit.empty and bool(unit.accepts[0])
     changed = True
@@ -319,11 +327,11 @@ def _find_beginnings(units: Mapping[int, Unit], facts: _Facts) -> None:
         if unit.empty:
             continue
         for state, calls in _leading(unit, nullable):
-            reads[rule] |= unit.reads(state)
+            begins[rule] |= unit.delta[state] >= 0
             leads[rule].update(called for called, _, high in calls if high != 0)
     for rule in _callees_first(leads):
         for called in leads[rule]:
-            reads[rule] |= reads[called]
+            begins[rule] |= begins[called]
 
 
 def _callees_first(leads: Mapping[int, set[int]]) -> list[int]:

@@ -100,6 +100,8 @@ class TokenMask:
         self.size = len(self.vocabulary)
         self._states = _states_of(pattern, self.vocabulary, native)
         self.start = self._states.start
+        self._advance = self._states.advance
+        self._tokens = self.vocabulary.tokens
         self.done = -1  # after the token that ends the output
         self._masks: dict[int, Bitmask] = {}
         self._end_bit = np.uint32(0 if self.end is None else 1 << (self.end & 31))
@@ -144,9 +146,9 @@ class TokenMask:
         Raises:
             InvalidArgument: The token is not allowed in this state.
         """
-        text = self.vocabulary.tokens[token] if 0 <= token < self.size else None
-        if text and state != self.done:
-            to = self._states.advance(state, text)
+        text = self._tokens[token] if 0 <= token < self.size else None
+        if text and state >= 0:
+            to = self._advance(state, text)
             if to >= 0:
                 return to
         elif token == self.end and token is not None and self.accepts(state):
@@ -188,8 +190,7 @@ def _states_of(
         with suppress(json.JSONDecodeError):  # a regular expression
             pattern = json.loads(pattern)
     if isinstance(pattern, (Mapping, bool)):
-        name = f"JSON schema {json.dumps(pattern)[:60]}"
-        return GrammarStates(schema_rules(pattern), vocabulary, name, native)
+        return GrammarStates(schema_rules(pattern), vocabulary, pattern, native)
     if not isinstance(pattern, str):
         raise InvalidArgument(
             "TokenMask: expected a regular expression, a JSON schema or a Grammar, got "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -48,44 +48,40 @@ class Unit:
         """The number of states."""
         return len(self.accepts)
 
-    def reads(self, state: int) -> int:
-        """Return the bytes that a state reads, one bit each."""
-        packed = np.packbits(self.delta[state] >= 0, bitorder="little")
-        return int.from_bytes(packed.tobytes(), "little")
-
 
 @dataclass(slots=True)
-class _Nfa:
-    """Edges by state: byte ranges, moves without text, calls of rules that may repeat."""
+class Nfa:
+    """Rules as edges between states: byte ranges, moves without text, calls.
 
-    bytes: list[list[tuple[int, int, int]]] = field(default_factory=list)
-    free: list[list[int]] = field(default_factory=list)
-    calls: list[list[tuple[Called, int]]] = field(default_factory=list)
+    Attributes:
+        states: Their number.
+        bytes: The state, the first and the last byte, the next state, one after the other.
+        free: The state and the next one.
+        calls: The state, the rule, the least and the most repetitions, the next state.
+    """
+
+    states: int = 0
+    bytes: list[int] = field(default_factory=list)
+    free: list[int] = field(default_factory=list)
+    calls: list[int] = field(default_factory=list)
 
     def state(self) -> int:
-        self.bytes.append([])
-        self.free.append([])
-        self.calls.append([])
-        return len(self.bytes) - 1
+        """Return a new state."""
+        self.states += 1
+        return self.states - 1
 
 
-def compile_unit(
-    body: Part, add: Callable[[Part], Call], usable: frozenset[int] = ALL_BYTES
-) -> Unit:
-    """Return the automaton of a rule.
+def emit_rule(nfa: Nfa, body: Part, add: Callable[[Part], Call]) -> tuple[int, int]:
+    """Write the edges of a rule; return its first and its last state.
 
     Args:
+        nfa: The edges so far.
         body: The texts of the rule.
         add: Makes a rule of a part that is repeated too often to be copied.
-        usable: The bytes that texts may have.
-
-    Raises:
-        InvalidArgument: It has too many states.
     """
-    nfa = _Nfa()
     start, end = nfa.state(), nfa.state()
     _emit(nfa, body, start, end, add)
-    return _determinise(nfa, start, end, usable)
+    return start, end
 
 
 _taken = 0
@@ -99,23 +95,23 @@ def take_keys(states: int) -> int:
     return first
 
 
-def _emit(nfa: _Nfa, part: Part, start: int, end: int, add: Callable[[Part], Call]) -> None:
+def _emit(nfa: Nfa, part: Part, start: int, end: int, add: Callable[[Part], Call]) -> None:
     match part:
         case Bytes(text):
             if not text:
-                nfa.free[start].append(end)
+                nfa.free += (start, end)
                 return
             at = start
             for byte in text[:-1]:
                 to = nfa.state()
-                nfa.bytes[at].append((byte, byte, to))
+                nfa.bytes += (at, byte, byte, to)
                 at = to
-            nfa.bytes[at].append((text[-1], text[-1], end))
+            nfa.bytes += (at, text[-1], text[-1], end)
         case Call(rule):
-            nfa.calls[start].append(((rule, 1, 1), end))
+            nfa.calls += (start, rule, 1, 1, end)
         case Seq(parts):
             if not parts:
-                nfa.free[start].append(end)
+                nfa.free += (start, end)
                 return
             at = start
             for each in parts[:-1]:
@@ -139,25 +135,25 @@ def _emit(nfa: _Nfa, part: Part, start: int, end: int, add: Callable[[Part], Cal
             _emit_repeated(nfa, body, low, high, start, end, add)
 
 
-def _emit_texts(nfa: _Nfa, part: OneOf, start: int, end: int) -> None:
+def _emit_texts(nfa: Nfa, part: OneOf, start: int, end: int) -> None:
     texts = part.texts
     states = [nfa.state() for _ in texts.rows]
-    nfa.free[start].append(states[0])
+    nfa.free += (start, states[0])
     for state, row in enumerate(states):
         if state in texts.accepts:
-            nfa.free[row].append(end)
+            nfa.free += (row, end)
         for low, high, to in texts.edges(state):
             for sequence in part.ways(low, high):
                 at = row
                 for least, most in sequence[:-1]:
                     target = nfa.state()
-                    nfa.bytes[at].append((least, most, target))
+                    nfa.bytes += (at, least, most, target)
                     at = target
-                nfa.bytes[at].append((*sequence[-1], states[to]))
+                nfa.bytes += (at, *sequence[-1], states[to])
 
 
 def _emit_repeated(
-    nfa: _Nfa,
+    nfa: Nfa,
     body: Part,
     low: int,
     high: int | None,
@@ -167,7 +163,7 @@ def _emit_repeated(
 ) -> None:
     if max(low, high or 0) > _FEW_COPIES:
         call = body if isinstance(body, Call) else add(body)
-        nfa.calls[start].append(((call.rule, low, -1 if high is None else high), end))
+        nfa.calls += (start, call.rule, low, -1 if high is None else high, end)
         return
     at = start
     for _ in range(low):
@@ -176,25 +172,54 @@ def _emit_repeated(
         at = to
     if high is None:
         loop = nfa.state()
-        nfa.free[at].append(loop)
+        nfa.free += (at, loop)
         _emit(nfa, body, loop, loop, add)
-        nfa.free[loop].append(end)
+        nfa.free += (loop, end)
         return
     for _ in range(high - low):
-        nfa.free[at].append(end)
+        nfa.free += (at, end)
         to = nfa.state()
         _emit(nfa, body, at, to, add)
         at = to
-    nfa.free[at].append(end)
+    nfa.free += (at, end)
+
+
+class _Edges:
+    """The edges of rules by state."""
+
+    def __init__(self, nfa: Nfa):
+        self.bytes: list[list[tuple[int, int, int]]] = [[] for _ in range(nfa.states)]
+        self.free: list[list[int]] = [[] for _ in range(nfa.states)]
+        self.calls: list[list[tuple[Called, int]]] = [[] for _ in range(nfa.states)]
+        for state, low, high, to in _groups(nfa.bytes, 4):
+            self.bytes[state].append((low, high, to))
+        for state, to in _groups(nfa.free, 2):
+            self.free[state].append(to)
+        for state, rule, low, high, to in _groups(nfa.calls, 5):
+            self.calls[state].append(((rule, low, high), to))
+
+
+def _groups(numbers: list[int], size: int) -> Iterator[tuple[int, ...]]:
+    return zip(*[iter(numbers)] * size, strict=True)
+
+
+def compile_units(nfa: Nfa, rules: Sequence[tuple[int, int]], usable: frozenset[int]) -> list[Unit]:
+    """Return the automata of rules, of which the first and last states are given.
+
+    Raises:
+        InvalidArgument: One has too many states.
+    """
+    edges = _Edges(nfa)
+    return [_determinise(edges, start, end, usable) for start, end in rules]
 
 
 class _Subsets:
     """The sets of states of an automaton that texts reach, numbered as they are met."""
 
-    def __init__(self, nfa: _Nfa, start: int, end: int):
+    def __init__(self, nfa: _Edges, start: int, end: int):
         self._free = nfa.free
-        self._matters = [bool(b or c) for b, c in zip(nfa.bytes, nfa.calls, strict=True)]
-        self._matters[end] = True
+        self._edges = nfa
+        self._end = end
         self.order: list[tuple[int, ...]] = []
         self._numbers: dict[tuple[int, ...], int] = {}
         self._single: dict[int, int] = {}  # of most steps, which lead to one state
@@ -210,6 +235,9 @@ class _Subsets:
             return known
         return self._numbered(found)
 
+    def _matters(self, state: int) -> bool:
+        return state == self._end or bool(self._edges.bytes[state] or self._edges.calls[state])
+
     def _numbered(self, states: tuple[int, ...]) -> int:
         if len(states) > 1 or self._free[states[0]]:
             found = dict.fromkeys(states)
@@ -219,8 +247,7 @@ class _Subsets:
                     if to not in found:
                         found[to] = None
                         stack.append(to)
-            matters = self._matters
-            states = tuple(sorted(state for state in found if matters[state]))
+            states = tuple(sorted(state for state in found if self._matters(state)))
         number = self._numbers.get(states)
         if number is None:
             number = self._numbers[states] = len(self.order)
@@ -230,7 +257,7 @@ class _Subsets:
         return number
 
 
-def _determinise(nfa: _Nfa, start: int, end: int, usable: frozenset[int]) -> Unit:
+def _determinise(nfa: _Edges, start: int, end: int, usable: frozenset[int]) -> Unit:
     subsets = _Subsets(nfa, start, end)
     spans: list[tuple[int, int, int, int]] = []  # state, first and last byte, next state
     calls: list[tuple[int, Called, int]] = []
