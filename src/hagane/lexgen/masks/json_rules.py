@@ -72,14 +72,22 @@ def _any_value(space: str) -> Module:
     return Module(made.rules, len(made.rules.bodies))
 
 
+_ANY: tuple[Case, ...] = (Numbers(), Strings(), Arrays(), Objects())
+
+
+def _any_of(case: Case) -> int:
+    """Return the place among the above if a case is any value of its type; else -1."""
+    for place, each in enumerate(_ANY):
+        if type(case) is type(each):
+            return place if case == each else -1
+    return -1
+
+
 @lru_cache(8)
 def _space(space: str) -> Part:
     if space == " ?":  # the usual one, in fewer states
         return Rep(Bytes(b" "), 0, 1)
     return OneOf(matching(space, whole=True)) if space else NO_TEXT
-
-
-_ANY: tuple[Case, ...] = (Numbers(), Strings(), Arrays(), Objects())
 
 
 @lru_cache(4096)
@@ -119,8 +127,8 @@ class _Writer:
 
     def case(self, case: Case, where: str) -> Part:
         """Return the texts of the values of a case."""
-        if self.any is not None and case in _ANY:
-            return self.rules.include(self.any, 1 + _ANY.index(case))
+        if self.any is not None and (kind := _any_of(case)) >= 0:
+            return self.rules.include(self.any, 1 + kind)
         match case:
             case Null():
                 return Bytes(b"null")

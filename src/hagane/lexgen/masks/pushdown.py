@@ -23,7 +23,7 @@ from hagane.lexgen.masks.vocabulary import Vocabulary
 from hagane.machine import NoCompiler
 
 # Masks lie in arrays of so many rows, the last of which is let go of with all of its masks.
-_ROWS = 32
+_ROWS = 12
 
 
 class Machine(Protocol):
