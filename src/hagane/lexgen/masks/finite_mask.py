@@ -43,6 +43,7 @@ class FiniteStates:
             raise InvalidArgument(f"TokenMask: no text matches the pattern '{tree.source}'")
         self._accepting = rows[:, END_BYTE] >= 0
         self._delta = np.ascontiguousarray(rows[:, :END_BYTE])
+        self._texts = vocabulary.tokens
         self._words = self._all_words(tree.source, vocabulary, native)
 
     def __iter__(self) -> Iterator[int]:
@@ -62,8 +63,11 @@ class FiniteStates:
         """Return whether the output may end."""
         return bool(self._accepting[state])
 
-    def advance(self, state: int, text: bytes) -> int:
-        """Return the state after some bytes; -1 if there is none."""
+    def take(self, state: int, token: int) -> int:
+        """Return the state after a token; -1 if it is not allowed, or there is no such state."""
+        text = self._texts[token] if 0 <= token < len(self._texts) else None
+        if not text or state not in self._words:
+            return -1
         for byte in text:
             state = int(self._delta[state, byte])
             if state < 0:

@@ -30,9 +30,9 @@ class GrammarStates:
     ):
         self._machine = make_machine(rules.compile(vocabulary.alphabet, native), vocabulary, native)
         # The bits of the tokens that may come next, which the caller may change, and whether the
-        # output may end; the state after some bytes, or -1.
+        # output may end; the state after a token, or -1.
         self.words = self._machine.mask
-        self.advance = self._machine.advance
+        self.take = self._machine.take
         self.start = self._machine.start(0)
         if self.start < 0:
             name = source if isinstance(source, str) else f"JSON schema {json.dumps(source)[:60]}"

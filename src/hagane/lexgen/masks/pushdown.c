@@ -36,6 +36,9 @@ typedef struct {
 typedef struct {
   trie_t trie;
   int32_t by_byte[256]; /* the children of the root; 0: none */
+  const uint8_t *data;
+  const int64_t *offsets;
+  int32_t *rank, tokens; /* where a token stands in the sorted list; -1: it has no text */
   int64_t words, bytes;
   int32_t *keys, used, size;
   ahead_t **kept;
@@ -118,17 +121,21 @@ static int32_t trie_room(trie_t *t, int32_t *room, int32_t needed)
 
 void hagane_store_end(store_t *s);
 
-/* A vocabulary: sorted tokens, joined, where each starts, and their numbers, which must outlive it. */
+/* A vocabulary: sorted tokens, joined, where each starts, and their numbers, which must outlive it; how
+   many numbers there are. */
 store_t *hagane_store(const uint8_t *data, const int64_t *offsets, int32_t count, const int32_t *ids,
-                      int64_t words)
+                      int32_t tokens)
 {
   store_t *s = calloc(1, sizeof *s);
   if (!s) return 0;
-  s->words = words;
+  s->data = data, s->offsets = offsets, s->tokens = tokens, s->words = (tokens + 31) / 32;
   trie_t *t = &s->trie;
   int32_t room = 0;
   int32_t *depth = malloc(((size_t)(offsets[count] + 2)) * sizeof *depth);
-  if (!depth || !trie_room(t, &room, 1)) goto failed;
+  s->rank = malloc(((size_t)tokens + 1) * sizeof *s->rank);
+  if (!depth || !s->rank || !trie_room(t, &room, 1)) goto failed;
+  memset(s->rank, -1, (size_t)tokens * sizeof *s->rank);
+  for (int32_t k = 0; k < count; k++) s->rank[ids[k]] = k;
   t->ids = ids;
   t->nodes = 1, t->low[0] = 0, t->high[0] = count, depth[0] = 0, t->byte[0] = 0;
   for (int32_t n = 0; n < t->nodes; n++) { /* grows while it runs */
@@ -171,7 +178,7 @@ void hagane_store_end(store_t *s)
   for (int32_t k = 0; s->keys && s->kept && k < s->size; k++)
     if (s->keys[k] >= 0) ahead_free(s->kept[k]);
   trie_free(&s->trie);
-  free(s->keys), free(s->kept), free(s);
+  free(s->rank), free(s->keys), free(s->kept), free(s);
 }
 
 static int32_t store_place(const store_t *s, int32_t key)
@@ -694,6 +701,15 @@ int32_t hagane_advance(machine_t *m, int32_t place, const uint8_t *bytes, int64_
     count = made;
   }
   return place_of(m, 0, count);
+}
+
+/* The place after a token; -1 if it is not allowed or there is no such place, -2 without memory. */
+int32_t hagane_take(machine_t *m, int32_t place, int32_t token)
+{
+  const store_t *s = m->store;
+  if (place < 0 || place >= m->n_places || token < 0 || token >= s->tokens || s->rank[token] < 0) return -1;
+  int32_t at = s->rank[token];
+  return hagane_advance(m, place, s->data + s->offsets[at], s->offsets[at + 1] - s->offsets[at]);
 }
 
 int32_t hagane_ends(const machine_t *m, int32_t place) { return m->places[place].ends; }

@@ -39,6 +39,9 @@ class Machine(Protocol):
     def advance(self, place: int, text: bytes) -> int:
         """Return the place after some bytes; -1 if no text goes on like that."""
 
+    def take(self, place: int, token: int) -> int:
+        """Return the place after a token; -1 if it is not allowed, or there is no such place."""
+
     def ends(self, place: int) -> bool:
         """Return whether the text may end."""
 
@@ -59,12 +62,13 @@ def _library() -> ctypes.PyDLL:
     library = ctypes.PyDLL(load_library(source)._name)
     void, number, long = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
     for name, result, arguments in (
-        ("hagane_store", void, [ctypes.c_char_p, void, number, void, long]),
+        ("hagane_store", void, [ctypes.c_char_p, void, number, void, number]),
         ("hagane_store_end", None, [void]),
         ("hagane_machine", void, [void, number, *[void] * 8]),
         ("hagane_machine_end", None, [void]),
         ("hagane_start", number, [void, number]),
         ("hagane_advance", number, [void, number, ctypes.c_char_p, long]),
+        ("hagane_take", number, [void, number, number]),
         ("hagane_ends", number, [void, number]),
         ("hagane_places", number, [void]),
         ("hagane_mask", number, [void, number, void]),
@@ -79,11 +83,12 @@ class _Store:
 
     def __init__(self, vocabulary: Vocabulary):
         self._library = _library()
-        self._ids = vocabulary.order  # whose memory it reads
         self.words = (len(vocabulary) + 31) // 32
+        ids = vocabulary.order
         data, offsets = vocabulary.sorted_bytes
+        self._memory = ids, data, offsets  # which it reads
         self.pointer = self._library.hagane_store(
-            data, offsets.ctypes.data, len(self._ids), self._ids.ctypes.data, self.words
+            data, offsets.ctypes.data, len(ids), ids.ctypes.data, len(vocabulary)
         )
         if not self.pointer:
             raise MemoryError("trie of a vocabulary")
@@ -119,7 +124,7 @@ class CompiledMachine:
         self._library = _library()
         self._store = _store_of(vocabulary)
         self._automata = a = automata  # whose memory the machine reads
-        self._mask, self._advance = self._library.hagane_mask, self._library.hagane_advance
+        self._mask, self._take = self._library.hagane_mask, self._library.hagane_take
         self._rows = np.empty((0, self._store.words), np.uint32)
         self._at, self._row, self._step = 0, 0, 4 * self._store.words
         tables = (
@@ -148,8 +153,12 @@ class CompiledMachine:
 
     def advance(self, place: int, text: bytes) -> int:
         """Return the place after some bytes; -1 if no text goes on like that."""
-        to: int = self._advance(self._machine, place, text, len(text))
-        return to if to >= -1 else self._checked(to)
+        return self._checked(self._library.hagane_advance(self._machine, place, text, len(text)))
+
+    def take(self, place: int, token: int) -> int:
+        """Return the place after a token; -1 if it is not allowed, or there is no such place."""
+        to: int = self._take(self._machine, place, token)
+        return to if to >= 0 else self._checked(to)
 
     def ends(self, place: int) -> bool:
         """Return whether the text may end."""
@@ -200,6 +209,7 @@ class PythonMachine:
         self._tokens = [data[s:e] for s, e in pairwise(offsets)]
         self._ids = vocabulary.order
         self._words = (len(vocabulary) + 31) // 32
+        self._texts = vocabulary.tokens
         self._threads: list[_Threads] = []
         self._numbers: dict[_Threads, int] = {}
 
@@ -218,6 +228,11 @@ class PythonMachine:
         for byte in text:
             found = self._step(found, byte)
         return self._place(found)
+
+    def take(self, place: int, token: int) -> int:
+        """Return the place after a token; -1 if it is not allowed, or there is no such place."""
+        text = self._texts[token] if 0 <= token < len(self._texts) else None
+        return self.advance(place, text) if text and 0 <= place < len(self._threads) else -1
 
     def ends(self, place: int) -> bool:
         """Return whether the text may end."""

@@ -100,8 +100,7 @@ class TokenMask:
         self.size = len(self.vocabulary)
         self._states = _states_of(pattern, self.vocabulary, native)
         self.start = self._states.start
-        self._advance = self._states.advance
-        self._tokens = self.vocabulary.tokens
+        self._take = self._states.take
         self.done = -1  # after the token that ends the output
         self._masks: dict[int, Bitmask] = {}
         self._end_bit = np.uint32(0 if self.end is None else 1 << (self.end & 31))
@@ -146,14 +145,13 @@ class TokenMask:
         Raises:
             InvalidArgument: The token is not allowed in this state.
         """
-        text = self._tokens[token] if 0 <= token < self.size else None
-        if text and state >= 0:
-            to = self._advance(state, text)
-            if to >= 0:
-                return to
-        elif token == self.end and token is not None and self.accepts(state):
-            return self.done
+        to = self._take(state, int(token))
+        if to >= 0:
+            return to
         self.mask(state)  # raises if there is no such state
+        if token == self.end and self.accepts(state) and state != self.done:
+            return self.done
+        text = self.vocabulary.tokens[token] if 0 <= token < self.size else None
         raise InvalidArgument(f"TokenMask: token {token} ({text!r}) is not allowed here")
 
     def apply(self, logits: Any, state: int) -> NDArray[Any]:
