@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from hagane.lexgen import Lexer
 from hagane.tools.prob.language.source import ProgramSyntaxError, Source, Span
@@ -31,8 +31,7 @@ RULES: list[tuple[str | None, str]] = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A token: ``kind`` is DECIMAL, NUMBER, NAME, END, or the text of a keyword or operator."""
 
     kind: str
