@@ -107,11 +107,11 @@ CIRCUITS: dict[str, Circuit] = {
         }.items()
     },
     **{
-        name: Circuit("cvw", (f"src/{folder}/{name}.sv",))
-        for name, folder in (
-            ("binencoder", "generic"), ("lzc", "generic"), ("counter", "generic"),
-            ("priorityonehot", "generic"), ("comparator", "ieu"), ("uartPC16550D", "uncore"),
-            ("spi_controller", "uncore"), ("spi_fifo", "uncore"),
+        name: Circuit("cvw", (*more, f"src/{folder}/{name}.sv"))
+        for name, folder, more in (
+            ("binencoder", "generic", ()), ("lzc", "generic", ()), ("priorityonehot", "generic", ()),
+            ("counter", "generic", ("src/generic/flop/flopenr.sv",)), ("comparator", "ieu", ()),
+            ("spi_fifo", "uncore", ()),
         )
     },
 }  # fmt: skip
