@@ -109,7 +109,8 @@ CIRCUITS: dict[str, Circuit] = {
     **{
         name: Circuit("cvw", (*more, f"src/{folder}/{name}.sv"))
         for name, folder, more in (
-            ("binencoder", "generic", ()), ("lzc", "generic", ()), ("priorityonehot", "generic", ()),
+            ("binencoder", "generic", ()), ("lzc", "generic", ()),
+            ("priorityonehot", "generic", ()),
             ("counter", "generic", ("src/generic/flop/flopenr.sv",)), ("comparator", "ieu", ()),
             ("spi_fifo", "uncore", ()),
         )
