@@ -7,7 +7,8 @@ Needs the packages of that name; what is missing is left out. Schemas come from 
 packages: those that ``check_jsonschema`` checks real files by (``real``), and, with ``--suite``,
 JSON Schema's own test suite (``tests/draft2020-12``), whose tests say for each value whether a
 schema permits it. For each schema: whether it is taken, the time to the first mask, the median time
-of a mask along a permitted value, and on the suite whether a forbidden value is accepted.
+of a mask along a permitted value, and of a step (a mask, and the token taken), and on the suite
+whether a forbidden value is accepted.
 
 A schema counts for an engine that takes it within ``--limit`` seconds. Ratios are of schemas that
 both take; an engine that does not come back (compiled code is not interrupted) is left out with
@@ -30,7 +31,8 @@ from typing import Any
 import numpy as np
 from lexgen_masks import made_up
 
-Mask = Callable[[bytes], list[float] | None]
+# Walks along a text; the times of masks and of steps, None if it is not accepted.
+Mask = Callable[[bytes], list[tuple[float, float]] | None]
 
 
 class TooSlow(Exception):
@@ -82,15 +84,17 @@ def hagane(tokens: list[bytes], pieces: Pieces) -> Callable[[dict[str, Any]], Ma
             mask = TokenMask(schema, vocabulary)
         mask.mask(mask.start)
 
-        def walk(text: bytes) -> list[float] | None:
+        def walk(text: bytes) -> list[tuple[float, float]] | None:
             state, times = mask.start, []
             for token in pieces(text):
                 started = time.perf_counter()
                 allowed = mask.mask(state)
-                times.append(time.perf_counter() - started)
+                masked = time.perf_counter() - started
                 if not allowed[token]:
                     return None
+                between = time.perf_counter()
                 state = mask.advance(state, token)
+                times.append((masked, masked + time.perf_counter() - between))
             return times if mask.accepts(state) else None
 
         return walk
@@ -122,15 +126,17 @@ def llguidance(tokens: list[bytes], pieces: Pieces) -> Callable[[dict[str, Any]]
             raise ValueError(first.get_error())
         first.compute_bitmask()
 
-        def walk(text: bytes) -> list[float] | None:
+        def walk(text: bytes) -> list[tuple[float, float]] | None:
             matcher, times = package.LLMatcher(tokenizer, grammar), []
             for token in pieces(text):
                 started = time.perf_counter()
                 words = np.frombuffer(matcher.compute_bitmask(), np.uint32)
-                times.append(time.perf_counter() - started)
+                masked = time.perf_counter() - started
                 if not words[token >> 5] >> (token & 31) & 1:
                     return None
+                between = time.perf_counter()
                 matcher.consume_token(token)
+                times.append((masked, masked + time.perf_counter() - between))
             return times if matcher.is_accepting() else None
 
         return walk
@@ -153,15 +159,17 @@ def xgrammar(tokens: list[bytes], pieces: Pieces) -> Callable[[dict[str, Any]], 
         words = package.allocate_token_bitmask(1, len(tokens))
         package.GrammarMatcher(grammar).fill_next_token_bitmask(words)
 
-        def walk(text: bytes) -> list[float] | None:
+        def walk(text: bytes) -> list[tuple[float, float]] | None:
             matcher, times = package.GrammarMatcher(grammar), []
             for token in pieces(text):
                 started = time.perf_counter()
                 matcher.fill_next_token_bitmask(words)
-                times.append(time.perf_counter() - started)
+                masked = time.perf_counter() - started
                 if not int(words[0, token >> 5]) >> (token & 31) & 1:
                     return None
+                between = time.perf_counter()
                 matcher.accept_token(token)
+                times.append((masked, masked + time.perf_counter() - between))
             return times if matcher.accept_token(len(tokens) - 1) else None
 
         return walk
@@ -182,15 +190,17 @@ def outlines_core(tokens: list[bytes], pieces: Pieces) -> Callable[[dict[str, An
     def build(schema: dict[str, Any]) -> Mask:
         index = package.Index(build_regex_from_schema(json.dumps(schema)), vocabulary)
 
-        def walk(text: bytes) -> list[float] | None:
+        def walk(text: bytes) -> list[tuple[float, float]] | None:
             guide, times = package.Guide(index), []
             for token in pieces(text):
                 started = time.perf_counter()
                 allowed = guide.get_tokens()
-                times.append(time.perf_counter() - started)
+                masked = time.perf_counter() - started
                 if token not in set(allowed):
                     return None
+                between = time.perf_counter()
                 guide.advance(token)
+                times.append((masked, masked + time.perf_counter() - between))
             return times if end in guide.get_tokens() else None
 
         return walk
@@ -267,7 +277,7 @@ def measure(
             with within(limit):
                 walk = build(schema)
                 built = time.process_time() - started
-                steps: list[float] = []
+                steps: list[tuple[float, float]] = []
                 wrong, missed = 0, 0
                 for value, valid in tests:
                     ways = [times for text in texts(value) if (times := walk(text)) is not None]
@@ -279,7 +289,8 @@ def measure(
             continue
         found[f"{number} {name}"] = {
             "build": built,
-            "step": statistics.median(steps) if steps else None,
+            "mask": statistics.median(mask for mask, _ in steps) if steps else None,
+            "step": statistics.median(step for _, step in steps) if steps else None,
             "wrong": wrong,
             "missed": missed,
         }
@@ -293,7 +304,7 @@ def show(title: str, count: int, rows: dict[str, dict[str, dict[str, Any]]]) -> 
         wrong = sum(bool(each["wrong"]) for each in found.values())
         exact = sum(not each["wrong"] and not each["missed"] for each in found.values())
         line = f"{name:14} takes {len(found):4}, exact {exact:4}, unsound {wrong:3}"
-        for what in ("build", "step"):
+        for what in ("build", "mask", "step"):
             shared = [key for key in found if key in mine]
             pairs = [(found[key][what], mine[key][what]) for key in shared]
             ratios = [theirs / ours for theirs, ours in pairs if theirs and ours]

@@ -14,6 +14,8 @@ from onnx import TensorProto, helper
 
 from hagane.cli.terminal.width import fitted
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+
 
 def test_text_is_folded_and_set_in_and_source_is_cut() -> None:
     lines = ["  word " * 12, "  12 | " + "x" * 80, "     | " + "^" * 80, "short"]
@@ -26,21 +28,11 @@ def test_text_is_folded_and_set_in_and_source_is_cut() -> None:
     assert list(fitted(lines, None)) == lines
 
 
-@pytest.mark.parametrize("width", [60, 100])
-def test_inspect_folds_long_lists(tmp_path: Path, width: int) -> None:
-    sizes = [f"size_{i}" for i in range(60)]
-    shaped = [helper.make_tensor_value_info(f"x{i}", TensorProto.FLOAT, sizes[:6]) for i in (0, 1)]
-    rest = [helper.make_tensor_value_info(s, TensorProto.FLOAT, [s]) for s in sizes]
-    nodes = [helper.make_node("Add", ["x0", "x1"], ["y"])]
-    nodes += [helper.make_node("Relu", [s], [f"r_{s}"]) for s in sizes]
-    out = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    results = [helper.make_tensor_value_info(f"r_{s}", TensorProto.FLOAT, None) for s in sizes]
-    graph = helper.make_graph(nodes, "wide", [*shaped, *rest], [out, *results])
-    imports = [helper.make_opsetid("", 20)]
-    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=10), tmp_path / "m.onnx")
+def on_terminal(width: int, *words: str) -> list[str]:
+    """Return the lines of a command on a terminal of so many columns."""
     ours, theirs = pty.openpty()
     done = subprocess.Popen(
-        [sys.executable, "-m", "hagane", "inspect", str(tmp_path / "m.onnx")],
+        [sys.executable, "-m", "hagane", *words],
         stdout=theirs,
         env={**os.environ, "COLUMNS": str(width), "TERM": "dumb"},
     )
@@ -55,7 +47,78 @@ def test_inspect_folds_long_lists(tmp_path: Path, width: int) -> None:
             break
         text += piece
     os.close(ours)
-    assert done.wait() == 0
-    lines = text.decode().splitlines()
+    assert done.wait() in (0, 1)  # 1: findings
+    return text.decode().splitlines()
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_inspect_folds_long_lists(tmp_path: Path, width: int) -> None:
+    sizes = [f"size_{i}" for i in range(60)]
+    shaped = [helper.make_tensor_value_info(f"x{i}", TensorProto.FLOAT, sizes[:6]) for i in (0, 1)]
+    rest = [helper.make_tensor_value_info(s, TensorProto.FLOAT, [s]) for s in sizes]
+    nodes = [helper.make_node("Add", ["x0", "x1"], ["y"])]
+    nodes += [helper.make_node("Relu", [s], [f"r_{s}"]) for s in sizes]
+    out = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    results = [helper.make_tensor_value_info(f"r_{s}", TensorProto.FLOAT, None) for s in sizes]
+    graph = helper.make_graph(nodes, "wide", [*shaped, *rest], [out, *results])
+    imports = [helper.make_opsetid("", 20)]
+    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=10), tmp_path / "m.onnx")
+    lines = on_terminal(width, "inspect", str(tmp_path / "m.onnx"))
     assert any("size_59" in line for line in lines)
+    assert max(map(len, lines)) <= width
+
+
+@pytest.mark.long
+@pytest.mark.fetches
+@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("name", ["silero_vad", "mobile", "pitch"])
+def test_real_models_are_listed_within_the_terminal(name: str, width: int) -> None:
+    from fetch import fetch
+
+    folder = {
+        "silero_vad": lambda: fetch("silero-vad==6.2.3") / "silero_vad/data/silero_vad.onnx",
+        "mobile": lambda: (
+            fetch("rapidocr-onnxruntime==1.4.4")
+            / "rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx"
+        ),
+        "pitch": lambda: (
+            fetch("basic-pitch==0.4.0") / "basic_pitch/saved_models/icassp_2022/nmp.onnx"
+        ),
+    }[name]
+    lines = on_terminal(width, "inspect", str(folder()))
+    assert len(lines) > 20
+    assert max(map(len, lines)) <= width
+
+
+FAULTY = """import torch
+
+
+class Head(torch.nn.Module):
+    def __init__(self, features: int = 512, classes: int = 1000) -> None:
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(features, features), torch.nn.ReLU())
+        self.last = torch.nn.Linear(features + 1, classes)
+
+    def forward(self, pictures: "Float[Tensor, 'batch channels height width']"):
+        return self.last(self.layers(pictures.flatten(1, 3).reshape(pictures.shape[0], -1, 512)))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_findings_and_measurements_lie_within_the_terminal(tmp_path: Path, width: int) -> None:
+    path = tmp_path / "a_file_with_a_long_name_in_a_folder.py"
+    path.write_text(FAULTY)
+    lines = on_terminal(width, "check", str(path))
+    assert any("error" in line for line in lines)
+    assert max(map(len, lines)) <= width
+    path = tmp_path / "samples_of_a_bench.py"
+    path.write_text(
+        "import numpy as np\n\n\ndef make():\n"
+        "    return [tuple(np.zeros((3, n)) for n in range(1, 30)) for _ in range(40)]\n"
+    )
+    lines = on_terminal(
+        width, "data", "bench", f"{path}:make", "--workers", "0", "--batches", "3", "--seconds", "1"
+    )
+    assert any("samples/s" in line for line in lines)
     assert max(map(len, lines)) <= width

@@ -109,8 +109,9 @@ def machine(schema: Any) -> Machine:
 
 
 def takes(found: Machine, text: str) -> bool:
-    threads = found.start(0)
-    return bool(threads) and found.ends(found.advance(threads, text.encode()))
+    place = found.start(0)
+    after = found.advance(place, text.encode()) if place >= 0 else -1
+    return after >= 0 and found.ends(after)
 
 
 @pytest.mark.parametrize("schema", SCHEMAS[:20], ids=lambda schema: json.dumps(schema)[:50])
@@ -154,19 +155,72 @@ def test_formats_take_valid_texts_alone(name: str, valid: list[str], invalid: li
     assert not any(takes(found, f'"{text}"') for text in invalid)
 
 
-def test_c_and_python_allow_the_same_tokens() -> None:
-    native, plain = TokenMask(TREE, VOCABULARY), TokenMask(TREE, VOCABULARY, native=False)
-    generator = np.random.default_rng(2)
-    for _ in range(12):
+# Tokens that leave several rules at once, and some that begin others then.
+CROSSING = [
+    '"]', '"}', '":', '": ', '", "', '"},{"', "1,", "0]", "12}", "1.5,", "}}", "]]", "]}}",
+    '"}]}', "null]", "true}", "e,", ', "a": ', '{"a":', '[[', "[{", '[""', '"",', '{}', "[]", "[],",
+    'a"', 'b", "', 'x":1', '"a":"', '"k": "x"}', "-1", "0.25", ".5}", "\\n\"", "\\u", "1e5,",
+]  # fmt: skip
+
+
+def same_masks(pattern: Any, walks: int, steps: int, seed: int) -> int:
+    """Compare masks with those that try every token, along outputs at random; return how many."""
+    vocabulary = [*VOCABULARY[:95], *CROSSING, "</s>"]
+    native = TokenMask(pattern, vocabulary)
+    plain = TokenMask(pattern, vocabulary, native=False)
+    generator = np.random.default_rng(seed)
+    seen = 0
+    for _ in range(walks):
         state, other = native.start, plain.start
-        for _ in range(40):
+        for _ in range(steps):
             mask = native.mask(state)
             assert (mask.words == plain.mask(other).words).all()
-            token = int(generator.choice(mask.tokens()))
+            seen += 1
+            allowed = mask.tokens()
+            wide = allowed[allowed >= 95]  # so that most steps leave rules
+            chosen = wide if len(wide) and generator.random() < 0.7 else allowed
+            token = int(generator.choice(chosen))
             state, other = native.advance(state, token), plain.advance(other, token)
             assert native.accepts(state) == plain.accepts(other)
             if state == native.done:
                 break
+    return seen
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [True, TREE, SCHEMAS[3], SCHEMAS[18], Grammar('root ::= "[" root? ("," [0-9]+)* "]"')],
+    ids=["any", "tree", "members", "values", "grammar"],
+)
+def test_c_and_python_allow_the_same_tokens(pattern: Any) -> None:
+    assert same_masks(pattern, walks=4, steps=12, seed=2) > 12
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: json.dumps(schema)[:50])
+def test_c_and_python_allow_the_same_tokens_of_every_schema(schema: Any) -> None:
+    assert same_masks(schema, walks=30, steps=40, seed=3) > 30
+
+
+def test_schemas_share_what_is_known_of_their_states() -> None:
+    vocabulary = Vocabulary.of([*VOCABULARY[:95], *CROSSING, "</s>"])
+    first, second = (
+        schema_rules({"properties": {name: {"type": "string"}}}).compile() for name in "ab"
+    )
+    shared = [set(each.shared[each.shared >= 0].tolist()) for each in (first, second)]
+    assert shared[0] == shared[1]
+    assert len(shared[0]) > len(first.accepts) / 2
+    # In another place of another schema, the same mask.
+    masks = []
+    for schema in ({"type": "string"}, {"type": "object", "properties": {"a": {"type": "string"}}}):
+        index = TokenMask(schema, vocabulary)
+        state = index.start
+        for byte in b'"x' if schema["type"] == "string" else b'{"a":"x':
+            state = index.advance(state, vocabulary.tokens.index(bytes([byte])))
+        masks.append(index.mask(state))
+    closing = [n for n, token in enumerate(vocabulary.tokens) if token and b'"' in token]
+    inner = [n for n in range(95) if n not in closing]
+    assert (masks[0].to_bool()[inner] == masks[1].to_bool()[inner]).all()
 
 
 def test_masks_are_what_trying_every_token_says() -> None:
@@ -180,7 +234,7 @@ def test_masks_are_what_trying_every_token_says() -> None:
             allowed = {
                 number
                 for number, token in enumerate(index.vocabulary.tokens)
-                if token and found.advance(found.start(0), text + token)
+                if token and found.advance(found.start(0), text + token) >= 0
             }
             if found.ends(found.advance(found.start(0), text)):
                 allowed.add(index.end or 0)

@@ -106,6 +106,15 @@ CIRCUITS: dict[str, Circuit] = {
             "prim_lfsr": ("prim_cipher_pkg",), "prim_edge_detector": (),
         }.items()
     },
+    **{
+        name: Circuit("cvw", (*more, f"src/{folder}/{name}.sv"))
+        for name, folder, more in (
+            ("binencoder", "generic", ()), ("lzc", "generic", ()),
+            ("priorityonehot", "generic", ()),
+            ("counter", "generic", ("src/generic/flop/flopenr.sv",)), ("comparator", "ieu", ()),
+            ("spi_fifo", "uncore", ()),
+        )
+    },
 }  # fmt: skip
 
 

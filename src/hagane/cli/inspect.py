@@ -316,13 +316,19 @@ def _folded(console: Any, title: str, text: str) -> None:
     from rich.text import Text
 
     width, before = terminal_width(), Text.from_markup(title)
-    first, *rest = textwrap.wrap(
-        text,
-        max(20, (width or sys.maxsize) - 4),
-        initial_indent=" " * max(0, min(before.cell_len, (width or sys.maxsize) // 2) - 4),
-        break_on_hyphens=False,
-    ) or [""]
-    console.print(f"{title}{escape(first.strip())}", soft_wrap=True)
+    room = (width or sys.maxsize) - 4
+    if width is not None and before.cell_len > width // 2:  # a long name has lines of its own
+        for part in before.wrap(console, width, overflow="fold"):
+            console.print(part, soft_wrap=True)
+        rest = textwrap.wrap(text, room, break_on_hyphens=False)
+    else:
+        first, *rest = textwrap.wrap(
+            text,
+            room,
+            initial_indent=" " * max(0, before.cell_len - 4),
+            break_on_hyphens=False,
+        ) or [""]
+        console.print(f"{title}{escape(first.strip())}", soft_wrap=True)
     for line in rest:
         console.print(f"    {escape(line)}", soft_wrap=True)
 

@@ -43,24 +43,36 @@ class FiniteStates:
             raise InvalidArgument(f"TokenMask: no text matches the pattern '{tree.source}'")
         self._accepting = rows[:, END_BYTE] >= 0
         self._delta = np.ascontiguousarray(rows[:, :END_BYTE])
+        self._texts = vocabulary.tokens
         self._words = self._all_words(tree.source, vocabulary, native)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._words)
 
-    def words(self, state: int) -> NDArray[np.uint32]:
-        """Return the bits of the tokens that may come next."""
-        return self._words[state]
+    def words(self, state: int) -> tuple[NDArray[np.uint32], bool]:
+        """Return the bits of the tokens that may come next, and whether the output may end.
+
+        The caller may add the token that ends an output, which is the same in every use.
+
+        Raises:
+            LookupError: There is no such state.
+        """
+        return self._words[state], bool(self._accepting[state])
 
     def accepts(self, state: int) -> bool:
         """Return whether the output may end."""
         return bool(self._accepting[state])
 
-    def advance(self, state: int, text: bytes) -> int:
-        """Return the state after some bytes."""
+    def take(self, state: int, token: int) -> int:
+        """Return the state after a token; -1 if it is not allowed, or there is no such state."""
+        text = self._texts[token] if 0 <= token < len(self._texts) else None
+        if not text or state not in self._words:
+            return -1
         for byte in text:
             state = int(self._delta[state, byte])
-        return state
+            if state < 0:
+                return -1
+        return state if state in self._words else -1
 
     def _all_words(
         self, source: str, vocabulary: Vocabulary, native: bool | None

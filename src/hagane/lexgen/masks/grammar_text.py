@@ -14,19 +14,8 @@ from typing import NoReturn
 
 from hagane.errors import InvalidArgument, NoSuchFile
 from hagane.lexgen.expressions.characters import Flags
-from hagane.lexgen.masks.rules import (
-    Alt,
-    Bytes,
-    Call,
-    LeftRecursion,
-    OneOf,
-    Part,
-    Rep,
-    Rules,
-    Seq,
-    alt,
-    seq,
-)
+from hagane.lexgen.masks.parts import Alt, Bytes, Call, OneOf, Part, Rep, Seq, alt, seq
+from hagane.lexgen.masks.rules import LeftRecursion, Rules
 from hagane.lexgen.masks.texts import matching
 
 

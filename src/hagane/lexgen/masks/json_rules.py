@@ -13,6 +13,7 @@ from hagane.errors import InvalidArgument
 from hagane.lexgen.automata.utf8 import utf8_sequences
 from hagane.lexgen.expressions import charset
 from hagane.lexgen.masks.cases import (
+    TRUE,
     Arrays,
     Booleans,
     Case,
@@ -24,19 +25,8 @@ from hagane.lexgen.masks.cases import (
 from hagane.lexgen.masks.json_schema import Schemas
 from hagane.lexgen.masks.json_schema_form import refuse
 from hagane.lexgen.masks.numbers import Numbers
-from hagane.lexgen.masks.rules import (
-    NO_TEXT,
-    Alt,
-    Bytes,
-    Call,
-    Net,
-    OneOf,
-    Part,
-    Rep,
-    Rules,
-    alt,
-    seq,
-)
+from hagane.lexgen.masks.parts import NO_TEXT, Alt, Bytes, Call, Net, OneOf, Part, Rep, alt, seq
+from hagane.lexgen.masks.rules import Module, Rules
 from hagane.lexgen.masks.texts import ANYTHING, Texts, literals, matching, of_length
 
 _PLAIN = charset.complement(charset.union(((0, 31),), charset.of('"\\'), ((0xD800, 0xDFFF),)))
@@ -67,6 +57,39 @@ def schema_rules(schema: Any, space: str = " ?") -> Rules:
     return made.rules
 
 
+@lru_cache(8)
+def _any_value(space: str) -> Module:
+    """Return the rules of any value, and of any number, text, array and object."""
+    made = _Writer(Schemas(True), space, apart=False)
+    for _ in range(1 + len(_ANY)):
+        made.rules.reserve()
+    made.known[TRUE] = Call(0)
+    kinds = [Call(1 + rule) for rule in range(len(_ANY))]
+    words = alt(Bytes(word) for word in (b"null", b"true", b"false"))
+    made.rules.define(0, Alt((words, *kinds)))
+    for call, case in zip(kinds, _ANY, strict=True):
+        made.rules.define(call.rule, made.case(case, "#"))
+    return Module(made.rules, len(made.rules.bodies))
+
+
+_ANY: tuple[Case, ...] = (Numbers(), Strings(), Arrays(), Objects())
+
+
+def _any_of(case: Case) -> int:
+    """Return the place among the above if a case is any value of its type; else -1."""
+    for place, each in enumerate(_ANY):
+        if type(case) is type(each):
+            return place if case == each else -1
+    return -1
+
+
+@lru_cache(8)
+def _space(space: str) -> Part:
+    if space == " ?":  # the usual one, in fewer states
+        return Rep(Bytes(b" "), 0, 1)
+    return OneOf(matching(space, whole=True)) if space else NO_TEXT
+
+
 @lru_cache(4096)
 def in_string(low: int, high: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     """Return the sequences of byte ranges that write an interval of characters in a JSON string."""
@@ -80,34 +103,41 @@ def in_string(low: int, high: int) -> tuple[tuple[tuple[int, int], ...], ...]:
 
 
 class _Writer:
-    def __init__(self, schemas: Schemas, space: str):
+    def __init__(self, schemas: Schemas, space: str, apart: bool = True):
         self.rules = Rules()
         self.schemas = schemas
-        self.space = OneOf(matching(space, whole=True)) if space else NO_TEXT
+        self.space = _space(space)
         self.comma = seq(Bytes(b","), self.space)
-        self._calls: dict[Conjunction, Call] = {}
-        self._character: Call | None = None
+        self.known: dict[Conjunction, Call] = {}
+        # The rules that most schemas have somewhere; they themselves are written without.
+        self.any = _any_value(space) if apart else None
 
     def value(self, conjunction: Conjunction) -> Call:
         """Return a call of the rule of the values of which some schemas hold."""
-        if conjunction not in self._calls:
-            call = self._calls[conjunction] = Call(self.rules.reserve())
+        if conjunction not in self.known:
+            if conjunction == TRUE and self.any is not None:
+                self.known[TRUE] = self.rules.include(self.any, 0)
+                return self.known[TRUE]
+            call = self.known[conjunction] = Call(self.rules.reserve())
             cases = self.schemas.cases(conjunction)
             cases = [case for case in cases if not case.weak] or cases
             where = self.schemas.where(conjunction)
-            self.rules.define(call.rule, Alt(tuple(self._case(case, where) for case in cases)))
-        return self._calls[conjunction]
+            self.rules.define(call.rule, Alt(tuple(self.case(case, where) for case in cases)))
+        return self.known[conjunction]
 
-    def _case(self, case: Case, where: str) -> Part:
+    def case(self, case: Case, where: str) -> Part:
+        """Return the texts of the values of a case."""
+        if self.any is not None and (kind := _any_of(case)) >= 0:
+            return self.rules.include(self.any, 1 + kind)
         match case:
             case Null():
                 return Bytes(b"null")
             case Booleans(values):
                 return alt(Bytes(json.dumps(value).encode()) for value in sorted(values))
             case Numbers():
-                return OneOf(case.texts(where))
+                return self.rules.shared(OneOf(case.texts(where)))
             case Strings():
-                return seq(Bytes(b'"'), self._string(case, where), Bytes(b'"'))
+                return self._string(case, where)
             case Arrays():
                 return self._array(case, where)
             case Objects():
@@ -115,16 +145,18 @@ class _Writer:
 
     def _string(self, case: Strings, where: str) -> Part:
         low, high = case.low, case.high
-        if case.low == 0 and case.high is None:
-            return OneOf(case.texts, in_string)
+        if low == 0 and high is None:
+            return self._quoted(case.texts)
         if case.texts is ANYTHING:
-            if self._character is None:
-                self._character = self.rules.add(OneOf(of_length(1, 1), in_string))
-            return Rep(self._character, low, high)
+            character = self.rules.shared(OneOf(of_length(1, 1), in_string))
+            return seq(Bytes(b'"'), Rep(character, low, high), Bytes(b'"'))
         try:
-            return OneOf(case.texts & of_length(low, high), in_string)
+            return self._quoted(case.texts & of_length(low, high))
         except InvalidArgument as error:
             refuse(where, f"a length beside a pattern or a format: {error}")
+
+    def _quoted(self, texts: Texts) -> Call:
+        return self.rules.shared(seq(Bytes(b'"'), OneOf(texts, in_string), Bytes(b'"')))
 
     def _array(self, case: Arrays, where: str) -> Part:
         low, high, size = case.low, case.high, len(case.prefix)
@@ -202,12 +234,8 @@ class _Writer:
         for texts, held, _ in case.others:
             names = texts - literals(known) if known else texts
             if self.schemas.possible(held) and not names.empty:
-                ways.append(self._member(_quoted(names), held))
+                ways.append(self._member(self._quoted(names), held))
         return self.rules.add(alt(ways)) if ways else None
 
     def _member(self, name: Part, held: Conjunction) -> Part:
         return seq(name, Bytes(b":"), self.space, self.value(held))
-
-
-def _quoted(texts: Texts) -> Part:
-    return seq(Bytes(b'"'), OneOf(texts, in_string), Bytes(b'"'))

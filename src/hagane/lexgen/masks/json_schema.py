@@ -51,9 +51,18 @@ from hagane.lexgen.masks.numbers import Numbers
 from hagane.lexgen.masks.texts import ANYTHING, NOTHING, Texts, literals, matching
 
 _log = logging.getLogger("hagane.lexgen")
+# All values of each type, and those of types that a schema does not speak of.
+_PLAIN: dict[str, Case] = dict(zip(TYPES, all_cases(), strict=True))
+_WEAK: dict[str, Case] = {kind: replace(case, weak=True) for kind, case in _PLAIN.items()}
 _MOST_CASES = 2_000
 # Of one schema, in all: some tens of seconds of work.
 _MOST_PAIRS = 400_000
+
+
+def _also_touched(schema: Mapping[str, Any], integer: bool) -> set[str]:
+    """Return the types of which keywords of no one type speak."""
+    found = {"number"} if integer else set()
+    return found | {"array"} if "unevaluatedItems" in schema else found
 
 
 class _Circular(InvalidArgument):
@@ -100,13 +109,17 @@ class Schemas:
     def cases(self, conjunction: Conjunction) -> list[Case]:
         """Return the cases of values of which some schemas hold."""
         if conjunction not in self._cases:
-            found = all_cases()
+            found: list[Case] | None = None
             for number, holds in sorted(conjunction):
                 if number < 0:
                     found = []
                     break
-                found = self._meet(found, self._of_one(number, holds), self._known[number][1])
-            self._cases[conjunction] = found
+                each = self._of_one(number, holds)
+                if found is None:  # all values, of which those of the first schema are a part
+                    found = each if holds else list(dict.fromkeys(each))
+                else:
+                    found = self._meet(found, each, self._known[number][1])
+            self._cases[conjunction] = list(_PLAIN.values()) if found is None else found
         return self._cases[conjunction]
 
     def possible(self, conjunction: Conjunction) -> bool:
@@ -169,13 +182,20 @@ class Schemas:
         self._check_keywords(schema, where)
         kinds, integer = types_of(schema)
         hinted = {OF_TYPE[keyword] for keyword in schema if keyword in OF_TYPE}
-        weak = hinted if "type" not in schema else set()
+        touched = hinted | _also_touched(schema, integer)
+        plain = _WEAK if hinted and "type" not in schema else _PLAIN
         found: list[Case] = []
         for kind in TYPES:
-            if kind in kinds:
-                case = self._base(kind, schema, where, integer)
-                found.append(replace(case, weak=bool(weak) and kind not in weak))
-        found = [case for case in found if is_possible(case, self.possible)]
+            if kind not in kinds:
+                continue
+            if kind not in touched:
+                found.append(plain[kind])  # any value of the type
+                continue
+            case = self._base(kind, schema, where, integer)
+            if plain is _WEAK and kind not in hinted:
+                case = replace(case, weak=True)
+            if is_possible(case, self.possible):
+                found.append(case)
         for values in (schema.get("enum"), [schema["const"]] if "const" in schema else None):
             if values is not None:
                 found = self._meet(found, self._values(values), where)
@@ -184,6 +204,7 @@ class Schemas:
         if schema.get("unevaluatedProperties") is False:
             self._check_evaluated(schema, where, set())
             found = [without_others(c) if isinstance(c, Objects) else c for c in found]
+            found = [case for case in found if is_possible(case, self.possible)]
         return found
 
     def _parts(self, schema: Mapping[str, Any], where: str) -> Iterable[list[Case]]:
@@ -390,9 +411,7 @@ class Schemas:
     def _failing(self, schema: Mapping[str, Any], where: str) -> list[Case]:
         self._check_keywords(schema, where)
         kinds, integer = types_of(schema)
-        found: list[Case] = [
-            case for kind, case in zip(TYPES, all_cases(), strict=True) if kind not in kinds
-        ]
+        found: list[Case] = [case for kind, case in _PLAIN.items() if kind not in kinds]
         if integer:
             found.append(Numbers(fractional=True))
         for keyword, value in schema.items():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 
 from hagane.errors import InvalidArgument
 from hagane.lexgen.masks.texts import NOTHING, Texts, after, literals, matching, multiples
@@ -84,6 +85,7 @@ class Numbers:
             most - (self.high_open and high == most),
         )
 
+    @lru_cache(1024)  # noqa: B019
     def texts(self, where: str) -> Texts:
         """Return the texts of the set's numbers.
 

@@ -1,13 +1,13 @@
 """Push-down automata over rules that call each other: the bytes, and the tokens, that may follow.
 
 All stacks that the text so far allows are followed at once. Equal stacks are one node, so that a
-choice between alternatives costs no more than the places in which they differ.
+choice between alternatives costs no more than the places in which they differ. ``pushdown.c`` does
+it where there is a compiler, and says how it finds masks; ``PythonMachine`` is the same in short.
 """
 
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
@@ -18,64 +18,99 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hagane.lexgen.c_toolchain import load_library
-from hagane.lexgen.masks.mask_index import trie_of
 from hagane.lexgen.masks.rules import Automata
 from hagane.lexgen.masks.vocabulary import Vocabulary
 from hagane.machine import NoCompiler
 
-# The threads of a place: a state of a rule, and the stack below it.
-Threads: TypeAlias = tuple[tuple[int, Any], ...]
-# A stack from the top: states to return to (count -1), or calls with their repetitions.
-Frames: TypeAlias = tuple[tuple[int, int], ...]
-_FRAMES = 64
+# Masks lie in arrays of so many rows, the last of which is let go of with all of its masks.
+_ROWS = 12
 
 
 class Machine(Protocol):
-    """Runs the automata of rules."""
+    """Runs the automata of rules; places of texts are numbers, as they are met."""
 
-    longest: int
+    @property
+    def places(self) -> int:
+        """The number of places so far."""
 
-    def start(self, rule: int) -> Threads:
-        """Return the threads before a text of a rule."""
+    def start(self, rule: int) -> int:
+        """Return the place before a text of a rule; -1 if there is none."""
 
-    def advance(self, threads: Threads, text: bytes) -> Threads:
-        """Return the threads after some bytes; none if no text goes on like that."""
+    def advance(self, place: int, text: bytes) -> int:
+        """Return the place after some bytes; -1 if no text goes on like that."""
 
-    def ends(self, threads: Threads) -> bool:
+    def take(self, place: int, token: int) -> int:
+        """Return the place after a token; -1 if it is not allowed, or there is no such place."""
+
+    def ends(self, place: int) -> bool:
         """Return whether the text may end."""
 
-    def allowed(self, threads: Threads, bits: NDArray[np.uint32]) -> tuple[int, ...]:
-        """Set the bits of the tokens that may follow.
+    def mask(self, place: int) -> tuple[NDArray[np.uint32], bool]:
+        """Return the bits of the tokens that may follow, and whether the text may end.
 
-        Returns:
-            For each thread, how many frames of its stack were looked at.
+        The caller may change the bits.
+
+        Raises:
+            LookupError: There is no such place.
         """
-
-    def frames(self, thread: tuple[int, Any], most: int) -> Frames:
-        """Return the frames of a thread's stack from the top, at most so many."""
 
 
 @cache
-def _library() -> ctypes.CDLL:
+def _library() -> ctypes.PyDLL:
     source = (resources.files("hagane.lexgen.masks") / "pushdown.c").read_text(encoding="utf-8")
-    library = load_library(source)
-    void, number = ctypes.c_void_p, ctypes.c_int32
+    # Python's lock stays taken: calls are short, and no two threads may be in one machine.
+    library = ctypes.PyDLL(load_library(source)._name)
+    void, number, long = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
     for name, result, arguments in (
-        ("hagane_machine", void, [void] * 10),
+        ("hagane_store", void, [ctypes.c_char_p, void, number, void, number]),
+        ("hagane_store_end", None, [void]),
+        ("hagane_machine", void, [void, number, *[void] * 8]),
         ("hagane_machine_end", None, [void]),
-        ("hagane_advance", number, [void, void, number, ctypes.c_char_p, ctypes.c_int64, void]),
-        ("hagane_ends", number, [void, void, number]),
-        ("hagane_allowed", number, [void, void, number, *[void] * 5, ctypes.c_int64, void, void]),
-        ("hagane_frames", number, [void, number, number, void, number]),
-        ("hagane_height", number, [void, number]),
+        ("hagane_start", number, [void, number]),
+        ("hagane_advance", number, [void, number, ctypes.c_char_p, long]),
+        ("hagane_take", number, [void, number, number]),
+        ("hagane_ends", number, [void, number]),
+        ("hagane_places", number, [void]),
+        ("hagane_mask", number, [void, number, void]),
     ):
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
     return library
 
 
-def _flat(threads: Threads) -> NDArray[np.int32]:
-    return np.array(threads, np.int32).reshape(-1, 2)
+class _Store:
+    """A vocabulary as a trie, and what is known of states that many grammars have."""
+
+    def __init__(self, vocabulary: Vocabulary):
+        self._library = _library()
+        self.words = (len(vocabulary) + 31) // 32
+        ids = vocabulary.order
+        data, offsets = vocabulary.sorted_bytes
+        self._memory = ids, data, offsets  # which it reads
+        self.pointer = self._library.hagane_store(
+            data, offsets.ctypes.data, len(ids), ids.ctypes.data, len(vocabulary)
+        )
+        if not self.pointer:
+            raise MemoryError("trie of a vocabulary")
+
+    def __del__(self) -> None:
+        if getattr(self, "pointer", None):
+            self._library.hagane_store_end(self.pointer)
+
+
+_stores: dict[int, tuple[Vocabulary, _Store]] = {}
+
+
+def _store_of(vocabulary: Vocabulary) -> _Store:
+    """Return the vocabulary's store, made once for the last few vocabularies."""
+    known = _stores.get(id(vocabulary))
+    if known is not None and known[0] is vocabulary:
+        return known[1]
+    made = _Store(vocabulary)
+    while len(_stores) >= 4:
+        del _stores[next(iter(_stores))]
+    _stores[id(vocabulary)] = (vocabulary, made)
+    return made
 
 
 class CompiledMachine:
@@ -87,17 +122,19 @@ class CompiledMachine:
 
     def __init__(self, automata: Automata, vocabulary: Vocabulary):
         self._library = _library()
-        self._trie = trie_of(vocabulary)
-        self.longest = self._trie.longest
-        self._automata = automata  # whose memory the machine reads
-        self._ends = np.empty(self.longest + 3, np.int64)
-        self._room = np.empty(2 * _FRAMES, np.int32)
-        a = automata
+        self._store = _store_of(vocabulary)
+        self._automata = a = automata  # whose memory the machine reads
+        self._mask, self._take = self._library.hagane_mask, self._library.hagane_take
+        self._rows = np.empty((0, self._store.words), np.uint32)
+        self._at, self._row, self._step = 0, 0, 4 * self._store.words
         tables = (
-            a.delta, a.starts, a.first_call, a.call_rule, a.call_to, a.call_low, a.call_high,
-            a.accepts, a.begins, a.nullable,
+            a.delta, a.starts, a.first_call, a.calls, a.shared, a.accepts, a.begins, a.nullable,
         )  # fmt: skip
-        self._machine = self._library.hagane_machine(*(table.ctypes.data for table in tables))
+        self._machine = self._library.hagane_machine(
+            self._store.pointer,
+            len(a.accepts),
+            *(table.__array_interface__["data"][0] for table in tables),
+        )
         if not self._machine:
             raise MemoryError("tables of a grammar")
 
@@ -105,52 +142,55 @@ class CompiledMachine:
         if getattr(self, "_machine", None):
             self._library.hagane_machine_end(self._machine)
 
-    def start(self, rule: int) -> Threads:
-        """Return the threads before a text of a rule."""
-        state = int(self._automata.starts[rule])
-        return () if state < 0 else ((state, -1),)
+    @property
+    def places(self) -> int:
+        """The number of places so far."""
+        return int(self._library.hagane_places(self._machine))
 
-    def advance(self, threads: Threads, text: bytes) -> Threads:
-        """Return the threads after some bytes; none if no text goes on like that."""
-        pairs = _flat(threads)
-        found = ctypes.POINTER(ctypes.c_int32)()
-        count = self._checked(
-            self._library.hagane_advance(
-                self._machine, pairs.ctypes.data, len(pairs), text, len(text), ctypes.byref(found)
-            )
-        )
-        return tuple(sorted((found[2 * k], found[2 * k + 1]) for k in range(count)))
+    def start(self, rule: int) -> int:
+        """Return the place before a text of a rule; -1 if there is none."""
+        return self._checked(self._library.hagane_start(self._machine, rule))
 
-    def ends(self, threads: Threads) -> bool:
+    def advance(self, place: int, text: bytes) -> int:
+        """Return the place after some bytes; -1 if no text goes on like that."""
+        return self._checked(self._library.hagane_advance(self._machine, place, text, len(text)))
+
+    def take(self, place: int, token: int) -> int:
+        """Return the place after a token; -1 if it is not allowed, or there is no such place."""
+        to: int = self._take(self._machine, place, token)
+        return to if to >= 0 else self._checked(to)
+
+    def ends(self, place: int) -> bool:
         """Return whether the text may end."""
-        pairs = _flat(threads)
-        return bool(self._library.hagane_ends(self._machine, pairs.ctypes.data, len(pairs)))
+        return bool(self._library.hagane_ends(self._machine, place))
 
-    def allowed(self, threads: Threads, bits: NDArray[np.uint32]) -> tuple[int, ...]:
-        """Set the bits of the tokens that may follow; see ``Machine.allowed``."""
-        pairs = _flat(threads)
-        t = self._trie
-        lowest = self._checked(
-            self._library.hagane_allowed(
-                self._machine, pairs.ctypes.data, len(pairs),
-                *(a.ctypes.data for a in (t.byte, t.depth, t.after, t.first, t.ids)),
-                t.nodes, self._ends.ctypes.data, bits.ctypes.data,
-            )
-        )  # fmt: skip
-        heights = (self._library.hagane_height(self._machine, node) for _, node in threads)
-        return tuple(max(height - lowest + 1, 0) for height in heights)
+    def mask(self, place: int) -> tuple[NDArray[np.uint32], bool]:
+        """Return the bits of the tokens that may follow, and whether the text may end.
 
-    def frames(self, thread: tuple[int, Any], most: int) -> Frames:
-        """Return the frames of a thread's stack from the top, at most so many."""
-        most = min(most, self._library.hagane_height(self._machine, thread[1]))
-        room = self._room if 2 * most <= len(self._room) else np.empty(2 * most, np.int32)
-        count = self._library.hagane_frames(self._machine, thread[1], 0, room.ctypes.data, most)
-        return tuple((int(room[2 * k]), int(room[2 * k + 1])) for k in range(count))
+        The caller may change the bits.
+
+        Raises:
+            LookupError: There is no such place.
+        """
+        if self._row == len(self._rows):
+            self._rows = np.empty((_ROWS, self._store.words), np.uint32)
+            self._at, self._row = self._rows.ctypes.data, 0
+        ends = self._mask(self._machine, place, self._at)
+        if ends < 0:
+            raise LookupError(place) if ends < -1 else MemoryError("masks of a grammar")
+        row: NDArray[np.uint32] = self._rows[self._row]
+        self._at += self._step
+        self._row += 1
+        return row, ends == 1
 
     def _checked(self, result: int) -> int:
-        if result < 0:
+        if result < -1:
             raise MemoryError("stacks of a grammar")
         return result
+
+
+# The threads of a place: a state of a rule, and the stack below it.
+_Threads: TypeAlias = tuple[tuple[int, Any], ...]
 
 
 class PythonMachine:
@@ -163,39 +203,56 @@ class PythonMachine:
         self._nullable = a.nullable.astype(bool).tolist()
         self._begins = a.begins.astype(bool)
         self._delta = a.delta
-        calls = list(
-            zip(
-                *(c.tolist() for c in (a.call_rule, a.call_to, a.call_low, a.call_high)),
-                strict=True,
-            )
-        )
-        self._calls = calls
+        self._calls = a.calls.tolist()
         self._of = [range(*pair) for pair in pairwise(a.first_call)]
         data, offsets = vocabulary.sorted_bytes
         self._tokens = [data[s:e] for s, e in pairwise(offsets)]
         self._ids = vocabulary.order
-        self.longest = max(map(len, self._tokens), default=0)
+        self._words = (len(vocabulary) + 31) // 32
+        self._texts = vocabulary.tokens
+        self._threads: list[_Threads] = []
+        self._numbers: dict[_Threads, int] = {}
 
-    def start(self, rule: int) -> Threads:
-        """Return the threads before a text of a rule."""
-        return () if self._starts[rule] < 0 else ((self._starts[rule], None),)
+    @property
+    def places(self) -> int:
+        """The number of places so far."""
+        return len(self._threads)
 
-    def advance(self, threads: Threads, text: bytes) -> Threads:
-        """Return the threads after some bytes; none if no text goes on like that."""
-        found = list(threads)
+    def start(self, rule: int) -> int:
+        """Return the place before a text of a rule; -1 if there is none."""
+        return -1 if self._starts[rule] < 0 else self._place([(self._starts[rule], None)])
+
+    def advance(self, place: int, text: bytes) -> int:
+        """Return the place after some bytes; -1 if no text goes on like that."""
+        found = list(self._threads[place])
         for byte in text:
             found = self._step(found, byte)
-        return tuple(found)
+        return self._place(found)
 
-    def ends(self, threads: Threads) -> bool:
+    def take(self, place: int, token: int) -> int:
+        """Return the place after a token; -1 if it is not allowed, or there is no such place."""
+        text = self._texts[token] if 0 <= token < len(self._texts) else None
+        return self.advance(place, text) if text and 0 <= place < len(self._threads) else -1
+
+    def ends(self, place: int) -> bool:
         """Return whether the text may end."""
         return any(
-            below is None and self._accepts[state] for state, below in self._closed(threads, -1)
+            below is None and self._accepts[state]
+            for state, below in self._closed(self._threads[place], -1)
         )
 
-    def allowed(self, threads: Threads, bits: NDArray[np.uint32]) -> tuple[int, ...]:
-        """Set the bits of the tokens that may follow; see ``Machine.allowed``."""
-        path = [list(threads)]
+    def mask(self, place: int) -> tuple[NDArray[np.uint32], bool]:
+        """Return the bits of the tokens that may follow, and whether the text may end.
+
+        The caller may change the bits.
+
+        Raises:
+            LookupError: There is no such place.
+        """
+        if not 0 <= place < len(self._threads):
+            raise LookupError(place)
+        bits = np.zeros(self._words, np.uint32)
+        path = [list(self._threads[place])]
         previous = b""
         for id, token in zip(self._ids.tolist(), self._tokens, strict=True):
             common = 0
@@ -213,16 +270,17 @@ class PythonMachine:
                     break
             if path[-1]:
                 bits[id >> 5] |= np.uint32(1 << (id & 31))
-        return (sys.maxsize,) * len(threads)
+        return bits, self.ends(place)
 
-    def frames(self, thread: tuple[int, Any], most: int) -> Frames:
-        """Return the frames of a thread's stack from the top, at most so many."""
-        found: list[tuple[int, int]] = []
-        below = thread[1]
-        while below is not None and len(found) < most:
-            found.append((below[0], below[1]))
-            below = below[2]
-        return tuple(found)
+    def _place(self, found: Sequence[tuple[int, Any]]) -> int:
+        threads = tuple(found)
+        if not threads:
+            return -1
+        number = self._numbers.get(threads)
+        if number is None:
+            number = self._numbers[threads] = len(self._threads)
+            self._threads.append(threads)
+        return number
 
     def _step(self, threads: Sequence[tuple[int, Any]], byte: int) -> list[tuple[int, Any]]:
         found: dict[tuple[int, Any], None] = {}

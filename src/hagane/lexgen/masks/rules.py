@@ -1,124 +1,33 @@
 """Grammars as automata that call each other: text and calls of rules, deterministic where they can.
 
-Nodes describe texts; ``Rules`` compiles them over bytes. A push-down automaton runs them.
+``Rules`` takes the texts of rules (``parts.py``) and compiles each to an automaton of its own
+(``units.py``); a push-down automaton runs them together. Rules that many grammars have are compiled
+once (``Rules.shared``, ``Module``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hagane.errors import InvalidArgument
-from hagane.lexgen.automata.utf8 import utf8_sequences
-from hagane.lexgen.masks.texts import Texts
-
-MOST_STATES = 200_000
-_FEW_COPIES = 4
-
-
-@dataclass(frozen=True)
-class Bytes:
-    """A text."""
-
-    text: bytes
-
-
-@dataclass(frozen=True, eq=False)
-class OneOf:
-    """A text of a set, each character written in one of some ways.
-
-    Attributes:
-        texts: The set.
-        ways: Gives the sequences of byte ranges that write the code points of an interval.
-    """
-
-    texts: Texts
-    ways: Callable[[int, int], Iterable[tuple[tuple[int, int], ...]]] = utf8_sequences
-
-
-@dataclass(frozen=True)
-class Seq:
-    """Parts one after the other."""
-
-    parts: tuple[Part, ...]
-
-
-@dataclass(frozen=True)
-class Alt:
-    """One of some parts; none of them: no text at all."""
-
-    parts: tuple[Part, ...]
-
-
-@dataclass(frozen=True)
-class Rep:
-    """A part, again and again.
-
-    Attributes:
-        body: The part.
-        low: The least number.
-        high: The most; None for no bound.
-    """
-
-    body: Part
-    low: int
-    high: int | None
-
-
-@dataclass(frozen=True)
-class Call:
-    """A rule, by its number."""
-
-    rule: int
-
-
-@dataclass(frozen=True)
-class Net:
-    """Parts between numbered places, from the start to the end.
-
-    Attributes:
-        edges: (place, part, next place).
-        start: The first place.
-        end: The last place.
-    """
-
-    edges: tuple[tuple[int, Part, int], ...]
-    start: int
-    end: int
-
-
-Part = Bytes | OneOf | Seq | Alt | Rep | Call | Net
-NO_TEXT = Seq(())
-
-
-def seq(*parts: Part) -> Part:
-    """Return parts one after the other."""
-    return parts[0] if len(parts) == 1 else Seq(parts)
-
-
-def alt(parts: Iterable[Part]) -> Part:
-    """Return one of some parts."""
-    found = tuple(parts)
-    return found[0] if len(found) == 1 else Alt(found)
-
-
-@dataclass
-class _Nfa:
-    """Edges by state: byte ranges, moves without text, calls of rules that may repeat."""
-
-    bytes: list[list[tuple[int, int, int]]] = field(default_factory=list)
-    free: list[list[int]] = field(default_factory=list)
-    calls: list[list[tuple[tuple[int, int, int], int]]] = field(default_factory=list)
-
-    def state(self) -> int:
-        self.bytes.append([])
-        self.free.append([])
-        self.calls.append([])
-        return len(self.bytes) - 1
+from hagane.lexgen.masks.blocks import Block, compile_block, joined
+from hagane.lexgen.masks.parts import Call, Part
+from hagane.lexgen.masks.units import (
+    ALL_BYTES,
+    MOST_STATES,
+    Called,
+    Nfa,
+    Unit,
+    compile_units,
+    emit_rule,
+    keep_states,
+    take_keys,
+)
 
 
 @dataclass(frozen=True)
@@ -130,31 +39,43 @@ class Automata:
         accepts: Whether the rule of a state may end there, (states,).
         starts: The first state of each rule; -1 where a rule matches no text.
         first_call: Where the calls of a state begin in the following, (states + 1,).
-        call_rule: The rules called.
-        call_to: The states after them.
-        call_low: The least number of repetitions.
-        call_high: The most; -1 for no bound. One call is 1 to 1.
+        calls: The rule called, the state after it, the least number of repetitions, the most (-1
+            for no bound; one call is 1 to 1), (calls, 4).
         begins: Whether a text of a rule may begin with a byte, (rules, 256).
         nullable: Whether a rule matches the empty text.
+        shared: A number that a state has in every grammar in which it and all that it calls stand,
+            -1 for states of this grammar alone, (states,).
     """
 
     delta: NDArray[np.int32]
     accepts: NDArray[np.uint8]
     starts: NDArray[np.int32]
     first_call: NDArray[np.int32]
-    call_rule: NDArray[np.int32]
-    call_to: NDArray[np.int32]
-    call_low: NDArray[np.int32]
-    call_high: NDArray[np.int32]
+    calls: NDArray[np.int32]
     begins: NDArray[np.uint8]
     nullable: NDArray[np.uint8]
+    shared: NDArray[np.int32]
+
+
+class LeftRecursion(InvalidArgument):
+    """A rule calls itself before any text.
+
+    Attributes:
+        rule: Its number.
+    """
+
+    def __init__(self, rule: int):
+        super().__init__(f"rule {rule} calls itself before any text")
+        self.rule = rule
 
 
 class Rules:
     """Rules under construction."""
 
     def __init__(self) -> None:
-        self.bodies: list[Part | None] = []
+        self.bodies: list[Part | Module | int | None] = []  # a number: of a module's first rule
+        self._placed: dict[Hashable, int] = {}
+        self._made: dict[tuple[frozenset[int], bool], Automata] = {}
 
     def reserve(self) -> int:
         """Return the number of a rule that is defined later."""
@@ -171,312 +92,266 @@ class Rules:
         self.define(rule, body)
         return Call(rule)
 
-    def compile(self, usable: frozenset[int] = frozenset(range(256))) -> Automata:
+    def shared(self, body: Part) -> Call:
+        """Return a call of a rule that calls none, and is compiled once for all grammars."""
+        return self.include(_alone(body), 0)
+
+    def include(self, module: Module, rule: int) -> Call:
+        """Return a call of a rule of some that are compiled once for all grammars."""
+        if module not in self._placed:
+            first = self._placed[module] = len(self.bodies)
+            self.bodies += [module, *[first] * (module.size - 1)]
+        return Call(self._placed[module] + rule)
+
+    def compile(self, usable: frozenset[int] = ALL_BYTES, native: bool | None = None) -> Automata:
         """Return the automata of all rules.
 
         Args:
             usable: The bytes that texts may have.
+            native: Work in C (True), without a compiler (False), or in C where there is one.
 
         Raises:
             InvalidArgument: They have too many states, or a rule calls itself before any text.
         """
-        parts: list[_Dfa] = []
-        while len(parts) < len(self.bodies):  # repeated parts become rules meanwhile
-            parts.append(self._dfa(len(parts)))
-        if len(usable) < 256:
-            for part in parts:
-                part.rows = [{b: to for b, to in row.items() if b in usable} for row in part.rows]
-        return _assemble(parts)
+        key = usable, native is not False
+        if key not in self._made:
+            self._made[key] = self._compiled(usable, native)
+        return self._made[key]
 
-    def _dfa(self, rule: int) -> _Dfa:
-        body = self.bodies[rule]
-        if body is None:
-            raise ValueError(f"rule {rule} has no body")
-        nfa = _Nfa()
-        start, end = nfa.state(), nfa.state()
-        self._emit(nfa, body, start, end)
-        return _determinise(nfa, start, end)
-
-    def _emit(self, nfa: _Nfa, part: Part, start: int, end: int) -> None:
-        match part:
-            case Bytes(text):
-                at = start
-                for number, byte in enumerate(text):
-                    to = end if number == len(text) - 1 else nfa.state()
-                    nfa.bytes[at].append((byte, byte, to))
-                    at = to
-                if not text:
-                    nfa.free[start].append(end)
-            case OneOf():
-                self._emit_texts(nfa, part, start, end)
-            case Seq(parts):
-                at = start
-                for each in parts:
-                    to = nfa.state()
-                    self._emit(nfa, each, at, to)
-                    at = to
-                nfa.free[at].append(end)
-            case Alt(parts):
-                for each in parts:
-                    self._emit(nfa, each, start, end)
-            case Rep(body, low, high):
-                self._emit_repeated(nfa, body, low, high, start, end)
-            case Net(edges, first, last):
-                places = {first: start, last: end}
-                for place, each, to in edges:
-                    for each_place in (place, to):
-                        if each_place not in places:
-                            places[each_place] = nfa.state()
-                    self._emit(nfa, each, places[place], places[to])
-            case Call(rule):
-                nfa.calls[start].append(((rule, 1, 1), end))
-
-    def _emit_texts(self, nfa: _Nfa, part: OneOf, start: int, end: int) -> None:
-        texts = part.texts
-        states = [nfa.state() for _ in texts.rows]
-        nfa.free[start].append(states[0])
-        for state, row in enumerate(states):
-            if state in texts.accepts:
-                nfa.free[row].append(end)
-            for low, high, to in texts.edges(state):
-                for sequence in part.ways(low, high):
-                    at = row
-                    for number, (least, most) in enumerate(sequence):
-                        last = number == len(sequence) - 1
-                        target = states[to] if last else nfa.state()
-                        nfa.bytes[at].append((least, most, target))
-                        at = target
-
-    def _emit_repeated(
-        self, nfa: _Nfa, body: Part, low: int, high: int | None, start: int, end: int
-    ) -> None:
-        if max(low, high or 0) > _FEW_COPIES:
-            call = body if isinstance(body, Call) else self.add(body)
-            nfa.calls[start].append(((call.rule, low, -1 if high is None else high), end))
-            return
-        at = start
-        for _ in range(low):
-            to = nfa.state()
-            self._emit(nfa, body, at, to)
-            at = to
-        if high is None:
-            loop = nfa.state()
-            nfa.free[at].append(loop)
-            self._emit(nfa, body, loop, loop)
-            nfa.free[loop].append(end)
-            return
-        for _ in range(high - low):
-            nfa.free[at].append(end)
-            to = nfa.state()
-            self._emit(nfa, body, at, to)
-            at = to
-        nfa.free[at].append(end)
+    def _compiled(self, usable: frozenset[int], native: bool | None) -> Automata:
+        nfa = Nfa()
+        own: dict[int, tuple[int, int]] = {}
+        modules: list[tuple[int, Automata]] = []
+        for rule, body in enumerate(self.bodies):  # grows: repeated parts become rules
+            match body:
+                case None:
+                    raise ValueError(f"rule {rule} has no body")
+                case Module():
+                    modules.append((rule, body.compiled(usable, native is not False)))
+                case int():
+                    pass
+                case _:
+                    own[rule] = emit_rule(nfa, body, self.add)
+        facts = _Facts(len(self.bodies))
+        for first, module in modules:
+            facts.take(first, module)
+        if native is not False:
+            block = compile_block(nfa, own, facts, usable, native is True)
+            if block is not None:
+                return _assemble(block, modules, facts)
+        made = compile_units(nfa, list(own.values()), usable)
+        units = _without_dead(dict(zip(own, made, strict=True)), facts.ends)
+        _find_beginnings(units, facts)
+        return _assemble(joined(units, facts), modules, facts)
 
 
-@dataclass
-class _Dfa:
-    rows: list[dict[int, int]]
-    calls: list[dict[tuple[int, int, int], int]]
-    accepts: list[bool]
+@dataclass(frozen=True, eq=False)
+class Module:
+    """Rules that call none but each other, compiled once for all grammars.
+
+    Attributes:
+        rules: The rules.
+        size: Their number.
+    """
+
+    rules: Rules
+    size: int
+
+    @lru_cache(8)  # noqa: B019
+    def compiled(self, usable: frozenset[int], native: bool) -> Automata:
+        """Return their automata, with numbers of their own for the states."""
+        made = self.rules.compile(usable, None if native else False)
+        states = len(made.accepts)
+        first = take_keys(states)
+        # Those of modules within, which have numbers already, keep them.
+        keys = np.where(
+            made.shared < 0, np.arange(first, first + states, dtype=np.int32), made.shared
+        )
+        return replace(made, shared=keys.astype(np.int32))
 
 
-def _determinise(nfa: _Nfa, start: int, end: int) -> _Dfa:
-    def closed(states: Iterable[int]) -> frozenset[int]:
-        found = set(states)
-        stack = list(found)
-        while stack:
-            for to in nfa.free[stack.pop()]:
-                if to not in found:
-                    found.add(to)
-                    stack.append(to)
-        return frozenset(s for s in found if nfa.bytes[s] or nfa.calls[s] or s == end)
-
-    first = closed([start])
-    numbers = {first: 0}
-    order = [first]
-    made = _Dfa([], [], [])
-    single: dict[int, int] = {}  # of most steps, which lead to one state
-
-    def number(states: set[int]) -> int:
-        if len(states) > 1:
-            return numbered(states)
-        (only,) = states
-        if only not in single:
-            single[only] = numbered(states)
-        return single[only]
-
-    def numbered(states: Iterable[int]) -> int:
-        key = closed(states)
-        if key not in numbers:
-            numbers[key] = len(order)
-            order.append(key)
-            if len(order) > MOST_STATES:
-                raise InvalidArgument(f"a grammar needs more than {MOST_STATES} states in one rule")
-        return numbers[key]
-
-    for states in order:  # grows while it runs
-        edges = [edge for state in states for edge in nfa.bytes[state]]
-        cuts = sorted({low for low, _, _ in edges} | {high + 1 for _, high, _ in edges})
-        row: dict[int, int] = {}
-        for low, following in pairwise(cuts):
-            targets = {to for least, most, to in edges if least <= low <= most}
-            if targets:
-                row.update(dict.fromkeys(range(low, following), number(targets)))
-        calls: dict[tuple[int, int, int], set[int]] = {}
-        for state in states:
-            for called, to in nfa.calls[state]:
-                calls.setdefault(called, set()).add(to)
-        made.rows.append(row)
-        made.calls.append({called: number(targets) for called, targets in calls.items()})
-        made.accepts.append(end in states)
-    return made
+@lru_cache(2048)
+def _alone(body: Part) -> Module:
+    rules = Rules()
+    rules.add(body)
+    return Module(rules, 1)
 
 
-def _assemble(parts: list[_Dfa]) -> Automata:
-    productive = _productive(parts)
-    keep: list[dict[int, int]] = []
-    total = 0
-    for alive in productive:
-        keep.append({state: total + number for number, state in enumerate(sorted(alive))})
-        total += len(alive)
-    if total > MOST_STATES:
+class _Facts:
+    """Facts of rules, by number: those of modules are known, others follow."""
+
+    def __init__(self, rules: int):
+        self.starts = [-1] * rules
+        self.ends = np.zeros(rules, np.uint8)  # some text matches
+        self.nullable = np.zeros(rules, np.uint8)
+        self.begins = np.zeros((rules, 256), np.uint8)
+
+    def take(self, first: int, module: Automata) -> None:
+        """Note the rules of a module, of which ``first`` is the first."""
+        last = first + len(module.starts)
+        self.starts[first:last] = module.starts.tolist()
+        self.ends[first:last] = module.starts >= 0
+        self.nullable[first:last] = module.nullable
+        self.begins[first:last] = module.begins
+
+
+def _assemble(block: Block, modules: Sequence[tuple[int, Automata]], facts: _Facts) -> Automata:
+    parts: list[tuple[Block | Automata, int, int]] = []  # the first rule, the first state
+    states = 0
+    for first, module in modules:
+        for rule in range(first, first + len(module.starts)):
+            facts.starts[rule] += states if facts.starts[rule] >= 0 else 0
+        parts.append((module, first, states))
+        states += len(module.accepts)
+    for rule, start in block.starts.items():
+        facts.starts[rule] = states + start if start >= 0 else -1
+    parts.append((block, 0, states))
+    states += len(block.accepts)
+    if states > MOST_STATES:
         raise InvalidArgument(f"a grammar needs more than {MOST_STATES} states")
-    delta = np.full((total, 256), -1, np.int32)
-    accepts = np.zeros(total, np.uint8)
-    first_call = np.zeros(total + 1, np.int32)
-    calls: list[tuple[int, int, int, int]] = []
-    starts = np.full(len(parts), -1, np.int32)
-    for rule, (part, names) in enumerate(zip(parts, keep, strict=True)):
-        starts[rule] = names.get(0, -1)
-        _fill(delta, part, names)
-        for state, name in names.items():
-            accepts[name] = part.accepts[state]
-            for (called, low, high), to in part.calls[state].items():
-                if to in names and (0 in keep[called] or low == 0):
-                    calls.append((called, names[to], low, high if 0 in keep[called] else 0))
-            first_call[name + 1] = len(calls)
-    table = np.array(calls, np.int32).reshape(-1, 4)
-    made = Automata(
+    delta = np.empty((states, 256), np.int32)
+    accepts = np.empty(states, np.uint8)
+    shared = np.full(states, -1, np.int32)
+    first_call = np.zeros(states + 1, np.int32)
+    tables = []
+    seen = 0
+    for part, first, at in parts:
+        end = at + len(part.accepts)
+        rows = delta[at:end]
+        np.add(part.delta, at, out=rows)
+        if at:
+            rows[part.delta < 0] = -1
+        accepts[at:end] = part.accepts
+        if isinstance(part, Automata):
+            shared[at:end] = part.shared
+        np.add(part.first_call[1:], seen, out=first_call[at + 1 : end + 1])
+        if len(part.calls):
+            tables.append(part.calls + np.array([first, at, 0, 0], np.int32))
+            seen += len(part.calls)
+    begins = block.begins
+    return Automata(
         delta,
         accepts,
-        starts,
+        np.array(facts.starts, np.int32),
         first_call,
-        call_rule=np.ascontiguousarray(table[:, 0]),
-        call_to=np.ascontiguousarray(table[:, 1]),
-        call_low=np.ascontiguousarray(table[:, 2]),
-        call_high=np.ascontiguousarray(table[:, 3]),
-        begins=np.zeros((len(parts), 256), np.uint8),
-        nullable=np.zeros(len(parts), np.uint8),
+        np.concatenate(tables) if tables else np.zeros((0, 4), np.int32),
+        begins,
+        block.nullable,
+        shared,
     )
-    _find_beginnings(made)
-    return made
 
 
-def _fill(delta: NDArray[np.int32], part: _Dfa, names: dict[int, int]) -> None:
-    """Write the steps of a rule's states, under their new names."""
-    if not names:
-        return
-    renamed = np.full(len(part.rows), -1, np.int32)
-    renamed[list(names)] = list(names.values())
-    rows = [part.rows[state] for state in names]
-    places = np.repeat(list(names.values()), [len(row) for row in rows])
-    read = np.fromiter(chain.from_iterable(rows), np.int64)
-    to = np.fromiter(chain.from_iterable(row.values() for row in rows), np.int64)
-    delta[places, read] = renamed[to]
-
-
-def _productive(parts: list[_Dfa]) -> list[set[int]]:
-    """Return the states of each rule that can be reached and from which the rule can end."""
-    alive: list[set[int]] = [set() for _ in parts]
-    before: list[dict[int, set[int]]] = [{} for _ in parts]
-    # Steps over a called rule, which count once that rule can end.
-    waiting: list[list[tuple[int, int, int]]] = [[] for _ in parts]
-    found: list[tuple[int, int]] = []
-    for rule, part in enumerate(parts):
-        for state, row in enumerate(part.rows):
-            for to in set(row.values()):
-                before[rule].setdefault(to, set()).add(state)
-            for (called, low, _), to in part.calls[state].items():
-                if low == 0:
-                    before[rule].setdefault(to, set()).add(state)
-                else:
-                    waiting[called].append((rule, state, to))
-            if part.accepts[state]:
-                found.append((rule, state))
-    while found:
-        rule, state = found.pop()
-        if state in alive[rule]:
-            continue
-        alive[rule].add(state)
-        found += [(rule, each) for each in before[rule].get(state, ())]
-        if state == 0:
-            for caller, at, to in waiting[rule]:
-                before[caller].setdefault(to, set()).add(at)
-                if to in alive[caller]:
-                    found.append((caller, at))
-    return alive
-
-
-def _find_beginnings(made: Automata) -> None:
-    """Fill the first bytes and the emptiness of rules; refuse calls of itself before any text."""
-    rules = len(made.starts)
-    leads: list[set[int]] = [set() for _ in range(rules)]
+def _without_dead(units: Mapping[int, Unit], ends: NDArray[np.uint8]) -> Mapping[int, Unit]:
+    """Return units without the states that need rules that match no text; note those that match."""
+    for rule, unit in units.items():
+        ends[rule] = not unit.calls_by_state and not unit.empty
     changed = True
     while changed:
         changed = False
-        for rule in range(rules):
-            if made.starts[rule] < 0:
+        for rule, unit in units.items():
+            if not ends[rule] and not unit.empty and _leads_to_end(unit, ends)[0]:
+                ends[rule] = changed = True
+    if all(ends):
+        return units
+    found = {}
+    for rule, unit in units.items():
+        if unit.calls_by_state and not unit.empty:
+            calls = [
+                (state, (called, low, high if ends[called] else 0), to)
+                for state, (called, low, high), to in unit.calls_by_state
+                if ends[called] or low == 0
+            ]
+            kept = np.flatnonzero(_leads_to_end(unit, ends)).tolist()
+            unit = keep_states(unit.delta, unit.accepts, calls, kept)
+        found[rule] = unit
+    return found
+
+
+def _leads_to_end(unit: Unit, ends: NDArray[np.uint8]) -> Sequence[bool]:
+    """Return whether each state leads to an end by calls of rules that end."""
+    if all(ends[rule] or low == 0 for _, (rule, low, _), _ in unit.calls_by_state):
+        return [True] * unit.states
+    before: list[set[int]] = [set() for _ in range(unit.states)]
+    at, byte = np.nonzero(unit.delta >= 0)
+    for state, to in set(zip(at.tolist(), unit.delta[at, byte].tolist(), strict=True)):
+        before[to].add(state)
+    for state, (rule, low, _), to in unit.calls_by_state:
+        if ends[rule] or low == 0:
+            before[to].add(state)
+    found: list[bool] = unit.accepts.astype(bool).tolist()
+    stack = np.flatnonzero(unit.accepts).tolist()
+    while stack:
+        for state in before[stack.pop()]:
+            if not found[state]:
+                found[state] = True
+                stack.append(state)
+    return found
+
+
+def _leading(unit: Unit, nullable: NDArray[np.uint8]) -> Iterator[tuple[int, list[Called]]]:
+    """Yield the states that the first state becomes without text, and their calls."""
+    by_state: dict[int, list[tuple[Called, int]]] = {}
+    for state, call, to in unit.calls_by_state:
+        by_state.setdefault(state, []).append((call, to))
+    seen, stack = {0}, [0]
+    while stack:
+        state = stack.pop()
+        calls = by_state.get(state, [])
+        yield state, [call for call, _ in calls]
+        for (rule, low, _), to in calls:
+            if (low == 0 or nullable[rule]) and to not in seen:
+                seen.add(to)
+                stack.append(to)
+
+
+def _find_beginnings(units: Mapping[int, Unit], facts: _Facts) -> None:
+    """Note the first bytes of rules, and whether they match the empty text.
+
+    Raises:
+        LeftRecursion: A rule calls itself before any text.
+    """
+    nullable, begins = facts.nullable, facts.begins
+    for rule, unit in units.items():
+        nullable[rule] = not unit.empty and bool(unit.accepts[0])
+    changed = True
+    while changed:
+        changed = False
+        for rule, unit in units.items():
+            if nullable[rule] or unit.empty or not unit.calls_by_state:
                 continue
-            begins, nullable = made.begins[rule].copy(), False
-            seen = set()
-            stack = [int(made.starts[rule])]
-            while stack:
-                state = stack.pop()
-                if state in seen:
-                    continue
-                seen.add(state)
-                begins |= (made.delta[state] >= 0).astype(np.uint8)
-                nullable |= bool(made.accepts[state])
-                for call in range(made.first_call[state], made.first_call[state + 1]):
-                    called = int(made.call_rule[call])
-                    if made.call_high[call] != 0:
-                        begins |= made.begins[called]
-                        leads[rule].add(called)
-                    if made.call_low[call] == 0 or made.nullable[called]:
-                        stack.append(int(made.call_to[call]))
-            if nullable != made.nullable[rule] or (begins != made.begins[rule]).any():
-                changed = True
-                made.begins[rule], made.nullable[rule] = begins, nullable
-    _refuse_left_recursion(leads)
+            if any(unit.accepts[state] for state, _ in _leading(unit, nullable)):
+                nullable[rule] = changed = True
+    leads: dict[int, set[int]] = {}
+    for rule, unit in units.items():
+        leads[rule] = set()
+        if unit.empty:
+            continue
+        for state, calls in _leading(unit, nullable):
+            begins[rule] |= unit.delta[state] >= 0
+            leads[rule].update(called for called, _, high in calls if high != 0)
+    for rule in _callees_first(leads):
+        for called in leads[rule]:
+            begins[rule] |= begins[called]
 
 
-def _refuse_left_recursion(leads: list[set[int]]) -> None:
-    """Refuse rules that call themselves before any text."""
-    colour = [0] * len(leads)
-    for root in range(len(leads)):
+def _callees_first(leads: Mapping[int, set[int]]) -> list[int]:
+    """Return rules behind those that they call before any text."""
+    order: list[int] = []
+    colour = dict.fromkeys(leads, 0)
+    for root in leads:
         stack = [(root, iter(leads[root]))] if not colour[root] else []
         colour[root] = colour[root] or 1
         while stack:
             rule, rest = stack[-1]
             for called in rest:
-                if colour[called] == 1:
+                if colour.get(called) == 1:
                     raise LeftRecursion(called)
-                if colour[called] == 0:
+                if colour.get(called) == 0:
                     colour[called] = 1
                     stack.append((called, iter(leads[called])))
                     break
             else:
                 colour[rule] = 2
+                order.append(rule)
                 stack.pop()
-
-
-class LeftRecursion(InvalidArgument):
-    """A rule calls itself before any text.
-
-    Attributes:
-        rule: Its number.
-    """
-
-    def __init__(self, rule: int):
-        super().__init__(f"rule {rule} calls itself before any text")
-        self.rule = rule
+    return order

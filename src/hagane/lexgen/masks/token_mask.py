@@ -100,8 +100,10 @@ class TokenMask:
         self.size = len(self.vocabulary)
         self._states = _states_of(pattern, self.vocabulary, native)
         self.start = self._states.start
+        self._take = self._states.take
         self.done = -1  # after the token that ends the output
         self._masks: dict[int, Bitmask] = {}
+        self._end_bit = np.uint32(0 if self.end is None else 1 << (self.end & 31))
 
     @property
     def states(self) -> list[int]:
@@ -114,26 +116,23 @@ class TokenMask:
         Raises:
             InvalidArgument: There is no such state.
         """
-        if state not in self._masks:
-            try:
-                words = self._words(state)
-            except LookupError:
-                raise InvalidArgument(f"TokenMask: there is no state {state}") from None
-            self._masks[state] = Bitmask(words, self.size)
+        found = self._masks.get(state)
+        if found is None:
+            found = self._masks[state] = Bitmask(self._words(state), self.size)
             if len(self._masks) > _KEPT:
                 del self._masks[next(iter(self._masks))]
-        return self._masks[state]
+        return found
 
     def _words(self, state: int) -> NDArray[np.uint32]:
         if state == self.done:
-            words = np.zeros((self.size + 31) // 32, np.uint32)
-            ends = True
+            words, ends = np.zeros((self.size + 31) // 32, np.uint32), True
         else:
-            words = self._states.words(state)
-            ends = self._states.accepts(state)
-        if self.end is not None and ends:
-            words = words.copy()
-            words[self.end >> 5] |= np.uint32(1 << (self.end & 31))
+            try:
+                words, ends = self._states.words(state)
+            except LookupError:
+                raise InvalidArgument(f"TokenMask: there is no state {state}") from None
+        if ends and self.end is not None:
+            words[self.end >> 5] |= self._end_bit
         return words
 
     def accepts(self, state: int) -> bool:
@@ -146,13 +145,14 @@ class TokenMask:
         Raises:
             InvalidArgument: The token is not allowed in this state.
         """
-        mask = self.mask(state)
-        if not 0 <= token < self.size or not mask[token]:
-            text = self.vocabulary.tokens[token] if 0 <= token < self.size else None
-            raise InvalidArgument(f"TokenMask: token {token} ({text!r}) is not allowed here")
-        if token == self.end:
+        to = self._take(state, int(token))
+        if to >= 0:
+            return to
+        self.mask(state)  # raises if there is no such state
+        if token == self.end and self.accepts(state) and state != self.done:
             return self.done
-        return self._states.advance(state, self.vocabulary.tokens[token] or b"")
+        text = self.vocabulary.tokens[token] if 0 <= token < self.size else None
+        raise InvalidArgument(f"TokenMask: token {token} ({text!r}) is not allowed here")
 
     def apply(self, logits: Any, state: int) -> NDArray[Any]:
         """Return logits (…, size) with minus infinity for every token that is not allowed.
@@ -171,8 +171,8 @@ class TokenMask:
         return np.where(allowed, array, np.asarray(-np.inf, array.dtype))
 
 
-# Masks with the end token, by state.
-_KEPT = 65_536
+# Masks by state; one of 100,000 tokens takes 12 kB.
+_KEPT = 4096
 
 
 def _states_of(
@@ -188,8 +188,7 @@ def _states_of(
         with suppress(json.JSONDecodeError):  # a regular expression
             pattern = json.loads(pattern)
     if isinstance(pattern, (Mapping, bool)):
-        name = f"JSON schema {json.dumps(pattern)[:60]}"
-        return GrammarStates(schema_rules(pattern), vocabulary, name, native)
+        return GrammarStates(schema_rules(pattern), vocabulary, pattern, native)
     if not isinstance(pattern, str):
         raise InvalidArgument(
             "TokenMask: expected a regular expression, a JSON schema or a Grammar, got "

@@ -66,7 +66,8 @@ def visits(
             for share, target, gain in transitions[state]:
                 if target not in inside or not looped:
                     expected[target] += weight * share
-                    rewards[target] += (carried + weight * gain) * share
+                    if carried or gain:
+                        rewards[target] += (carried + weight * gain) * share
     return Visits(tuple(expected), tuple(rewards), unending, tuple(pivots))
 
 
@@ -91,7 +92,8 @@ def _solve(
                 rewards[target] += expected[state] * share * gain
     # A restart inside a component would make another matrix; claims are reached once a run.
     assert not inside & restarts
-    _substitute(steps, rewards)
+    if any(rewards[state] for state in component):
+        _substitute(steps, rewards)
     return [1 / step.scale for step in steps]
 
 

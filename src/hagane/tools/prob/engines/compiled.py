@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from hagane.tools.prob.language.operators import evaluate
@@ -56,6 +57,7 @@ class Compiler:
         self._pure: dict[Expression, bool] = {}
         self._safe: dict[Expression, bool] = {}
         self._functions: dict[tuple[Expression, tuple[str, ...]], _Function] = {}
+        self._texts: dict[str, _Function] = {}
 
     def is_pure(self, node: Expression) -> bool:
         """Tell whether an expression has one value for all draws."""
@@ -92,28 +94,34 @@ class Compiler:
         """
         key = (node, names)
         if key not in self._functions:
-            self._functions[key] = _guarded(node, names)
+            self._functions[key] = self._guarded(node, names)
         return self._functions[key]
 
+    def _guarded(self, node: Expression, names: tuple[str, ...]) -> _Function:
+        if isinstance(node, Variable):
+            return itemgetter(names.index(node.name))
 
-def _guarded(node: Expression, names: tuple[str, ...]) -> _Function:
-    def slow(row: Row) -> Any:
-        return evaluate(node, dict(zip(names, row, strict=True)))
+        def slow(row: Row) -> Any:
+            return evaluate(node, dict(zip(names, row, strict=True)))
 
-    text = _python(node, {name: index for index, name in enumerate(names)}, _DEEPEST)
-    if text is None:
-        return slow
-    fast: _Function = eval(f"lambda row: {text}", {"Fraction": Fraction, "exact": _exact})
-    if "/" not in text and "%" not in text:
-        return fast
+        text = _python(node, {name: index for index, name in enumerate(names)}, _DEEPEST)
+        if text is None:
+            return slow
+        fast = self._texts.get(text)
+        if fast is None:
+            fast = eval(f"lambda row: {text}", {"Fraction": Fraction, "exact": _exact})
+            self._texts[text] = fast
+        if "/" not in text and "%" not in text:
+            return fast
+        checked_first: _Function = fast
 
-    def checked(row: Row) -> Any:
-        try:
-            return fast(row)
-        except ZeroDivisionError:
-            return slow(row)  # raises with the node at fault
+        def checked(row: Row) -> Any:
+            try:
+                return checked_first(row)
+            except ZeroDivisionError:
+                return slow(row)  # raises with the node at fault
 
-    return checked
+        return checked
 
 
 def _exact(value: Any) -> Any:

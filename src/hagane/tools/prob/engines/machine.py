@@ -175,8 +175,7 @@ class Machine:
         )
 
     def _live(self, node: Expression, values: dict[str, Any]) -> _Values:
-        free = self.liveness.free(node)
-        return tuple((name, values[name]) for name in sorted(free) if name in values)
+        return tuple([(name, values[name]) for name in self.liveness.names(node) if name in values])
 
     def _settle(self, control: Control) -> tuple[Any, State, list[tuple[Any, Control]]]:
         """Go on until something is drawn, claimed or over.
@@ -227,6 +226,9 @@ class Machine:
         operands = parts(node)
         if len(done) == len(operands):
             return self._finish(node, done, values, stack)
+        if self.compiler.is_pure(operands[len(done)]):
+            value = self._pure(operands[len(done)], values)
+            return self._operand(node, (*done, value), values, stack)
         needed: set[str] = set()
         for later in operands[len(done) + 1 :]:
             needed |= self.liveness.free(later)
@@ -289,7 +291,9 @@ class Machine:
                 check_chance(self.source, node, chance, untold)
                 both = [(chance, (None, True, stack)), (1 - chance, (None, False, stack))]
                 nexts = [(share, control) for share, control in both if share]
-                return (node, done, stack), State("draw", node), nexts
+                # The hash of a fraction takes longer than those of its parts.
+                key = (node, chance.numerator, chance.denominator, stack)
+                return key, State("draw", node), nexts
             case Record():
                 if any(frame[0] == "return" for frame in frames(stack)):
                     return None, done[0], stack

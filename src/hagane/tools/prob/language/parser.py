@@ -59,6 +59,8 @@ _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _MOST_DIGITS = 4_000
 _MOST_POWER = 1_000
 _ORDERINGS = ("<", "<=", ">", ">=")
+_ATOMS = frozenset({"NUMBER", "DECIMAL", "true", "false", "NAME"})
+_CLOSING_WORDS = frozenset({")", "}", "]", ",", ";", "END", "then", "else", "in"})
 _CLOSING = (")", "}", "]", ",", ":", "|", ";", "END")
 _NAMES = {"/\\": "conjunct", "\\/": "disjunct", "=>": "consequence"}
 
@@ -112,6 +114,10 @@ class _Parser(ParameterParser):
         return Let(first.span.to(rest.span), "_", first, rest)
 
     def expression(self) -> Expression:
+        # Most expressions have no operator, and the body of a 'let' takes all that follow.
+        kind = self.peek().kind
+        if kind == "let" or (kind in _ATOMS and self.peek(1).kind in _CLOSING_WORDS):
+            return self._primary()
         left = self._chain("\\/", lambda: self._chain("/\\", self._annotated))
         if not self.accept("=>"):
             return left

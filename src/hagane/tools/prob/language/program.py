@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import TypeAlias
 
 from hagane.tools.prob.language.ratios import Parameters
@@ -142,10 +143,11 @@ class Program:
 
 def parts(node: Expression) -> tuple[Expression, ...]:
     """Return the expressions directly below a node of a resolved program, in evaluation order."""
-    if isinstance(node, Record):
-        return (node.expression,)
-    if isinstance(node, Apply):
-        return node.arguments
+    kind = type(node)
+    if kind is Record:
+        return (node.expression,)  # type: ignore[attr-defined]
+    if kind is Apply:
+        return node.arguments  # type: ignore[attr-defined,no-any-return]
     return children(node)
 
 
@@ -179,11 +181,12 @@ class Liveness:
 
     def __init__(self) -> None:
         self._known: dict[Expression, frozenset[str]] = {}
+        self._sorted: dict[Expression, tuple[str, ...]] = {}
 
     def free(self, node: Expression) -> frozenset[str]:
         """Return the variables that evaluating a node reads."""
         known = self._known
-        found = known.get(node)
+        found = known.get(node) or node.__dict__.get("_free")
         if found is not None:
             return found
         # Children first, without recursion: programs nest deeply.
@@ -193,6 +196,10 @@ class Liveness:
             if current in known:
                 stack.pop()
                 continue
+            if "_free" in current.__dict__:
+                known[current] = current.__dict__["_free"]
+                stack.pop()
+                continue
             below = parts(current)
             missing = [part for part in below if part not in known]
             if missing:
@@ -200,7 +207,17 @@ class Liveness:
                 continue
             stack.pop()
             known[current] = self._join(current, [known[part] for part in below])
+            # Nodes never change, but functions that they call are completed later.
+            if not isinstance(current, Apply) and all("_free" in part.__dict__ for part in below):
+                current.__dict__["_free"] = known[current]
         return known[node]
+
+    def names(self, node: Expression) -> tuple[str, ...]:
+        """Return the same variables in order."""
+        found = self._sorted.get(node)
+        if found is None:
+            found = self._sorted[node] = tuple(sorted(self.free(node)))
+        return found
 
     @staticmethod
     def _join(node: Expression, below: list[frozenset[str]]) -> frozenset[str]:
@@ -225,37 +242,40 @@ def shown(name: str) -> str:
 def rebuilt(node: Expression, change: Callable[[Expression], Expression]) -> Expression:
     """Return a node with each of the expressions directly below it changed.
 
-    Claims stay as they are: they speak of variables by name.
+    Claims stay as they are: they speak of variables by name. A node of which nothing changes comes
+    back as it is.
     """
+    below = parts(node)
+    new = []
+    for part in below:  # no comprehension: it would take a frame more of deep programs
+        new.append(change(part))
+    if all(map(is_, new, below)):
+        return node
     match node:
-        case Tuple(items=items):
-            return replace(node, items=tuple([change(item) for item in items]))
+        case Tuple():
+            return replace(node, items=tuple(new))
         case Project():
-            return replace(node, tuple=change(node.tuple))
+            return replace(node, tuple=new[0])
         case Unary():
-            return replace(node, operand=change(node.operand))
+            return Unary(node.span, node.operator, new[0])
         case Binary():
-            left = change(node.left)
-            return replace(node, left=left, right=change(node.right))
+            return Binary(node.span, node.operator, new[0], new[1])
         case If():
-            condition, then = change(node.condition), change(node.then)
-            return replace(node, condition=condition, then=then, otherwise=change(node.otherwise))
+            return If(node.span, new[0], new[1], new[2])
         case Let():
-            bound = change(node.bound)
-            return replace(node, bound=bound, body=change(node.body))
+            return Let(node.span, node.name, new[0], new[1])
         case Rand():
-            low = change(node.low)
-            return replace(node, low=low, high=change(node.high))
+            return replace(node, low=new[0], high=new[1])
         case Flip():
-            return replace(node, probability=change(node.probability))
-        case Choose(branches=branches):
-            return replace(node, branches=tuple([(change(w), change(e)) for w, e in branches]))
-        case Draw(arguments=arguments):
-            return replace(node, arguments=tuple([change(a) for a in arguments]))
+            return replace(node, probability=new[0])
+        case Choose():
+            return replace(node, branches=tuple(zip(new[::2], new[1::2], strict=True)))
+        case Draw():
+            return replace(node, arguments=tuple(new))
         case Observe():
-            return replace(node, condition=change(node.condition))
+            return replace(node, condition=new[0])
         case Record():
-            return replace(node, expression=change(node.expression))
+            return replace(node, expression=new[0])
         case Apply():
-            return replace(node, arguments=tuple([change(a) for a in node.arguments]))
+            return replace(node, arguments=tuple(new))
     return node

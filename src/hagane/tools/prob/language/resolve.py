@@ -170,6 +170,8 @@ class _Resolver(FunctionResolver):
                     "claims outside Prob and E",
                     node.span,
                 )
+            if type(value) is Variable:
+                return Variable(node.span, value.name), kind
             return replace(value, span=node.span), kind
         if node.name in scope.functions:
             raise self._error(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any
@@ -51,8 +51,11 @@ class Scope:
 
     def bind(self, name: str, value: Expression, kind: Kind) -> Scope:
         """Return the scope in which a name stands for a value."""
-        functions = {key: found for key, found in self.functions.items() if key != name}
-        return replace(self, values={**self.values, name: (value, kind)}, functions=functions)
+        functions = self.functions
+        if name in functions:
+            functions = {key: found for key, found in functions.items() if key != name}
+        values = {**self.values, name: (value, kind)}
+        return Scope(values, functions, self.enclosing, self.exact, self.pure, self.claims)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hagane.errors import HaganeError
 
@@ -26,8 +27,7 @@ from hagane.errors import HaganeError
 _WIDEST = 160
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Characters ``start`` to ``end`` (exclusive) of a source."""
 
     start: int

@@ -6,9 +6,10 @@ with unique names and no functions inside expressions, the engines (see ``resolv
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from hagane.tools.prob.language.source import Span
 
@@ -246,25 +247,34 @@ class Parsed:
 
 def children(node: Expression) -> tuple[Expression, ...]:
     """Return the expressions directly below one, in the order of their evaluation."""
-    match node:
-        case Literal() | Variable():
-            return ()
-        case Tuple(items=items):
-            return items
-        case Project(tuple=operand) | Unary(operand=operand) | Flip(probability=operand):
-            return (operand,)
-        case Observe(condition=operand) | Annotated(expression=operand):
-            return (operand,)
-        case Binary(left=left, right=right) | Rand(low=left, high=right):
-            return (left, right)
-        case Let(bound=left, body=right) | LetFun(definition=left, body=right):
-            return (left, right)
-        case If():
-            return (node.condition, node.then, node.otherwise)
-        case Choose(branches=branches):
-            return tuple(part for branch in branches for part in branch)
-        case Call(arguments=arguments) | Draw(arguments=arguments):
-            return arguments
-        case Probability(event=left, condition=right) | Expectation(term=left, condition=right):
-            return (left,) if right is None else (left, right)
+    below = _CHILDREN.get(type(node))
+    if below is not None:
+        return below(node)
     raise AssertionError(type(node).__name__)
+
+
+def _two(first: Expression, second: Expression | None) -> tuple[Expression, ...]:
+    return (first,) if second is None else (first, second)
+
+
+# A table, which is asked for every node of every pass over a program.
+_CHILDREN: dict[type, Callable[[Any], tuple[Expression, ...]]] = {
+    Literal: lambda node: (),
+    Variable: lambda node: (),
+    Tuple: lambda node: node.items,
+    Project: lambda node: (node.tuple,),
+    Unary: lambda node: (node.operand,),
+    Flip: lambda node: (node.probability,),
+    Observe: lambda node: (node.condition,),
+    Annotated: lambda node: (node.expression,),
+    Binary: lambda node: (node.left, node.right),
+    Rand: lambda node: (node.low, node.high),
+    Let: lambda node: (node.bound, node.body),
+    LetFun: lambda node: (node.definition, node.body),
+    If: lambda node: (node.condition, node.then, node.otherwise),
+    Choose: lambda node: tuple(part for branch in node.branches for part in branch),
+    Call: lambda node: node.arguments,
+    Draw: lambda node: node.arguments,
+    Probability: lambda node: _two(node.event, node.condition),
+    Expectation: lambda node: _two(node.term, node.condition),
+}

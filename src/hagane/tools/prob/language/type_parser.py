@@ -40,7 +40,8 @@ class TypeParser(ABC):
 
     def peek(self, ahead: int = 0) -> Word:
         """Return a word without taking it."""
-        return self._words[min(self._next + ahead, len(self._words) - 1)]
+        at = self._next + ahead
+        return self._words[at] if at < len(self._words) else self._words[-1]
 
     def next(self) -> Word:
         """Take a word."""
@@ -50,7 +51,13 @@ class TypeParser(ABC):
 
     def accept(self, *kinds: str) -> Word | None:
         """Take the next word if it is of one of these kinds."""
-        return self.next() if self.peek().kind in kinds else None
+        words, at = self._words, self._next
+        word = words[at] if at < len(words) else words[-1]
+        if word.kind not in kinds:
+            return None
+        self.last = word
+        self._next = at + 1
+        return word
 
     def expect(self, kind: str, described: str) -> Word:
         """Take the next word, which has to be of this kind."""

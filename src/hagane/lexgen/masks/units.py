@@ -1,0 +1,369 @@
+"""One rule of a grammar as an automaton over bytes, which calls those of other rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hagane.errors import InvalidArgument
+from hagane.lexgen.masks.parts import Alt, Bytes, Call, Net, OneOf, Part, Rep, Seq
+
+MOST_STATES = 200_000
+_FEW_COPIES = 4
+_FEW_SPANS = 150
+ALL_BYTES = frozenset(range(256))
+
+# A call: the rule, the least number of repetitions, the most (-1: no bound).
+Called = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """A rule's automaton; state 0 is the first.
+
+    Every state is reached, and leads to an end if the called rules match some text.
+
+    Attributes:
+        delta: Next states by state and byte, (states, 256), -1 for none.
+        accepts: Whether the rule may end in a state, (states,).
+        calls_by_state: The state, the call and the state behind it, in order of the first.
+        calls: The same calls as ``Automata`` has them, (calls, 4).
+        first_call: Where the calls of a state begin, (states + 1,).
+        empty: No text matches.
+    """
+
+    delta: NDArray[np.int32]
+    accepts: NDArray[np.uint8]
+    calls_by_state: tuple[tuple[int, Called, int], ...]
+    calls: NDArray[np.int32]
+    first_call: NDArray[np.int32]
+    empty: bool = False
+
+    @property
+    def states(self) -> int:
+        """The number of states."""
+        return len(self.accepts)
+
+
+@dataclass(slots=True)
+class Nfa:
+    """Rules as edges between states: byte ranges, moves without text, calls.
+
+    Attributes:
+        states: Their number.
+        bytes: The state, the first and the last byte, the next state, one after the other.
+        free: The state and the next one.
+        calls: The state, the rule, the least and the most repetitions, the next state.
+    """
+
+    states: int = 0
+    bytes: list[int] = field(default_factory=list)
+    free: list[int] = field(default_factory=list)
+    calls: list[int] = field(default_factory=list)
+
+    def state(self) -> int:
+        """Return a new state."""
+        self.states += 1
+        return self.states - 1
+
+
+def emit_rule(nfa: Nfa, body: Part, add: Callable[[Part], Call]) -> tuple[int, int]:
+    """Write the edges of a rule; return its first and its last state.
+
+    Args:
+        nfa: The edges so far.
+        body: The texts of the rule.
+        add: Makes a rule of a part that is repeated too often to be copied.
+    """
+    start, end = nfa.state(), nfa.state()
+    _emit(nfa, body, start, end, add)
+    return start, end
+
+
+_taken = 0
+
+
+def take_keys(states: int) -> int:
+    """Return the first of so many numbers that nothing has yet."""
+    global _taken
+    first = _taken
+    _taken += states
+    return first
+
+
+def _emit(nfa: Nfa, part: Part, start: int, end: int, add: Callable[[Part], Call]) -> None:
+    match part:
+        case Bytes(text):
+            if not text:
+                nfa.free += (start, end)
+                return
+            at = start
+            for byte in text[:-1]:
+                to = nfa.state()
+                nfa.bytes += (at, byte, byte, to)
+                at = to
+            nfa.bytes += (at, text[-1], text[-1], end)
+        case Call(rule):
+            nfa.calls += (start, rule, 1, 1, end)
+        case Seq(parts):
+            if not parts:
+                nfa.free += (start, end)
+                return
+            at = start
+            for each in parts[:-1]:
+                to = nfa.state()
+                _emit(nfa, each, at, to, add)
+                at = to
+            _emit(nfa, parts[-1], at, end, add)
+        case Alt(parts):
+            for each in parts:
+                _emit(nfa, each, start, end, add)
+        case Net(edges, first, last):
+            places = {first: start, last: end}
+            for place, each, to in edges:
+                for each_place in (place, to):
+                    if each_place not in places:
+                        places[each_place] = nfa.state()
+                _emit(nfa, each, places[place], places[to], add)
+        case OneOf():
+            _emit_texts(nfa, part, start, end)
+        case Rep(body, low, high):
+            _emit_repeated(nfa, body, low, high, start, end, add)
+
+
+def _emit_texts(nfa: Nfa, part: OneOf, start: int, end: int) -> None:
+    texts = part.texts
+    states = [nfa.state() for _ in texts.rows]
+    nfa.free += (start, states[0])
+    for state, row in enumerate(states):
+        if state in texts.accepts:
+            nfa.free += (row, end)
+        for low, high, to in texts.edges(state):
+            for sequence in part.ways(low, high):
+                at = row
+                for least, most in sequence[:-1]:
+                    target = nfa.state()
+                    nfa.bytes += (at, least, most, target)
+                    at = target
+                nfa.bytes += (at, *sequence[-1], states[to])
+
+
+def _emit_repeated(
+    nfa: Nfa,
+    body: Part,
+    low: int,
+    high: int | None,
+    start: int,
+    end: int,
+    add: Callable[[Part], Call],
+) -> None:
+    if max(low, high or 0) > _FEW_COPIES:
+        call = body if isinstance(body, Call) else add(body)
+        nfa.calls += (start, call.rule, low, -1 if high is None else high, end)
+        return
+    at = start
+    for _ in range(low):
+        to = nfa.state()
+        _emit(nfa, body, at, to, add)
+        at = to
+    if high is None:
+        loop = nfa.state()
+        nfa.free += (at, loop)
+        _emit(nfa, body, loop, loop, add)
+        nfa.free += (loop, end)
+        return
+    for _ in range(high - low):
+        nfa.free += (at, end)
+        to = nfa.state()
+        _emit(nfa, body, at, to, add)
+        at = to
+    nfa.free += (at, end)
+
+
+class _Edges:
+    """The edges of rules by state."""
+
+    def __init__(self, nfa: Nfa):
+        self.bytes: list[list[tuple[int, int, int]]] = [[] for _ in range(nfa.states)]
+        self.free: list[list[int]] = [[] for _ in range(nfa.states)]
+        self.calls: list[list[tuple[Called, int]]] = [[] for _ in range(nfa.states)]
+        for state, low, high, to in _groups(nfa.bytes, 4):
+            self.bytes[state].append((low, high, to))
+        for state, to in _groups(nfa.free, 2):
+            self.free[state].append(to)
+        for state, rule, low, high, to in _groups(nfa.calls, 5):
+            self.calls[state].append(((rule, low, high), to))
+
+
+def _groups(numbers: list[int], size: int) -> Iterator[tuple[int, ...]]:
+    return zip(*[iter(numbers)] * size, strict=True)
+
+
+def compile_units(nfa: Nfa, rules: Sequence[tuple[int, int]], usable: frozenset[int]) -> list[Unit]:
+    """Return the automata of rules, of which the first and last states are given.
+
+    Raises:
+        InvalidArgument: One has too many states.
+    """
+    edges = _Edges(nfa)
+    return [_determinise(edges, start, end, usable) for start, end in rules]
+
+
+class _Subsets:
+    """The sets of states of an automaton that texts reach, numbered as they are met."""
+
+    def __init__(self, nfa: _Edges, start: int, end: int):
+        self._free = nfa.free
+        self._edges = nfa
+        self._end = end
+        self.order: list[tuple[int, ...]] = []
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._single: dict[int, int] = {}  # of most steps, which lead to one state
+        self.of((start,))
+
+    def of(self, states: Iterable[int]) -> int:
+        """Return the number of the closure of some states."""
+        found = tuple(states)
+        if len(found) == 1:
+            known = self._single.get(found[0])
+            if known is None:
+                known = self._single[found[0]] = self._numbered(found)
+            return known
+        return self._numbered(found)
+
+    def _matters(self, state: int) -> bool:
+        return state == self._end or bool(self._edges.bytes[state] or self._edges.calls[state])
+
+    def _numbered(self, states: tuple[int, ...]) -> int:
+        if len(states) > 1 or self._free[states[0]]:
+            found = dict.fromkeys(states)
+            stack = list(states)
+            while stack:
+                for to in self._free[stack.pop()]:
+                    if to not in found:
+                        found[to] = None
+                        stack.append(to)
+            states = tuple(sorted(state for state in found if self._matters(state)))
+        number = self._numbers.get(states)
+        if number is None:
+            number = self._numbers[states] = len(self.order)
+            self.order.append(states)
+            if number >= MOST_STATES:
+                raise InvalidArgument(f"a grammar needs more than {MOST_STATES} states in one rule")
+        return number
+
+
+def _determinise(nfa: _Edges, start: int, end: int, usable: frozenset[int]) -> Unit:
+    subsets = _Subsets(nfa, start, end)
+    spans: list[tuple[int, int, int, int]] = []  # state, first and last byte, next state
+    calls: list[tuple[int, Called, int]] = []
+    accepts: list[bool] = []
+    for number, states in enumerate(subsets.order):  # grows while it runs
+        accepts.append(end in states)
+        if len(states) == 1:
+            edges = nfa.bytes[states[0]]
+        else:
+            edges = [edge for state in states for edge in nfa.bytes[state]]
+        if len(edges) == 1:
+            low, high, to = edges[0]
+            spans.append((number, low, high, subsets.of((to,))))
+        elif edges:
+            cuts = sorted({low for low, _, _ in edges} | {high + 1 for _, high, _ in edges})
+            for low, following in pairwise(cuts):
+                targets = {to for least, most, to in edges if least <= low <= most}
+                if targets:
+                    spans.append((number, low, following - 1, subsets.of(sorted(targets))))
+        called: dict[Called, set[int]] = {}
+        for state in states:
+            for call, to in nfa.calls[state]:
+                called.setdefault(call, set()).add(to)
+        calls += [(number, call, subsets.of(sorted(to))) for call, to in called.items()]
+    return _made(spans, calls, accepts, usable)
+
+
+def _made(
+    spans: list[tuple[int, int, int, int]],
+    calls: list[tuple[int, Called, int]],
+    accepts: list[bool],
+    usable: frozenset[int],
+) -> Unit:
+    """Return the unit without states that cannot end even if every called rule matches a text."""
+    states = len(accepts)
+    delta = np.full((states, 256), -1, np.int32)
+    if len(spans) < _FEW_SPANS:
+        flat = delta.ravel()
+        for state, low, high, to in spans:
+            flat[state * 256 + low : state * 256 + high + 1] = to
+    else:
+        state, low, high, to = np.array(spans, np.int64).T
+        sizes = high - low + 1
+        ends = np.cumsum(sizes)
+        places = np.repeat(state * 256 + low - (ends - sizes), sizes) + np.arange(ends[-1])
+        delta.ravel()[places] = np.repeat(to, sizes)
+    if len(usable) < 256:
+        delta[:, sorted(ALL_BYTES - usable)] = -1
+        spans = [
+            (state, low, high, to)
+            for state, low, high, to in spans
+            if any(byte in usable for byte in range(low, high + 1))
+        ]
+    edges = [(state, to) for state, _, _, to in spans] + [(state, to) for state, _, to in calls]
+    edges.sort(reverse=True)
+    return _alive(delta, np.array(accepts, np.uint8), calls, edges)
+
+
+def _alive(
+    delta: NDArray[np.int32],
+    accepts: NDArray[np.uint8],
+    calls: list[tuple[int, Called, int]],
+    edges: list[tuple[int, int]],
+) -> Unit:
+    alive = bytearray(accepts.tobytes())
+    changed = True
+    while changed:  # most edges lead to later states, so that two rounds are usual
+        changed = False
+        for state, to in edges:
+            if alive[to] and not alive[state]:
+                alive[state] = changed = True
+    if all(alive):
+        return _placed(delta, accepts, calls)
+    return keep_states(delta, accepts, calls, [n for n, lives in enumerate(alive) if lives])
+
+
+def keep_states(
+    delta: NDArray[np.int32],
+    accepts: NDArray[np.uint8],
+    calls: Iterable[tuple[int, Called, int]],
+    kept: list[int],
+) -> Unit:
+    """Return a unit of some states alone; it is empty if the first is not among them."""
+    if not kept or kept[0] != 0:
+        none = np.full((1, 256), -1, np.int32)
+        return _placed(none, np.zeros(1, np.uint8), [], empty=True)
+    names = np.full(len(accepts) + 1, -1, np.int32)  # the last one for -1
+    names[kept] = np.arange(len(kept))
+    moved = [
+        (int(names[state]), call, int(names[to]))
+        for state, call, to in calls
+        if names[state] >= 0 and names[to] >= 0
+    ]
+    return _placed(np.ascontiguousarray(names[delta[kept]]), accepts[kept], moved)
+
+
+def _placed(
+    delta: NDArray[np.int32],
+    accepts: NDArray[np.uint8],
+    calls: list[tuple[int, Called, int]],
+    empty: bool = False,
+) -> Unit:
+    first = np.zeros(len(accepts) + 1, np.int32)
+    if calls:
+        np.cumsum(
+            np.bincount([state for state, _, _ in calls], minlength=len(accepts)), out=first[1:]
+        )
+    table = np.array([(rule, to, low, high) for _, (rule, low, high), to in calls], np.int32)
+    return Unit(delta, accepts, tuple(calls), table.reshape(-1, 4), first, empty)
