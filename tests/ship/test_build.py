@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from platform import machine
 
 import numpy as np
 import onnx
@@ -79,6 +80,34 @@ def test_a_manifest_says_what_there_is(builds: Maker) -> None:
     assert manifest["peak_bytes"] > (folder / manifest["weights"]).stat().st_size
     readme = (folder / "README.md").read_text()
     assert "cc program.c -I DIR -L DIR -lany_batch" in readme
+
+
+@pytest.mark.parametrize(
+    ("options", "files"),
+    [
+        ((), {"liba_b_1.so", "a_b_1.weights"}),
+        (("--static", "--embed-weights", "--name", "own"), {"libown.a"}),
+        (("--shared", "--menoh"), {"liba_b_1.so", "a_b_1.weights", "libmenoh.so", "menoh"}),
+    ],
+)
+def test_the_command_writes_the_files_that_it_names(
+    tmp_path: Path, options: tuple[str, ...], files: set[str]
+) -> None:
+    save(CASES["any_batch"](), tmp_path / "a b.1.onnx")
+    given = ["--shape", "x=1..8,33", "--target", "x86-64"] if machine() == "x86_64" else []
+    with pytest.raises(SystemExit) as ended:
+        main(["build", str(tmp_path / "a b.1.onnx"), "-o", str(tmp_path / "b"), *given, *options])
+    assert ended.value.code == 0
+    found = {path.name for path in (tmp_path / "b").iterdir()}
+    assert found == {"hagane.h", "manifest.json", "README.md", *files}
+    assert (tmp_path / "b" / "menoh" / "menoh.h").exists() == ("menoh" in files)
+    manifest = json.loads((tmp_path / "b" / "manifest.json").read_text())
+    assert manifest["library"] in files
+    assert (manifest["weights"] in files) == ("--embed-weights" not in options)
+    assert manifest["name"] == ("own" if "own" in options else "a_b_1")
+    assert manifest["version"] == "1.0"
+    if given:
+        assert manifest["target"] == "x86-64"
 
 
 def test_a_library_needs_the_c_library_alone_and_exports_its_interface(builds: Maker) -> None:

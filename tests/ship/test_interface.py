@@ -29,6 +29,12 @@ def test_the_program_of_a_readme_compiles_and_runs(builds: Maker, tmp_path: Path
     assert (done.returncode, done.stdout) == (0, "y: 56 bytes\n"), done.stderr
 
 
+def test_every_name_has_its_type_and_place(builds: Maker, tmp_path: Path) -> None:
+    folder = builds("any_batch", shapes=("x=1..8,33",))
+    compile_c(HERE / "names.c", folder, tmp_path / "names", "-std=c11")
+    assert run_c(tmp_path / "names", folder).returncode == 0
+
+
 def test_the_header_is_c_and_cpp(builds: Maker, tmp_path: Path) -> None:
     folder = builds("any_batch", shapes=("x=1..8,33",))
     source = tmp_path / "program.cpp"
