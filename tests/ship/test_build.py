@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -167,6 +168,42 @@ def test_an_operator_without_a_kernel_is_refused_by_name(
     assert not (tmp_path / "b").exists()
 
 
+def test_remedies_are_those_of_the_kind_of_refusal(tmp_path: Path) -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2])
+    text = helper.make_tensor_value_info("t", TensorProto.STRING, ["n"])
+    cut = helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, None)
+    joined = helper.make_tensor_value_info("y", TensorProto.STRING, ["n"])
+    maps = onnx.ValueInfoProto(name="y")
+    maps.type.sequence_type.elem_type.map_type.key_type = TensorProto.INT64
+    maps.type.sequence_type.elem_type.map_type.value_type.tensor_type.elem_type = 1
+    labels = {"domain": "ai.onnx.ml", "classlabels_int64s": [3, 4]}
+    decided = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+    found = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    bodies = {
+        name: helper.make_graph([helper.make_node("Concat", reads, [name], axis=0)], name, [],
+                                [helper.make_tensor_value_info(name, TensorProto.FLOAT, None)])
+        for name, reads in (("then_branch", ["x", "x"]), ("else_branch", ["x"]))
+    }  # fmt: skip
+    cases = {
+        r"ZipMap 'y' .*options=\{'zipmap': False\}": (
+            helper.make_node("ZipMap", ["x"], ["y"], **labels), [x], maps),
+        "StringConcat 'y' .*give and take codes in place of texts": (
+            helper.make_node("StringConcat", ["t", "t"], ["y"]), [text], joined),
+        "SplitToSequence 'y' .*put the items of a sequence together": (
+            helper.make_node("SplitToSequence", ["x"], ["y"]), [x], cut),
+        "If 'y' .*with --constant INPUT=NUMBER": (
+            helper.make_node("If", ["c"], ["y"], **bodies), [decided, x], found),
+    }  # fmt: skip
+    for told, (node, inputs, output) in cases.items():
+        graph = helper.make_graph([node], "g", inputs, [output])
+        opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)]
+        onnx.save(helper.make_model(graph, opset_imports=opsets), tmp_path / "m.onnx")
+        with pytest.raises(UnsupportedModel) as refused:
+            build_model(tmp_path / "m.onnx", tmp_path / "b")
+        assert re.search(told, " ".join(str(refused.value).split()))
+        assert not (tmp_path / "b").exists()
+
+
 @pytest.mark.parametrize(
     ("shapes", "text"),
     [
@@ -259,6 +296,23 @@ def test_a_folder_is_replaced_if_it_is_a_build_alone(builds: Maker, tmp_path: Pa
     with pytest.raises(InvalidArgument, match="is neither empty nor a build"):
         build_model(tmp_path / "plain.onnx", tmp_path / "mine")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "mine", "plain.onnx"]
+
+
+def test_a_process_opens_each_of_the_builds_that_a_folder_has_had(tmp_path: Path) -> None:
+    first, feed = CASES["any_batch"]()
+    second, _ = CASES["any_batch"]()
+    for item in second.graph.initializer:
+        weights = np.frombuffer(item.raw_data, np.float32) * np.float32(1.5)
+        item.raw_data = weights.tobytes()
+    opened = []
+    for most, model in ((8, first), (9, first), (9, second), (8, first)):
+        onnx.save(model, tmp_path / "m.onnx")
+        options = BuildOptions(shapes=(f"x=1..{most},33",), embed_weights=most == 9)
+        build_model(tmp_path / "m.onnx", tmp_path / "b", options)
+        opened.append((hagane.load_built(tmp_path / "b"), hagane.InferenceSession(model)))
+    for built, session in opened:
+        expected = session.run(None, feed)[0]
+        np.testing.assert_array_equal(built.run(None, feed)[0], expected)
 
 
 def test_a_link_to_a_folder_stays_and_the_folder_is_replaced(builds: Maker, tmp_path: Path) -> None:
