@@ -278,6 +278,35 @@ def test_a_run_again_takes_sizes_that_changed_with_the_data(tmp_path: Path) -> N
             np.testing.assert_array_equal(found, np.stack(np.nonzero(given)))
 
 
+@pytest.mark.parametrize("compiler", [True, False])
+def test_runs_alike_take_the_short_way_and_others_do_not(
+    builds: Maker, monkeypatch: pytest.MonkeyPatch, compiler: bool
+) -> None:
+    built = hagane.load_built(builds("any_batch", shapes=("x=1..8,33",)))
+    session = hagane.InferenceSession(CASES["any_batch"]()[0])
+    if not compiler:
+        monkeypatch.setattr("hagane.ship.loaded.load_module", lambda *_: None)
+    kept = []
+    for n in (3, 3, 3, 5, 5, 3, 3, 5):
+        x = draw((n, 33), len(kept))
+        kept.append((x.copy(), built.run(None, {"x": x})[0]))
+    for x, found in kept:  # no result lies in the memory of another
+        np.testing.assert_array_equal(found, session.run(None, {"x": x})[0])
+    x, expected = kept[0]
+    for given in (x.tolist(), np.asfortranarray(x), np.repeat(x, 2, axis=1)[:, ::2]):
+        np.testing.assert_array_equal(built.run(None, {"x": given})[0], expected)
+    np.testing.assert_array_equal(built.run(["y"], {"x": x})[0], expected)
+    with pytest.raises(InvalidFeed, match="input 'x'"):
+        built.run(None, {"x": x.astype(np.float64)})
+    with pytest.raises(InvalidFeed, match="axis 0 is 9, expected 1 to 8"):
+        built.run(None, {"x": draw((9, 33))})
+    with pytest.raises(InvalidFeed, match="'z'"):
+        built.run(None, {"x": x, "z": x})
+    built.close()
+    with pytest.raises(InvalidArgument, match="is closed"):
+        built.run(None, {"x": x})
+
+
 def test_a_folder_is_replaced_if_it_is_a_build_alone(builds: Maker, tmp_path: Path) -> None:
     save(CASES["plain"](), tmp_path / "plain.onnx")
     folder = tmp_path / "b"
