@@ -261,18 +261,21 @@ TASKS: Mapping[str, Callable[[], Task]] = {
 WEIGHTS = Scheme(weights_only=True)
 # Crops of each picture.
 CROPS = 16
-CHANNELS = QuantizeOptions(fit_channels=True)
+PLAIN = QuantizeOptions(correct_bias=False, fit_channels=False)
+CHANNELS = replace(PLAIN, fit_channels=True)
 IMAGES: Mapping[str, QuantizeOptions] = {
-    "minmax": QuantizeOptions(),
-    "entropy": QuantizeOptions("entropy"),
-    "percentile": QuantizeOptions("percentile"),
-    "mse": QuantizeOptions("mse"),
-    "minmax, rounding, biases": QuantizeOptions(correct_bias=True, fit_rounding=True),
+    "default": QuantizeOptions(),
+    "default, 1 % at most": QuantizeOptions(keep_accuracy=0.01),
+    "minmax": PLAIN,
+    "entropy": replace(PLAIN, method="entropy"),
+    "percentile": replace(PLAIN, method="percentile"),
+    "mse": replace(PLAIN, method="mse"),
+    "minmax, rounding, biases": replace(PLAIN, correct_bias=True, fit_rounding=True),
     "minmax, channels": CHANNELS,
     "percentile, channels": replace(CHANNELS, method="percentile"),
-    "channels, rounding, biases": replace(CHANNELS, correct_bias=True, fit_rounding=True),
-    "channels, rounding, biases, 1 % at most": replace(
-        CHANNELS, correct_bias=True, fit_rounding=True, keep_accuracy=0.01
+    "channels, rounding, biases": QuantizeOptions(fit_rounding=True),
+    "channels, rounding, biases, 1 % at most": QuantizeOptions(
+        fit_rounding=True, keep_accuracy=0.01
     ),
 }
 # Calibrations of ONNX Runtime's quantiser, by the form of the same method here.
@@ -281,10 +284,11 @@ FORMS: Mapping[str, Mapping[str, QuantizeOptions]] = {
     "MobileNetV2": IMAGES,
     "EfficientNet-Lite0": IMAGES,
     "MiniLM": {
-        "minmax": QuantizeOptions(),
-        "mse": QuantizeOptions("mse"),
-        "smooth": QuantizeOptions(smooth=0.5),
-        "smooth, biases": QuantizeOptions(smooth=0.5, correct_bias=True),
+        "default": QuantizeOptions(),
+        "minmax": PLAIN,
+        "mse": replace(PLAIN, method="mse"),
+        "smooth": replace(PLAIN, smooth=0.5),
+        "smooth, biases": QuantizeOptions(smooth=0.5),
         "dynamic": QuantizeOptions(scheme=Scheme(dynamic=True)),
         "dynamic, smooth": QuantizeOptions(scheme=Scheme(dynamic=True), smooth=0.5),
         "weights": QuantizeOptions(scheme=WEIGHTS),
@@ -292,7 +296,7 @@ FORMS: Mapping[str, Mapping[str, QuantizeOptions]] = {
         "smooth, 1 % at most": QuantizeOptions(smooth=0.5, keep_accuracy=0.01),
     },
     "LSTM": {
-        "minmax": QuantizeOptions(),
+        "default": QuantizeOptions(),
         "weights": QuantizeOptions(scheme=WEIGHTS),
         "dynamic": QuantizeOptions(scheme=Scheme(dynamic=True)),
     },

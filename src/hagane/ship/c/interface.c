@@ -116,6 +116,7 @@ static int are_of(const hgb_model *tables, const described *found) {
 /* Load a library, whose content was checked. */
 static int32_t load_tables(const char *folder, const described *found, const hgb_model **tables) {
   char path[4096];
+  void *last = NULL;
   int before = snprintf(path, sizeof path, "%s%s/", folder[0] == '/' ? "" : "./", folder);
   for (int former = 0; former < MOST_FORMER; former++, before += 2) {
     /* The dynamic linker knows libraries by the text of their path: that of a build which was here before comes
@@ -128,6 +129,8 @@ static int32_t load_tables(const char *folder, const described *found, const hgb
     *tables = dlsym(library, "hagane_built");
     if (are_of(*tables, found)) return HAGANE_OK; /* the library stays: threads may be in its kernels until the end */
     dlclose(library);
+    if (library == last) break; /* by two paths: this is the file that lies there now */
+    last = library;
     strcpy(path + before, "./");
   }
   return fail(NULL, HAGANE_DAMAGED, "'%s': %s is of another build", folder, found->library);
