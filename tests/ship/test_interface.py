@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ship.conftest import Maker, compile_c, run_c
+from tests.ship.conftest import Maker, compile_c, run_c, sanitize
 
 HERE = Path(__file__).parent
 
@@ -144,7 +144,7 @@ def test_memory_of_large_outputs_is_used_again(builds: Maker, tmp_path: Path) ->
 def test_the_interface_is_clean_under_sanitizers(
     builds: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sanitizers: str
 ) -> None:
-    monkeypatch.setenv("HAGANE_SANITIZE", sanitizers)
+    sanitize(monkeypatch, sanitizers)
     folder = builds("any_batch", shapes=("x=1..8,33",), static=True, name=f"s{len(sanitizers)}")
     flags = [f"-fsanitize={sanitizers}", "-g"]
     compile_c(HERE / "interface.c", folder, tmp_path / "program", "-std=c99", *flags)
