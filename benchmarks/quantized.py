@@ -7,6 +7,10 @@ one part of the data and measured on the other. *agreement* is the share of resu
 fp32: the first class of a picture, the closest sentence of a sentence, the digit. *signal* is that
 of the outputs over the error in decibels; *KL* the mean divergence of classes from those of fp32,
 in nats. *accuracy*, where labels are known, stands beside that of fp32.
+
+``--pictures FOLDER`` takes a labelled picture of each of ImageNet's classes, in the order of their
+names, as the repository ``EliSchwartz/imagenet-sample-images`` has them: 125 calibrate, 125 others
+keep accuracy, 750 are measured.
 """
 
 from __future__ import annotations
@@ -74,6 +78,48 @@ def pictures_lite() -> Task:
     from trained import efficientnet_lite0
 
     return _of_crops(efficientnet_lite0())
+
+
+# Mean and deviation of the three colours that a model of images was trained with.
+IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+COLOURS: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+    "MobileNetV2": IMAGENET,
+    "EfficientNet-Lite0": ((127 / 255,) * 3, (128 / 255,) * 3),
+}
+
+
+def of_classes(model: onnx.ModelProto, name: str, folder: Path) -> Task:
+    """Return the task of a network of images on a picture of each class, an eighth to calibrate.
+
+    The middle of each is taken, as in the evaluation of the models by those who trained them.
+    """
+    paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in (".jpeg", ".jpg"))
+    if len(paths) != 1000:
+        raise SystemExit(f"{folder}: expected a picture of each of 1000 classes, got {len(paths)}")
+    feeds = [{"image": _middle(path, *COLOURS[name])} for path in paths]
+    held = [i for i in range(1000) if i % 4]
+    classes: Decide = lambda outputs: np.array([y.argmax() for y in outputs])  # noqa: E731
+    return Task(
+        model,
+        feeds[::8],
+        [feeds[i] for i in held],
+        classes,
+        [np.array(held)],
+        checked=feeds[4::8],
+        known=[np.arange(4, 1000, 8)],
+    )
+
+
+def _middle(path: Path, mean: Sequence[float], deviation: Sequence[float]) -> np.ndarray:
+    """Return the middle 224 × 224 of a picture whose shorter side is 256."""
+    picture = Image.open(path).convert("RGB")
+    scale = 256 / min(picture.size)
+    sizes = [max(256, round(size * scale)) for size in picture.size]
+    picture = picture.resize((sizes[0], sizes[1]), Image.Resampling.BILINEAR)
+    left, top = ((size - 224) // 2 for size in sizes)
+    pixels = np.asarray(picture.crop((left, top, left + 224, top + 224)), np.float32) / 255
+    made = (pixels - np.float32(mean)) / np.float32(deviation)
+    return np.ascontiguousarray(made.transpose(2, 0, 1)[None])
 
 
 def _of_crops(model: onnx.ModelProto) -> Task:
@@ -215,18 +261,21 @@ TASKS: Mapping[str, Callable[[], Task]] = {
 WEIGHTS = Scheme(weights_only=True)
 # Crops of each picture.
 CROPS = 16
-CHANNELS = QuantizeOptions(fit_channels=True)
+PLAIN = QuantizeOptions(correct_bias=False, fit_channels=False)
+CHANNELS = replace(PLAIN, fit_channels=True)
 IMAGES: Mapping[str, QuantizeOptions] = {
-    "minmax": QuantizeOptions(),
-    "entropy": QuantizeOptions("entropy"),
-    "percentile": QuantizeOptions("percentile"),
-    "mse": QuantizeOptions("mse"),
-    "minmax, rounding, biases": QuantizeOptions(correct_bias=True, fit_rounding=True),
+    "default": QuantizeOptions(),
+    "default, 1 % at most": QuantizeOptions(keep_accuracy=0.01),
+    "minmax": PLAIN,
+    "entropy": replace(PLAIN, method="entropy"),
+    "percentile": replace(PLAIN, method="percentile"),
+    "mse": replace(PLAIN, method="mse"),
+    "minmax, rounding, biases": replace(PLAIN, correct_bias=True, fit_rounding=True),
     "minmax, channels": CHANNELS,
     "percentile, channels": replace(CHANNELS, method="percentile"),
-    "channels, rounding, biases": replace(CHANNELS, correct_bias=True, fit_rounding=True),
-    "channels, rounding, biases, 1 % at most": replace(
-        CHANNELS, correct_bias=True, fit_rounding=True, keep_accuracy=0.01
+    "channels, rounding, biases": QuantizeOptions(fit_rounding=True),
+    "channels, rounding, biases, 1 % at most": QuantizeOptions(
+        fit_rounding=True, keep_accuracy=0.01
     ),
 }
 # Calibrations of ONNX Runtime's quantiser, by the form of the same method here.
@@ -235,10 +284,11 @@ FORMS: Mapping[str, Mapping[str, QuantizeOptions]] = {
     "MobileNetV2": IMAGES,
     "EfficientNet-Lite0": IMAGES,
     "MiniLM": {
-        "minmax": QuantizeOptions(),
-        "mse": QuantizeOptions("mse"),
-        "smooth": QuantizeOptions(smooth=0.5),
-        "smooth, biases": QuantizeOptions(smooth=0.5, correct_bias=True),
+        "default": QuantizeOptions(),
+        "minmax": PLAIN,
+        "mse": replace(PLAIN, method="mse"),
+        "smooth": replace(PLAIN, smooth=0.5),
+        "smooth, biases": QuantizeOptions(smooth=0.5),
         "dynamic": QuantizeOptions(scheme=Scheme(dynamic=True)),
         "dynamic, smooth": QuantizeOptions(scheme=Scheme(dynamic=True), smooth=0.5),
         "weights": QuantizeOptions(scheme=WEIGHTS),
@@ -246,16 +296,44 @@ FORMS: Mapping[str, Mapping[str, QuantizeOptions]] = {
         "smooth, 1 % at most": QuantizeOptions(smooth=0.5, keep_accuracy=0.01),
     },
     "LSTM": {
-        "minmax": QuantizeOptions(),
+        "default": QuantizeOptions(),
         "weights": QuantizeOptions(scheme=WEIGHTS),
         "dynamic": QuantizeOptions(scheme=Scheme(dynamic=True)),
     },
 }
 
 
-def measure(name: str, forms: Sequence[str], peer: bool, save: Path | None, labels: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is measured.
+
+    Attributes:
+        forms: Only these; all if there is none.
+        peer: Whether ONNX Runtime quantises too.
+        nncf: Whether NNCF does, for OpenVINO.
+        save: A folder for the files.
+        labels: Whether accuracy is kept by labels.
+        pictures: A folder with a picture of each class.
+    """
+
+    forms: Sequence[str] = ()
+    peer: bool = False
+    nncf: bool = False
+    save: Path | None = None
+    labels: bool = False
+    pictures: Path | None = None
+
+
+def measure(name: str, asked: Wanted) -> None:
     """Print a table of some forms of a model, of all if none is named; save the files."""
-    task = TASKS[name]()
+    forms, peer, save, labels = asked.forms, asked.peer, asked.save, asked.labels
+    if asked.pictures is not None and name in COLOURS:
+        from trained import TRAINED
+
+        model = TRAINED[f"{name}, trained"]()
+        task = of_classes(model, name, asked.pictures)
+    else:
+        task = TASKS[name]()
     given, held = task.given, task.held
     expected = _outputs(task.model, held)
     checked = task.checked or given
@@ -270,6 +348,9 @@ def measure(name: str, forms: Sequence[str], peer: bool, save: Path | None, labe
     with tempfile.TemporaryDirectory() as folder:
         source, made = Path(folder) / "m.onnx", Path(folder) / "q.onnx"
         onnx.save(task.model, source)
+        if asked.nncf:
+            found = _compared(task, expected, by_nncf(source, given, held, name == "MiniLM"))
+            print(f"  {'NNCF, in OpenVINO':36} {found}", flush=True)
         for form, options in FORMS[name].items():
             if forms and form not in forms:
                 continue
@@ -313,6 +394,21 @@ def by_peer(source: Path, given: Sequence[Feed], form: str) -> onnx.ModelProto:
         calibrate_method=peer.CalibrationMethod[PEER[form]],
     )
     return onnx.load(made)
+
+
+def by_nncf(
+    source: Path, given: Sequence[Feed], held: Sequence[Feed], transformer: bool
+) -> list[np.ndarray]:
+    """Return the results of a model that NNCF quantised, in OpenVINO."""
+    import nncf
+    import openvino
+
+    model = openvino.Core().read_model(source)
+    kind = nncf.ModelType.TRANSFORMER if transformer else None
+    made = nncf.quantize(model, nncf.Dataset(given), subset_size=len(given), model_type=kind)
+    settings = {"INFERENCE_PRECISION_HINT": "f32"}
+    request = openvino.Core().compile_model(made, "CPU", settings).create_infer_request()
+    return [next(iter(request.infer(feed).values())).copy() for feed in held]
 
 
 def _compared(task: Task, expected: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> str:
@@ -362,10 +458,15 @@ def main() -> None:
     parser.add_argument("--labels", action="store_true", help="Keep accuracy by labels.")
     parser.add_argument("--save", type=Path, help="A folder for the files, to time them.")
     parser.add_argument("--peer", action="store_true", help="Let ONNX Runtime quantise too.")
+    parser.add_argument("--nncf", action="store_true", help="Let NNCF quantise too.")
+    parser.add_argument("--pictures", type=Path, help="A folder: a picture of each class.")
     given = parser.parse_args()
     CROPS = given.crops
     for name in given.names or TASKS:
-        measure(name, given.form, given.peer, given.save, given.labels)
+        measure(
+            name,
+            Wanted(given.form, given.peer, given.nncf, given.save, given.labels, given.pictures),
+        )
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ def test_a_module_that_does_not_compile_is_told_of_and_runs_go_the_longer_way(
 ) -> None:
     monkeypatch.setattr("hagane.machine.notices._given", set())
     monkeypatch.setattr(extension, "c_source", lambda *_: "int broken = of_no_value;")
-    extension._extension.cache_clear()
+    extension._module.cache_clear()
     for module in (caller, context):
         monkeypatch.setattr(module, "load_extension", extension.load_extension)
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -28,7 +28,7 @@ def test_a_module_that_does_not_compile_is_told_of_and_runs_go_the_longer_way(
         with caplog.at_level(logging.WARNING, "hagane.machine"):
             (y,) = hagane.InferenceSession(proto).run(None, {"x": x})
     finally:
-        extension._extension.cache_clear()
+        extension._module.cache_clear()
     np.testing.assert_array_equal(y, x)
     (said,) = (record.getMessage() for record in caplog.records)
     assert said.startswith("calls take longer than they could: the engine's module cannot be made")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hagane.native.run.engine import load_engine
 from hagane.ship import BuildOptions, build_model
 from tests.ship.models import CASES, save
 
@@ -30,6 +31,12 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> Maker:
         return made[key]
 
     return make
+
+
+def sanitize(monkeypatch: pytest.MonkeyPatch, sanitizers: str) -> None:
+    """Have builds compiled with sanitizers, but not the engine, which this process loads itself."""
+    load_engine()
+    monkeypatch.setenv("HAGANE_SANITIZE", sanitizers)
 
 
 def compile_c(source: Path, folder: Path, program: Path, *flags: str, compiler: str = "cc") -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
+from platform import machine
 
 import numpy as np
 import onnx
@@ -81,6 +83,34 @@ def test_a_manifest_says_what_there_is(builds: Maker) -> None:
     assert "cc program.c -I DIR -L DIR -lany_batch" in readme
 
 
+@pytest.mark.parametrize(
+    ("options", "files"),
+    [
+        ((), {"liba_b_1.so", "a_b_1.weights"}),
+        (("--static", "--embed-weights", "--name", "own"), {"libown.a"}),
+        (("--shared", "--menoh"), {"liba_b_1.so", "a_b_1.weights", "libmenoh.so", "menoh"}),
+    ],
+)
+def test_the_command_writes_the_files_that_it_names(
+    tmp_path: Path, options: tuple[str, ...], files: set[str]
+) -> None:
+    save(CASES["any_batch"](), tmp_path / "a b.1.onnx")
+    given = ["--shape", "x=1..8,33", "--target", "x86-64"] if machine() == "x86_64" else []
+    with pytest.raises(SystemExit) as ended:
+        main(["build", str(tmp_path / "a b.1.onnx"), "-o", str(tmp_path / "b"), *given, *options])
+    assert ended.value.code == 0
+    found = {path.name for path in (tmp_path / "b").iterdir()}
+    assert found == {"hagane.h", "manifest.json", "README.md", *files}
+    assert (tmp_path / "b" / "menoh" / "menoh.h").exists() == ("menoh" in files)
+    manifest = json.loads((tmp_path / "b" / "manifest.json").read_text())
+    assert manifest["library"] in files
+    assert (manifest["weights"] in files) == ("--embed-weights" not in options)
+    assert manifest["name"] == ("own" if "own" in options else "a_b_1")
+    assert manifest["version"] == "1.0"
+    if given:
+        assert manifest["target"] == "x86-64"
+
+
 def test_a_library_needs_the_c_library_alone_and_exports_its_interface(builds: Maker) -> None:
     if shutil.which("readelf") is None:
         pytest.skip("readelf is not on this machine")
@@ -136,6 +166,42 @@ def test_an_operator_without_a_kernel_is_refused_by_name(
     assert "Bernoulli 'find' cannot be built" in text
     assert "hagane.InferenceSession" in text
     assert not (tmp_path / "b").exists()
+
+
+def test_remedies_are_those_of_the_kind_of_refusal(tmp_path: Path) -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2])
+    text = helper.make_tensor_value_info("t", TensorProto.STRING, ["n"])
+    cut = helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, None)
+    joined = helper.make_tensor_value_info("y", TensorProto.STRING, ["n"])
+    maps = onnx.ValueInfoProto(name="y")
+    maps.type.sequence_type.elem_type.map_type.key_type = TensorProto.INT64
+    maps.type.sequence_type.elem_type.map_type.value_type.tensor_type.elem_type = 1
+    labels = {"domain": "ai.onnx.ml", "classlabels_int64s": [3, 4]}
+    decided = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+    found = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    bodies = {
+        name: helper.make_graph([helper.make_node("Concat", reads, [name], axis=0)], name, [],
+                                [helper.make_tensor_value_info(name, TensorProto.FLOAT, None)])
+        for name, reads in (("then_branch", ["x", "x"]), ("else_branch", ["x"]))
+    }  # fmt: skip
+    cases = {
+        r"ZipMap 'y' .*options=\{'zipmap': False\}": (
+            helper.make_node("ZipMap", ["x"], ["y"], **labels), [x], maps),
+        "StringConcat 'y' .*give and take codes in place of texts": (
+            helper.make_node("StringConcat", ["t", "t"], ["y"]), [text], joined),
+        "SplitToSequence 'y' .*put the items of a sequence together": (
+            helper.make_node("SplitToSequence", ["x"], ["y"]), [x], cut),
+        "If 'y' .*with --constant INPUT=NUMBER": (
+            helper.make_node("If", ["c"], ["y"], **bodies), [decided, x], found),
+    }  # fmt: skip
+    for told, (node, inputs, output) in cases.items():
+        graph = helper.make_graph([node], "g", inputs, [output])
+        opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)]
+        onnx.save(helper.make_model(graph, opset_imports=opsets), tmp_path / "m.onnx")
+        with pytest.raises(UnsupportedModel) as refused:
+            build_model(tmp_path / "m.onnx", tmp_path / "b")
+        assert re.search(told, " ".join(str(refused.value).split()))
+        assert not (tmp_path / "b").exists()
 
 
 @pytest.mark.parametrize(
@@ -212,6 +278,35 @@ def test_a_run_again_takes_sizes_that_changed_with_the_data(tmp_path: Path) -> N
             np.testing.assert_array_equal(found, np.stack(np.nonzero(given)))
 
 
+@pytest.mark.parametrize("compiler", [True, False])
+def test_runs_alike_take_the_short_way_and_others_do_not(
+    builds: Maker, monkeypatch: pytest.MonkeyPatch, compiler: bool
+) -> None:
+    built = hagane.load_built(builds("any_batch", shapes=("x=1..8,33",)))
+    session = hagane.InferenceSession(CASES["any_batch"]()[0])
+    if not compiler:
+        monkeypatch.setattr("hagane.ship.loaded.load_module", lambda *_: None)
+    kept = []
+    for n in (3, 3, 3, 5, 5, 3, 3, 5):
+        x = draw((n, 33), len(kept))
+        kept.append((x.copy(), built.run(None, {"x": x})[0]))
+    for x, found in kept:  # no result lies in the memory of another
+        np.testing.assert_array_equal(found, session.run(None, {"x": x})[0])
+    x, expected = kept[0]
+    for given in (x.tolist(), np.asfortranarray(x), np.repeat(x, 2, axis=1)[:, ::2]):
+        np.testing.assert_array_equal(built.run(None, {"x": given})[0], expected)
+    np.testing.assert_array_equal(built.run(["y"], {"x": x})[0], expected)
+    with pytest.raises(InvalidFeed, match="input 'x'"):
+        built.run(None, {"x": x.astype(np.float64)})
+    with pytest.raises(InvalidFeed, match="axis 0 is 9, expected 1 to 8"):
+        built.run(None, {"x": draw((9, 33))})
+    with pytest.raises(InvalidFeed, match="'z'"):
+        built.run(None, {"x": x, "z": x})
+    built.close()
+    with pytest.raises(InvalidArgument, match="is closed"):
+        built.run(None, {"x": x})
+
+
 def test_a_folder_is_replaced_if_it_is_a_build_alone(builds: Maker, tmp_path: Path) -> None:
     save(CASES["plain"](), tmp_path / "plain.onnx")
     folder = tmp_path / "b"
@@ -230,6 +325,23 @@ def test_a_folder_is_replaced_if_it_is_a_build_alone(builds: Maker, tmp_path: Pa
     with pytest.raises(InvalidArgument, match="is neither empty nor a build"):
         build_model(tmp_path / "plain.onnx", tmp_path / "mine")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "mine", "plain.onnx"]
+
+
+def test_a_process_opens_each_of_the_builds_that_a_folder_has_had(tmp_path: Path) -> None:
+    first, feed = CASES["any_batch"]()
+    second, _ = CASES["any_batch"]()
+    for item in second.graph.initializer:
+        weights = np.frombuffer(item.raw_data, np.float32) * np.float32(1.5)
+        item.raw_data = weights.tobytes()
+    opened = []
+    for most, model in ((8, first), (9, first), (9, second), (8, first)):
+        onnx.save(model, tmp_path / "m.onnx")
+        options = BuildOptions(shapes=(f"x=1..{most},33",), embed_weights=most == 9)
+        build_model(tmp_path / "m.onnx", tmp_path / "b", options)
+        opened.append((hagane.load_built(tmp_path / "b"), hagane.InferenceSession(model)))
+    for built, session in opened:
+        expected = session.run(None, feed)[0]
+        np.testing.assert_array_equal(built.run(None, feed)[0], expected)
 
 
 def test_a_link_to_a_folder_stays_and_the_folder_is_replaced(builds: Maker, tmp_path: Path) -> None:

@@ -165,8 +165,12 @@ def test_the_command_line_scales_channels_too(tmp_path: Path) -> None:
         main(["quantize", str(path), "--data", f"{tmp_path / 'data.py'}:make", "--fit-channels",
               "-o", str(tmp_path / "q.onnx")])  # fmt: skip
     assert ended.value.code == 0
-    quantize(path, lambda: feeds, tmp_path / "same.onnx", QuantizeOptions(fit_channels=True))
-    assert (tmp_path / "q.onnx").read_bytes() == (tmp_path / "same.onnx").read_bytes()
+    written = []
+    for fitted in (True, None, False):
+        options = QuantizeOptions(fit_channels=fitted, correct_bias=fitted)
+        quantize(path, lambda: feeds, tmp_path / "same.onnx", options)
+        written.append((tmp_path / "same.onnx").read_bytes())
+    assert (tmp_path / "q.onnx").read_bytes() == written[0] == written[1] != written[2]
 
 
 def test_results_before_sums_stay_floats_and_others_are_bytes(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hagane.errors import HaganeError, InvalidArgument, InvalidFeed, InvalidMode
 from hagane.ship.folder import is_build
 from hagane.ship.manifest import manifest_text, read_manifest
 from hagane.ship.refit import refit
-from tests.ship.conftest import Maker, compile_c, run_c
+from tests.ship.conftest import Maker, compile_c, run_c, sanitize
 from tests.ship.damage import damaged, write_corpus
 from tests.ship.models import CASES, save
 
@@ -51,7 +51,7 @@ def test_manifests_of_damaged_structure_crash_no_program(builds: Maker, tmp_path
 def test_damaged_structure_is_clean_under_sanitizers(
     builds: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HAGANE_SANITIZE", "address,undefined")
+    sanitize(monkeypatch, "address,undefined")
     flags = ("-fsanitize=address,undefined", "-g")
     codes = opened(builds, tmp_path, 5000, *flags, static=True, name="damaged")
     assert sum(codes) == 5000

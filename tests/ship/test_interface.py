@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ship.conftest import Maker, compile_c, run_c
+from tests.ship.conftest import Maker, compile_c, run_c, sanitize
 
 HERE = Path(__file__).parent
 
@@ -27,6 +27,12 @@ def test_the_program_of_a_readme_compiles_and_runs(builds: Maker, tmp_path: Path
     compile_c(tmp_path / "program.c", folder, tmp_path / "program", "-std=c99")
     done = run_c(tmp_path / "program", folder, str(folder))
     assert (done.returncode, done.stdout) == (0, "y: 56 bytes\n"), done.stderr
+
+
+def test_every_name_has_its_type_and_place(builds: Maker, tmp_path: Path) -> None:
+    folder = builds("any_batch", shapes=("x=1..8,33",))
+    compile_c(HERE / "names.c", folder, tmp_path / "names", "-std=c11")
+    assert run_c(tmp_path / "names", folder).returncode == 0
 
 
 def test_the_header_is_c_and_cpp(builds: Maker, tmp_path: Path) -> None:
@@ -138,7 +144,7 @@ def test_memory_of_large_outputs_is_used_again(builds: Maker, tmp_path: Path) ->
 def test_the_interface_is_clean_under_sanitizers(
     builds: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sanitizers: str
 ) -> None:
-    monkeypatch.setenv("HAGANE_SANITIZE", sanitizers)
+    sanitize(monkeypatch, sanitizers)
     folder = builds("any_batch", shapes=("x=1..8,33",), static=True, name=f"s{len(sanitizers)}")
     flags = [f"-fsanitize={sanitizers}", "-g"]
     compile_c(HERE / "interface.c", folder, tmp_path / "program", "-std=c99", *flags)

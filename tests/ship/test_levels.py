@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from platform import machine
 
 import numpy as np
 import pytest
@@ -18,9 +19,10 @@ from hagane.machine import AVX2, AVX512, cpu_features
 from hagane.ship import BuildOptions, build_model
 from hagane.ship.manifest import manifest_text, read_manifest
 from hagane.ship.refit import refit
-from tests.ship.conftest import Maker
+from tests.ship.conftest import Maker, compile_c, run_c
 from tests.ship.models import CASES, save
 
+HERE = Path(__file__).parent
 X86 = pytest.mark.skipif(not cpu_features() >= AVX2.needs, reason="this processor has no AVX2")
 
 
@@ -78,6 +80,50 @@ def test_levels_are_refitted_together(builds: Maker, tmp_path: Path) -> None:
     for opened in (folder, folder / "x86-64-v3"):
         (found,) = hagane.load_built(opened).run(None, feed)
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_program_in_c_is_told_which_instructions_the_processor_lacks(
+    builds: Maker, tmp_path: Path
+) -> None:
+    own = builds("any_batch")
+    for name, changes in {
+        "tomorrow": {"needs": ["an_instruction_of_tomorrow"]},
+        "elsewhere": {"machine": "z80", "target": "z80"},
+    }.items():
+        shutil.copytree(own, tmp_path / name)
+        manifest = read_manifest(own)
+        target = str(manifest["target"])
+        del manifest["check"], manifest["kind"]
+        (tmp_path / name / "manifest.json").write_text(manifest_text({**manifest, **changes}))
+    compile_c(HERE / "processor.c", own, tmp_path / "program", "-std=c99")
+    folders = [tmp_path / "tomorrow", tmp_path / "elsewhere", own]
+    done = run_c(tmp_path / "program", own, *map(str, folders))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines() == [
+        f"{folders[0]}: built for {target}, and this processor lacks an_instruction_of_tomorrow; "
+        "build the model with --target for it",
+        f"{folders[1]}: built for z80, and this process is one of {machine()}",
+        "open",
+    ]
+
+
+@X86
+@pytest.mark.skipif(shutil.which("qemu-x86_64") is None, reason="there is no qemu-x86_64")
+def test_an_old_processor_refuses_builds_for_newer_ones(builds: Maker, tmp_path: Path) -> None:
+    # Not one instruction of AVX may run: emulated, this processor has none.
+    both, old = builds("any_batch", target="x86-64-v3,x86-64"), builds("any_batch", target="x86-64")
+    new = builds("any_batch", target="x86-64-v3")
+    for beside in (new, old):  # the library that opens the folders
+        compile_c(HERE / "processor.c", beside, tmp_path / "program", "-std=c99")
+        for last in (old, both):
+            done = subprocess.run(
+                ["qemu-x86_64", "-cpu", "Nehalem", tmp_path / "program", new, last],
+                capture_output=True, text=True, check=False,
+                env={"LD_LIBRARY_PATH": str(beside)},
+            )  # fmt: skip
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert "and this processor lacks " in done.stdout
+            assert done.stdout.endswith("\nopen\n")
 
 
 @pytest.mark.parametrize(

@@ -47,14 +47,16 @@ def command(
         float | None, typer.Option(help="For int8, as hagane quantize has it; so the next three.")
     ] = None,
     correct_bias: Annotated[
-        bool, typer.Option("--correct-bias", help="Let biases make up for mean errors.")
-    ] = False,
+        bool | None,
+        typer.Option(help="Let biases make up for mean errors; done where data calibrate."),
+    ] = None,
     fit_rounding: Annotated[
         bool, typer.Option("--fit-rounding", help="Round weights so that errors make up.")
     ] = False,
     fit_channels: Annotated[
-        bool, typer.Option("--fit-channels", help="Scale channels of images to one range.")
-    ] = False,
+        bool | None,
+        typer.Option(help="Scale channels of images to one range; done where data calibrate."),
+    ] = None,
     static: Annotated[
         bool, typer.Option("--static/--shared", help="An archive, or a shared library.")
     ] = False,

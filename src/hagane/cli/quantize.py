@@ -62,8 +62,9 @@ def command(
         ),
     ] = None,
     correct_bias: Annotated[
-        bool, typer.Option("--correct-bias", help="Let biases make up for mean errors.")
-    ] = False,
+        bool | None,
+        typer.Option(help="Let biases make up for mean errors; done where data calibrate."),
+    ] = None,
     fit_rounding: Annotated[
         bool,
         typer.Option(
@@ -71,11 +72,9 @@ def command(
         ),
     ] = False,
     fit_channels: Annotated[
-        bool,
-        typer.Option(
-            "--fit-channels", help="Scale channels of images so that one range fits all of them."
-        ),
-    ] = False,
+        bool | None,
+        typer.Option(help="Scale channels of images to one range; done where data calibrate."),
+    ] = None,
     effects: Annotated[
         bool, typer.Option("--effects", help="Report each layer's effect on the outputs.")
     ] = False,

@@ -29,7 +29,7 @@ _SCRATCH_SLACK = 4096
 # How many nodes that cannot be built are named.
 _MOST_TOLD = 5
 # Of reasons for which it helps to know more about the inputs.
-_OPEN = ("known rank", "only the data tell", "when it runs")
+_OPEN = ("known rank", "only the data tell", "when it runs", "different shapes")
 
 
 @dataclass(frozen=True)
@@ -108,11 +108,23 @@ def _refusals(refused: Mapping[ir.Node, Refusal]) -> list[str]:
     more = len(refused) - len(texts)
     if more:
         texts.append(f"and {more} more nodes")
-    remedies = dict.fromkeys(map(_remedy, refused.values()))
+    remedies = dict.fromkeys(_remedy(*pair) for pair in refused.items())
     return [*texts, f"remedy: {'; or '.join(remedies)}"]
 
 
-def _remedy(refusal: Refusal) -> str:
+def _remedy(node: ir.Node, refusal: Refusal) -> str:
+    if node.op_type == "ZipMap":
+        return (
+            "export the classifier with its probabilities as a matrix (skl2onnx: "
+            "options={'zipmap': False})"
+        )
+    values = [value for value in (*node.inputs, *node.outputs) if value is not None]
+    if "STRING" in refusal.reason or any(value.dtype == ir.DataType.STRING for value in values):
+        return "builds compute with numbers: give and take codes in place of texts"
+    if any(isinstance(value.type, ir.SequenceType) for value in node.outputs):
+        return (
+            "builds give tensors: put the items of a sequence together, as ConcatFromSequence does"
+        )
     if any(text in refusal.reason for text in _OPEN):
         return (
             "make inputs that decide on branches or sizes constants with --constant INPUT=NUMBER, "

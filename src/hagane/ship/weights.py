@@ -14,6 +14,9 @@ from hagane.ops.definition import Array
 # Kernels may read whole vectors, and ahead, past the end of the last weight.
 _SLACK = 65536
 _ALIGNMENT = 64
+# Bytes that are written at a time, from a multiple of as many on: the system then keeps them on
+# pages of 2 MiB, which programs that map them read faster than small ones.
+_BLOCK = 8 << 20
 
 
 class WeightFile:
@@ -25,7 +28,8 @@ class WeightFile:
 
     def __init__(self, path: Path):
         self._path = path
-        self._file = path.open("wb")
+        self._file = path.open("wb", buffering=0)
+        self._waiting = bytearray()
         self._places: dict[object, int] = {}
         self._parts = 0
         self.bytes = 0
@@ -69,16 +73,28 @@ class WeightFile:
     def _write(self, content: Sequence[Array], size: int) -> int:
         start = self.bytes
         for piece in content:
-            self._file.write(piece.tobytes())
+            self._put(piece.tobytes())
             size -= piece.nbytes
             self.bytes += piece.nbytes
         padding = max(0, size) + -(self.bytes + max(0, size)) % _ALIGNMENT
-        self._file.write(bytes(padding))
+        self._put(bytes(padding))
         self.bytes += padding
         return start
 
+    def _put(self, content: bytes) -> None:
+        self._waiting += content
+        while len(self._waiting) >= _BLOCK:
+            self._write_block()
+
+    def _write_block(self) -> None:
+        with memoryview(self._waiting) as waiting:
+            done = self._file.write(waiting[:_BLOCK])
+        del self._waiting[:done]
+
     def close(self) -> None:
         """Write the bytes that kernels may read past the end, and close the file."""
-        self._file.write(bytes(_SLACK))
+        self._put(bytes(_SLACK))
         self.bytes += _SLACK
+        while self._waiting:
+            self._write_block()
         self._file.close()

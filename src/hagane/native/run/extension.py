@@ -1,10 +1,11 @@
-"""The engine's C extension module, compiled once: calls that ctypes lacks, or makes slowly."""
+"""C extension modules, compiled once: calls that ctypes lacks, or makes slowly."""
 
 from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
 import sysconfig
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,18 @@ from hagane.native.run.engine import TABLE_HEADERS
 
 
 def load_extension() -> Any | None:
-    """Return the module, or None where there can be none: Python's headers may be missing.
+    """Return the module, or None where there can be none; see ``load_module``."""
+    return load_module("call", _engine_source)
+
+
+def load_module(name: str, source: Callable[[], str]) -> Any | None:
+    """Return a module in C, or None where there can be none: Python's headers may be missing.
 
     If they are there and it cannot be compiled or loaded, a notice says why.
+
+    Args:
+        name: The module is ``hagane_`` and this.
+        source: Returns its text.
     """
     try:
         compiler = find_compiler()
@@ -28,34 +38,39 @@ def load_extension() -> Any | None:
     include = (sysconfig.get_paths()["include"], np.get_include())
     if not (Path(include[0]) / "Python.h").exists():
         return None
-    return _extension(compiler, include)
+    return _module(name, source, compiler, include)
+
+
+def _engine_source() -> str:
+    return c_source(*TABLE_HEADERS, "call.c")
 
 
 @cache
-def _extension(compiler: Compiler, include: tuple[str, str]) -> Any | None:
+def _module(
+    name: str, source: Callable[[], str], compiler: Compiler, include: tuple[str, str]
+) -> Any | None:
     """Return the module or None; after one failure it is not tried again in this process."""
     try:
-        return _compiled(compiler, include)
+        return _compiled(name, source(), compiler, include)
     except (ImportError, OSError) as error:
         notice(f"calls take longer than they could: the engine's module cannot be made: {error}")
         return None
 
 
-def _compiled(compiler: Compiler, include: tuple[str, str]) -> Any:
-    source = c_source(*TABLE_HEADERS, "call.c")
+def _compiled(name: str, source: str, compiler: Compiler, include: tuple[str, str]) -> Any:
     flags = ("-O2", "-std=gnu11", "-fPIC", "-w", *(f"-I{folder}" for folder in include))
     key = "\0".join((source, np.__version__, *flags, *compiler.command, compiler.version))
 
     def build(folder: Path) -> Path:
-        written = folder / "call.c"
+        written = folder / f"{name}.c"
         written.write_text(source, encoding="utf-8")
-        library = folder / "call.so"
+        library = folder / f"{name}.so"
         compiler.build([written], library, flags)
         return library
 
     def load(path: Path) -> Any:
-        loader = importlib.machinery.ExtensionFileLoader("hagane_call", str(path))
-        spec = importlib.util.spec_from_loader("hagane_call", loader)
+        loader = importlib.machinery.ExtensionFileLoader(f"hagane_{name}", str(path))
+        spec = importlib.util.spec_from_loader(f"hagane_{name}", loader)
         assert spec is not None
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)

@@ -80,6 +80,10 @@ static int32_t map_file(const char *folder, const char *name, void **data, size_
   close(file);
   if (mapped == MAP_FAILED)
     return fail(NULL, HAGANE_MEMORY, "'%s' cannot be mapped: %s", path, strerror(errno));
+#ifdef MADV_HUGEPAGE
+  /* Files that are not in memory yet come on pages of 2 MiB, where the system has these for files. */
+  if (found.st_size >= 2 << 20) madvise(mapped, (size_t)found.st_size, MADV_HUGEPAGE);
+#endif
   *data = mapped, *bytes = (size_t)found.st_size;
   return HAGANE_OK;
 }
@@ -100,15 +104,51 @@ static const hgb_model *linked(const described *found) {
   return NULL;
 }
 
+/* Whether tables are those of a build, weights in them included. */
+static int are_of(const hgb_model *tables, const described *found) {
+  return tables != NULL && tables->format == HGB_FORMAT && strcmp(tables->build, found->build) == 0 &&
+         (tables->weights == NULL || has_sum(tables->weights, (size_t)tables->weight_bytes, found->weights_sum));
+}
+
+/* How many builds of one folder a process may have had open. */
+#define MOST_FORMER 64
+
+/* Load a library, whose content was checked. */
+static int32_t load_tables(const char *folder, const described *found, const hgb_model **tables) {
+  char path[4096];
+  void *last = NULL;
+  int before = snprintf(path, sizeof path, "%s%s/", folder[0] == '/' ? "" : "./", folder);
+  for (int former = 0; former < MOST_FORMER; former++, before += 2) {
+    /* The dynamic linker knows libraries by the text of their path: that of a build which was here before comes
+     * again, unless the path is written in another way. */
+    if (before < 0 || (size_t)before + strlen(found->library) + 3 >= sizeof path)
+      return fail(NULL, HAGANE_INVALID_ARGUMENT, "the folder's path is too long");
+    strcpy(path + before, found->library);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) return fail(NULL, HAGANE_DAMAGED, "'%s' cannot be loaded: %s", path, dlerror());
+    *tables = dlsym(library, "hagane_built");
+    if (are_of(*tables, found)) return HAGANE_OK; /* the library stays: threads may be in its kernels until the end */
+    dlclose(library);
+    if (library == last) break; /* by two paths: this is the file that lies there now */
+    last = library;
+    strcpy(path + before, "./");
+  }
+  return fail(NULL, HAGANE_DAMAGED, "'%s': %s is of another build", folder, found->library);
+}
+
 /* Find the tables of a build: this program's own, or those of the library in its folder. */
 static int32_t find_tables(const char *folder, const described *found, const hgb_model **tables) {
   *tables = linked(found);
-  if (*tables != NULL) return HAGANE_OK;
+  if (are_of(*tables, found)) return HAGANE_OK;
   size_t length = strlen(found->library);
-  if (length > 2 && strcmp(found->library + length - 2, ".a") == 0)
+  if (length > 2 && strcmp(found->library + length - 2, ".a") == 0) {
+    if (*tables != NULL)
+      return fail(NULL, HAGANE_DAMAGED, "'%s': %s has other weights in this program: link it again", folder,
+                  found->library);
     return fail(NULL, HAGANE_NOT_FOUND, "'%s' is a static build of another model: link the program with its %s, of "
                                         "several all between -Wl,--whole-archive and -Wl,--no-whole-archive, or build "
                                         "it with --shared", folder, found->library);
+  }
   void *data;
   size_t bytes;
   int32_t code = map_file(folder, found->library, &data, &bytes);
@@ -117,17 +157,7 @@ static int32_t find_tables(const char *folder, const described *found, const hgb
   munmap(data, bytes);
   if (!whole)
     return fail(NULL, HAGANE_DAMAGED, "'%s': %s is damaged, or of another build", folder, found->library);
-  char path[4096];
-  snprintf(path, sizeof path, "%s%s/%s", folder[0] == '/' ? "" : "./", folder, found->library);
-  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (library == NULL) return fail(NULL, HAGANE_DAMAGED, "'%s' cannot be loaded: %s", path, dlerror());
-  const hgb_model *other = dlsym(library, "hagane_built");
-  if (other == NULL || other->format != HGB_FORMAT || strcmp(other->build, found->build) != 0) {
-    dlclose(library);
-    return fail(NULL, HAGANE_DAMAGED, "'%s': %s is of another build", folder, found->library);
-  }
-  *tables = other; /* the library stays: threads may be in its kernels until the process ends */
-  return HAGANE_OK;
+  return load_tables(folder, found, tables);
 }
 
 static int32_t make_model(const hgb_model *tables, const hagane_options *options, const char *weights,
@@ -199,9 +229,6 @@ HAGANE_API int32_t hagane_open(const char *folder, const hagane_options *options
     weights = mapped;
     if (bytes != (size_t)tables->weight_bytes || !has_sum(weights, bytes, found.weights_sum))
       code = fail(NULL, HAGANE_DAMAGED, "'%s': %s is damaged, or of another build", folder, found.weights);
-  } else if (!has_sum(weights, (size_t)tables->weight_bytes, found.weights_sum)) {
-    return fail(NULL, HAGANE_DAMAGED, "'%s': %s has other weights in this process, or is damaged", folder,
-                found.library);
   }
   if (code == HAGANE_OK) code = make_model(tables, &own, weights, model);
   if (code != HAGANE_OK) {

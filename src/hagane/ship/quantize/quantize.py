@@ -47,10 +47,12 @@ class QuantizeOptions:
         keep_accuracy: The share of the metric that may be lost; None for no limit.
         equalize: Balance the weights of successive convolutions first.
         smooth: How much of the outliers of products' inputs goes into weights, 0 to 1; None: none.
-        correct_bias: Let biases make up for mean errors.
+        correct_bias: Let biases make up for mean errors; None for where activations are rounded to
+            ranges that data give.
         fit_rounding: Round weights so that errors of one make up for those of others.
         effects: Report the error of the outputs that each layer makes.
-        fit_channels: Scale channels between layers so that one range fits all of them.
+        fit_channels: Scale channels between layers so that one range fits all of them; None as
+            above.
         times: Report the time of each layer in fp32 and in bytes.
     """
 
@@ -60,10 +62,10 @@ class QuantizeOptions:
     keep_accuracy: float | None = None
     equalize: bool = False
     smooth: float | None = None
-    correct_bias: bool = False
+    correct_bias: bool | None = None
     fit_rounding: bool = False
     effects: bool = False
-    fit_channels: bool = False
+    fit_channels: bool | None = None
     times: bool = False
 
 
@@ -109,11 +111,14 @@ def quantize(
         )
     scheme = options.scheme
     _check_options(options, data)
+    calibrated = data is not None and scheme.rounds_activations
+    correct = calibrated if options.correct_bias is None else options.correct_bias
+    fit = calibrated if options.fit_channels is None else options.fit_channels
     feeds = checked_feeds(source, data(), where) if data is not None else ()
     before = _measured(metric, source.model) if metric is not None else None
     if options.equalize:
         equalize(source)
-    if options.fit_channels:
+    if fit:
         fit_channels(source, feeds)
     if options.smooth is not None:
         smooth(source, feeds, options.smooth)
@@ -128,9 +133,9 @@ def quantize(
             ranges |= fit_ranges(source, ranges, scheme, feeds)
     measured = _spread(feeds, _MEASURED)
     if options.fit_rounding:
-        centred = correctable(source) if options.correct_bias else frozenset()
+        centred = correctable(source) if correct else frozenset()
         fit_rounding(source, ranges, scheme, feeds, centred)
-    if options.correct_bias:
+    if correct:
         correct_biases(source, ranges, scheme, _spread(feeds, _CORRECTED))
     errors = _errors(source, ranges, scheme, measured) if measured else {}
     felt: dict[str, float] = {}
@@ -199,9 +204,9 @@ def _check_options(options: QuantizeOptions, data: object) -> None:
         name
         for name, wanted in (
             ("--smooth", options.smooth is not None),
-            ("--correct-bias", options.correct_bias),
+            ("--correct-bias", bool(options.correct_bias)),
             ("--fit-rounding", options.fit_rounding),
-            ("--fit-channels", options.fit_channels),
+            ("--fit-channels", bool(options.fit_channels)),
             ("--effects", options.effects),
             ("--times", options.times),
             ("--keep-accuracy", options.keep_accuracy is not None),
