@@ -146,3 +146,23 @@ def test_prints_and_asserts_of_tensors_are_outputs_on_request() -> None:
         np.testing.assert_allclose(output, x + 1)
         np.testing.assert_allclose(total, x.sum())
         assert positive == (x.sum() > 0)
+
+
+def unhashable(x: Any) -> Any:
+    return SCRIPTED(x)
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # TorchScript is deprecated
+
+    @torch.jit.script
+    def _doubled(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+
+SCRIPTED = _doubled
+
+
+def test_a_compiled_function_without_a_hash_is_named() -> None:
+    with pytest.raises(CaptureError, match=r"test_bad_input\.py:\d+: .* is not understood"):
+        hagane.capture(unhashable, "float32[n]")

@@ -29,6 +29,21 @@ assert not hasattr(chainer.functions, "nothing")
 print("found")
 """
 
+REPLACING = """
+from unittest import mock
+import numpy
+import chainer
+import chainer.functions.array.flip
+from chainer import links
+
+link = links.NegativeSampling(2, [3, 2, 1], 2)
+x, t = numpy.ones((1, 2), "f"), numpy.zeros(1, "i")
+place = "chainer.functions.loss.negative_sampling.negative_sampling"
+with mock.patch(place, return_value="another") as replaced:
+    print(link(x, t), replaced.call_count)
+print(type(link(x, t)).__name__, chainer.functions.flip(x, 0).shape)
+"""
+
 
 def test_files_of_chainer_are_attributes_of_their_packages(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
@@ -81,3 +96,7 @@ def test_workers_of_a_script_without_a_main_guard_are_forked_as_chainers(tmp_pat
 
 def test_processes_that_import_the_script_anew_find_hagane_too(tmp_path: Path) -> None:
     assert _output(tmp_path, SPAWNING) == "hagane [1.]\n"
+
+
+def test_links_use_a_function_that_a_program_puts_in_place_of_chainers(tmp_path: Path) -> None:
+    assert _output(tmp_path, REPLACING) == "another 1\nVariable (1, 2)\n"

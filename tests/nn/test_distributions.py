@@ -174,6 +174,27 @@ def test_a_cauchy_distribution_warns_that_it_has_no_moments() -> None:
         assert np.isnan(cauchy.variance.array).all()
 
 
+@pytest.mark.parametrize("number", [0.5, np.float64(0.5), np.array(0.5)])
+def test_numbers_are_as_good_as_arrays(number: Any) -> None:
+    one, half = np.ones((), np.float64), np.full((), 0.5)
+    made = [
+        D.Normal(one, half), D.Laplace(one, half), D.Cauchy(one, half), D.Gumbel(one, half),
+        D.Uniform(low=np.zeros(()), high=one), D.Exponential(one), D.LogNormal(one, half),
+        D.Beta(one, half), D.Gamma(one, half), D.Chisquare(one), D.Pareto(half, half),
+    ]  # fmt: skip
+    for distribution in made:
+        for name in ("log_prob", "cdf", "icdf"):
+            if type(distribution).__dict__.get(name) is not None:
+                function = getattr(distribution, name)
+                found = function(number)
+                assert found.dtype == np.float64
+                assert found.array == function(half).array
+    assert D.Bernoulli(half).log_prob(1).array == np.log(0.5)
+    assert D.Geometric(half).log_prob(2).array == np.log(0.25)
+    assert np.isclose(D.Poisson(one).log_prob(0).array, -1)
+    assert D.Categorical(np.array([0.25, 0.75])).log_prob(1).array == np.log(0.75)
+
+
 def test_mistakes_are_told_of() -> None:
     normal = D.Normal(np.zeros((2, 3), "f"), np.ones((2, 3), "f"))
     with pytest.raises(ValueError, match="expected at most 2, got 3"):

@@ -10,6 +10,7 @@ import hagane.functions as F  # noqa: N812
 import hagane.links as L  # noqa: N812
 from hagane.gradient_check import check_backward, check_double_backward
 from hagane.utils import to_coo
+from hagane.utils.type_check import InvalidType
 
 N = np.random.default_rng(1)
 
@@ -191,3 +192,17 @@ def test_indices_of_max_pooling_are_the_first_largest_places_of_windows(
         window = wide[(..., *cut)].reshape(*shape[:2], -1)
         np.testing.assert_array_equal(places[(..., *index)], window.argmax(-1))
         np.testing.assert_array_equal(y.array[(..., *index)], window.max(-1))
+
+
+def test_sums_of_products_that_do_not_fit_are_refused() -> None:
+    x, y = np.ones((2, 2), "f"), np.ones((3, 2), "f")
+    with pytest.raises(InvalidType, match="einsum"):
+        F.einsum("...i,...i", x, y)
+    for subscripts in ("...i->i", "ij->...ij"):
+        with pytest.raises(ValueError, match=r"expected '\.\.\.' in the output"):
+            F.einsum(subscripts, x)
+    assert F.einsum("...ij->ij", x).shape == (2, 2)
+    with pytest.raises(InvalidType, match="one array or more"):
+        F.broadcast()
+    with pytest.raises(TypeError, match="tile: expected x to be an array"):
+        F.tile((x, x), 2)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import tomllib
 from pathlib import Path
 
 import pytest
+
+import hagane
+import hagane.training
+
+ROOT = Path(__file__).resolve().parents[2]
 
 LINES = (Path(__file__).parent / "chainer_names.txt").read_text().split("\n")
 TABLE = {line.split()[0]: line.split()[1:] for line in LINES if line}
@@ -41,3 +47,21 @@ def test_names_and_parameters_are_those_of_chainer(family: str) -> None:
 def test_the_table_is_whole() -> None:
     assert len(TABLE) > 330
     assert {name.split(".")[1] for name in TABLE} >= MISSING
+
+
+# Under these names programs import the parts of Chainer, whatever the place of their code.
+FIXED = """
+functions links optimizers optimizer_hooks serializers iterators datasets training distributions
+utils.type_check function function_node link_hooks reporter
+"""
+
+
+def test_the_fixed_names_of_modules_are_importable() -> None:
+    for name in FIXED.split():
+        module = importlib.import_module(f"hagane.{name}")
+        assert [one for one in dir(module) if not one.startswith("_")], name
+    assert hagane.training.Trainer.__module__.startswith("hagane.training")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    assert any(one.startswith("h5py") for one in extras["chainer"])
+    assert any("chainer" in one.partition("[")[2] for one in extras["all"])

@@ -134,6 +134,16 @@ def test_snapshots_list_what_is_missing(kind: str, tmp_path: Path) -> None:
     other.add_param("more", (2,))
     with pytest.raises(HaganeError, match="missing in the snapshot: more"):
         load(path, other)
+    other.add_param("many", (2,))
+    del other.conv
+    with pytest.raises(HaganeError) as caught:
+        load(path, other)
+    listed = [line.strip() for line in str(caught.value).splitlines() if line.startswith("  ")]
+    assert [line for line in listed if "missing" in line] == [
+        "missing in the snapshot: many", "missing in the snapshot: more",
+    ]  # fmt: skip
+    assert "not in the object: conv/W" in listed
+    assert "not in the object: conv/b" in listed
     deferred = Net()
     load(path, deferred)
     assert deferred.out.W.shape == (3, 36)

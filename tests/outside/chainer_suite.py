@@ -78,6 +78,7 @@ def substitute(folder: Path) -> None:
         setattr(layouts, f"CUDNN_CHANNEL_LAST_{place}", f"CUDNN_CHANNEL_LAST_{place}")
     sys.modules[layouts.__name__] = chainer.memory_layouts = layouts
     chainer.testing = importlib.import_module("chainer.testing")
+    importlib.import_module("chainer_internals").install()
 
 
 def _check_backward_with_params(

@@ -26,6 +26,14 @@ for name, kind in dict(int=int, float=float, bool=bool, object=object).items():
         setattr(numpy, name, kind)
 numpy.random.seed(0)
 random.seed(0)
+
+
+class Seeded(numpy.random.RandomState):
+    def __init__(self, seed=0):
+        super().__init__(0 if seed is None else seed)
+
+
+numpy.random.RandomState = Seeded  # for programs that draw anew in each run
 """
 
 GYM = '''

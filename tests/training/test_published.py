@@ -174,3 +174,17 @@ def test_the_root_is_what_was_set_or_the_environments_or_chainers(tmp_path: Path
     assert root.get_dataset_root({}) == str(Path.home() / ".chainer" / "dataset")
     root.set_dataset_root(tmp_path / "other")
     assert root.get_dataset_root() == str(tmp_path / "other")
+
+
+def test_pictures_have_the_configured_element_type(folder: Any) -> None:
+    path = folder("mnist") / "train.npz"
+    for part in ("train", "test"):
+        np.savez(path.with_name(f"{part}.npz"), x=PICTURES, y=LABELS)
+    with hagane.using_config("dtype", np.float64):
+        train, _ = hagane.datasets.get_mnist()
+        assert train[0][0].dtype == np.float64
+        assert hagane.datasets.ImageDataset(["a.png"])._dtype == np.float64
+        named, _ = hagane.datasets.get_mnist(dtype=np.float16)
+        assert named[0][0].dtype == np.float16
+    with hagane.using_config("dtype", hagane.mixed16):
+        assert hagane.datasets.get_mnist()[0][0][0].dtype == np.float16

@@ -9,6 +9,8 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import Any
 
+from hagane.nn import functions
+
 # Modules of Chainer that hold the names of one module of hagane.
 _FOLDED = {
     "functions": "hagane.functions",
@@ -70,6 +72,18 @@ _CLASSES = {
 }
 
 
+class _File(types.ModuleType):
+    """A file of Chainer; a function that a program puts in place of one is the links' too."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        # The import of a file of the same name puts the file here.
+        replaces = name in functions.__all__ and not isinstance(value, types.ModuleType)
+        if replaces and self.__name__.startswith("chainer.functions."):
+            for module in (functions, importlib.import_module("hagane.functions")):
+                setattr(module, name, value)
+
+
 class _Finder(MetaPathFinder, Loader):
     """Finds ``chainer`` and its modules."""
 
@@ -118,7 +132,7 @@ def _folded(name: str, inner: str) -> types.ModuleType:
             whole = importlib.import_module(f"{whole.__name__}.{part}")
         except ModuleNotFoundError:
             break
-    module = types.ModuleType(name)
+    module = _File(name)
     module.__path__ = []
 
     def missing(one: str) -> Any:
@@ -130,12 +144,12 @@ def _folded(name: str, inner: str) -> types.ModuleType:
     if len(rest) == 1 and first in ("functions", "links"):
         vars(module)["__getattr__"] = missing
     for one, place in _CLASSES.get(inner, {}).items():
-        setattr(module, one, getattr(importlib.import_module(place), one))
+        vars(module)[one] = getattr(importlib.import_module(place), one)
     for one in dir(whole):
         # A folder holds files of the same names as its functions, which are found as modules.
         shown = len(rest) > 1 or first not in ("functions", "links")
         if shown and not one.startswith("__"):
-            setattr(module, one, getattr(whole, one))
+            vars(module)[one] = getattr(whole, one)
     return module
 
 

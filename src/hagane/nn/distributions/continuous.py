@@ -13,6 +13,7 @@ from hagane.nn.autograd.variable import as_variable
 from hagane.nn.distributions.distribution import (
     Distribution,
     chosen,
+    given,
     parameter,
     register_kl,
     spread,
@@ -44,7 +45,7 @@ class _LocScale(Distribution):
         return "real"
 
     def _standard(self, x: Any) -> Any:
-        return (as_variable(x) - self.loc) / self.scale
+        return (given(x, self.loc) - self.loc) / self.scale
 
     def _drawn(self, noise: Any, n: int) -> Any:
         made = noise.astype(self.loc.dtype)
@@ -94,7 +95,7 @@ class Normal(_LocScale):
 
     def icdf(self, x: Any) -> Any:
         """Return quantiles."""
-        return self.loc + self.scale * F.ndtri(as_variable(x))
+        return self.loc + self.scale * F.ndtri(given(x, self.loc))
 
     @property
     def mean(self) -> Any:
@@ -140,7 +141,7 @@ class Laplace(_LocScale):
 
     def icdf(self, x: Any) -> Any:
         """Return quantiles."""
-        q = as_variable(x) - 0.5
+        q = given(x, self.loc) - 0.5
         return self.loc - self.scale * F.sign(q) * F.log1p(F.absolute(q) * -2)
 
     @property
@@ -220,7 +221,7 @@ class Cauchy(_LocScale):
 
     def icdf(self, x: Any) -> Any:
         """Return quantiles."""
-        return self.loc + self.scale * F.tan((as_variable(x) - 0.5) * math.pi)
+        return self.loc + self.scale * F.tan((given(x, self.loc) - 0.5) * math.pi)
 
     @property
     def mean(self) -> Any:
@@ -292,18 +293,18 @@ class Uniform(Distribution):
 
     def log_prob(self, x: Any) -> Any:
         """Return logarithms of densities."""
-        x = as_variable(x)
+        x = given(x, self.low)
         inside = (x.array >= self.low.array) & (x.array <= self.high.array)
         log_p = -F.log(self.scale) + x * 0
         return chosen(inside, log_p, -np.inf)
 
     def cdf(self, x: Any) -> Any:
         """Return probabilities of values up to ``x``."""
-        return F.clip((as_variable(x) - self.low) / self.scale, 0.0, 1.0)
+        return F.clip((given(x, self.low) - self.low) / self.scale, 0.0, 1.0)
 
     def icdf(self, x: Any) -> Any:
         """Return quantiles."""
-        return as_variable(x) * self.scale + self.low
+        return given(x, self.low) * self.scale + self.low
 
     @property
     def mean(self) -> Any:
@@ -354,17 +355,17 @@ class Exponential(Distribution):
 
     def log_prob(self, x: Any) -> Any:
         """Return logarithms of densities."""
-        x = as_variable(x)
+        x = given(x, self.lam)
         log_p = F.log(self.lam) - self.lam * x
         return chosen(x.array >= 0, log_p, -np.inf)
 
     def cdf(self, x: Any) -> Any:
         """Return probabilities of values up to ``x``."""
-        return -F.expm1(-self.lam * as_variable(x))
+        return -F.expm1(-self.lam * given(x, self.lam))
 
     def icdf(self, x: Any) -> Any:
         """Return quantiles."""
-        return -F.log1p(-as_variable(x)) / self.lam
+        return -F.log1p(-given(x, self.lam)) / self.lam
 
     @property
     def mean(self) -> Any:
@@ -416,7 +417,7 @@ class LogNormal(Distribution):
 
     def log_prob(self, x: Any) -> Any:
         """Return logarithms of densities."""
-        log_x = F.log(as_variable(x))
+        log_x = F.log(given(x, self.mu))
         z = (log_x - self.mu) / self.sigma
         return z * z * -0.5 - log_x - F.log(self.sigma) - 0.5 * math.log(2 * math.pi)
 

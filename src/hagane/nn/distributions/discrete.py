@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from hagane.nn import functions as F
-from hagane.nn.autograd.variable import as_array, as_variable
+from hagane.nn.autograd.variable import as_variable
 from hagane.nn.distributions.distribution import (
     Distribution,
     chosen,
+    given,
     parameter,
     register_kl,
     x_log_x,
@@ -54,7 +55,7 @@ class Bernoulli(Distribution):
 
     def log_prob(self, x: Any) -> Any:
         """Return logarithms of probabilities."""
-        array = as_array(x)
+        array = given(x, self.p).array
         binary = (array == 0) | (array == 1)
         if not self.binary_check and not binary.all():
             return self._between(array.astype(self.logit.dtype))
@@ -132,7 +133,7 @@ class Categorical(Distribution):
 
     def log_prob(self, x: Any) -> Any:
         """Return logarithms of probabilities of categories."""
-        array = as_array(x).astype(np.int64)
+        array = given(x, self.p).array.astype(np.int64)
         shape = np.broadcast_shapes(array.shape, self.batch_shape)
         count = self.p.shape[-1]
         table = F.reshape(F.broadcast_to(self.log_p, (*shape, count)), (-1, count))
@@ -178,7 +179,7 @@ class Geometric(Distribution):
 
     def log_prob(self, x: Any) -> Any:
         """Return logarithms of probabilities."""
-        trials = as_variable(as_array(x).astype(self.p.dtype))
+        trials = as_variable(given(x, self.p).array.astype(self.p.dtype))
         return (trials - 1) * F.log1p(-self.p) + F.log(self.p)
 
     @property
@@ -220,7 +221,7 @@ class Poisson(Distribution):
 
     def log_prob(self, x: Any) -> Any:
         """Return logarithms of probabilities."""
-        count = as_variable(as_array(x).astype(self.lam.dtype))
+        count = as_variable(given(x, self.lam).array.astype(self.lam.dtype))
         return count * F.log(self.lam) - F.lgamma(count + 1) - self.lam
 
     @property

@@ -155,6 +155,13 @@ def parameter(value: Any) -> Any:
     return as_variable(np.asarray(value, dtype=np.float32))
 
 
+def given(value: Any, beside: Any) -> Any:
+    """Return a value as a variable; numbers of Python have the element type of a parameter."""
+    if isinstance(value, Variable | np.ndarray):
+        return as_variable(value)
+    return as_variable(np.asarray(value, None if isinstance(value, np.generic) else beside.dtype))
+
+
 def spread(value: Any, n: int) -> Any:
     """Return a parameter repeated along a new first axis."""
     return F.broadcast_to(value, (n, *value.shape))

@@ -11,6 +11,7 @@ from hagane.nn.autograd.variable import as_variable
 from hagane.nn.distributions.distribution import (
     Distribution,
     chosen,
+    given,
     parameter,
     register_kl,
     spread,
@@ -50,7 +51,7 @@ class Beta(Distribution):
 
     def log_prob(self, x: Any) -> Any:
         """Return logarithms of densities."""
-        x = as_variable(x)
+        x = given(x, self.a)
         found = (self.a - 1) * F.log(x) + (self.b - 1) * F.log(1 - x) - _log_beta(self.a, self.b)
         return chosen((x.array >= 0) & (x.array <= 1), found, -np.inf)
 
@@ -107,7 +108,7 @@ class Gamma(Distribution):
 
     def log_prob(self, x: Any) -> Any:
         """Return logarithms of densities."""
-        x = as_variable(x)
+        x = given(x, self.k)
         constant = F.lgamma(self.k) + self.k * F.log(self.theta)
         found = (self.k - 1) * F.log(x) - x / self.theta - constant
         return chosen(x.array >= 0, found, -np.inf)
@@ -185,7 +186,7 @@ class Pareto(Distribution):
 
     def log_prob(self, x: Any) -> Any:
         """Return logarithms of densities."""
-        x = as_variable(x)
+        x = given(x, self.scale)
         found = F.log(self.alpha) + self.alpha * F.log(self.scale) - (self.alpha + 1) * F.log(x)
         return chosen(x.array >= self.scale.array, found, -np.inf)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hagane.nn import functions as F
 from hagane.nn.autograd.variable import as_variable
-from hagane.nn.distributions.distribution import Distribution, parameter, register_kl
+from hagane.nn.distributions.distribution import Distribution, given, parameter, register_kl
 
 
 class Dirichlet(Distribution):
@@ -50,7 +50,7 @@ class Dirichlet(Distribution):
 
     def log_prob(self, x: Any) -> Any:
         """Return logarithms of densities."""
-        found = F.sum((self.alpha - 1) * F.log(as_variable(x)), axis=-1)
+        found = F.sum((self.alpha - 1) * F.log(given(x, self.alpha)), axis=-1)
         return found - F.broadcast_to(self.log_normalizer, found.shape)
 
     @property
@@ -106,7 +106,7 @@ class OneHotCategorical(Distribution):
 
     def log_prob(self, x: Any) -> Any:
         """Return logarithms of probabilities."""
-        return F.sum(self.log_p * F.cast(as_variable(x), self.p.dtype), axis=-1)
+        return F.sum(self.log_p * F.cast(given(x, self.p), self.p.dtype), axis=-1)
 
     @property
     def mean(self) -> Any:
@@ -177,12 +177,12 @@ class MultivariateNormal(Distribution):
     def inverse_scale(self) -> Any:
         """Return the inverses of the roots, (batches, size, size); the part above is not read."""
         below = np.tril(np.ones((self.d, self.d), self.scale_tril.dtype))
-        rows = F.reshape(self.scale_tril, (-1, self.d, self.d))
-        return F.batch_inv(rows * below)
+        count = math.prod(self.scale_tril.shape[:-2])
+        return F.batch_inv(F.reshape(self.scale_tril, (count, self.d, self.d)) * below)
 
     def log_prob(self, x: Any) -> Any:
         """Return logarithms of densities."""
-        x = as_variable(x)
+        x = given(x, self.loc)
         inverse = F.reshape(self.inverse_scale(), (*self.batch_shape, self.d, self.d))
         inverse = F.broadcast_to(inverse, (*x.shape, self.d))
         z = F.matmul(inverse, F.expand_dims(x - F.broadcast_to(self.loc, x.shape), -1))

@@ -167,6 +167,8 @@ def broadcast_to(x: Any, shape: Any) -> Any:
 @function("*args")
 def broadcast(*args: Any) -> Any:
     """Return arrays broadcast to common sizes, as a tuple; one array comes bare."""
+    if not args:
+        raise type_check.refuse("broadcast", "one array or more", "none")
     if len(args) == 1:
         return args[0]
     try:

@@ -129,6 +129,8 @@ def separate(x: Any, axis: int = 0) -> Any:
 @function("x")
 def tile(x: Any, reps: Any) -> Any:
     """Return an array repeated as a whole, ``reps`` times along each axis."""
+    if isinstance(x, list | tuple):
+        raise TypeError(f"tile: expected x to be an array or a Variable, got {type(x)}")
     counts = (reps,) if isinstance(reps, int) else tuple(reps)
     if not all(isinstance(n, int | np.integer) for n in counts):
         raise TypeError(f"reps must be int or tuple of ints, got {reps!r}")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hagane.errors import TypeInferenceError
 from hagane.nn.autograd import type_check
 from hagane.nn.functions.applying import as_dtype_of, function, lift, promoted, require, shape_of
 from hagane.nn.functions.array import reshape
@@ -146,7 +147,19 @@ def _einsum(subscripts: str, *xs: Any) -> Any:
                 raise type_check.refuse(
                     "einsum", "output axes among those of the inputs", f"'{letter}'"
                 )
-    return op("Einsum", *xs, equation=subscripts.replace(" ", ""))
+        wide = any(
+            len(term.replace("...", "")) < len(shape_of(x))
+            for term, x in zip(terms, xs, strict=True)
+        )
+        if (wide and "..." not in output) or ("..." in output and "..." not in inputs):
+            raise ValueError(
+                f"einsum: expected '...' in the output if and only if it is in the inputs, "
+                f"got '{subscripts}'"
+            )
+    try:
+        return op("Einsum", *xs, equation=subscripts.replace(" ", ""))
+    except TypeInferenceError as error:
+        raise type_check.refuse("einsum", "operands that fit", str(error)) from None
 
 
 def _spelled(operands: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hagane.errors import MissingExtra
+from hagane.nn.autograd.configuration import get_dtype
 from hagane.training.datasets.base import DatasetMixin, PerProcess, existing
 from hagane.training.errors import DatasetError
 
@@ -53,7 +54,7 @@ class ImageDataset(DatasetMixin):
     Args:
         paths: The paths, or the file of them.
         root: Folder that relative paths start from.
-        dtype: Element type; None is float32.
+        dtype: Element type; None is that of ``config.dtype``.
     """
 
     def __init__(self, paths: Any, root: str | Path = ".", dtype: Any = None):
@@ -62,7 +63,7 @@ class ImageDataset(DatasetMixin):
             paths = [line.strip() for line in lines if line.strip()]
         self._paths: list[str] = [os.fspath(path) for path in paths]
         self._root = os.fspath(root)
-        self._dtype = np.dtype(np.float32 if dtype is None else dtype)
+        self._dtype = get_dtype(dtype)
 
     def __len__(self) -> int:
         return len(self._paths)
@@ -79,7 +80,7 @@ class LabeledImageDataset(DatasetMixin):
     Args:
         pairs: Pairs of path and label, or the file of them.
         root: Folder that relative paths start from.
-        dtype: Element type of pictures; None is float32.
+        dtype: Element type of pictures; None is that of ``config.dtype``.
         label_dtype: Type of labels.
 
     Raises:
@@ -99,7 +100,7 @@ class LabeledImageDataset(DatasetMixin):
         self._paths: list[str] = [os.fspath(path) for path, _ in pairs]
         self._labels = np.asarray([label for _, label in pairs], dtype=kind)
         self._root = os.fspath(root)
-        self._dtype = np.dtype(np.float32 if dtype is None else dtype)
+        self._dtype = get_dtype(dtype)
 
     @classmethod
     def from_directory(
@@ -170,7 +171,7 @@ class ZippedImageDataset(DatasetMixin):
 
     Args:
         zipfilename: Path of the archive.
-        dtype: Element type; None is float32.
+        dtype: Element type; None is that of ``config.dtype``.
     """
 
     def __init__(self, zipfilename: str | Path, dtype: Any = None):
@@ -178,7 +179,7 @@ class ZippedImageDataset(DatasetMixin):
         self._archive = PerProcess(partial(_open_zip, self._path))
         names = self._archive.get().namelist()
         self._names = [name for name in names if not name.endswith("/")]
-        self._dtype = np.dtype(np.float32 if dtype is None else dtype)
+        self._dtype = get_dtype(dtype)
 
     def __len__(self) -> int:
         return len(self._names)
@@ -219,7 +220,7 @@ class LabeledZippedImageDataset(DatasetMixin):
     Args:
         zipfilename: Path of the archive.
         labelfilename: File with a name in the archive and a label on each line.
-        dtype: Element type of pictures; None is float32.
+        dtype: Element type of pictures; None is that of ``config.dtype``.
         label_dtype: Type of labels.
     """
 

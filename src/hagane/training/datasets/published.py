@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hagane.nn.autograd.configuration import get_dtype
 from hagane.training.datasets.columns import TupleDataset
 from hagane.training.datasets.root import local_file
 from hagane.training.errors import DatasetError
@@ -62,7 +63,7 @@ def get_mnist(
         withlabel: Pairs of picture and label, in a ``TupleDataset``; else arrays of pictures.
         ndim: Shape of a picture: 1 is ``(784,)``, 2 ``(28, 28)``, 3 ``(1, 28, 28)``.
         scale: Value of a white pixel.
-        dtype: Of pictures; None is float32.
+        dtype: Of pictures; None is that of ``config.dtype``.
         label_dtype: Of labels.
         rgb_format: With ``ndim=3``, three equal channels.
 
@@ -115,7 +116,7 @@ def get_cifar10(
         withlabel: Pairs of picture and label, in a ``TupleDataset``; else arrays of pictures.
         ndim: Shape of a picture: 1 is ``(3072,)``, 3 ``(3, 32, 32)``.
         scale: Largest value of a channel.
-        dtype: Of pictures; None is float32.
+        dtype: Of pictures; None is that of ``config.dtype``.
 
     Raises:
         DatasetError: The file is not there, or damaged.
@@ -145,7 +146,7 @@ def get_svhn(
     Args:
         withlabel: Pairs of picture and label, in a ``TupleDataset``; else arrays of pictures.
         scale: Largest value of a channel.
-        dtype: Of pictures; None is float32.
+        dtype: Of pictures; None is that of ``config.dtype``.
         label_dtype: Of labels, which are the digits.
         add_extra: Return the extra training set too, as a third.
 
@@ -283,7 +284,7 @@ def _cifar_binary(path: Path, name: str) -> Arrays:
 def _scaled(
     images: npt.NDArray[Any], scale: float, dtype: npt.DTypeLike | None
 ) -> npt.NDArray[Any]:
-    scaled = images.astype(np.float32 if dtype is None else dtype)
+    scaled = images.astype(get_dtype(dtype))
     np.multiply(scaled, scale / 255.0, out=scaled, casting="unsafe")
     return scaled
 

@@ -9,7 +9,7 @@ import enum
 import operator
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain, round_down
@@ -101,7 +101,7 @@ class Builtins(StandardLibrary, RealObjects, World, Arguments):
         owner = getattr(found, "__self__", None)
         if isinstance(owner, contextvars.ContextVar):
             return self.call_variable(owner, found.__name__, arguments)
-        if found in _OPERATORS:
+        if isinstance(found, Hashable) and found in _OPERATORS:
             return self.binary(_OPERATORS[found], arguments[0], arguments[1])
         if getattr(found, "__module__", "") == "math":
             return self.call_math(found, arguments)
