@@ -161,6 +161,22 @@ def test_a_list_that_some_iterations_append_to_is_chosen_from_a_scan(
     compare(function, model, [torch.randn(rows, 3) for rows in (1, 2, 5, 9, 3, 4)])
 
 
+def reread(x: Any) -> Any:
+    out, state = [x[0]], x[0]
+    chosen = x[0, 0] > 0
+    for row in x:
+        if chosen:
+            out.append(state)
+            state = out[-1].clamp(-1, 1) + row
+    return torch.stack(out).sum(0), state, len(out)
+
+
+def test_a_list_whose_end_is_read_after_it_grew_stays_a_state() -> None:
+    model = hagane.capture(reread, TYPE)
+    torch.manual_seed(0)
+    compare(reread, model, [torch.randn(rows, 3) for rows in (1, 2, 5, 4, 3)])
+
+
 def test_a_loop_that_stops_at_the_length_of_its_list_has_a_limit() -> None:
     model = hagane.capture(decoded, TYPE)
     (loop,) = (node for node in model.graph.all_nodes() if node.op_type == "Loop")

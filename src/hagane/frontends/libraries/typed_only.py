@@ -1,7 +1,7 @@
 """Names of libraries of which only types are known, with the reason; capture tells it.
 
 A name that ends in a dot stands for all names that begin with it. Names missing here and in
-``meant.py`` has not been compared with its library yet.
+``meant.py`` have not been compared with its library yet.
 """
 
 from __future__ import annotations
@@ -48,12 +48,11 @@ TYPED_ONLY: dict[str, str] = {
         _DRAWN,
     ),
     **dict.fromkeys(
-        ("torch.complex", "torch.polar", "torch.view_as_complex", "torch.view_as_real",
-         "torch.real", "torch.imag", "torch.Tensor.imag", "torch.Tensor.cfloat", "torch.stft",
-         "torch.istft", "torch.Tensor.stft", "torch.Tensor.istft", "torch.linalg.eig",
-         "torch.linalg.eigvals",
-         *(f"torch.fft.{kind}{count}" for kind in ("fft", "ifft", "rfft", "irfft")
-           for count in ("", "2", "n") if f"{kind}{count}" != "irfft2"), "torch.fft.irfft2"),
+        ("torch.polar", "torch.view_as_complex", "torch.imag", "torch.Tensor.imag",
+         "torch.Tensor.cfloat", "torch.stft", "torch.istft", "torch.Tensor.stft",
+         "torch.Tensor.istft", "torch.linalg.eig",
+         "torch.linalg.eigvals", "torch.fft.rfftn", "torch.fft.irfftn",
+         *(f"torch.fft.{kind}{count}" for kind in ("fft", "ifft") for count in ("", "2", "n"))),
         _COMPLEX,
     ),
     **dict.fromkeys(

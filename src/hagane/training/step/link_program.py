@@ -10,7 +10,7 @@ import numpy as np
 from hagane.errors import InvalidArgument
 from hagane.frontends.capture.capture import Captured
 from hagane.frontends.capture.interface.structure import Constant, Leaf
-from hagane.frontends.python.interpret.emit import Training
+from hagane.frontends.python.interpret.effects import Training
 from hagane.nn import reporter
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.links.classifier import Classifier

@@ -10,7 +10,7 @@ from typing import Any
 from hagane.errors import InvalidArgument
 from hagane.frontends.capture.capture import capture_object
 from hagane.frontends.libraries.meaning import MeaningTables
-from hagane.frontends.python.interpret.emit import Training
+from hagane.frontends.python.interpret.effects import Training
 from hagane.runtime import SessionOptions
 from hagane.training.step.base import Step
 from hagane.training.step.clipping import clip_by_norm

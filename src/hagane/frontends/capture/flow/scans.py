@@ -134,6 +134,8 @@ def _sometimes(body: ir.Graph, place: int, types: GraphTypes) -> _Grown | None:
         before, item = adds.inputs
         if before is not state or keeps.inputs[0] is not state or item is None:
             continue
+        if any(one.outputs[0].uses() for one in (adds, keeps)):  # as by ``kept[-1]``
+            continue
         if adds.attributes["axis"].as_int() != 0 or not _is_single(item, types):
             continue
         moved, lengths = _moved(item, adds.graph), tuple(readers - {adds, keeps})
