@@ -6,18 +6,23 @@ it, the time until the first step is done (capture and compilation included), an
 memory that steps take beyond what was there before the first. Each engine runs in a process of its
 own, rounds alternate; loss, module, optimizer and batch are the same in all. Losses of the first
 steps are compared. fp32.
+
+On a machine that others use: ``--lock FILE`` holds a lock during rounds, not while engines compile,
+and ``--real-time`` gives the threads of a worker real-time priority for its rounds.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +131,18 @@ class Worker:
         line = self.process.stdout.readline()
         return dict(json.loads(line)) if line else {}
 
+    @contextmanager
+    def real_time(self) -> Iterator[None]:
+        """Give all threads of the process real-time priority for a while."""
+        tasks = [int(one.name) for one in Path(f"/proc/{self.process.pid}/task").iterdir()]
+        for task in tasks:
+            os.sched_setscheduler(task, os.SCHED_FIFO, os.sched_param(50))
+        try:
+            yield
+        finally:
+            for task in tasks:
+                os.sched_setscheduler(task, os.SCHED_OTHER, os.sched_param(0))
+
     def close(self) -> None:
         """End the process."""
         self.process.kill()
@@ -140,6 +157,8 @@ def measured(
     seconds: float,
     clock: str,
     compared: int,
+    lock: Path | None,
+    real_time: bool,
 ) -> dict[str, dict[str, Any]]:
     """Return what was measured of each engine that could train the model."""
     found: dict[str, dict[str, Any]] = {}
@@ -151,9 +170,13 @@ def measured(
                 found[engine] = {**first, "times": []}
             else:
                 print(f"{name}: {engine} failed", file=sys.stderr)
-        for _ in range(rounds):
-            for engine, values in found.items():
-                values["times"] += workers[engine].ask(str(seconds))["times"]
+        with ExitStack() as held:
+            if lock is not None:
+                fcntl.flock(held.enter_context(lock.open("w")), fcntl.LOCK_EX)
+            for _ in range(rounds):
+                for engine, values in found.items():
+                    with workers[engine].real_time() if real_time else nullcontext():
+                        values["times"] += workers[engine].ask(str(seconds))["times"]
     finally:
         for worker in workers.values():
             worker.close()
@@ -199,6 +222,8 @@ def main() -> None:
         help="cpu: the time of the process on all cores, where others use the machine",
     )  # fmt: skip
     parser.add_argument("--compared", type=int, default=4, help="steps whose losses are compared")
+    parser.add_argument("--lock", type=Path, help="a file that is locked during rounds")
+    parser.add_argument("--real-time", action="store_true")
     given = parser.parse_args()
     engines = ("hagane", *given.vs)
     titles = ["model", "threads", "hagane ms", *(f"{other} ÷ hagane" for other in given.vs)]
@@ -210,8 +235,9 @@ def main() -> None:
         best: list[float] = []
         for name in given.models:
             found = measured(
-                name, engines, threads, given.rounds, given.seconds, given.clock, given.compared
-            )
+                name, engines, threads, given.rounds, given.seconds, given.clock, given.compared,
+                given.lock, given.real_time,
+            )  # fmt: skip
             if "hagane" not in found:
                 continue
             print(row(name, threads, found, engines), flush=True)

@@ -38,7 +38,7 @@ def force(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def to(size: int) -> None:
         monkeypatch.setattr(
-            choose, "tile_size", lambda shape, *_: size if size in shape.sizes else 0
+            choose, "tile_size", lambda shape, *_, **__: size if size in shape.sizes else 0
         )
 
     return to
@@ -89,6 +89,36 @@ def test_winograd_equals_its_reference(
     compare(*chain(kernel, (2, 20, 19, 14), then), level, atol=1e-4)
     if kernel[0] == 1:
         compare(*chain(kernel, (2, 20, 37), then), level, atol=1e-4)
+
+
+@pytest.mark.parametrize("operator", ["Conv", "ConvTranspose"])
+@pytest.mark.parametrize("size", [2, 4])
+@every_level
+def test_weights_that_vary_are_transformed_in_each_run(
+    level: str, size: int, operator: str, force: Any
+) -> None:
+    force(size)
+    shape = (40, 20, 3, 3) if operator == "Conv" else (20, 40, 3, 3)
+    x, w = draw((3, 20, 9, 14)), draw(shape, 1) / np.float32(20)
+    nodes = [
+        helper.make_node("Tanh", ["w"], ["t"]),
+        helper.make_node(operator, ["x", "t", "b"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    feed = {"x": x, "w": w, "b": draw((40,), 3)}
+    proto = model(nodes, feed, shapes={"x": ("n", 20, 9, 14)})
+    compare(proto, feed, level, atol=1e-4)
+    kernels = session(proto, instructions=level)._programs.general.parts()
+    assert any("(input transform)" in str(part.segment.kernels) for part in kernels)
+
+
+@pytest.mark.parametrize("operator", ["Conv", "ConvTranspose"])
+def test_weights_of_signals_that_vary_are_transformed_too(operator: str, force: Any) -> None:
+    force(2)
+    shape = (40, 20, 3) if operator == "Conv" else (20, 40, 3)
+    feed = {"x": draw((3, 20, 29)), "w": draw(shape, 1) / np.float32(20)}
+    nodes = [helper.make_node(operator, ["x", "w"], ["y"], pads=[1, 1])]
+    compare(model(nodes, feed), feed, RUNNABLE[0], atol=1e-4)
 
 
 @pytest.mark.parametrize("pads", [[1, 1, 1, 1], [0, 0, 0, 0], [2, 0, 1, 1]])

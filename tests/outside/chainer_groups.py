@@ -37,7 +37,7 @@ GROUPS = {
         name: (f"{name}_tests",)
         for name in (
             *("optimizers", "optimizer_hooks", "initializer", "serializers", "dataset", "datasets"),
-            *("distributions", "utils", "function_hooks", "link_hooks", "iterators"),
+            *("distributions", "utils", "function_hooks", "link_hooks", "iterators", "training"),
         )
     },
     "top": tuple(f"test_{name}.py" for name in TOP),

@@ -69,6 +69,7 @@ def substitute(folder: Path) -> None:
     # Arrays lie in this machine's memory already; h5py is there or its tests fail.
     cpu = types.ModuleType("chainer.backends._cpu")
     cpu._to_cpu = lambda array: array  # type: ignore[attr-defined]
+    cpu.CpuDevice = chainer.backend.CpuDevice  # type: ignore[attr-defined]
     sys.modules[cpu.__name__] = chainer.backends._cpu = cpu
     chainer.serializers.hdf5._available = True
     # Layouts of cuDNN, which hagane has none of; files of tests import their names.
@@ -77,6 +78,7 @@ def substitute(folder: Path) -> None:
         setattr(layouts, f"CUDNN_CHANNEL_FIRST_{place}", None)
         setattr(layouts, f"CUDNN_CHANNEL_LAST_{place}", f"CUDNN_CHANNEL_LAST_{place}")
     sys.modules[layouts.__name__] = chainer.memory_layouts = layouts
+    _put_snapshots(chainer)
     chainer.testing = importlib.import_module("chainer.testing")
     importlib.import_module("chainer_internals").install()
 
@@ -90,6 +92,24 @@ def _check_backward_with_params(
     check_backward(
         lambda *given: func(given[:count], given[count:]), (*x_data, *params), y_grad, **options
     )
+
+
+def _put_snapshots(chainer: Any) -> None:
+    """Give the tests of snapshots Chainer's inner functions, made of hagane's search for files."""
+    from hagane.training.extensions.snapshots import find_snapshots
+
+    module = types.ModuleType("chainer.training.extensions._snapshot")
+
+    def stale(pattern: str, folder: str, kept: int) -> list[str]:
+        return find_snapshots(pattern, folder)[:-kept]
+
+    found: dict[str, Any] = {
+        "_find_snapshot_files": lambda *given: list(enumerate(find_snapshots(*given))),
+        "_find_latest_snapshot": lambda *given: find_snapshots(*given)[-1],
+        "_find_stale_snapshots": stale,
+    }
+    vars(module).update(found)
+    sys.modules[module.__name__] = chainer.training.extensions._snapshot = module
 
 
 def _check_is_initializer_like(initializer: Any) -> None:

@@ -76,6 +76,38 @@ def test_losses_scales_and_states_follow_those_of_pytorchs_scaler() -> None:
     assert counts[0] == counts[1] == [4] * len(counts[0])
 
 
+@pytest.mark.long
+def test_sums_and_norms_of_gradients_in_float16_are_those_of_pytorchs_scaler() -> None:
+    torch.manual_seed(1)
+    theirs = nn.Linear(4, 3)
+    ours = copy.deepcopy(theirs)
+    one, other = (optim.SGD(each.parameters(), 0.5, momentum=0.9) for each in (theirs, ours))
+    step = hagane.compile(error, other, precision="fp16", accumulate=2, max_norm=0.1)
+    scaler = torch.amp.GradScaler("cpu")
+    # The second sum overflows in its first call, the third in its last.
+    for number in (1.0, 2.0, 1e6, 1.0, 1.0, 1e6, 3.0, 1.0):
+        x = torch.randn(5, 4)
+        t, factor = (x[:, 0] > 0).long(), torch.tensor(number)
+        with torch.autocast("cpu", torch.float16):
+            expected = error(theirs, x, t, factor)
+        scaler.scale(expected / 2).backward()
+        before = [p.detach().clone() for p in ours.parameters()]
+        found = step(ours, x, t, factor)
+        assert float(found) == pytest.approx(float(expected.detach()), rel=5e-3)
+        if step._sums._done:  # parameters stay until the sum ends
+            assert all(torch.equal(a, b) for a, b in zip(before, ours.parameters(), strict=True))
+            continue
+        scaler.unscale_(one)
+        nn.utils.clip_grad_norm_(theirs.parameters(), 0.1)
+        scaler.step(one)
+        scaler.update()
+        one.zero_grad()
+        assert step.loss_scale.factor == scaler.get_scale()
+        for a, b in zip(theirs.parameters(), ours.parameters(), strict=True):
+            torch.testing.assert_close(b, a, rtol=1e-2, atol=2e-3)
+    assert step.loss_scale.skipped == 2
+
+
 class Net(hagane.Chain):
     def __init__(self) -> None:
         super().__init__()

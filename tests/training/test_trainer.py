@@ -348,6 +348,38 @@ def test_parallel_updates_sum_the_gradients_of_the_parts(tmp_path: Path) -> None
     np.testing.assert_allclose(link.W.array, first - 0.1 * other.W.grad, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("old", [True, False])
+def test_functions_as_converters_get_the_number_of_the_device(tmp_path: Path, old: bool) -> None:
+    seen: list[Any] = []
+
+    def convert(batch: Any, device: Any) -> Any:
+        seen.append(device)
+        return chainer.dataset.concat_examples(batch, device)
+
+    converter = convert if old else chainer.dataset.converter()(convert)
+    single = updater(converter=converter, device=-1)
+    single.update()
+    data = [(np.zeros(4, "f"), np.int32(0))]
+    iterator = chainer.iterators.SerialIterator(data, 1, repeat=False)
+    target = single.get_optimizer("main").target
+    extensions.Evaluator(iterator, target, converter, device="@numpy")()
+    assert seen == ([-1] * 2 if old else [chainer.get_device(-1)] * 2)
+
+
+@pytest.mark.parametrize("kind", ["ThreadQueueWriter", "ProcessQueueWriter"])
+def test_a_queue_of_snapshots_is_written_in_order_though_one_fails(
+    tmp_path: Path, kind: str
+) -> None:
+    writer = getattr(extensions.snapshot_writers, kind)()
+    writer("sub/one", str(tmp_path / "absent"), {"a": np.zeros(1)})
+    for number in range(3):
+        writer("two", str(tmp_path), {"a": np.full(2, number)})
+    with pytest.raises(OSError, match=r"could not be written|absent"):
+        writer.finalize()
+    with np.load(tmp_path / "two") as saved:
+        np.testing.assert_array_equal(saved["a"], [2, 2])
+
+
 def test_mistakes_are_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="expected 'epoch' or 'iteration', got 'day'"):
         triggers.IntervalTrigger(1, "day")
@@ -365,8 +397,12 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     made.extend(extensions.ExponentialShift("alpha", 0.5))
     with pytest.raises(InvalidArgument, match="MomentumSGD has no hyperparameter 'alpha'"):
         made.run()
-    with pytest.raises(NotProvided, match="ParameterStatistics observes"):
-        extensions.VariableStatisticsPlot(None)
+    with pytest.raises(NotProvided, match="ParallelUpdater splits batches on the CPU"):
+        training.updaters.MultiprocessParallelUpdater(None, None)
+    with pytest.raises(InvalidArgument, match="invoke_before_training has been removed"):
+        training.make_extension(invoke_before_training=True)
+    with pytest.raises(InvalidArgument, match="InverseShift: gamma: expected at least 0, got -1"):
+        extensions.InverseShift("lr", -1, 1)
     with pytest.warns(UserWarning, match="`repeat` property of the iterator main"):
         extensions.Evaluator(chainer.iterators.SerialIterator([1], 1), L.Linear(1))
     diverged = training.Trainer(updater(), (1, "epoch"), out=str(tmp_path))

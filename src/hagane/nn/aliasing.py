@@ -63,6 +63,12 @@ _CLASSES = {
     "links.rnn.n_step_rnn": dict.fromkeys(
         ("argsort_list_descent", "permutate_list"), "hagane.nn.links.sequences"
     ),
+    "training.extensions.computational_graph": {
+        "is_graphviz_available": "hagane.training.extensions.drawing"
+    },
+    "training.extensions.variable_statistics_plot": dict.fromkeys(
+        ("Reservoir", "Statistician"), "hagane.training.extensions.variable_statistics"
+    ),
     **{
         f"links.model.vision.{name}": dict.fromkeys(
             ("available", "prepare"), f"hagane.nn.links.vision.{name}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.nn.autograd.devices import get_device
+from hagane.nn.autograd.devices import CpuDevice, get_device
 
 
 class Converter:
@@ -29,6 +29,21 @@ class _Called(Converter):
 def converter() -> Callable[[Callable[..., Any]], Converter]:
     """Return a decorator that makes a function of batch and device a converter."""
     return _Called
+
+
+def call_converter(function: Callable[..., Any], batch: Sequence[Any], device: Any) -> Any:
+    """Return a batch as a function or a converter makes it.
+
+    A plain function gets the number of the device, which is -1 for the CPU, as programs written
+    before there were classes of devices expect.
+
+    Args:
+        function: Called with batch and device.
+        batch: A list of samples.
+        device: A device, or None.
+    """
+    old = not isinstance(function, Converter) and isinstance(device, CpuDevice)
+    return function(batch, -1 if old else device)
 
 
 def to_device(device: Any, x: Any) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hagane.errors import InvalidArgument
+
 PRIORITY_WRITER = 300
 PRIORITY_EDITOR = 200
 PRIORITY_READER = 100
@@ -55,6 +57,8 @@ def make_extension(
     finalizer: Callable[[], None] | None = None,
     initializer: Callable[[Any], None] | None = None,
     on_error: Callable[[Any, Exception, Any], None] | None = None,
+    *,
+    invoke_before_training: Any = None,
 ) -> Callable[[Any], Any]:
     """Return a decorator that gives a function the attributes of an extension.
 
@@ -65,7 +69,16 @@ def make_extension(
         finalizer: Called at the end of a run.
         initializer: Called with the trainer before the first update.
         on_error: Called with trainer, error and traceback if the run fails.
+        invoke_before_training: An option of old versions, refused.
+
+    Raises:
+        InvalidArgument: ``invoke_before_training`` is given.
     """
+    if invoke_before_training is not None:
+        raise InvalidArgument(
+            "make_extension: invoke_before_training has been removed from Chainer: give an "
+            "initializer, which is called before the first update"
+        )
 
     def decorate(function: Any) -> Any:
         function.trigger = Extension.trigger if trigger is None else trigger

@@ -68,6 +68,7 @@ class Facts:
         pairs: Whether products may be computed in bfloat16.
         choices: Forms of kernels that were found to be fastest.
         direct_only: Whether convolutions are computed as they are defined.
+        varying: Whether weights are packed in each run; Winograd's algorithm transforms them then.
         nodes: The nodes of the segment or body.
         given: Names of sizes that the shapes of values outside give.
     """
@@ -80,6 +81,7 @@ class Facts:
     pairs: bool = False
     choices: Choices = field(default_factory=dict)
     direct_only: bool = False
+    varying: bool = False
     nodes: frozenset[ir.Node] = frozenset()
     given: frozenset[str] = frozenset()
 

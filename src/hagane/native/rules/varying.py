@@ -3,8 +3,8 @@
 Packing of constant weights only moves them and fills gaps with zeros. Given the numbers of their
 places in the place of weights, it makes a table of where each packed element comes from. Where the
 table is a few loops with fixed steps, a kernel goes through these before the others run; otherwise it
-follows the table. Packing that computes with weights, as Winograd's algorithm and numbers in pieces
-do, is left aside.
+follows the table. Winograd's algorithm computes with weights: a kernel transforms them. Other packing
+that computes, as that of numbers in pieces, is left aside.
 """
 
 from __future__ import annotations
@@ -24,12 +24,16 @@ from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
+from hagane.native.rules.convolution.filtering import transform
+from hagane.native.rules.convolution.winograd import pack_points
 from hagane.ops.definition import Array
 
 # Floats hold the numbers of so many places.
 _MOST_PLACES = 1 << 24
 # One task follows so many entries of a table.
 _TASK = 4096
+# Inputs whose filters one task transforms.
+_INPUTS = 16
 # A table that is more runs is followed.
 _MOST_RUNS = 6
 
@@ -48,6 +52,8 @@ class _Gathering(Recorder):
 
     def weight(self, key: Any, packing: Packing, count: int) -> Buffer:
         """Return memory in which the packed weights will lie when later kernels run."""
+        if packing.function is pack_points:
+            return self._transform(packing.arguments, count)
         flat = np.concatenate([np.asarray(piece).reshape(-1) for piece in packing.pieces()])
         if flat.dtype != np.float32 or flat.nbytes > count:
             raise NotNative("weights that are not constant, packed as other numbers than floats")
@@ -84,6 +90,61 @@ class _Gathering(Recorder):
         )
         tasks = -(-places.size // _TASK)
         self.emit("pack weights", body, tasks, work=float(places.size), name="pack_weights")
+        return buffer
+
+    def _transform(self, arguments: Sequence[Any], count: int) -> Buffer:
+        """Append the kernel that transforms filters to the points of Winograd's algorithm.
+
+        Args:
+            arguments: Those of ``pack_points``, places in the place of weights.
+            count: Bytes of the result.
+        """
+        places, (rows, columns), sizes, level = arguments
+        lanes, (outs, inputs, *_) = level.lanes, places.shape
+        places = places.reshape(outs, inputs, len(rows[0]), len(columns[0]))
+        first, steps = _steps_of(places)
+        self.seen[places.astype(np.int64)] = True
+        run = Run(0, first, tuple(zip(places.shape, steps, strict=True)))
+        found = self._source(run)
+        source, start = (None, 0) if found is None else found
+        if source is None:
+            raise NotNative("weights that are not constant, of several tensors")
+        buffer = Buffer(f"packed {self.node.name if self.node else ''}", count, Kind.ARENA)
+        target = Tensor(buffer, FLOAT32, (count // 4,), (1,))
+        # Where the outputs of each block lie, and how far apart those of two inputs are.
+        begins, apart, at = [], [], 0
+        for blocks in sizes:
+            begins += [at + block * lanes for block in range(blocks)]
+            apart += [blocks * lanes] * blocks
+            at += blocks * lanes * inputs
+        body = Body()
+        s, d = body.pointer(source, offset=start), body.pointer(target, written=True)
+        out, input_, row, column = steps
+        body.add(
+            f"static const int64_t begins[] = {{{', '.join(map(str, begins))}}};",
+            f"static const int64_t apart[] = {{{', '.join(map(str, apart))}}};",
+            f"const int64_t block = q % {len(begins)}, first = q / {len(begins)} * {_INPUTS};",
+            f"const int64_t n = hg_min({lanes}, {outs} - block * {lanes});",
+            f"for (int64_t c = first; c < hg_min({inputs}, first + {_INPUTS}); c++) {{",
+            f"const float *s = {s} + block * {lanes * out}L + c * {input_}L;",
+            f"float *d = {d} + begins[block] + c * apart[block];",
+        )
+        for x in range(len(columns[0])):
+            taps = [f"t{y}_{x}" for y in range(len(rows[0]))]
+            body.add(
+                *(f"vf {name} = v_load_strided(s + {y * row + x * column}L, {out}L, n);"
+                  for y, name in enumerate(taps)),
+                *transform(rows, taps, [f"e{a}_{x}" for a in range(len(rows))]),
+            )  # fmt: skip
+        for a in range(len(rows)):
+            names = [f"e{a}_{x}" for x in range(len(columns[0]))]
+            made = [f"f{a}_{b}" for b in range(len(columns))]
+            body.add(*transform(columns, names, made))
+            for b, name in enumerate(made):
+                body.add(f"v_store(d + {(a * len(columns) + b) * at}L, {name});")
+        body.add("}")
+        tasks = len(begins) * -(-inputs // _INPUTS)
+        self.emit("pack weights", body, tasks, work=places.size * 2.0, name="transform_weights")
         return buffer
 
     def _source(self, run: Run) -> tuple[Tensor | None, int] | None:
@@ -126,6 +187,24 @@ class _Gathering(Recorder):
             offset += f" + i{number} * {step}"
         body.add(f"*d++ = s[{offset}];")
         self.emit("pack weights", body, run.size // left, work=run.size * 0.5, name="pack_weights")
+
+
+def _steps_of(places: Array) -> tuple[int, list[int]]:
+    """Return the first place of filters, and the steps along their axes.
+
+    Raises:
+        NotNative: They do not lie in steps.
+    """
+    whole = places.astype(np.int64)
+    first = int(whole.reshape(-1)[0])
+    steps = [
+        int(whole[tuple(int(i == axis) for i in range(whole.ndim))]) - first if size > 1 else 0
+        for axis, size in enumerate(whole.shape)
+    ]
+    offsets = [np.arange(size) * step for size, step in zip(whole.shape, steps, strict=True)]
+    if not np.array_equal(first + sum(np.ix_(*offsets)), whole):
+        raise NotNative("weights that are not constant, with which packing computes")
+    return first, steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +300,7 @@ def lower_varying(
         low.facts,
         constants={**low.facts.constants, **places},
         direct_only=True,
+        varying=True,
         pairs=False,
         choices={},
     )

@@ -13,7 +13,7 @@ from hagane.training.extensions.observing import (
     observe_lr,
     observe_value,
 )
-from hagane.training.extensions.plot_report import PlotReport, VariableStatisticsPlot
+from hagane.training.extensions.plot_report import PlotReport
 from hagane.training.extensions.print_report import PrintReport
 from hagane.training.extensions.progress_bar import ProgressBar
 from hagane.training.extensions.shifts import (
@@ -28,6 +28,7 @@ from hagane.training.extensions.shifts import (
 )
 from hagane.training.extensions.snapshots import snapshot, snapshot_object
 from hagane.training.extensions.tensorboard import TensorBoard
+from hagane.training.extensions.variable_statistics import VariableStatisticsPlot
 
 __all__ = [
     "CosineShift",

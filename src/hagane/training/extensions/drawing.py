@@ -14,6 +14,11 @@ from hagane.nn.computational_graph import build_computational_graph
 from hagane.training.extension import Extension
 
 
+def is_graphviz_available() -> bool:
+    """Return whether Graphviz, which draws pictures, is installed."""
+    return shutil.which("dot") is not None
+
+
 class DumpGraph(Extension):
     """Writes the computation of an observed variable as text of Graphviz, once.
 
@@ -77,7 +82,7 @@ class DumpGraph(Extension):
             path = os.path.join(trainer.out, self._filename)
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
-            if shutil.which("dot"):
+            if is_graphviz_available():
                 image = os.path.splitext(path)[0] + ".png"
                 subprocess.run(["dot", "-Tpng", path, "-o", image], check=True)
         finally:

@@ -10,7 +10,7 @@ from typing import Any
 from hagane.errors import InvalidArgument
 from hagane.nn.autograd.configuration import no_backprop_mode, using_config
 from hagane.nn.autograd.devices import get_device
-from hagane.nn.conversion import concat_examples
+from hagane.nn.conversion import call_converter, concat_examples
 from hagane.nn.reporter import DictSummary, Reporter, report, report_scope
 from hagane.training.extension import PRIORITY_WRITER, Extension
 from hagane.training.extensions.terminal import Bar
@@ -108,7 +108,7 @@ class Evaluator(Extension):
         for batch in iterator:
             observation: dict[str, Any] = {}
             with report_scope(observation):
-                arrays = self.converter(batch, self.device)
+                arrays = call_converter(self.converter, batch, self.device)
                 with no_backprop_mode():
                     call_with(function, arrays)
             summary.add(observation)

@@ -11,7 +11,6 @@ from typing import Any
 from hagane.errors import InvalidArgument
 from hagane.nn.reporter import DictSummary
 from hagane.nn.serializers.serializer import Serializer
-from hagane.training.errors import NotProvided
 from hagane.training.extension import Extension
 from hagane.training.triggers import get_trigger
 
@@ -119,18 +118,3 @@ class PlotReport(Extension):
             serializer(key, json.dumps(self._data))
         else:
             self._data = json.loads(serializer(key, "") or json.dumps(self._data))
-
-
-class VariableStatisticsPlot(Extension):
-    """Chainer's plot of statistics of variables, which is not provided."""
-
-    def __init__(self, *args: Any, **kwargs: Any):
-        raise NotProvided(
-            "VariableStatisticsPlot is not provided; ParameterStatistics observes the statistics "
-            "of parameters, which PlotReport draws"
-        )
-
-    @staticmethod
-    def available() -> bool:
-        """Return False."""
-        return False

@@ -127,6 +127,9 @@ class InverseShift(Shift):
         init: The first value; the optimizer's own if None.
         target: The value at which it stays.
         optimizer: The optimizer; the updater's main one if None.
+
+    Raises:
+        InvalidArgument: ``gamma`` is negative.
     """
 
     def __init__(
@@ -138,6 +141,8 @@ class InverseShift(Shift):
         target: float | None = None,
         optimizer: Any = None,
     ):
+        if gamma < 0:
+            raise InvalidArgument(f"InverseShift: gamma: expected at least 0, got {gamma!r}")
         super().__init__(attr, init, optimizer)
         self._gamma = gamma
         self._power = power

@@ -174,7 +174,7 @@ class QueueWriter(Writer):
             self._queue = self.create_queue()
             self._consumer = self.create_consumer(self._queue)
             self._consumer.start()
-        self._queue.put((filename, outdir, _own(target)))
+        self._queue.put([self._task, filename, outdir, _own(target)])
 
     def create_task(self, savefun: Callable[..., None]) -> Any:
         """Return the writer."""
@@ -191,15 +191,22 @@ class QueueWriter(Writer):
     def consume(self, q: Any) -> None:
         """Write the snapshots of a queue until None comes.
 
+        Args:
+            q: Gives a writer with its arguments, or None at the end; its ``task_done`` is called
+                for each.
+
         Raises:
             OSError: Snapshots could not be written; the others are written first.
         """
         failed: BaseException | None = None
         while (item := q.get()) is not None:
             try:
-                self._task(*item)
+                item[0](*item[1:])
             except Exception as error:
                 failed = error
+            finally:
+                q.task_done()
+        q.task_done()
         if failed is not None:
             raise failed
 
@@ -210,6 +217,7 @@ class QueueWriter(Writer):
             self._queue.put(None)
             consumer.join()
             self._check(consumer)
+            self._queue.join()  # which would wait for ever for a worker that was killed
 
     def _check(self, consumer: Any) -> None:
         """Raise if the worker failed."""
@@ -245,7 +253,7 @@ class ProcessQueueWriter(QueueWriter):
 
     def create_queue(self) -> Any:
         """Return a queue between processes."""
-        return multiprocessing.Queue()
+        return multiprocessing.JoinableQueue()
 
     def create_consumer(self, q: Any) -> Any:
         """Return a process."""

@@ -1,13 +1,15 @@
-"""Updates of large parameters behind a step's graph, in place and piece by piece.
+"""Updates of parameters behind a step's graph, in place.
 
-A graph writes results beside its inputs. The new values of a large parameter and of its states
-would take several times its memory, and be copied once more; so the graph hands out its gradient,
-and the optimizer's rule follows on pieces that stay in the cache.
+A graph writes results beside its inputs. The new values of a parameter and of its states would take
+several times its memory, and be copied once more; so the graph hands out its gradient. The
+optimizer's rule follows as one loop over each parameter (``fused.py``), or, where that cannot be,
+as a graph on pieces that stay in the cache.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,22 +17,24 @@ import onnx_ir as ir
 
 from hagane.graph import CURRENT_OPSETS
 from hagane.graph.types import TensorType
+from hagane.machine import usable_cores
 from hagane.ops.builder import Nodes
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.runtime import InferenceSession, SessionOptions
 from hagane.symbolic import symbol
-from hagane.training.step.program import IR_VERSION, StepProgram, Updated, add_update
+from hagane.training.step.fused import Body, FusedUpdates, NoCompiler, body_of
+from hagane.training.step.program import IR_VERSION, StepProgram, add_update
 from hagane.training.step.rules import Group, Rule
 
 # Elements of a parameter from which on it is updated apart from the graph.
-LARGE = 1 << 16
+LARGE = 1
 # Elements of a piece: its values, old and new, stay in the last cache.
 _PIECE = 1 << 17
 
 
 class LargeUpdates:
-    """The updates of a step's large parameters.
+    """The updates of the parameters that a step's graph leaves to them.
 
     Args:
         made: The step's program.
@@ -48,13 +52,33 @@ class LargeUpdates:
     ):
         self._items = [item for item in made.updated if item.apart]
         inputs = {str(value.name): value for value in made.model.graph.inputs}
-        self._types = {item.name: _type(inputs[item.name]) for item in self._items}
+        types = {item.name: _type(inputs[item.name]) for item in self._items}
+        self._kinds = {item.name: (item.group, types[item.name]) for item in self._items}
+        self._models = {
+            key: _model(rule, key[0], groups[key[0]], key[1])
+            for key in dict.fromkeys(self._kinds.values())
+        }
+        self._options = options or SessionOptions()
         self._sessions: dict[tuple[int, ir.DataType], InferenceSession] = {}
+
+    @cached_property
+    def _fused(self) -> tuple[dict[tuple[int, ir.DataType], int], FusedUpdates | None]:
+        """The numbers of the kinds that are loops in C, and these."""
+        numbers: dict[tuple[int, ir.DataType], int] = {}
+        bodies: list[Body] = []
         for item in self._items:
-            key = item.group, self._types[item.name]
-            if key not in self._sessions:
-                model = _model(rule, item.group, groups[item.group], key[1])
-                self._sessions[key] = InferenceSession(model, options)
+            key = self._kinds[item.name]
+            names = ["p", *(f"p.{state}" for state in item.states)]
+            if key not in numbers and (body := body_of(self._models[key].graph, names, "g")):
+                numbers[key] = len(bodies)
+                bodies.append(body)
+        if not bodies:
+            return {}, None
+        threads = self._options.intra_op_num_threads or usable_cores()
+        try:
+            return numbers, FusedUpdates(bodies, threads)
+        except (NoCompiler, OSError):
+            return {}, None
 
     def update(
         self,
@@ -65,24 +89,41 @@ class LargeUpdates:
         """Update parameters and states in place.
 
         Args:
-            gradients: Those of the large parameters, by the names of these.
+            gradients: Those of the parameters, by the names of these.
             arrays: Parameters and states by name.
             scalars: The numbers of this step, by the names of the graph's inputs.
         """
+        numbers, fused = self._fused
         for item in self._items:
-            session = self._sessions[item.group, self._types[item.name]]
-            known = {value.name for value in session.get_inputs()}
-            numbers = {name: value for name, value in scalars.items() if name in known}
-            given = {
-                "p": arrays[item.name],
-                **{f"p.{state}": arrays[f"{item.name}.{state}"] for state in item.states},
-            }
-            _follow(session, item, given, gradients[item.name], numbers, known)
+            key = self._kinds[item.name]
+            own = [arrays[name] for name in item.names]
+            gradient = gradients[item.name]
+            known = fused is not None and key in numbers
+            if known and fused is not None and fused.add(numbers[key], [*own, gradient], scalars):
+                continue
+            names = ("p", *(f"p.{state}" for state in item.states))
+            self._follow(key, dict(zip(names, own, strict=True)), gradient, scalars)
+        if fused is not None:
+            fused.run()
+
+    def _follow(
+        self,
+        key: tuple[int, ir.DataType],
+        given: Mapping[str, Array],
+        gradient: Array,
+        scalars: Mapping[str, Array],
+    ) -> None:
+        """Update one parameter by the graph of the rule."""
+        if key not in self._sessions:
+            self._sessions[key] = InferenceSession(self._models[key], self._options)
+        session = self._sessions[key]
+        known = {value.name for value in session.get_inputs()}
+        numbers = {name: value for name, value in scalars.items() if name in known}
+        _follow(session, given, gradient, numbers, known)
 
 
 def _follow(
     session: InferenceSession,
-    item: Updated,
     given: Mapping[str, Array],
     gradient: Array,
     numbers: Mapping[str, Array],

@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
-import gc
 import inspect
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from hagane.errors import CaptureError, InvalidArgument
-from hagane.frontends.capture.capture import Captured, capture_object
-from hagane.frontends.capture.interface.structure import Constant, Example, Leaf
+from hagane.frontends.capture.capture import capture_object
+from hagane.frontends.capture.interface.structure import Example
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.effects import Training
-from hagane.nn import reporter
 from hagane.nn.autograd.configuration import config, no_backprop_mode, using_config
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.links.classifier import Classifier
 from hagane.nn.model.link import Link
 from hagane.nn.optimizers.optimizer import GradientMethod
 from hagane.ops.definition import Array
-from hagane.runtime import InferenceSession, SessionOptions
-from hagane.symbolic.substitute import number_of
-from hagane.training.step.accumulation import GradientSums
-from hagane.training.step.budget import StepMemory, parse_budget, within_budget
-from hagane.training.step.byte_counts import bytes_of_results, bytes_of_states, sizes_of
+from hagane.runtime import SessionOptions
+from hagane.training.step.base import Step
 from hagane.training.step.hooks import apply_hooks, checked_hooks, settings_of
+from hagane.training.step.link_program import LinkProgram, numbers_of
 from hagane.training.step.link_rules import LINK_RULES, link_rule_of
-from hagane.training.step.planned import StepPlan, plan_of
-from hagane.training.step.precision import checked_precision
-from hagane.training.step.program import StepProgram, step_program
+from hagane.training.step.planned import StepPlan
+from hagane.training.step.program import step_program
 from hagane.training.step.rules import Group, Rule
-from hagane.training.step.scaling import LossScaling, Scale
 from hagane.training.step.sizes import Sizes
 
-_MOST_PROGRAMS = 16
 
-_logger = logging.getLogger("hagane.training")
-
-
-class LinkStep:
+class LinkStep(Step[LinkProgram]):
     """One step of training a link: loss, gradients and update, compiled.
 
     A call is ``optimizer.update(loss, *arguments)``, with the same random numbers:
@@ -83,22 +69,15 @@ class LinkStep:
                 f"compile: the optimizer {type(optimizer).__name__} has no target: call "
                 "setup(link) first"
             )
-        self._loss, self._optimizer, self._options = loss, optimizer, options
+        self._loss, self._optimizer = loss, optimizer
         function = loss.forward if isinstance(loss, Link) else loss
         names = list(inspect.signature(function).parameters)
         if not isinstance(loss, Link) and not names:
             raise InvalidArgument("compile: expected loss(link, *arrays), got no arguments")
         self._prefix = "" if isinstance(loss, Link) else names.pop(0)
-        self._budget = None if memory_budget is None else parse_budget(memory_budget)
-        self._resident = sum(array.nbytes for array in self._kept_arrays())
-        self._sums = GradientSums(accumulate)
-        self._precision = checked_precision(precision)
-        self._scaling = LossScaling(used=precision == "fp16")
-        self._memory: StepMemory | None = None
-        self._sizes: dict[object, Sizes] = {}
-        self._programs: dict[object, _Program] = {}
+        resident = sum(array.nbytes for array in self._kept_arrays())
+        super().__init__(options, resident, memory_budget, accumulate, precision)
         self._closed: set[object] = set()  # kinds of calls that are compiled for each size
-        self._told: set[str] = set()
         self._setting()  # settings without a compiled form are refused at once
 
     def __call__(self, *arguments: Any) -> Variable:
@@ -119,11 +98,7 @@ class LinkStep:
         model, arrays = self._given(arguments)
         if any(param.array is None for param in self._optimizer.target.params()):
             return self._by_hand(arguments)
-        program = self._program(model, arrays)
-        self._memory = program.memory(arrays, self._resident)
-        if self._budget is not None and self._memory.predicted > self._budget:
-            program = self._program(model, arrays, anew=True)  # planned for smaller sizes
-            self._memory = program.memory(arrays, self._resident)
+        program = self._planned(model, arrays)
         return program.run(self._optimizer, arrays, self._sums, self._scaling)
 
     def plan(self, *arguments: Any) -> StepPlan:
@@ -155,32 +130,6 @@ class LinkStep:
                 f"step: expected a link as first argument, got {type(model).__name__}"
             )
         return model, [x.array if isinstance(x, Variable) else x for x in given]
-
-    def memory(self) -> dict[str, Any]:
-        """Return the bytes of the last call's step, as :meth:`TorchStep.memory` does.
-
-        Raises:
-            InvalidArgument: There was no call yet.
-        """
-        if self._memory is None:
-            raise InvalidArgument("step.memory: a step is planned by its first call; call it first")
-        return {**self._memory.as_dict(), "budget": self._budget}
-
-    @property
-    def loss_scale(self) -> Scale | None:
-        """The scale of the next call's loss, for ``precision="fp16"``; else None."""
-        return self._scaling.now
-
-    def set_loss_scale(self, **numbers: Any) -> None:
-        """Go on from a scale that ``loss_scale.as_dict()`` returned before.
-
-        Args:
-            numbers: By name.
-
-        Raises:
-            InvalidArgument: The step has no scale, or they are no numbers of one.
-        """
-        self._scaling.set(numbers)
 
     def _by_hand(self, arguments: Sequence[Any]) -> Variable:
         """Do a step without compiling."""
@@ -222,7 +171,7 @@ class LinkStep:
             raise InvalidArgument("compile: use_fp32_update is not compiled; call optimizer.update")
         return next(iter(rules.values())), checked_hooks(self._optimizer, parameters)
 
-    def _program(self, model: Any, given: Sequence[Any], *, anew: bool = False) -> _Program:
+    def _program(self, model: Any, given: Sequence[Any], *, anew: bool = False) -> LinkProgram:
         rule, hooks = self._setting()
         groups, numbers = _grouped(self._optimizer)
         fixed = [(*(group[n] for n in rule.fixed), bool(group.get("weight_decay_rate")))
@@ -260,10 +209,7 @@ class LinkStep:
                 self._closed.add(kind)
                 key = (kind, tuple(map(str, fixed_texts)))
                 found = self._compile(model, fixed_texts, given, rule, hooks, grouped)
-        self._programs[key] = found  # the latest is the last
-        if len(self._programs) > _MOST_PROGRAMS:
-            del self._programs[next(iter(self._programs))]
-        return found
+        return self._keep(key, found)
 
     def _compile(
         self,
@@ -273,7 +219,7 @@ class LinkStep:
         rule: Rule,
         hooks: Sequence[Any],
         grouped: tuple[list[Group], dict[int, int]],
-    ) -> _Program:
+    ) -> LinkProgram:
         training = Training(masks=[])
         # NumPy's, independent of the other imports of the program's file.
         examples = [
@@ -305,11 +251,6 @@ class LinkStep:
             self._sums.share,
             self._precision,
         )
-        if made.unreached:
-            self._tell(
-                f"the loss does not depend on {', '.join(made.unreached)}: the step leaves them as "
-                "they are"
-            )
         names = [
             str(value.name)
             for value in made.model.graph.inputs
@@ -318,170 +259,8 @@ class LinkStep:
             and value.name != "seed"
             and value.name not in {a.path for a, _ in captured.state}
         ]
-        choice = None
-        if self._budget is not None:
-            sizes = sizes_of(made.model.graph, names, given)
-            kept = max(0, bytes_of_states(made.model.graph, made) - self._resident)
-            beside = bytes_of_results(made.model.graph, sizes) + kept
-            choice = within_budget(made.model, sizes, self._budget, beside, self._options)
-            made = replace(made, model=choice.model)
-            gc.collect()  # the graphs that were tried would stay for a while
-        return _Program(made, rule, captured, training, arrays, names, self._options, choice)
-
-    def _tell(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
-            _logger.warning(text)
-
-
-class _Program:
-    """A compiled step of one link for one set of types."""
-
-    def __init__(
-        self,
-        made: StepProgram,
-        rule: Rule,
-        captured: Captured,
-        training: Training,
-        arrays: Mapping[str, Any],
-        names: Sequence[str],
-        options: SessionOptions | None,
-        choice: Any,
-    ):
-        self._made, self._rule, self._choice = made, rule, choice
-        self._arrays, self._names, self._state = arrays, names, captured.state
-        self._inputs = {str(value.name) for value in made.model.graph.inputs}
-        self._outputs = [str(value.name) for value in made.model.graph.outputs]
-        self._masks = [(f"mask.{n}", x, r) for n, (x, r) in enumerate(training.masks or ())]
-        self._memories: dict[object, StepMemory] = {}
-        if choice is not None:  # its plan holds for this graph alone
-            options = replace(options or SessionOptions(), specialize=False, tune="off")
-        self._options = options
-
-    @cached_property
-    def _session(self) -> InferenceSession:
-        return InferenceSession(self._made.model, self._options)
-
-    def plan(self, given: Sequence[Any], resident: int, budget: int | None) -> StepPlan:
-        """Return the plan of a call, without compiling."""
-        feed, graph = self._fed(given), self._made.model.graph
-        sizes = sizes_of(graph, list(feed), list(feed.values()))
-        states = max(0, bytes_of_states(graph, self._made) - resident)
-        return plan_of(self._made.model, sizes, states, budget, self._choice, self._options)
-
-    def memory(self, given: Sequence[Any], resident: int) -> StepMemory:
-        """Return the planned memory of a call.
-
-        Args:
-            given: The arrays of the call.
-            resident: Bytes of the optimizer's states that were there before.
-        """
-        feed = self._fed(given)
-        shapes = {name: tuple(x.shape) for name, x in feed.items()}
-        key = tuple(shapes.values())
-        if key not in self._memories:
-            graph, choice = self._made.model.graph, self._choice
-            sizes = sizes_of(graph, list(feed), list(feed.values()))
-            masks = {name: _shape(x, sizes) for name, x, _ in self._masks if name in self._inputs}
-            self._memories[key] = StepMemory(
-                run=self._session.memory_plan({**shapes, **masks}).peak,
-                results=bytes_of_results(graph, sizes),
-                states=max(0, bytes_of_states(graph, self._made) - resident),
-                saved=0 if choice is None else choice.everything - choice.arena,
-                again=() if choice is None else choice.again,
-                stages=0 if choice is None else choice.stages,
-            )
-        return self._memories[key]
-
-    def _fed(self, given: Sequence[Any]) -> dict[str, Array]:
-        """Return the arrays of a call by the names of the inputs."""
-        arrays = [np.asarray(x, order="C") for x in given if isinstance(x, np.ndarray)]
-        return dict(zip(self._names, arrays, strict=True))
-
-    def run(
-        self, optimizer: Any, given: Sequence[Any], sums: GradientSums, scaling: LossScaling
-    ) -> Variable:
-        """Do one step and return the loss."""
-        feed = self._fed(given)
-        sizes = sizes_of(self._made.model.graph, list(feed), list(feed.values()))
-        for name, tensor, ratio in self._masks:
-            dtype = tensor.dtype.numpy()
-            if ratio is None:
-                feed[name] = np.random.standard_normal(_shape(tensor, sizes)).astype(dtype)
-                continue
-            kept = np.random.rand(*_shape(tensor, sizes)) >= ratio
-            feed[name] = np.asarray(kept * dtype.type(1 / (1 - ratio)), dtype)
-        if "seed" in self._inputs:
-            feed["seed"] = np.random.randint(0, 2**32, 2, np.uint32)
-        changed: dict[str, Array] = {
-            name: x.array if isinstance(x, Variable) else x for name, x in self._arrays.items()
-        }
-        for attribute, _ in self._state:
-            feed[attribute.path] = np.asarray(getattr(attribute.now(), "array", attribute.now()))
-        for item in self._made.updated:
-            rule = self._arrays[item.name].update_rule
-            rule._init_states(self._arrays[item.name])
-            for state in item.states:
-                changed[f"{item.name}.{state}"] = rule.state[state]
-        summed = {name: self._arrays[name] for name in self._made.summed}
-        feed.update(sums.feed({name: (x, x.array) for name, x in summed.items()}))
-        feed.update(self._scalars())
-        feed.update(scaling.feed())
-        feed.update(changed)
-        feed = {name: array for name, array in feed.items() if name in self._inputs}
-        results = dict(zip(self._outputs, self._session.run(None, feed), strict=True))
-        loss = Variable(np.array(results[self._outputs[0]]))
-        follow = scaling.advance(results)
-        own = {
-            name
-            for item in self._made.updated
-            for name in (item.name, *(f"{item.name}.{state}" for state in item.states))
-        }
-        for name, array in changed.items():
-            if f"{name}.new" in results and (follow or name not in own):
-                np.copyto(array, results[f"{name}.new"])
-        sums.advance(summed, results)
-        if self._made.updated:
-            self._advance(optimizer, follow=follow)
-        for attribute, structure in self._state:
-            setattr(attribute.owner, attribute.name, _rebuilt(structure, results))
-        for owner in {id(a.owner): a.owner for a, _ in self._state}.values():
-            if isinstance(owner, Classifier):
-                told = {"loss": owner.loss, "accuracy": owner.accuracy}
-                reporter.report({k: v for k, v in told.items() if v is not None}, owner)
-        return loss
-
-    def _scalars(self) -> dict[str, Array]:
-        """Return the numbers of this step."""
-        found: dict[str, Array] = {}
-        for item in self._made.updated:
-            rule = self._arrays[item.name].update_rule
-            for name, number in self._rule.scalars(_settings(rule), rule.t + 1, {}).items():
-                found[f"group.{item.group}.{name}"] = np.array(number, np.float64)
-        return found
-
-    def _advance(self, optimizer: Any, *, follow: bool) -> None:
-        """Count the step; where gradients overflowed, by the optimizer alone, as it does itself."""
-        optimizer.t += 1
-        if not follow:
-            return
-        for param in optimizer.target.params():
-            rule = param.update_rule
-            if rule.enabled:
-                rule.t += 1
-                if hasattr(rule, "beta_power"):
-                    rule.beta_power *= rule.hyperparam.beta
-            param.cleargrad()
-
-
-def _shape(tensor: Any, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(number_of(dim, sizes) for dim in tensor.shape)
-
-
-def _settings(rule: Any) -> dict[str, Any]:
-    """Return the inputs of a parameter's update besides its states."""
-    more = {n: getattr(rule, n) for n in ("initial_alpha", "beta_power") if hasattr(rule, n)}
-    return {"dtype": "float32", **rule.hyperparam.get_dict(), **more}
+        made, choice = self._chosen(made, names, given)
+        return LinkProgram(made, rule, captured, training, arrays, names, self._options, choice)
 
 
 def _grouped(optimizer: Any) -> tuple[list[Group], dict[int, int]]:
@@ -490,7 +269,7 @@ def _grouped(optimizer: Any) -> tuple[list[Group], dict[int, int]]:
     seen: dict[str, int] = {}
     numbers: dict[int, int] = {}
     for param in optimizer.target.params():
-        group = _settings(param.update_rule)
+        group = numbers_of(param.update_rule)
         key = f"{sorted(group.items())} {param.update_rule.t}"
         if key not in seen:
             seen[key] = len(groups)
@@ -507,19 +286,3 @@ def _arrays(model: Link) -> Iterator[Any]:
             found = getattr(link, name)
             if isinstance(found, np.ndarray):
                 yield found
-
-
-def _rebuilt(structure: Any, results: Mapping[str, Any]) -> Any:
-    """Return a value of the program from the outputs of a run."""
-    if isinstance(structure, Leaf):
-        found = np.array(results[structure.name])
-        if structure.kind in ("int", "float", "bool"):
-            return found.item()
-        return found if structure.kind == "numpy.ndarray" else Variable(found)
-    if isinstance(structure, Constant):
-        return structure.value
-    if isinstance(structure, Mapping):
-        return {key: _rebuilt(part, results) for key, part in structure.items()}
-    if isinstance(structure, list | tuple):
-        return type(structure)(_rebuilt(part, results) for part in structure)
-    raise InvalidArgument(f"step: an attribute cannot be set to a {type(structure).__name__}")

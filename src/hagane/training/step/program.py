@@ -50,6 +50,11 @@ class Updated:
     states: tuple[str, ...]
     apart: bool = False
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameter's name, and those of its states."""
+        return self.name, *(f"{self.name}.{state}" for state in self.states)
+
 
 @dataclass(frozen=True, slots=True)
 class StepProgram:

@@ -9,7 +9,7 @@ from typing import Any
 from hagane.errors import InvalidArgument
 from hagane.nn.autograd.configuration import force_backprop_mode
 from hagane.nn.autograd.devices import get_device
-from hagane.nn.conversion import concat_examples
+from hagane.nn.conversion import call_converter, concat_examples
 from hagane.training.errors import NotProvided
 from hagane.training.updaters.standard import StandardUpdater, call_with
 
@@ -85,7 +85,7 @@ class ParallelUpdater(StandardUpdater):
             model.cleargrads()
             if not len(batch[first::n]):
                 continue
-            arrays = self.converter(batch[first::n], self._devices.get(name))
+            arrays = call_converter(self.converter, batch[first::n], self._devices.get(name))
             with force_backprop_mode():
                 losses.append(call_with(self.loss_func or model, arrays))
         for model in self._models.values():

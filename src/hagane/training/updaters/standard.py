@@ -8,7 +8,7 @@ from typing import Any
 
 from hagane.errors import InvalidArgument
 from hagane.nn.autograd.devices import get_device
-from hagane.nn.conversion import concat_examples
+from hagane.nn.conversion import call_converter, concat_examples
 from hagane.training.updaters.updater import Updater
 
 
@@ -136,7 +136,7 @@ class StandardUpdater(Updater):
         """Do one iteration; the method for subclasses to override."""
         iterator = self._iterators["main"]
         began = time.perf_counter()
-        batch = self.converter(iterator.next(), self._input_device)
+        batch = call_converter(self.converter, iterator.next(), self._input_device)
         self.seconds_waited += time.perf_counter() - began
         optimizer = self._optimizers["main"]
         loss = self.loss_func or optimizer.target

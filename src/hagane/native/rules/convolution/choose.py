@@ -62,14 +62,14 @@ def winograd_sizes(window: Window) -> tuple[int, ...]:
         return ()
     if not all(isinstance(pad, int) for pad in window.pads):
         return ()
-    return _winograd_shape(window).sizes
+    return shape_of_winograd(window).sizes
 
 
 def winograd_size(low: Lowering, window: Window) -> int:
     """Return the tile of Winograd's algorithm where it is faster than the direct form, else 0."""
     if (
         not winograd_sizes(window)
-        or low.facts.direct_only
+        or (low.facts.direct_only and not low.facts.varying)
         or (low.facts.pairs and low.facts.level.tiles)
     ):
         return 0
@@ -82,10 +82,11 @@ def winograd_size(low: Lowering, window: Window) -> int:
     if _direct_words(low, window) is Words.TRIPLE:
         direct = tiles_ns(*_product_of(window), low.facts.threads)
     return tile_size(
-        _winograd_shape(window),
+        shape_of_winograd(window),
         low.facts.threads,
         2.0 if low.facts.pairs and not window.is_open else 1.0,
         direct,
+        packs=low.facts.varying,
     )
 
 
@@ -149,7 +150,8 @@ def _has_whole_blocks(low: Lowering, window: Window) -> bool:
     return not any(size % lanes for size in sizes)
 
 
-def _winograd_shape(window: Window) -> Shape:
+def shape_of_winograd(window: Window) -> Shape:
+    """Return the sizes that Winograd's algorithm has for a convolution of stride one."""
     return Shape(
         window.images,
         window.channels,
@@ -167,7 +169,7 @@ def conv_pads(low: Lowering, window: Window) -> Pads:
     top, left, bottom, right = needed_pads(window)
     size = winograd_size(low, window)
     if size:
-        shape = _winograd_shape(window)
+        shape = shape_of_winograd(window)
         (rows, columns), (high, wide) = shape.tiles(size), shape.axes(size)
         if window.is_open:  # for any sizes, the last tiles reach no farther
             return top, left, bottom + high.size - 1, right + wide.size - 1
@@ -265,7 +267,7 @@ def _lower_direct(
         epilogue, after = _with_function(low, epilogue)
     pool, size = None, winograd_size(low, window)
     if (size or low.facts.words is Words.FLOAT) and not calls_library(low, window):
-        pays = partial(_winograd_shape(window).pools, size) if size else band_pays
+        pays = partial(shape_of_winograd(window).pools, size) if size else band_pays
         epilogue, pool = with_pool(low, epilogue, pays)
     shape = low.facts.shape(epilogue.value)
     target: Blocked | Paired
@@ -284,7 +286,7 @@ def _lower_direct(
         lower_winograd(
             low,
             node,
-            _winograd_shape(window),
+            shape_of_winograd(window),
             size,
             image,
             start,

@@ -21,9 +21,11 @@ from hagane.native.kernels.tensor import Blocked, Buffer, Kind, Tensor, blocked_
 from hagane.native.lowering.epilogue import Epilogue, follow
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
+from hagane.native.rules.convolution.choose import conv_pads, shape_of_winograd, winograd_size
 from hagane.native.rules.convolution.direct import Source, emit_direct
-from hagane.native.rules.convolution.images import with_border
+from hagane.native.rules.convolution.images import bias_buffer, with_border
 from hagane.native.rules.convolution.window import Window, covers, needed_pads
+from hagane.native.rules.convolution.winograd import lower_winograd
 from hagane.native.rules.varying import lower_varying
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim, ceildiv, maximum
@@ -112,7 +114,8 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
     )
     lanes = low.facts.level.lanes
     stuffed_shape = (shape[0], shape[1], inner[0], inner[1])
-    pads = needed_pads(window)
+    size = winograd_size(low, window)
+    pads = conv_pads(low, window) if size else needed_pads(window)
     floats = blocked_floats(stuffed_shape, lanes, pads)
     buffer = Buffer(f"{x.name} spread", floats * 4, Kind.ARENA)
     stuffed = Blocked(buffer, stuffed_shape, lanes, pads)
@@ -135,6 +138,12 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
     epilogue = follow(low, node.outputs[0], residuals=False)
     target = low.forms.new_blocked(epilogue.value, low.facts.shape(epilogue.value))
     start = -before[0] * stuffed.row_stride - before[1] * lanes
+    if size:
+        lower_winograd(
+            low, node, shape_of_winograd(window), size, stuffed, start, flipped,
+            bias_buffer(low, node, window, bias), epilogue, None, target,
+        )  # fmt: skip
+        return
     source = Source(
         view,
         start,

@@ -19,6 +19,8 @@ _WITH_TILES = 180.0, 12.0
 _MOST_POINTS = 36
 # Rows and columns that an image of open sizes is taken to have at first.
 _LIKELY_SIDE = 224
+# Images that share the weights which a run transforms, where only the run knows their number.
+_LIKELY_IMAGES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +93,28 @@ class Shape:
 
 
 def tile_size(
-    shape: Shape, threads: int, direct_speed: float = 1.0, in_tiles: float | None = None
+    shape: Shape,
+    threads: int,
+    direct_speed: float = 1.0,
+    in_tiles: float | None = None,
+    *,
+    packs: bool = False,
 ) -> int:
     """Return 4 or 2 where that many pixels at once are estimated to be fastest, else 0.
 
     Open sizes are taken for likely ones. The direct form does ``direct_speed`` times the arithmetic in the same time. In matrix tiles it
-    takes ``in_tiles`` nanoseconds of a processor that has them.
+    takes ``in_tiles`` nanoseconds of a processor that has them. With ``packs``, each run transforms
+    the weights, which several images share.
     """
     pairs = shape.channels * shape.out_channels
+    sharing = 1 if isinstance(shape.images, int) else _LIKELY_IMAGES
     shape = shape.likely
     images, out_height, out_width = map(int, (shape.images, shape.out_height, shape.out_width))
     speed, memory = (_FLOPS, _WEIGHT_BYTES) if in_tiles is None else _WITH_TILES
     if not shape.sizes or shape.channels < 16 or shape.out_channels < 16:
         return 0
+
+    taps = shape.kernel[0] * shape.kernel[1]
 
     def estimate(size: int) -> float:
         rows, columns = map(int, shape.tiles(size))
@@ -112,10 +123,10 @@ def tile_size(
         multiply = 2.0 * points * pairs * pixels / (speed * threads)
         moved = 4.0 * points * pixels * (shape.channels + shape.out_channels)
         load = 4.0 * points * pairs / memory
+        moved += 4.0 * (points + taps) * pairs / sharing if packs else 0.0
         return max(multiply, load) + moved / (_TRANSFORM_BYTES * threads) + 4000.0
 
     pixels = images * out_height * out_width
-    taps = shape.kernel[0] * shape.kernel[1]
     direct = max(
         2.0 * taps * pairs * pixels / (_FLOPS * threads), 4.0 * taps * pairs / _WEIGHT_BYTES
     )

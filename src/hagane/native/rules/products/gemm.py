@@ -30,7 +30,9 @@ _BLOCKS = 2
 # of a task in the second.
 _DEPTH = 256
 # Tiles of rows of a task, and how many tasks there should be for each thread.
-_LEAST_TILES, _MOST_TILES, _TASKS = 4, 32, 4
+_LEAST_TILES, _TASKS = 4, 4
+# Groups of columns of a task, as long as there are so many.
+_LEAST_GROUPS = 4
 # How many tasks there are for each thread at least, as long as there are columns.
 _SHARES = 2
 
@@ -266,16 +268,20 @@ def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Ten
     height = ceildiv(m, maximum(1, tiles))
     heights = [max(1, height)] if isinstance(height, int) else range(1, rows + 1)
     calls = _panels(body, level, heights, n)
-    # Columns are divided further where there are too few rows for all threads to have tasks.
+    # Tasks that share rows would pack the same columns: columns are divided first, as far as packed
+    # rows serve some groups of them, then rows, until all threads have tasks.
     groups = ceildiv(n, wide)
+    tasks = _TASKS * max(1, low.facts.threads)
+    apart = minimum(ceildiv(groups, _LEAST_GROUPS), ceildiv(tasks, maximum(1, count)))
+    # Where there are too few rows for that, columns alone are divided, down to one group.
     rough = maximum(1, count * ceildiv(tiles, _LEAST_TILES))
-    wanted = maximum(ceildiv(groups, _GROUPS), ceildiv(_SHARES * low.facts.threads, rough))
-    per_task = ceildiv(groups, maximum(1, minimum(groups, wanted)))
+    spread = minimum(groups, ceildiv(_SHARES * low.facts.threads, rough))
+    wanted = maximum(maximum(ceildiv(groups, _GROUPS), apart), spread)
+    per_task = ceildiv(groups, maximum(1, wanted))
     column_tasks = ceildiv(groups, maximum(1, per_task))
-    # Rows of a task share its packed blocks of the right side; all threads should have tasks.
-    share = floordiv(tiles * column_tasks * count, _TASKS * max(1, low.facts.threads))
-    each = minimum(_MOST_TILES, maximum(_LEAST_TILES, share))
-    row_tasks = ceildiv(tiles, each)
+    share = floordiv(tiles * column_tasks * count, tasks)
+    each = maximum(_LEAST_TILES, minimum(tiles, share))
+    row_tasks = ceildiv(tiles, maximum(1, each))
     s, w = body.pointer(a), body.pointer(b)
     d = body.pointer(target, written=True)
     body.add(
@@ -316,7 +322,10 @@ def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Ten
         f"int64_t width = hg_min({wide}, columns - g * {wide});",
         *calls,
         f"float *out = out0 + top * N + column + g * {wide};",
-        "if (k0 > 0) for (int64_t t = 0; t < m; t++) for (int64_t c = 0; c < width; c++)",
+        f"if (k0 > 0 && width == {wide}) for (int64_t t = 0; t < m; t++) "
+        f"for (int64_t c = 0; c < {wide}; c += VL)",
+        f"v_store(out + t * N + c, v_load(out + t * N + c) + v_load(tile + t * {wide} + c));",
+        "else if (k0 > 0) for (int64_t t = 0; t < m; t++) for (int64_t c = 0; c < width; c++)",
         f"out[t * N + c] += tile[t * {wide} + c];",
         f"else if (width == {wide}) for (int64_t t = 0; t < m; t++) "
         f"memcpy(out + t * N, tile + t * {wide}, {wide * 4});",

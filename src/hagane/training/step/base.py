@@ -1,0 +1,250 @@
+"""What steps of links and of modules share: settings, programs by kind of call, planned memory."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+from hagane.errors import InvalidArgument
+from hagane.ops.definition import Array
+from hagane.runtime import InferenceSession, SessionOptions
+from hagane.training.step.accumulation import GradientSums
+from hagane.training.step.budget import MemoryChoice, StepMemory, parse_budget, within_budget
+from hagane.training.step.byte_counts import bytes_of_results, bytes_of_states, sizes_of
+from hagane.training.step.planned import StepPlan, plan_of
+from hagane.training.step.precision import checked_precision
+from hagane.training.step.program import StepProgram
+from hagane.training.step.rules import Rule
+from hagane.training.step.scaling import LossScaling, Scale
+from hagane.training.step.sizes import Sizes
+
+_MOST_PROGRAMS = 16
+
+_logger = logging.getLogger("hagane.training")
+
+
+class Program(ABC):
+    """A compiled step for one set of types.
+
+    Args:
+        made: Its graph.
+        rule: The optimizer's rule.
+        options: Of the session that runs it.
+        choice: The plan that keeps it to a budget, if there is one.
+    """
+
+    def __init__(
+        self,
+        made: StepProgram,
+        rule: Rule,
+        options: SessionOptions | None,
+        choice: MemoryChoice | None,
+    ):
+        self._made, self._rule, self._choice = made, rule, choice
+        self._inputs = {str(value.name) for value in made.model.graph.inputs}
+        self._outputs = [str(value.name) for value in made.model.graph.outputs]
+        self._memories: dict[object, StepMemory] = {}
+        if choice is not None:  # its plan holds for this graph alone
+            options = replace(options or SessionOptions(), specialize=False, tune="off")
+        self._options = options
+
+    @cached_property
+    def _session(self) -> InferenceSession:
+        return InferenceSession(self._made.model, self._options)
+
+    @abstractmethod
+    def sizes(self, given: Sequence[Any]) -> Mapping[str, int]:
+        """Return the sizes of a call by the names of the graph.
+
+        Args:
+            given: The arguments of the call behind link or module.
+        """
+
+    @abstractmethod
+    def shapes(self, given: Sequence[Any]) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the inputs that a call decides, by name."""
+
+    def plan(self, given: Sequence[Any], resident: int, budget: int | None) -> StepPlan:
+        """Return the plan of a call, without compiling."""
+        states = max(0, bytes_of_states(self._made.model.graph, self._made) - resident)
+        sizes, choice = self.sizes(given), self._choice
+        return plan_of(self._made.model, sizes, states, budget, choice, self._options)
+
+    def memory(self, given: Sequence[Any], resident: int) -> StepMemory:
+        """Return the planned memory of a call.
+
+        Args:
+            given: The arguments of the call behind link or module.
+            resident: Bytes of the optimizer's states that were there before.
+        """
+        key = tuple(tuple(getattr(item, "shape", ())) for item in given)
+        if key not in self._memories:
+            graph, choice = self._made.model.graph, self._choice
+            self._memories[key] = StepMemory(
+                run=self._session.memory_plan(self.shapes(given)).peak,
+                results=bytes_of_results(graph, self.sizes(given)),
+                states=max(0, bytes_of_states(graph, self._made) - resident),
+                saved=0 if choice is None else choice.everything - choice.arena,
+                again=() if choice is None else choice.again,
+                stages=0 if choice is None else choice.stages,
+            )
+        return self._memories[key]
+
+    @abstractmethod
+    def run(
+        self, optimizer: Any, given: Sequence[Any], sums: GradientSums, scaling: LossScaling
+    ) -> Any:
+        """Do one step and return the loss."""
+
+    def _outcome(
+        self,
+        results: dict[str, Array],
+        summed: Mapping[str, Any],
+        sums: GradientSums,
+        scaling: LossScaling,
+    ) -> tuple[dict[str, Array], bool]:
+        """Return the new values that a call leaves, and whether it updates parameters.
+
+        Where gradients overflowed, new parameters and states are not among them.
+
+        Args:
+            results: The outputs of the call by name.
+            summed: The parameters whose gradients are summed over calls.
+            sums: Take those of this call.
+            scaling: Takes the outcome.
+        """
+        follow = scaling.advance(results)
+        sums.advance(summed, results)
+        left_out = {f"{name}.gradient_sum.new" for name in summed}
+        if not follow:
+            left_out |= {f"{name}.new" for item in self._made.updated for name in item.names}
+        return {name: array for name, array in results.items() if name not in left_out}, follow
+
+
+P = TypeVar("P", bound=Program)
+
+
+class Step(ABC, Generic[P]):
+    """A step of training whose programs are compiled for the kinds of calls that come.
+
+    Args:
+        options: Of the sessions that run it.
+        resident: Bytes of the optimizer's states when it is made.
+        memory_budget: The most bytes that a step may take; None for any.
+        accumulate: After how many calls parameters change.
+        precision: ``"bf16"``, ``"fp16"`` or None.
+
+    Raises:
+        InvalidArgument: One of them is none.
+    """
+
+    def __init__(
+        self,
+        options: SessionOptions | None,
+        resident: int,
+        memory_budget: int | float | str | None,
+        accumulate: int,
+        precision: str | None,
+    ):
+        self._options, self._resident = options, resident
+        self._budget = None if memory_budget is None else parse_budget(memory_budget)
+        self._sums = GradientSums(accumulate)
+        self._precision = checked_precision(precision)
+        self._scaling = LossScaling(used=precision == "fp16")
+        self._memory: StepMemory | None = None
+        self._sizes: dict[object, Sizes] = {}
+        self._programs: dict[object, P] = {}
+        self._told: set[str] = set()
+
+    @abstractmethod
+    def _program(self, model: Any, given: Sequence[Any], *, anew: bool = False) -> P:
+        """Return the program of a call, kept or compiled."""
+
+    def _planned(self, model: Any, given: Sequence[Any]) -> P:
+        """Return the program of a call, whose memory is within the budget."""
+        program = self._program(model, given)
+        self._memory = program.memory(given, self._resident)
+        if self._budget is not None and self._memory.predicted > self._budget:
+            program = self._program(model, given, anew=True)  # planned for smaller sizes than these
+            self._memory = program.memory(given, self._resident)
+        return program
+
+    def _keep(self, key: object, found: P) -> P:
+        """Keep a program as the latest one, and let go of the oldest of too many."""
+        self._programs.pop(key, None)
+        self._programs[key] = found
+        if len(self._programs) > _MOST_PROGRAMS:
+            del self._programs[next(iter(self._programs))]
+        return found
+
+    def _chosen(
+        self, made: StepProgram, names: Sequence[str], given: Sequence[Any]
+    ) -> tuple[StepProgram, MemoryChoice | None]:
+        """Return a program's graph within the budget, and its plan.
+
+        Args:
+            made: The program.
+            names: The inputs that a call decides.
+            given: Their values.
+        """
+        if made.unreached:
+            self._tell(
+                f"the loss does not depend on {', '.join(made.unreached)}: the step leaves them as "
+                "they are"
+            )
+        if self._budget is None:
+            return made, None
+        graph = made.model.graph
+        found = sizes_of(graph, names, given)
+        states = max(0, bytes_of_states(graph, made) - self._resident)
+        beside = bytes_of_results(graph, found) + states
+        choice = within_budget(made.model, found, self._budget, beside, self._options)
+        made = replace(made, model=choice.model)
+        gc.collect()  # the graphs that were tried would stay for a while
+        return made, choice
+
+    def memory(self) -> dict[str, Any]:
+        """Return the bytes of the last call's step beyond those at hand when it was compiled.
+
+        Returns:
+            ``predicted``: the planned peak. Of it, ``run``: values on the way, and weights in the
+            engine's form; ``results``: new parameters, buffers and states; ``states``: tensors that
+            the optimizer did not have yet. ``everything``: the peak if nothing were computed again.
+            ``budget``: the bytes that were allowed, or None. ``again``: names of the nodes that are
+            computed again; ``stages``: how many stages the forward half was divided into.
+
+        Raises:
+            InvalidArgument: There was no call yet.
+        """
+        if self._memory is None:
+            raise InvalidArgument("step.memory: a step is planned by its first call; call it first")
+        return {**self._memory.as_dict(), "budget": self._budget}
+
+    @property
+    def loss_scale(self) -> Scale | None:
+        """The scale of the next call's loss, for ``precision="fp16"``; else None."""
+        return self._scaling.now
+
+    def set_loss_scale(self, **numbers: Any) -> None:
+        """Go on from a scale that ``loss_scale.as_dict()`` returned before.
+
+        Args:
+            numbers: By name.
+
+        Raises:
+            InvalidArgument: The step has no scale, or they are no numbers of one.
+        """
+        self._scaling.set(numbers)
+
+    def _tell(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            _logger.warning(text)
+
+
+__all__ = ["Program", "Step"]

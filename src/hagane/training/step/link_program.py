@@ -1,0 +1,155 @@
+"""A compiled training step of a link of hagane, for one set of types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.errors import InvalidArgument
+from hagane.frontends.capture.capture import Captured
+from hagane.frontends.capture.interface.structure import Constant, Leaf
+from hagane.frontends.python.interpret.effects import Training
+from hagane.nn import reporter
+from hagane.nn.autograd.variable import Variable
+from hagane.nn.links.classifier import Classifier
+from hagane.ops.definition import Array
+from hagane.runtime import SessionOptions
+from hagane.symbolic.substitute import number_of
+from hagane.training.step.accumulation import GradientSums
+from hagane.training.step.base import Program
+from hagane.training.step.byte_counts import sizes_of
+from hagane.training.step.program import StepProgram
+from hagane.training.step.rules import Rule
+from hagane.training.step.scaling import LossScaling
+
+
+class LinkProgram(Program):
+    """A compiled step of one link for one set of types."""
+
+    def __init__(
+        self,
+        made: StepProgram,
+        rule: Rule,
+        captured: Captured,
+        training: Training,
+        arrays: Mapping[str, Any],
+        names: Sequence[str],
+        options: SessionOptions | None,
+        choice: Any,
+    ):
+        super().__init__(made, rule, options, choice)
+        self._arrays, self._names, self._state = arrays, names, captured.state
+        self._masks = [(f"mask.{n}", x, r) for n, (x, r) in enumerate(training.masks or ())]
+
+    def sizes(self, given: Sequence[Any]) -> Mapping[str, int]:
+        """Return the sizes of a call by the names of the graph."""
+        feed = self._fed(given)
+        return sizes_of(self._made.model.graph, list(feed), list(feed.values()))
+
+    def shapes(self, given: Sequence[Any]) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the inputs that a call decides, by name: masks too."""
+        sizes = self.sizes(given)
+        masks = {name: _shape(x, sizes) for name, x, _ in self._masks if name in self._inputs}
+        return {name: tuple(x.shape) for name, x in self._fed(given).items()} | masks
+
+    def _fed(self, given: Sequence[Any]) -> dict[str, Array]:
+        """Return the arrays of a call by the names of the inputs."""
+        arrays = [np.asarray(x, order="C") for x in given if isinstance(x, np.ndarray)]
+        return dict(zip(self._names, arrays, strict=True))
+
+    def run(
+        self, optimizer: Any, given: Sequence[Any], sums: GradientSums, scaling: LossScaling
+    ) -> Variable:
+        """Do one step and return the loss."""
+        feed = self._fed(given)
+        sizes = self.sizes(given)
+        for name, tensor, ratio in self._masks:
+            dtype = tensor.dtype.numpy()
+            if ratio is None:
+                feed[name] = np.random.standard_normal(_shape(tensor, sizes)).astype(dtype)
+                continue
+            kept = np.random.rand(*_shape(tensor, sizes)) >= ratio
+            feed[name] = np.asarray(kept * dtype.type(1 / (1 - ratio)), dtype)
+        if "seed" in self._inputs:
+            feed["seed"] = np.random.randint(0, 2**32, 2, np.uint32)
+        changed: dict[str, Array] = {
+            name: x.array if isinstance(x, Variable) else x for name, x in self._arrays.items()
+        }
+        for attribute, _ in self._state:
+            feed[attribute.path] = np.asarray(getattr(attribute.now(), "array", attribute.now()))
+        for item in self._made.updated:
+            rule = self._arrays[item.name].update_rule
+            rule._init_states(self._arrays[item.name])
+            for state in item.states:
+                changed[f"{item.name}.{state}"] = rule.state[state]
+        summed = {name: self._arrays[name] for name in self._made.summed}
+        feed.update(sums.feed({name: (x, x.array) for name, x in summed.items()}))
+        feed.update(self._scalars())
+        feed.update(scaling.feed())
+        feed.update(changed)
+        feed = {name: array for name, array in feed.items() if name in self._inputs}
+        results = dict(zip(self._outputs, self._session.run(None, feed), strict=True))
+        loss = Variable(np.array(results[self._outputs[0]]))
+        left, follow = self._outcome(results, summed, sums, scaling)
+        for name, array in changed.items():
+            if f"{name}.new" in left:
+                np.copyto(array, left[f"{name}.new"])
+        if self._made.updated:
+            self._advance(optimizer, follow=follow)
+        for attribute, structure in self._state:
+            setattr(attribute.owner, attribute.name, _rebuilt(structure, results))
+        for owner in {id(a.owner): a.owner for a, _ in self._state}.values():
+            if isinstance(owner, Classifier):
+                told = {"loss": owner.loss, "accuracy": owner.accuracy}
+                reporter.report({k: v for k, v in told.items() if v is not None}, owner)
+        return loss
+
+    def _scalars(self) -> dict[str, Array]:
+        """Return the numbers of this step."""
+        found: dict[str, Array] = {}
+        for item in self._made.updated:
+            rule = self._arrays[item.name].update_rule
+            for name, number in self._rule.scalars(numbers_of(rule), rule.t + 1, {}).items():
+                found[f"group.{item.group}.{name}"] = np.array(number, np.float64)
+        return found
+
+    def _advance(self, optimizer: Any, *, follow: bool) -> None:
+        """Count the step; where gradients overflowed, by the optimizer alone, as it does itself."""
+        optimizer.t += 1
+        if not follow:
+            return
+        for param in optimizer.target.params():
+            rule = param.update_rule
+            if rule.enabled:
+                rule.t += 1
+                if hasattr(rule, "beta_power"):
+                    rule.beta_power *= rule.hyperparam.beta
+            param.cleargrad()
+
+
+def _shape(tensor: Any, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(number_of(dim, sizes) for dim in tensor.shape)
+
+
+def numbers_of(rule: Any) -> dict[str, Any]:
+    """Return the inputs of a parameter's update besides its states."""
+    more = {n: getattr(rule, n) for n in ("initial_alpha", "beta_power") if hasattr(rule, n)}
+    return {"dtype": "float32", **rule.hyperparam.get_dict(), **more}
+
+
+def _rebuilt(structure: Any, results: Mapping[str, Any]) -> Any:
+    """Return a value of the program from the outputs of a run."""
+    if isinstance(structure, Leaf):
+        found = np.array(results[structure.name])
+        if structure.kind in ("int", "float", "bool"):
+            return found.item()
+        return found if structure.kind == "numpy.ndarray" else Variable(found)
+    if isinstance(structure, Constant):
+        return structure.value
+    if isinstance(structure, Mapping):
+        return {key: _rebuilt(part, results) for key, part in structure.items()}
+    if isinstance(structure, list | tuple):
+        return type(structure)(_rebuilt(part, results) for part in structure)
+    raise InvalidArgument(f"step: an attribute cannot be set to a {type(structure).__name__}")

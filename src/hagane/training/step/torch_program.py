@@ -1,0 +1,220 @@
+"""A compiled training step of a module of PyTorch, for one set of types."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.errors import InvalidArgument
+from hagane.ops.definition import Array
+from hagane.runtime import OrtValue, SessionOptions
+from hagane.training.step.accumulation import GradientSums
+from hagane.training.step.base import Program
+from hagane.training.step.budget import MemoryChoice
+from hagane.training.step.byte_counts import sizes_of
+from hagane.training.step.large import LargeUpdates
+from hagane.training.step.program import StepProgram
+from hagane.training.step.rules import Group, Rule
+from hagane.training.step.scaling import LossScaling
+
+
+class TorchProgram(Program):
+    """A compiled step of one module for one set of types."""
+
+    def __init__(
+        self,
+        made: StepProgram,
+        rule: Rule,
+        module: Any,
+        paths: Mapping[int, str],
+        arguments: Sequence[str],
+        options: SessionOptions | None,
+        choice: MemoryChoice | None = None,
+        groups: Sequence[Group] = (),
+        moved: Mapping[str, int] | None = None,
+    ):
+        self._moved = Counter(moved or {})  # buffers, and how often a call of the loss moves them
+        super().__init__(made, rule, options, choice)
+        self._module = module
+        self._arguments = arguments
+        # Arrays of the module by their own path; the input may be called by another.
+        self._called = {
+            name: paths[id(array)]
+            for name, array in arrays_of(module, arguments[0])
+            if paths.get(id(array)) in self._inputs
+        }
+        self._groups = groups
+        self._gradients: dict[str, OrtValue] = {}  # of large parameters, used again by each call
+
+    @cached_property
+    def _large(self) -> LargeUpdates:
+        return LargeUpdates(self._made, self._groups, self._rule, self._options)
+
+    def sizes(self, given: Sequence[Any]) -> Mapping[str, int]:
+        """Return the sizes of a call by the names of the graph."""
+        return sizes_of(self._made.model.graph, self._arguments[1:], given)
+
+    def shapes(self, given: Sequence[Any]) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the inputs that a call decides, by name."""
+        return {
+            name: tuple(getattr(item, "shape", ()))
+            for name, item in zip(self._arguments[1:], given, strict=True)
+            if name in self._inputs
+        }
+
+    def run(
+        self, optimizer: Any, given: Sequence[Any], sums: GradientSums, scaling: LossScaling
+    ) -> Any:
+        """Do one step and return the loss."""
+        import torch
+
+        arrays = {
+            self._called[name]: array
+            for name, array in arrays_of(self._module, self._arguments[0])
+            if name in self._called
+        }
+        feed = {name: _view(array) for name, array in arrays.items()}
+        for name, item in zip(self._arguments[1:], given, strict=True):
+            if isinstance(item, torch.Tensor) and name in self._inputs:
+                feed[name] = _view(item)
+        if "seed" in self._inputs:
+            drawn = torch.randint(0, 2**32, (2,), dtype=torch.int64)
+            feed["seed"] = drawn.numpy().astype(np.uint32)
+        parameters = [arrays[item.name] for item in self._made.updated]
+        before = None
+        if scaling.now is not None:  # an overflow leaves the optimizer as it was
+            before = [(p, dict(optimizer.state[p]) if p in optimizer.state else None)
+                      for p in parameters]  # fmt: skip
+        scalars = self._scalars(optimizer, arrays)
+        feed.update(scaling.feed())
+        feed.update({name: value for name, value in scalars.items() if name in self._inputs})
+        states = self._states(optimizer, arrays)
+        views = {name: _view(tensor) for name, tensor in states.items()}
+        feed.update({name: view for name, view in views.items() if name in self._inputs})
+        summed = {name: arrays[name] for name in self._made.summed}
+        feed.update(sums.feed({name: (x, _view(x)) for name, x in summed.items()}))
+        results = dict(zip(self._outputs, self._run(feed), strict=True))
+        loss = results.pop(self._outputs[0])
+        results, follow = self._outcome(results, summed, sums, scaling)
+        gradients = {
+            item.name: results.pop(f"{item.name}.gradient")
+            for item in self._made.updated
+            if item.apart
+        }
+        changed = {**arrays, **states}
+        if follow:
+            own = {name: _view(arrays[name]) for name in gradients}
+            self._large.update(gradients, {**own, **views}, scalars)
+        else:
+            for parameter, state in before or ():
+                optimizer.state.pop(parameter, None)
+                if state is not None:
+                    optimizer.state[parameter] = state
+        with torch.no_grad():
+            for name, result in results.items():
+                _put(changed[name.removesuffix(".new")], result)
+            for path, part in self._module.named_modules(prefix=self._arguments[0]):
+                count = self._moved[f"{path}.running_mean"]
+                if count and part.num_batches_tracked is not None:
+                    part.num_batches_tracked.add_(count)
+        if self._made.updated:
+            optimizer._opt_called = True  # by which schedules of learning rates know of a step
+        return torch.from_numpy(np.array(loss)).reshape(())
+
+    def _run(self, feed: Mapping[str, Array]) -> list[Array]:
+        """Run the graph; large gradients lie in memory that is used again by each call."""
+        named = [name for name in self._outputs if name.endswith(".gradient")]
+        if not named:
+            return self._session.run(None, feed)
+        binding = self._session.io_binding()
+        for name, array in feed.items():
+            binding.bind_cpu_input(name, array)
+        for name in self._outputs:
+            if name in self._gradients:
+                binding.bind_ortvalue_output(name, self._gradients[name])
+            else:
+                binding.bind_output(name)
+        self._session.run_with_iobinding(binding)
+        found = binding.get_outputs()
+        for name, value in zip(self._outputs, found, strict=True):
+            if name.endswith(".gradient"):
+                self._gradients[name] = value
+        return [value.numpy() for value in found]
+
+    def _scalars(self, optimizer: Any, arrays: Mapping[str, Any]) -> dict[str, Array]:
+        """Return the numbers of this step, which it counts."""
+        import torch
+
+        rule, seen = self._rule, dict[int, dict[str, float]]()
+        for item in self._made.updated:
+            keeps = rule.counted or item.states
+            kept = optimizer.state[arrays[item.name]] if keeps else {}
+            group = optimizer.param_groups[item.group]
+            number = 1 + int(kept.get("step", 0))
+            if not rule.counted:
+                number = 1 if kept.get("momentum_buffer") is None else 2
+            numbers = {
+                name: float(kept.get(name, first)) for name, first in (rule.kept or {}).items()
+            }
+            scalars = dict(rule.scalars(group, number, numbers))
+            if rule.counted:
+                kept["step"] = torch.tensor(float(number))
+            kept.update({name: torch.tensor(value) for name, value in numbers.items()})
+            if seen.setdefault(item.group, scalars) != scalars:
+                raise InvalidArgument(
+                    f"step: parameters of group {item.group} of the optimizer were updated "
+                    "differently often; give those that were added later a group of their own"
+                )
+        return {
+            text: np.array(seen[number][name], np.float64)
+            for number, names in enumerate(self._made.scalars)
+            for name, text in names.items()
+            if number in seen
+        }
+
+    def _states(self, optimizer: Any, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the tensors that the optimizer keeps; missing ones are made."""
+        import torch
+
+        found = {}
+        for item in self._made.updated:
+            parameter = arrays[item.name]
+            group = optimizer.param_groups[item.group]
+            for state in item.states:
+                kept = optimizer.state[parameter]
+                if kept.get(state) is None:
+                    first = group.get("initial_accumulator_value", 0.0)
+                    kept[state] = torch.full_like(parameter.detach(), first)
+                found[f"{item.name}.{state}"] = kept[state]
+        return found
+
+
+def arrays_of(module: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    """Yield the parameters and buffers of a module with their paths."""
+    yield from module.named_parameters(prefix=prefix)
+    yield from module.named_buffers(prefix=prefix)
+
+
+def _view(tensor: Any) -> Array:
+    """Return a tensor's memory as an array."""
+    import torch
+
+    plain = tensor.detach()
+    if plain.dtype == torch.bfloat16:
+        return np.asarray(plain.view(torch.int16).numpy().view(ir.DataType.BFLOAT16.numpy()))
+    return np.asarray(plain.numpy())
+
+
+def _put(target: Any, result: Array) -> None:
+    """Write an array into a tensor."""
+    import torch
+
+    if target.dtype == torch.bfloat16:
+        target.copy_(torch.from_numpy(result.view(np.int16)).view(torch.bfloat16))
+    else:
+        target.copy_(torch.from_numpy(result))
