@@ -22,6 +22,7 @@ from hagane.native.lowering.facts import Facts, NotNative
 from hagane.native.lowering.found import settle
 from hagane.native.lowering.state import Lowering
 from hagane.native.plan.apply_rules import lower_nodes
+from hagane.native.rules.control.steady_sizes import with_steady_sizes
 from hagane.native.run.compiled import Compiled, Port, place_weights
 from hagane.native.run.engine import Library, compile_kernels, kernel_name, load_engine
 from hagane.native.run.loaded import Loaded
@@ -235,6 +236,7 @@ def draft_nodes(
         constants: Arrays that are known.
         target: The machine to generate for.
     """
+    given_types, types = types, with_steady_sizes(nodes, types)
     facts = Facts(
         target.level,
         types,
@@ -257,7 +259,7 @@ def draft_nodes(
                 refused[producer] = str(reason)
 
     def again(changed: Mapping[ir.Value, Array]) -> tuple[Draft, dict[ir.Node, str]]:
-        return draft_nodes(graph, nodes, outputs, types, changed, target)
+        return draft_nodes(graph, nodes, outputs, given_types, changed, target)
 
     if refused:
         return Draft(low, (), (), (), again), refused
