@@ -208,7 +208,7 @@ def _roots(
     if not isinstance(size, int) or _padded(size):
         emit_written(
             low.recorder, node, _CHIRP.replace("REAL", kind),
-            reads={}, writes={"roots": roots}, sizes={"n": size}, tasks=1, work=40.0 * room,
+            reads={}, writes={"roots": roots}, sizes={"n": size}, tasks=1, work=40 * room,
             scratch=_numbers(size, 1) * 2 * dtype.itemsize + 64,
             helper=(_PADDED + _TRANSFORM).replace("REAL", kind),
         )  # fmt: skip

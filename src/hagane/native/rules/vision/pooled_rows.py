@@ -284,8 +284,8 @@ y[row * Y + o] = {stored(dtype, window.end)}; }}"""
     split = coordinates(names, ["0", *(f"Y{i}" for i in range(last))])
     of_rows = f"const int64_t row = item;\n{rows}"
     if outer:
-        at = own[0]
-        of_rows = f"for (int64_t c{at} = 0; c{at} < Y{at}; c{at}++) {{ const int64_t row = item * Y{at} + c{at};\n{rows} }}"
+        i = own[0]
+        of_rows = f"for (int64_t c{i} = 0; c{i} < Y{i}; c{i}++) {{ const int64_t row = item * Y{i} + c{i};\n{rows} }}"
     area = f"X{last - 1} * X{last}" if outer else "0"
     return f"""
 const int64_t plane = {" * ".join(f"X{i}" for i in range(rank))}, Y = Y{last}, area = {area};
