@@ -26,7 +26,7 @@ from onnx import TensorProto, helper, numpy_helper
 from trained import TRAINED, made_input
 
 import hagane
-from hagane.runtime.feeds import random_value
+from hagane.runtime.values.feeds import random_value
 from models import NAMES, make
 
 Arrays = Mapping[str, np.ndarray]

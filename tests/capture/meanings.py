@@ -33,7 +33,7 @@ from tests.frontends.test_torch_table import SECTIONS
 MEANT = Path(__file__).parents[2] / "src/hagane/frontends/libraries/meant.py"
 
 
-_HEAD = '''"""Functions of libraries whose nodes compute what they do; compared by running them.
+_HEAD = '''"""Functions of libraries whose nodes compute their values; compared by running them.
 
 Written by ``python -m tests.capture.meanings``; other names of the same functions count.
 """

@@ -16,9 +16,9 @@ import pytest
 
 import hagane
 from hagane.native.run.engine import load_engine
-from hagane.runtime import beside
 from hagane.runtime.chosen import can_repeat
-from hagane.runtime.repeats import (
+from hagane.runtime.shapes import beside
+from hagane.runtime.shapes.repeats import (
     LEASE,
     LONG_LEASE,
     MOST_PROGRAMS,
@@ -175,9 +175,9 @@ def test_a_process_ends_when_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_process_steps_back_before_it_looks_for_modules(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    package = tmp_path / "hagane" / "runtime"
+    package = tmp_path / "hagane" / "runtime" / "shapes"
     package.mkdir(parents=True)
-    for folder in (package.parent, package):
+    for folder in (package.parent.parent, package.parent, package):
         (folder / "__init__.py").touch()
     (package / "making.py").write_text(
         "import os, sys\n"

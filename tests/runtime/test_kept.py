@@ -18,10 +18,10 @@ from onnx import TensorProto, helper, numpy_helper
 import hagane
 from hagane.errors import HaganeError
 from hagane.machine import CodeCache
-from hagane.runtime import beside as other_process
 from hagane.runtime import pipeline
 from hagane.runtime.kept import key_of, named_files
-from hagane.runtime.repeats import RUNS
+from hagane.runtime.shapes import beside as other_process
+from hagane.runtime.shapes.repeats import RUNS
 
 
 def write(path: Path, scale: float = 1.0, rows: int | str = "n") -> Path:

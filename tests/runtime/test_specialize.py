@@ -13,7 +13,7 @@ from onnx import helper
 import hagane
 from hagane.errors import InvalidArgument
 from hagane.native.run.engine import load_engine
-from hagane.runtime import repeats
+from hagane.runtime.shapes import repeats
 from tests.native.agreement import no_compilation, same
 from tests.native.models import draw, model
 

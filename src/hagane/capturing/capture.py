@@ -49,7 +49,7 @@ def capture(
         types_or_examples: The types of its arguments as text (``"float32[batch, 3]"``), or
             examples, whose sizes are fixed. The tensors in lists, dicts and objects are inputs
             called by their path, ``cache.layers.0.keys``; all else that an object holds is known.
-            What the call changes in them are outputs of the same name with ``.new``.
+            Their parts that the call changes are outputs of the same name with ``.new``.
         dynamic: Names for sizes of examples: ``{"x": {0: "batch"}}``; those of ``"cache"`` are for
             all tensors in it.
         opset: The opset of the file, from 13 on; the least one that has all operators, 21 or later,

@@ -22,7 +22,7 @@ def apply_changes(
     """Change the arguments of a call as the program would have.
 
     Args:
-        changes: What changes.
+        changes: The values that change.
         values: The outputs of the graph by name.
         given: The objects of the caller by path.
         tensors: The tensors of the caller by path.

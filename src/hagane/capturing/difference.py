@@ -20,7 +20,7 @@ _SIZES = (2, 1, 3, 5)  # named sizes are drawn from these
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What runs of an original and its graph said.
+    """Texts of runs of an original and of its graph.
 
     Attributes:
         difference: How they differ; empty if they do not.

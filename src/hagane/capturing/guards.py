@@ -17,7 +17,7 @@ class Guards:
     """Compares a graph's reads, weights' types and hooks of modules with their present state.
 
     A large model reads thousands of names; nearly all have to be the very objects that they were,
-    which is found out by one pass in C. What differs is then looked at again, to say how.
+    which is found out by one pass in C. Differences are then looked at again, to be described.
 
     Args:
         reads: The names and contents that were read.

@@ -16,8 +16,8 @@ from hagane.cli.feeds import parse_shapes
 from hagane.cli.terminal.width import show
 from hagane.errors import InvalidArgument
 from hagane.runtime.bench import BUILD, ENGINES, compare
-from hagane.runtime.feeds import check_sizes, feed_shapes
 from hagane.runtime.options import Precision
+from hagane.runtime.values.feeds import check_sizes, feed_shapes
 
 
 def command(
@@ -100,7 +100,7 @@ def _profile(
     import numpy as np
 
     from hagane.runtime import InferenceSession, SessionOptions
-    from hagane.runtime.feeds import random_feed
+    from hagane.runtime.values.feeds import random_feed
 
     options = SessionOptions(intra_op_num_threads=threads, precision=precision)
     session = InferenceSession(model, options)

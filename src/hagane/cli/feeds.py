@@ -15,7 +15,7 @@ from hagane.ops.definition import Array
 from hagane.ops.schema import tensor_dtype
 from hagane.ops.values import strings
 from hagane.runtime import NodeArg
-from hagane.runtime.feeds import random_value
+from hagane.runtime.values.feeds import random_value
 
 
 def parse_pair(text: str, option: str) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from hagane.nn.links.attention import MultiHeadAttention
 from hagane.nn.links.connection import Bilinear
 from hagane.nn.links.sequences import NStep
 from hagane.nn.model.link import Link
-from hagane.runtime.dlpack import from_capsule, to_capsule
+from hagane.runtime.values.dlpack import from_capsule, to_capsule
 
 _RENAMED = {
     "W": "weight",

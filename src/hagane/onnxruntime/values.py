@@ -11,7 +11,7 @@ from hagane import runtime
 from hagane.onnxruntime.devices import OrtDevice, OrtMemoryInfo, cpu_only
 from hagane.onnxruntime.enums import OrtSparseFormat
 from hagane.onnxruntime.raised import BoundError, as_bound
-from hagane.runtime.value import checked_shape, element_dtype, value_at
+from hagane.runtime.values.value import checked_shape, element_dtype, value_at
 
 
 class OrtValue(runtime.OrtValue):

@@ -1,7 +1,5 @@
 """Sessions that run models, with the interface of ONNX Runtime."""
 
-from hagane.runtime.binding import IOBinding
-from hagane.runtime.described import ModelMetadata, NodeArg
 from hagane.runtime.options import (
     ExecutionMode,
     GraphOptimizationLevel,
@@ -21,7 +19,9 @@ from hagane.runtime.port import (
     Watch,
 )
 from hagane.runtime.session import InferenceSession, get_available_providers, get_device
-from hagane.runtime.value import OrtValue
+from hagane.runtime.values.binding import IOBinding
+from hagane.runtime.values.described import ModelMetadata, NodeArg
+from hagane.runtime.values.value import OrtValue
 
 __all__ = [
     "CPU",

@@ -20,10 +20,10 @@ from hagane.machine import NoCompiler, best_level, usable_cores
 from hagane.native.tuning.peak import peak_flops
 from hagane.ops import infer_types
 from hagane.ops.cost import flops
-from hagane.runtime.feeds import check_sizes, feed_shapes, random_feed
 from hagane.runtime.options import Precision
 from hagane.runtime.pipeline import ReadModel, read
 from hagane.runtime.settings import Settings
+from hagane.runtime.values.feeds import check_sizes, feed_shapes, random_feed
 from hagane.symbolic import Dim
 
 ENGINES = ("hagane", "onnxruntime", "openvino", "torch")

@@ -31,8 +31,8 @@ from hagane.machine import CodeCache, NoCompiler, multiplies_bfloat16
 from hagane.native.run.kept import may_be_kept, read_about, read_loaded, write_loaded
 from hagane.native.run.loaded import Loaded
 from hagane.runtime.chosen import can_repeat, level_of, threads_of
-from hagane.runtime.described import ModelMetadata, NodeArg
 from hagane.runtime.options import SessionOptions
+from hagane.runtime.values.described import ModelMetadata, NodeArg
 
 if TYPE_CHECKING:
     from hagane.ops.definition import Array

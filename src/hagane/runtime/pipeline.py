@@ -23,11 +23,11 @@ from hagane.ops import GraphTypes, infer_types
 from hagane.passes import Change, optimize
 from hagane.passes.expanding.expand_composed import expand_node
 from hagane.passes.legalise import legalise
-from hagane.runtime.described import NodeArg
-from hagane.runtime.metadata import declared_types, fix_dimensions, input_argument
 from hagane.runtime.port import Backend, Refusal
 from hagane.runtime.program import REFERENCE, Planner, Program
 from hagane.runtime.settings import Settings
+from hagane.runtime.values.described import NodeArg
+from hagane.runtime.values.metadata import declared_types, fix_dimensions, input_argument
 
 # Metadata of a model that passes were applied to, and that must stay as it is.
 PASSED = "hagane.passed"

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 from hagane.errors import InvalidArgument, InvalidModel, KernelError, OutOfMemory
 from hagane.machine import Lock, NoCompiler
 from hagane.native.run.caller import Caller, make_entry
-from hagane.runtime.binding import IOBinding
 from hagane.runtime.chosen import level_of, threads_of
-from hagane.runtime.described import ModelMetadata, NodeArg
 from hagane.runtime.kept import Fed, Kept, keep, key_of
 from hagane.runtime.kept import find as find_kept
 from hagane.runtime.options import RunOptions, SessionOptions
 from hagane.runtime.port import CPU, Memory, Observer, Part, Timed, Value
-from hagane.runtime.repeats import Past
-from hagane.runtime.value import OrtValue
+from hagane.runtime.shapes.repeats import Past
+from hagane.runtime.values.binding import IOBinding
+from hagane.runtime.values.described import ModelMetadata, NodeArg
+from hagane.runtime.values.value import OrtValue
 
 # Modules that read, build and profile models are imported where they are used: a session from the
 # cache does without, and starts in a fraction of the time.
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
     from hagane.graph import ModelSource
     from hagane.ops.definition import Array, RuntimeValue
-    from hagane.runtime.beside import Beside
-    from hagane.runtime.feeds import Input
     from hagane.runtime.profile import Profile, ProfileReport
-    from hagane.runtime.specialize import Programs, Sizes
+    from hagane.runtime.shapes.beside import Beside
+    from hagane.runtime.shapes.specialize import Programs, Sizes
+    from hagane.runtime.values.feeds import Input
 
 _PROVIDER = "CPUExecutionProvider"
 
@@ -100,13 +100,13 @@ class InferenceSession:
     def _open(self) -> Programs:
         """Read the model and build it."""
         from hagane.graph import save
-        from hagane.runtime.feeds import Input
-        from hagane.runtime.metadata import files_beside, model_metadata, output_argument
         from hagane.runtime.pipeline import read
         from hagane.runtime.profile import Profile
         from hagane.runtime.room import largest_value
         from hagane.runtime.settings import settings_of
-        from hagane.runtime.specialize import Programs
+        from hagane.runtime.shapes.specialize import Programs
+        from hagane.runtime.values.feeds import Input
+        from hagane.runtime.values.metadata import files_beside, model_metadata, output_argument
 
         settings = settings_of(self._options, self._logger)
         if self._options.enable_profiling:
@@ -166,7 +166,7 @@ class InferenceSession:
         self._output_names = [arg.name for arg in self._output_args]
         self._largest = kept.largest
 
-        from hagane.runtime.kept_runs import fit_of, repeats_of
+        from hagane.runtime.shapes.kept_runs import fit_of, repeats_of
 
         self._repeats = repeats_of(kept, self._finds_beside(), self._logger)
         fit = fit_of(kept, self._repeats)
@@ -177,7 +177,7 @@ class InferenceSession:
         given = self._model_path, self._source, self._options, self._key, tuple(self._fed)
 
         def find() -> Beside | None:
-            from hagane.runtime.beside import beside_of
+            from hagane.runtime.shapes.beside import beside_of
 
             return beside_of(*given)
 
@@ -301,7 +301,7 @@ class InferenceSession:
 
     def _entry(self) -> Caller | None:
         """Return the short way to run the model, if there may be one."""
-        from hagane.runtime.feeds import bind
+        from hagane.runtime.values.feeds import bind
 
         programs, inputs, defaults = self._programs, self._inputs, self._defaults
         every, names = self._input_names, self._fed
@@ -333,7 +333,7 @@ class InferenceSession:
         run_options: RunOptions | None,
     ) -> list[Any]:
         from hagane.runtime.execute import execute, outputs_of
-        from hagane.runtime.feeds import bind
+        from hagane.runtime.values.feeds import bind
 
         wanted = self._wanted(output_names)
         programs = self._programs
@@ -393,8 +393,8 @@ class InferenceSession:
             InvalidArgument: ``runs`` is not positive, or a size is left open.
         """
         from hagane.runtime.execute import execute
-        from hagane.runtime.feeds import any_feed, bind
         from hagane.runtime.profile import measure
+        from hagane.runtime.values.feeds import any_feed, bind
 
         if runs < 1:
             raise InvalidArgument(f"profile: expected one run or more, got {runs}")

@@ -26,8 +26,8 @@ from hagane.errors import (
 from hagane.graph.types import TensorType
 from hagane.native import OutputPool
 from hagane.ops.definition import Array
-from hagane.runtime.described import NodeArg
-from hagane.runtime.feeds import Input, bind
+from hagane.runtime.values.described import NodeArg
+from hagane.runtime.values.feeds import Input, bind
 from hagane.ship.manifest import read_manifest
 from hagane.symbolic import symbol
 

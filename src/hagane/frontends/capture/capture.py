@@ -32,7 +32,7 @@ from hagane.frontends.capture.interface.state import (
 from hagane.frontends.capture.interface.structure import Change
 from hagane.frontends.python.enter.check import DeepRecursion, call_with
 from hagane.frontends.python.enter.interpreter import Interpreter
-from hagane.frontends.python.interpret.emit import Training
+from hagane.frontends.python.interpret.effects import Training
 from hagane.frontends.python.interpret.running import Budget, OutOfTime
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Report

@@ -386,7 +386,7 @@ def grad_of_call(
 ) -> list[Any]:
     """Return gradients of a call by its operands, to be differentiated again.
 
-    An operand may have been computed from another: what flows through that is not the call's.
+    An operand may have been computed from another: gradients through that are not the call's.
 
     Args:
         compute: From the operands to the results.

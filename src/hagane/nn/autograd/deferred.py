@@ -78,7 +78,7 @@ def deferred_weight(op: OpDef, attributes: Any, inputs: Any, g: Any) -> Deferred
 
     Args:
         op: The operator.
-        attributes: Those that were given.
+        attributes: The attributes given.
         inputs: Its arrays.
         g: The gradient of its output.
     """

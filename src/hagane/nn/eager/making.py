@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 
 from hagane.nn.eager.programs import make
-from hagane.runtime.making import end_with
+from hagane.runtime.shapes.making import end_with
 
 _NICE = 5
 

@@ -36,7 +36,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a program computes.
+    """The computation of a program.
 
     Attributes:
         kind: An operator, or a function over the builder.

@@ -44,7 +44,7 @@ class Program:
     """A program, or the wish for one.
 
     Attributes:
-        order: What it computes.
+        order: Its computation.
         names: Its inputs, once it is there; None before.
         run: From a feed by name to outputs.
         refused: Whether there can be none.

@@ -60,7 +60,7 @@ class _Group:
     """Sequences of one kind.
 
     Attributes:
-        nodes: Those that make, change, read or hand them on, with the graphs that they are in, as
+        nodes: Nodes that make, change, read or hand them on, with the graphs that they are in, as
             they run; loops and branches behind what is in their bodies.
         carried: Inputs of bodies, and results of loops and branches.
         stays: Something else reads or makes them.

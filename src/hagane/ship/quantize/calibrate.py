@@ -15,7 +15,7 @@ from hagane.graph.types import from_ir_shape
 from hagane.ops.definition import Array
 from hagane.ops.inference import declared_type
 from hagane.runtime import InferenceSession
-from hagane.runtime.feeds import Input, bind
+from hagane.runtime.values.feeds import Input, bind
 from hagane.ship.quantize.graph import Source
 from hagane.ship.quantize.thresholds import Observed
 from hagane.symbolic import Dim, symbol

@@ -16,7 +16,7 @@ from hagane.errors import CaptureError, InvalidArgument
 from hagane.frontends.capture.capture import Captured, capture_object
 from hagane.frontends.capture.interface.structure import Constant, Example, Leaf
 from hagane.frontends.libraries.meaning import MeaningTables
-from hagane.frontends.python.interpret.emit import Training
+from hagane.frontends.python.interpret.effects import Training
 from hagane.nn import reporter
 from hagane.nn.autograd.configuration import config, no_backprop_mode, using_config
 from hagane.nn.autograd.variable import Variable

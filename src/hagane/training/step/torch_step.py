@@ -18,7 +18,7 @@ import onnx_ir as ir
 from hagane.errors import InvalidArgument
 from hagane.frontends.capture.capture import capture_object
 from hagane.frontends.libraries.meaning import MeaningTables
-from hagane.frontends.python.interpret.emit import Training
+from hagane.frontends.python.interpret.effects import Training
 from hagane.ops.definition import Array
 from hagane.runtime import InferenceSession, OrtValue, SessionOptions
 from hagane.training.step.accumulation import GradientSums

@@ -93,22 +93,14 @@ class GraphEmitter(ScalarEmitter):
 
     def marked(self) -> tuple[Any, ...]:
         """Return the mark that :meth:`back_to` goes back to."""
-        kept = (self.numbers, self.truths, self.sizes, self._counts, self._keys, self._computations)
-        return tuple(dict(one) for one in kept)
+        names = dict(self.numbers), dict(self.truths), dict(self.sizes)
+        return *names, self._counts.marked()
 
     def back_to(self, mark: tuple[Any, ...]) -> None:
         """Forget the names of values made since."""
-        names = (
-            self.numbers,
-            self.truths,
-            self.sizes,
-            self._counts,
-            self._keys,
-            self._computations,
-        )
-        for one, before in zip(names, mark, strict=True):
-            one.clear()  # type: ignore[attr-defined]
-            one.update(before)  # type: ignore[attr-defined]
+        *names, counts = mark
+        self.numbers, self.truths, self.sizes = map(dict, names)
+        self._counts.back_to(counts)
 
     def choose(
         self,

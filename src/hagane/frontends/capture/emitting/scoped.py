@@ -13,7 +13,8 @@ import onnx_ir as ir
 from hagane.errors import TypeInferenceError
 from hagane.frontends.capture.emitting.scope import Scope
 from hagane.frontends.capture.emitting.terms import as_value
-from hagane.frontends.python.interpret.emit import Emitter, Training
+from hagane.frontends.python.interpret.effects import Training
+from hagane.frontends.python.interpret.emit import Emitter
 from hagane.frontends.python.values.memory import (
     Lazy,
     Written,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Telling:
-    """What a program says of values while it runs.
+    """Prints and assertions of a program while it runs.
 
     Args:
         core: The interpreter.
@@ -39,7 +39,7 @@ class Telling:
 
         Args:
             kind: ``print`` or ``assert``.
-            values: What it shows; what is known of it matters to nobody.
+            values: The values shown; facts known of them are not used.
         """
         found = [v for v in values if isinstance(v, Tensor | Expr | Real | Truth)]
         frame = self._core.frame

@@ -88,7 +88,7 @@ class Object:
     Attributes:
         cls: Its class.
         real: It.
-        attributes: What its attributes hold: examples, known values, objects.
+        attributes: Contents of its attributes: examples, known values, objects.
         items: Its items, where it is a list or dict too; else None.
     """
 

@@ -6,11 +6,9 @@ of which it is an interpreter.
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,6 +16,9 @@ import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError, UnsupportedModel
 from hagane.frontends.python.interpret.bodies import Bodies, traced, types_of
+from hagane.frontends.python.interpret.claims import Claims
+from hagane.frontends.python.interpret.counts import Counts
+from hagane.frontends.python.interpret.effects import Training
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.content import as_array
 from hagane.frontends.python.values.values import Real, Tensor, Truth, Value
@@ -26,47 +27,15 @@ from hagane.ops.builder import Call, interpreting, library_node, node_of, op
 from hagane.ops.definition import Array
 from hagane.ops.node import infer_node
 from hagane.ops.values import array_dtype
-from hagane.symbolic import Dim, Expr, symbol
-from hagane.symbolic.logic import either
-from hagane.symbolic.path import Finding, Verdict
+from hagane.symbolic import Expr
 from hagane.symbolic.questions import Knowledge
-from hagane.symbolic.term import Term, variables_of
 
 _ARITHMETIC = frozenset(("Add", "Sub", "Mul", "Div", "Pow"))
 Input = Tensor | Array | Sequence[int] | None
 
 
-@dataclass(slots=True)
-class Training:
-    """The effects of a program in training besides its result.
-
-    Attributes:
-        updates: The new content of buffers that it changes, by their names.
-        changes: How often it changes each of them.
-        seed: Two numbers of type uint32 that random numbers follow from, once some are drawn.
-        draws: How many arrays of random numbers are drawn.
-        masks: Inputs for the factors of dropout, with the share that is dropped, and for
-            normal numbers, with None, where the caller draws them; None where they follow from
-            the seed.
-    """
-
-    updates: dict[str, Tensor] = field(default_factory=dict)
-    changes: Counter[str] = field(default_factory=Counter)
-    seed: Tensor | None = None
-    draws: int = 0
-    masks: list[tuple[Tensor, float | None]] | None = None
-
-    def begin(self) -> None:
-        """Forget earlier reports."""
-        self.updates.clear()
-        self.changes.clear()
-        self.seed, self.draws = None, 0
-        if self.masks is not None:
-            self.masks.clear()
-
-
-class Emitter:
-    """Makes nodes and keeps the facts of sizes.
+class Emitter(Claims):
+    """Makes nodes, types them, and judges the claims that their types make about sizes.
 
     Args:
         knowledge: The facts of sizes.
@@ -79,21 +48,12 @@ class Emitter:
     training: Training | None = None  # None: random numbers and changes of buffers are refused
 
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
-        self.knowledge = knowledge
-        self.assume = assume
+        super().__init__(knowledge, assume)
         self.nodes: list[ir.Node] = []
         self.tensors: dict[ir.Value, Tensor] = {}
-        self.label = ""
         self.kind = "torch.Tensor"
         self._place: str | None = None  # where results lie, their operands aside
-        self.counterexample: dict[str, int] = {}
-        self.claim: Term | None = None
-        self.exact: set[str] = set()
-        self.bare: set[str] = set()  # names that are the whole size of some axis
-        self._counts: dict[tuple[str, int], Expr] = {}
-        self._keys: dict[ir.Value, int] = {}
-        self._computations: dict[object, int] = {}
-        self._numbers = itertools.count()
+        self._counts = Counts(knowledge, self.tensors, self.fresh)
 
     def draw(self) -> tuple[Tensor, int]:
         """Return the numbers that random numbers follow from, and the number of this draw."""
@@ -109,141 +69,9 @@ class Emitter:
 
     # Sizes.
 
-    def fresh(self, label: str = "size") -> Expr:
-        """Return a size that nothing is known about, not even that it is positive."""
-        name = f"{label}_{next(self._numbers)}"
-        self.knowledge.invented.add(name)
-        self.knowledge.nameless.add(name)
-        self.knowledge.lowest[name] = 0
-        return symbol(name)
-
     def count(self, label: str, source: Tensor) -> Expr:
-        """Return the size that the content of ``source`` decides, such as how many are not zero.
-
-        Unlike a size that is lost, it takes any value: nothing may rest on it. Equal computations
-        give the same one.
-        """
-        key = (label, self._key(_same_elements(source.value)))
-        if key not in self._counts:
-            made = self._counts[key] = self.fresh(label)
-            if not self._is_plain(source.value):
-                self.knowledge.invented.discard(str(made))
-        return self._counts[key]
-
-    def _is_plain(self, value: ir.Value) -> bool:
-        """Whether no data reach a value: only the program decides its content."""
-        queue, seen = [value], set()
-        while queue:
-            current = queue.pop()
-            if current in seen or current.const_value is not None:
-                continue
-            seen.add(current)
-            producer = current.producer()
-            if producer is None or producer.op_type.startswith(("Random", "Multinomial")):
-                return False
-            queue += [one for one in producer.inputs if one is not None]
-        return True
-
-    def _key(self, value: ir.Value) -> int:
-        """Return a number that equal computations share."""
-        found = self._keys.get(value)
-        if found is not None:
-            return found
-        producer = value.producer()
-        shape: object = id(value)
-        if producer is not None:
-            inputs = tuple(-1 if item is None else self._key(item) for item in producer.inputs)
-            attributes = tuple(sorted(f"{a.name}={a.value}" for a in producer.attributes.values()))
-            shape = (producer.op_type, attributes, inputs, value.index())
-        else:
-            tensor = self.tensors.get(value)
-            if tensor is not None and tensor.known is not None:
-                shape = ("constant", str(tensor.dtype), repr(tensor.known.tolist()))
-        self._keys[value] = self._computations.setdefault(shape, len(self._computations))
-        return self._keys[value]
-
-    def differ(self, left: Dim, right: Dim) -> bool:
-        """Whether two sizes that have to be equal are not, for some sizes of the inputs."""
-        claim = self.knowledge.equal(left, right)
-        if self.knowledge.concolic and self.knowledge.decides(claim):
-            return not self._holds_here(claim)
-        finding = self.knowledge.same(left, right)
-        if finding.verdict is Verdict.REFUTED:
-            self._refuted(finding, self.knowledge.equal(left, right))
-            return True
-        if finding.verdict is Verdict.UNKNOWN:
-            self.suppose(self.knowledge.equal(left, right), f"{left} == {right}")
-        return False
-
-    def clash(self, left: Dim, right: Dim) -> bool:
-        """Whether some sizes keep two sizes from broadcasting."""
-        known = self.knowledge
-        claim = either(known.equal(left, right), known.equal(left, 1), known.equal(right, 1))
-        return not self.holds(claim, f"{left} and {right} broadcast")
-
-    def holds(self, claim: Term, text: str) -> bool:
-        """Whether ``claim`` holds for all sizes; an undecided claim is assumed, and reported."""
-        if self.knowledge.concolic and self.knowledge.decides(claim):
-            return self._holds_here(claim)
-        finding = self.knowledge.ask(claim)
-        if finding.verdict is Verdict.REFUTED:
-            self._refuted(finding, claim)
-            return False
-        if finding.verdict is Verdict.UNKNOWN:
-            self.suppose(claim, text)
-        return True
-
-    def _holds_here(self, claim: Term) -> bool:
-        """Whether a claim holds in the example; if so, other examples have to keep it."""
-        holds = self.knowledge.holds_in_sample(claim)
-        if holds:
-            self.knowledge.path = self.knowledge.path.taking(claim)
-        else:
-            self.counterexample = dict(self.knowledge.sample)
-        return holds
-
-    def _refuted(self, finding: Finding, claim: Term) -> None:
-        self.counterexample = dict(finding.counterexample)
-        self.claim = claim
-
-    def clear(self) -> None:
-        """Forget earlier refutations."""
-        self.counterexample = {}
-        self.claim = None
-
-    def suppose(self, claim: Term, text: str) -> None:
-        """Take ``claim`` for granted from now on, and say so."""
-        self.assume(text)
-        self.knowledge.path = self.knowledge.path.taking(claim)
-
-    def require_size(self, dim: Dim, lowest: int, what: str) -> None:
-        """Restrict the inputs to those for which ``dim >= lowest``; fail where none are left."""
-        if isinstance(dim, int):
-            if dim < lowest:
-                self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
-            return
-        claim = self.knowledge.less(lowest, dim, strict=False)
-        if self.knowledge.concolic and self.knowledge.decides(claim):
-            if not self._holds_here(claim):
-                self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
-            return
-        finding = self.knowledge.ask(claim)
-        if finding.verdict is not Verdict.PROVED:
-            if not self.knowledge.possible(claim) or self._is_promised(claim, finding):
-                self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
-            self.suppose(claim, f"{dim} >= {lowest} ({what})")
-
-    def _is_promised(self, claim: Term, finding: Finding) -> bool:
-        """Whether the inputs' types promise all the sizes that a refuted claim speaks of.
-
-        A bare name may be restricted; an expression ``height + 31`` means every height.
-        """
-        names = variables_of((claim,)).keys()
-        promised = self.exact - self.bare
-        if finding.verdict is not Verdict.REFUTED or not names or not names <= promised:
-            return False
-        self._refuted(finding, claim)
-        return True
+        """Return the size that the content of ``source`` decides, such as how many are not zero."""
+        return self._counts.count(label, source.value)
 
     # Tensors.
 
@@ -355,11 +183,7 @@ class Emitter:
         """Return the only element of a tensor, whose content is not known, as a number."""
         if not whole:
             return Real()
-        offset, source = _apart(value.value)
-        key = ("item", self._key(source))
-        if key not in self._counts:
-            self._counts[key] = self.fresh("item")
-        return self._counts[key] + offset
+        return self._counts.item(value.value)
 
     def item_name(self, name: str, place: int) -> str:
         """Return the name of an item of an argument that is a tuple or list."""
@@ -547,49 +371,9 @@ class Emitter:
             claim=self.claim,
         ) from None
 
-    def fail(self, code: str, message: str, *tensors: Tensor, remedy: str = "") -> NoReturn:
-        """Raise an error about the expression that is being evaluated."""
-        label = f"{self.label}: " if self.label else ""
-        raise CheckError(
-            code,
-            f"{label}{message}",
-            remedy=remedy,
-            tensors=tensors,
-            counterexample=self.counterexample,
-            claim=self.claim,
-        )
-
 
 def _no_graphs(*_: Any) -> NoReturn:
     raise AssertionError("no operator with a subgraph is emitted by tables")
-
-
-def _same_elements(value: ir.Value) -> ir.Value:
-    """Return the value whose elements one holds in another shape."""
-    producer = value.producer()
-    while producer is not None and producer.op_type in _MOVING and producer.inputs[0] is not None:
-        value = producer.inputs[0]
-        producer = value.producer()
-    return value
-
-
-def _apart(value: ir.Value) -> tuple[int, ir.Value]:
-    """Return a whole number and the value that it is added to."""
-    value = _same_elements(value)
-    producer = value.producer()
-    if producer is None or producer.op_type not in ("Add", "Sub"):
-        return 0, value
-    left, right = producer.inputs
-    for known, other in ((right, left), (left, right)):
-        content = None if known is None else known.const_value
-        if content is None or other is None or content.size != 1:
-            continue
-        number = int(content.numpy().ravel()[0])
-        if producer.op_type == "Sub" and known is left:
-            continue
-        offset, source = _apart(other)
-        return offset + (number if producer.op_type == "Add" else -number), source
-    return 0, value
 
 
 # Operators whose results lie in memory as their operands do.
@@ -597,8 +381,6 @@ _KEEPING_ORDER = frozenset(
     ("Identity", "Cast", "Relu", "Neg", "Abs", "Exp", "Log", "Sqrt", "Tanh", "Sigmoid", "Erf",
      "LeakyRelu", "Gelu", "Add", "Sub", "Mul", "Div")
 )  # fmt: skip
-# Operators that keep all elements, in another shape, order or type.
-_MOVING = frozenset(("Reshape", "Identity", "Flatten", "Squeeze", "Unsqueeze", "Transpose"))
 
 
 def common_device(tensors: Sequence[Tensor]) -> str:

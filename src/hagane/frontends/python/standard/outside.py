@@ -1,4 +1,4 @@
-"""What lies outside of a program: files, the system, chance, other processes."""
+"""The world outside of a program: files, the system, chance, other processes."""
 
 from __future__ import annotations
 

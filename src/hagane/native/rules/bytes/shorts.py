@@ -161,7 +161,7 @@ def emit_shorts(
         weight: ``(out, in, rows, columns)``, whole numbers around nought.
         start: Starts of sums, one a channel.
         image: The image.
-        result: What becomes of the sums.
+        result: The epilogue of the sums.
         epilogue: The operations that are computed with it.
         name: The kernel's.
     """

@@ -66,7 +66,7 @@ return made;
 def key_function(dtype: np.dtype[np.generic], *, falling: bool) -> str:
     """Return a C function ``KERNEL_key`` of numbers of at most 32 bits, which orders them.
 
-    What is not a number is greater than any number; zeros are equal.
+    NaN is greater than any number; zeros are equal.
 
     Args:
         dtype: The element type.

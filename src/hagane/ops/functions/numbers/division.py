@@ -23,7 +23,7 @@ from hagane.ops.functions.numbers.elementary import (
 def floor_quotient(x: Any, y: Any) -> Any:
     """Return ``x / y`` rounded down, as Python has it: ``1 // 0.1`` is 9, as 0.1 is above a tenth.
 
-    Floats follow CPython's ``float_floor_div``: what the exact remainder leaves is divided.
+    Floats follow CPython's ``float_floor_div``: the difference to the exact remainder is divided.
     """
     if not dtype_of(x).is_floating_point():
         return div(sub(x, op("Mod", x, y)), y)

@@ -89,7 +89,7 @@ class Chain:
     """States, the first of which is the start.
 
     ``gain`` is the total there of sums outside the states; ``open`` are the states of which nobody
-    knows what follows.
+    knows the rest.
     """
 
     states: list[State]

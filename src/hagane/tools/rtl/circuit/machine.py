@@ -338,7 +338,7 @@ def _offset(a: Term | int, b: Term | int) -> Term | int:
 
 
 def refuse(position: Position | None, what: str) -> NoReturn:
-    """Stop here: ``what`` is beyond the subset."""
+    """Stop here: a construct is beyond the subset."""
     raise Outside(position, what)
 
 

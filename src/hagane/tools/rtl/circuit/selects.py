@@ -61,7 +61,7 @@ class Selects:
         return bv.to_bool(self.bits(e, m))
 
     def refuse(self, e: Any, what: str) -> NoReturn:
-        """Stop: ``what`` is beyond the subset."""
+        """Stop: a construct is beyond the subset."""
         refuse(self._scope.position(e.sourceRange.start), what)
 
     def _ElementSelect(self, e: Any, m: Machine) -> Value:  # noqa: N802

@@ -26,7 +26,7 @@ class Sequence:
     """A sequence.
 
     Attributes:
-        conditions: What holds on the cycle that each position reads.
+        conditions: The condition on the cycle that each position reads.
         first: The positions that may read the first cycle.
         last: The positions that may read the last one.
         follow: The positions that may read the cycle after each position's.
@@ -135,7 +135,7 @@ def nothing() -> Sequence:
 
 
 def anything(low: int, high: int | None) -> Sequence:
-    """Return some number of cycles, whatever holds on them."""
+    """Return some number of cycles without conditions."""
     return repeated(cycle(TRUE), low, high)
 
 

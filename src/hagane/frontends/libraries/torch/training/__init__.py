@@ -1,1 +1,1 @@
-"""What trains a model in PyTorch: optimizers, schedules, data, mixed precision, processes."""
+"""Training of a model in PyTorch: optimizers, schedules, data, mixed precision, processes."""

@@ -29,7 +29,7 @@ class Function:
 
 @TORCH.layer("autograd.function.FunctionCtx", "autograd.function.NestedIOFunction")
 class Context:
-    """What a forward pass keeps for the backward pass."""
+    """Values that a forward pass keeps for the backward pass."""
 
     @staticmethod
     def save_for_backward(t: Core, self: View, *tensors: Value) -> Value:

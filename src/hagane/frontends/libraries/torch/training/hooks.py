@@ -16,7 +16,7 @@ BEFORE, AFTER = "<hooks before>", "<hooks after>"
 
 @TORCH.layer("utils.hooks.RemovableHandle")
 class Handle:
-    """What removes a hook."""
+    """The handle that removes a hook."""
 
     @staticmethod
     def remove(t: Core, self: View) -> Value:

@@ -9,7 +9,7 @@ import numpy as np
 
 from hagane.errors import InvalidArgument
 from hagane.runtime.port import CPU, Device
-from hagane.runtime.value import OrtValue, device_of, value_at
+from hagane.runtime.values.value import OrtValue, device_of, value_at
 
 if TYPE_CHECKING:
     from hagane.ops.definition import Array, RuntimeValue

@@ -85,7 +85,7 @@ class OrtValue:
         Raises:
             InvalidArgument: It lies on another device, or is no tensor.
         """
-        from hagane.runtime.dlpack import from_capsule
+        from hagane.runtime.values.dlpack import from_capsule
 
         return OrtValue(from_capsule(data))
 
@@ -104,7 +104,7 @@ class OrtValue:
         return np.array(self._array, dtype=dtype, copy=copy)
 
     def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
-        from hagane.runtime.dlpack import to_capsule
+        from hagane.runtime.values.dlpack import to_capsule
 
         return to_capsule(self._array)
 

@@ -10,7 +10,7 @@ from hagane.graph.types import Type, from_ir_shape
 from hagane.graph.walk import all_graphs
 from hagane.ops.inference import declared_type
 from hagane.ops.schema import type_string
-from hagane.runtime.described import ModelMetadata, NodeArg
+from hagane.runtime.values.described import ModelMetadata, NodeArg
 from hagane.symbolic import Dim, evaluate, symbol
 
 

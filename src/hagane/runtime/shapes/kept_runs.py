@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from hagane.native.run.caller import Fit, Frame, make_frame
-from hagane.runtime.beside import Beside, Made
 from hagane.runtime.kept import Kept
-from hagane.runtime.repeats import Past, Repeats, Shapes
+from hagane.runtime.shapes.beside import Beside, Made
+from hagane.runtime.shapes.repeats import Past, Repeats, Shapes
 
 if TYPE_CHECKING:
     from hagane.ops.definition import Array

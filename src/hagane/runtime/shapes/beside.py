@@ -42,7 +42,7 @@ with contextlib.suppress(OSError, AttributeError):
     if {idle}:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 sys.path[:] = {path!r}
-from hagane.runtime.making import main
+from hagane.runtime.shapes.making import main
 main()
 """
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hagane.native.run.shared import Packed, WeightStore
-from hagane.runtime.beside import NOTHING, Order
+from hagane.runtime.shapes.beside import NOTHING, Order
 
 _PR_SET_PDEATHSIG = 1
 

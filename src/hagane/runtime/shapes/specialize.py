@@ -30,12 +30,12 @@ from hagane.runtime.execute import Front, front_of, whole_of
 from hagane.runtime.pipeline import Built, ReadModel, build
 from hagane.runtime.port import Memory
 from hagane.runtime.program import Planner, Program
-from hagane.runtime.repeats import Past, Repeats, Shapes
 from hagane.runtime.settings import Settings
+from hagane.runtime.shapes.repeats import Past, Repeats, Shapes
 from hagane.symbolic import Expr
 
 if TYPE_CHECKING:
-    from hagane.runtime.beside import Beside
+    from hagane.runtime.shapes.beside import Beside
 
 # A size, or the least and the largest of a range.
 Sizes = int | tuple[int, int]

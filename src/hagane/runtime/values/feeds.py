@@ -14,8 +14,8 @@ from hagane.graph.types import OptionalType, SequenceType, TensorType, Type, dty
 from hagane.ops.definition import Array, RuntimeValue
 from hagane.ops.schema import tensor_dtype
 from hagane.ops.values import array_dtype, strings
-from hagane.runtime.described import NodeArg
-from hagane.runtime.value import OrtValue
+from hagane.runtime.values.described import NodeArg
+from hagane.runtime.values.value import OrtValue
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,144 @@
+"""Claims about sizes: proved, refuted by sizes of the inputs, or assumed and reported."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import NoReturn
+
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import Tensor
+from hagane.symbolic import Dim, Expr, symbol
+from hagane.symbolic.logic import either
+from hagane.symbolic.path import Finding, Verdict
+from hagane.symbolic.questions import Knowledge
+from hagane.symbolic.term import Term, variables_of
+
+
+class Claims:
+    """The facts of sizes, and a program's claims about them.
+
+    Args:
+        knowledge: The facts of sizes.
+        assume: Told of assumptions, in words.
+
+    Attributes:
+        label: The name of the function that is being evaluated, for messages.
+        counterexample: Sizes of the inputs that refuted the last claim.
+        claim: The claim that they refuted.
+        exact: Names of sizes that the inputs' types promise.
+        bare: Names that are the whole size of some axis.
+    """
+
+    def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
+        self.knowledge = knowledge
+        self.assume = assume
+        self.label = ""
+        self.counterexample: dict[str, int] = {}
+        self.claim: Term | None = None
+        self.exact: set[str] = set()
+        self.bare: set[str] = set()
+        self._numbers = itertools.count()
+
+    def fresh(self, label: str = "size") -> Expr:
+        """Return a size that nothing is known about, not even that it is positive."""
+        name = f"{label}_{next(self._numbers)}"
+        self.knowledge.invented.add(name)
+        self.knowledge.nameless.add(name)
+        self.knowledge.lowest[name] = 0
+        return symbol(name)
+
+    def differ(self, left: Dim, right: Dim) -> bool:
+        """Whether two sizes that have to be equal are not, for some sizes of the inputs."""
+        claim = self.knowledge.equal(left, right)
+        if self.knowledge.concolic and self.knowledge.decides(claim):
+            return not self._holds_here(claim)
+        finding = self.knowledge.same(left, right)
+        if finding.verdict is Verdict.REFUTED:
+            self._refuted(finding, self.knowledge.equal(left, right))
+            return True
+        if finding.verdict is Verdict.UNKNOWN:
+            self.suppose(self.knowledge.equal(left, right), f"{left} == {right}")
+        return False
+
+    def clash(self, left: Dim, right: Dim) -> bool:
+        """Whether some sizes keep two sizes from broadcasting."""
+        known = self.knowledge
+        claim = either(known.equal(left, right), known.equal(left, 1), known.equal(right, 1))
+        return not self.holds(claim, f"{left} and {right} broadcast")
+
+    def holds(self, claim: Term, text: str) -> bool:
+        """Whether ``claim`` holds for all sizes; an undecided claim is assumed, and reported."""
+        if self.knowledge.concolic and self.knowledge.decides(claim):
+            return self._holds_here(claim)
+        finding = self.knowledge.ask(claim)
+        if finding.verdict is Verdict.REFUTED:
+            self._refuted(finding, claim)
+            return False
+        if finding.verdict is Verdict.UNKNOWN:
+            self.suppose(claim, text)
+        return True
+
+    def _holds_here(self, claim: Term) -> bool:
+        """Whether a claim holds in the example; if so, other examples have to keep it."""
+        holds = self.knowledge.holds_in_sample(claim)
+        if holds:
+            self.knowledge.path = self.knowledge.path.taking(claim)
+        else:
+            self.counterexample = dict(self.knowledge.sample)
+        return holds
+
+    def _refuted(self, finding: Finding, claim: Term) -> None:
+        self.counterexample = dict(finding.counterexample)
+        self.claim = claim
+
+    def clear(self) -> None:
+        """Forget earlier refutations."""
+        self.counterexample = {}
+        self.claim = None
+
+    def suppose(self, claim: Term, text: str) -> None:
+        """Take ``claim`` for granted from now on, and say so."""
+        self.assume(text)
+        self.knowledge.path = self.knowledge.path.taking(claim)
+
+    def require_size(self, dim: Dim, lowest: int, what: str) -> None:
+        """Restrict the inputs to those for which ``dim >= lowest``; fail where none are left."""
+        if isinstance(dim, int):
+            if dim < lowest:
+                self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
+            return
+        claim = self.knowledge.less(lowest, dim, strict=False)
+        if self.knowledge.concolic and self.knowledge.decides(claim):
+            if not self._holds_here(claim):
+                self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
+            return
+        finding = self.knowledge.ask(claim)
+        if finding.verdict is not Verdict.PROVED:
+            if not self.knowledge.possible(claim) or self._is_promised(claim, finding):
+                self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
+            self.suppose(claim, f"{dim} >= {lowest} ({what})")
+
+    def _is_promised(self, claim: Term, finding: Finding) -> bool:
+        """Whether the inputs' types promise all the sizes that a refuted claim speaks of.
+
+        A bare name may be restricted; an expression ``height + 31`` means every height.
+        """
+        names = variables_of((claim,)).keys()
+        promised = self.exact - self.bare
+        if finding.verdict is not Verdict.REFUTED or not names or not names <= promised:
+            return False
+        self._refuted(finding, claim)
+        return True
+
+    def fail(self, code: str, message: str, *tensors: Tensor, remedy: str = "") -> NoReturn:
+        """Raise an error about the expression that is being evaluated."""
+        label = f"{self.label}: " if self.label else ""
+        raise CheckError(
+            code,
+            f"{label}{message}",
+            remedy=remedy,
+            tensors=tensors,
+            counterexample=self.counterexample,
+            claim=self.claim,
+        )

@@ -1,0 +1,37 @@
+"""Effects of a program in training besides its result: new contents of buffers, random numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from hagane.frontends.python.values.values import Tensor
+
+
+@dataclass(slots=True)
+class Training:
+    """The effects of a program in training besides its result.
+
+    Attributes:
+        updates: The new content of buffers that it changes, by their names.
+        changes: How often it changes each of them.
+        seed: Two numbers of type uint32 that random numbers follow from, once some are drawn.
+        draws: How many arrays of random numbers are drawn.
+        masks: Inputs for the factors of dropout, with the share that is dropped, and for
+            normal numbers, with None, where the caller draws them; None where they follow from
+            the seed.
+    """
+
+    updates: dict[str, Tensor] = field(default_factory=dict)
+    changes: Counter[str] = field(default_factory=Counter)
+    seed: Tensor | None = None
+    draws: int = 0
+    masks: list[tuple[Tensor, float | None]] | None = None
+
+    def begin(self) -> None:
+        """Forget earlier reports."""
+        self.updates.clear()
+        self.changes.clear()
+        self.seed, self.draws = None, 0
+        if self.masks is not None:
+            self.masks.clear()

@@ -1,0 +1,1 @@
+"""Programs of a session for the shapes that it meets: one for all, some for single shapes."""

@@ -1,0 +1,1 @@
+"""Values of a session: described, given, bound, shared with other libraries."""
