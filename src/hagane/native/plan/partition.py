@@ -22,7 +22,6 @@ from hagane.native.lowering.facts import Facts, NotNative
 from hagane.native.lowering.found import settle
 from hagane.native.lowering.state import Lowering
 from hagane.native.plan.apply_rules import lower_nodes
-from hagane.native.rules.control.steady_sizes import with_steady_sizes
 from hagane.native.run.compiled import Compiled, Port, place_weights
 from hagane.native.run.engine import Library, compile_kernels, kernel_name, load_engine
 from hagane.native.run.loaded import Loaded
@@ -236,7 +235,11 @@ def draft_nodes(
         constants: Arrays that are known.
         target: The machine to generate for.
     """
-    given_types, types = types, with_steady_sizes(nodes, types)
+    given_types = types
+    if any(node.op_type in ("Loop", "Scan") for node in all_nodes(nodes)):
+        from hagane.native.rules.control.steady_sizes import with_steady_sizes  # few models need it
+
+        types = with_steady_sizes(nodes, types)
     facts = Facts(
         target.level,
         types,

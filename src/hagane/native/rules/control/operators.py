@@ -27,8 +27,6 @@ from hagane.native.rules.control.bodies import (
     result_of,
     single,
 )
-from hagane.native.rules.control.steady_sizes import steady_sizes
-from hagane.native.rules.shaping.numbers import found_numbers
 from hagane.ops.control.loop import hands_on, is_true
 from hagane.ops.inference import GraphTypes
 from hagane.symbolic import Dim, Expr, evaluate, symbols_of
@@ -104,6 +102,8 @@ def grown_outputs(node: ir.Node, types: GraphTypes) -> Sequence[ir.Value]:
         return ()
     n = max(0, len(node.inputs) - 2)
     befores = node.attributes["body"].as_graph().inputs[2:]
+    from hagane.native.rules.control.steady_sizes import steady_sizes  # few models need it
+
     sizes = steady_sizes([node], types).sizes
     found = [
         value
@@ -229,6 +229,8 @@ def _find_sizes_of_branch(
     if not names:
         return
     known = low.facts.given | low.found
+    from hagane.native.rules.shaping.numbers import found_numbers  # few models need it
+
     if len(graphs) == 1 or any(symbols_of(d) - known for dims in names.values() for d in dims):
         raise NotNative("its branches give different shapes")
     sizes = {
