@@ -155,8 +155,12 @@ def loop(limit: str, *, named: bool = True) -> tuple[onnx.ModelProto, Feed]:
     return graph(nodes, feed, ("y", "all"), constants, known), feed
 
 
-def scan() -> tuple[onnx.ModelProto, Feed]:
-    """Return a Scan of a cell over open steps and rows."""
+def scan(*, named: bool = True) -> tuple[onnx.ModelProto, Feed]:
+    """Return a Scan of a cell over open steps and rows.
+
+    Args:
+        named: Whether the names of sizes tell that states and slices have one shape.
+    """
     body = helper.make_graph(
         [
             helper.make_node("MatMul", ["h", "r"], ["p"]),
@@ -169,25 +173,29 @@ def scan() -> tuple[onnx.ModelProto, Feed]:
         [value("t", FLOAT, ["b", 48]), value("kept", FLOAT, ["b", 48])],
         [numpy_helper.from_array(draw(48, 48) / 8, "r")],
     )
+    if not named:
+        for each in (*body.input, *body.output):
+            each.type.tensor_type.ClearField("shape")
     feed = {"h0": draw(5, 48), "xs": draw(60, 5, 48)}
     node = helper.make_node("Scan", ["h0", "xs"], ["y", "all"], body=body, num_scan_inputs=1)
-    known = {"h0": ["b", 48], "xs": ["t", "b", 48]}
+    known = {"h0": ["b", 48], "xs": ["t", "b", 48]} if named else None
     return graph([node], feed, ("y", "all"), known=known), feed
 
 
-def branch() -> tuple[onnx.ModelProto, Feed]:
-    """Return an If that multiplies or adds."""
+def branch(*others: str) -> tuple[onnx.ModelProto, Feed]:
+    """Return an If that multiplies an input or adds one, the same or one of another shape."""
     sides = [
         helper.make_graph(
-            [helper.make_node(kind, ["x", "x"], ["r"])], kind, [], [value("r", FLOAT)]
+            [helper.make_node(kind, [name, name], ["r"])], kind, [], [value("r", FLOAT)]
         )
-        for kind in ("Mul", "Add")
+        for kind, name in zip(("Mul", "Add"), ("x", *(others or "x")), strict=True)
     ]
     for side in sides:
         side.output[0].ClearField("type")
         side.output[0].type.tensor_type.elem_type = FLOAT
     node = helper.make_node("If", ["c"], ["y"], then_branch=sides[0], else_branch=sides[1])
     feed = {"c": np.array(True), "x": draw(64, 100)}
+    feed |= {name: draw(40, 30) for name in others}
     return graph([node], feed, ("y",)), feed
 
 
@@ -636,6 +644,9 @@ ODD: Mapping[str, Case] = {
     "DFT, odd": lambda: case(
         "DFT", {"x": draw(4, 501, 1), "n": np.array(501), "a": np.array(1)}, ["n", "a", "x:2"]
     ),
+    "DFT, long prime": lambda: case(
+        "DFT", {"x": draw(1, 10007, 1), "n": np.array(10007), "a": np.array(1)}, ["n", "a", "x:2"]
+    ),
     "DFT, power of two": lambda: case(
         "DFT",
         {"x": draw(8, 1024, 1), "n": np.array(1024), "a": np.array(1)},
@@ -665,7 +676,9 @@ ODD: Mapping[str, Case] = {
     "Loop, fixed": lambda: loop("fixed"),
     "Loop, sizes of other names": lambda: loop("t - 1", named=False),
     "Scan, open": scan,
+    "Scan, sizes of other names": lambda: scan(named=False),
     "If, open": branch,
+    "If, branches of other shapes": lambda: branch("z"),
     "sequence, split and joined": lambda: sequence("joined"),
     "sequence, item": lambda: sequence("at"),
     "sequence, made by a loop": lambda: sequence("loop"),

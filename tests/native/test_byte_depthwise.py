@@ -14,7 +14,7 @@ from hagane.graph import load, verify
 from hagane.ops import infer_types
 from hagane.passes import optimize
 from hagane.passes.legalise import legalise
-from tests.native.models import compiled, every_low_precision_level, model, session
+from tests.native.models import compiled, every_low_precision_level, model, refused, session
 from tests.native.test_quads import (
     TYPES,
     Quantised,
@@ -227,6 +227,31 @@ def test_neighbours_of_a_depthwise_convolution_of_bytes_share_its_blocks(
     kernels = compiled(monkeypatch, lambda: session(proto, instructions=level))
     labels = [kernel.label.split(" ")[0] for kernel in kernels]
     assert labels[2:4] == ["QLinearConv+Max+Min", "QLinearConv"], labels
+
+
+@every_low_precision_level
+@pytest.mark.parametrize(
+    ("channels", "kernel", "strides", "dilations"),
+    [(17, (3, 3), [1, 1], [1, 1]), (33, (5, 2), [2, 1], [1, 2]), (70, (1, 5), [1, 3], [1, 1])],
+)
+def test_filters_of_bytes_slide_over_images_of_any_size(
+    level: str, channels: int, kernel: tuple[int, int], strides: list[int], dilations: list[int]
+) -> None:
+    constants = numbers(channels, kernel, TYPES[0], TYPES[1], 5)
+    node = helper.make_node(
+        "QLinearConv", NAMES, ["y"], group=channels, strides=strides, dilations=dilations,
+        pads=[1, 0, 0, 1],
+    )  # fmt: skip
+    shapes = {"x": ["n", channels, "h", "w"]}
+    sizes = [(1, 7, 9), (2, 6, 40), (3, 12, 12), (1, 5, 11), (1, 8, 10)]
+    feeds = [
+        {"x": draw_bytes((n, channels, *size), TYPES[0], i)} for i, (n, *size) in enumerate(sizes)
+    ]
+    proto = model([node], feeds[0], constants=constants, shapes=shapes)
+    made, reference = session(proto, instructions=level), session(proto, engine="reference")
+    assert refused(made) == {}
+    for feed in feeds:
+        within_a_unit(made.run(None, feed)[0], reference.run(None, feed)[0])
 
 
 def _has_quads() -> bool:

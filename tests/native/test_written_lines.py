@@ -55,6 +55,12 @@ def test_the_first_and_the_last_of_the_best_are_found(operator: str) -> None:
         ("MaxPool", {"kernel_shape": [2, 3], "dilations": [1, 2], "ceil_mode": 1}),
         ("MaxPool", {"kernel_shape": [3, 3, 3], "strides": [2, 2, 2], "pads": [1] * 6}),
         ("MaxPool", {"kernel_shape": [5], "strides": [3], "auto_pad": "SAME_LOWER"}),
+        ("MaxPool", {"kernel_shape": [1, 7, 2], "dilations": [1, 1, 3], "ceil_mode": 1}),
+        (
+            "AveragePool",
+            {"kernel_shape": [2, 3, 9], "strides": [1, 2, 4], "pads": [1, 2, 8, 0, 1, 8]},
+        ),
+        ("LpPool", {"kernel_shape": [2, 2, 2], "auto_pad": "SAME_UPPER", "p": 3}),
         ("AveragePool", {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4}),
         (
             "AveragePool",

@@ -110,6 +110,15 @@ def test_signals_of_any_length_are_transformed(dtype: Any, inverse: int, oneside
     check(made, feeds, fixed=["x:2"], length=200)
 
 
+@pytest.mark.parametrize("inverse", [0, 1])
+@pytest.mark.parametrize("n", [37, 74, 211, 504])
+def test_lengths_that_a_model_fixes_are_transformed(n: int, inverse: int) -> None:
+    nodes = [node("Constant", [], ["n"], value_int=n),
+             node("DFT", ["x", "n"], inverse=inverse)]  # fmt: skip
+    feeds = [{"x": draw(rows, n, 2)} for rows in (1, 3)]
+    check(nodes, feeds, fixed=["x:2"], length=200)
+
+
 def test_an_axis_and_a_length_of_a_run() -> None:
     made = node("DFT", ["x", "n", "axis"], onesided=1)
     feeds = [

@@ -125,6 +125,12 @@ PASSES: tuple[Pass, ...] = (
         "sequences whose items have one type become tensors with an axis more",
         needs=(frozenset({"SequenceEmpty", "SequenceConstruct", "SplitToSequence"}),),
     ),
+    Pass(
+        "control",
+        "slice_sequences",
+        "pieces of a sequence become slices of the tensor that was cut",
+        needs=("SplitToSequence",),
+    ),
     Pass("removing", "remove_identity", "nodes that return what they are given are passed over"),
     Pass("removing", "merge_common", "equal nodes on equal inputs become one"),
     Pass(

@@ -105,12 +105,14 @@ class Ending:
         read: Slots of the part's outputs.
         outputs: Slots of the program's outputs.
         constants: All slots, of which those of constants are filled.
+        quiet: Whether the nodes compute no numbers, of which NumPy might warn.
     """
 
     steps: tuple[Step, ...]
     read: tuple[int, ...]
     outputs: tuple[int, ...]
     constants: tuple[Value, ...]
+    quiet: bool = False
 
     def __call__(self, results: Sequence[RuntimeValue]) -> list[Any]:
         """Return the outputs of the program, which the caller owns.
@@ -121,14 +123,21 @@ class Ending:
         frame = list(self.constants)
         for number, value in zip(self.read, results, strict=True):
             frame[number] = value
-        with np.errstate(all="ignore"):
-            for step in self.steps:
-                made = step.part.run([None if i == ABSENT else frame[i] for i in step.inputs])
-                for number, value in zip(step.outputs, made, strict=False):
-                    if number != ABSENT:
-                        frame[number] = value
+        if self.quiet:
+            self._finish(frame)
+        else:
+            with np.errstate(all="ignore"):
+                self._finish(frame)
         values: list[Any] = [frame[number] for number in self.outputs]
         return outputs_of(values, self.constants)
+
+    def _finish(self, frame: list[Value]) -> None:
+        """Run the nodes on slots."""
+        for step in self.steps:
+            made = step.part.run([None if i == ABSENT else frame[i] for i in step.inputs])
+            for number, value in zip(step.outputs, made, strict=False):
+                if number != ABSENT:
+                    frame[number] = value
 
     def after(self, call: Callable[..., list[Any] | None], names: Sequence[str]) -> Any:
         """Return a function like that from a feed to the part's outputs, to the program's outputs.
@@ -209,7 +218,8 @@ def front_of(program: Program, fed: Sequence[int]) -> Front | None:
     for number, value in program.constants:
         constants[number] = value
     read = tuple(first.outputs[i] for i in order)
-    ending = Ending(tuple(rest), read, program.outputs, tuple(constants))
+    quiet = all(node.op_type in _QUIET for step in rest for node in step.part.nodes)
+    ending = Ending(tuple(rest), read, program.outputs, tuple(constants), quiet)
     return Front(first.part, own, order, ending)
 
 
@@ -224,9 +234,13 @@ def whole_of(program: Program, fed: Sequence[int]) -> Front | None:
     return None if found is None or found.ending is not None else found
 
 
+# Operators that take texts and make dicts; they compute nothing.
+_QUIET = frozenset({"Gather", "Identity", "LabelEncoder", "ZipMap"})
+
+
 def outputs_of(values: Sequence[RuntimeValue], shared: Sequence[Value]) -> list[Any]:
     """Return results that the caller owns: contiguous, writable, no view of ``shared`` arrays."""
-    borrowed = {id(value) for value in shared}
+    borrowed = set(map(id, shared))
     return [_owned(value, borrowed) for value in values]
 
 

@@ -235,6 +235,11 @@ def draft_nodes(
         constants: Arrays that are known.
         target: The machine to generate for.
     """
+    given_types = types
+    if any(node.op_type in ("Loop", "Scan") for node in all_nodes(nodes)):
+        from hagane.native.rules.control.steady_sizes import with_steady_sizes  # few models need it
+
+        types = with_steady_sizes(nodes, types)
     facts = Facts(
         target.level,
         types,
@@ -257,7 +262,7 @@ def draft_nodes(
                 refused[producer] = str(reason)
 
     def again(changed: Mapping[ir.Value, Array]) -> tuple[Draft, dict[ir.Node, str]]:
-        return draft_nodes(graph, nodes, outputs, types, changed, target)
+        return draft_nodes(graph, nodes, outputs, given_types, changed, target)
 
     if refused:
         return Draft(low, (), (), (), again), refused

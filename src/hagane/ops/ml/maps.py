@@ -23,29 +23,34 @@ def _zip_map(
     classlabels_int64s: Sequence[int] | None = None,
     classlabels_strings: Sequence[str] | None = None,
 ) -> list[dict[Any, float]]:
-    numbers = [int(label) for label in classlabels_int64s or ()]
-    labels: Sequence[Any] = [str(label) for label in classlabels_strings or ()] or numbers
+    count, to_dicts = _rows_to_dicts(
+        tuple(classlabels_strings or ()), tuple(classlabels_int64s or ())
+    )
     rows = x.reshape(1, -1) if x.ndim == 1 else x
-    if rows.shape[1] != len(labels):
-        raise ValueError(f"expected {len(labels)} columns, one a label, got {rows.shape[1]}")
-    return _rows_to_dicts(tuple(labels))(rows.tolist())
+    if rows.shape[1] != count:
+        raise ValueError(f"expected {count} columns, one a label, got {rows.shape[1]}")
+    return to_dicts(rows.tolist())
+
+
+_ToDicts = Callable[[list[list[float]]], list[dict[Any, float]]]
 
 
 @lru_cache(256)
-def _rows_to_dicts(
-    labels: tuple[Any, ...],
-) -> Callable[[list[list[float]]], list[dict[Any, float]]]:
-    """Return a function from rows to dicts with these keys, in their order as ONNX Runtime has it.
+def _rows_to_dicts(texts: tuple[Any, ...], numbers: tuple[Any, ...]) -> tuple[int, _ToDicts]:
+    """Return how many labels there are, and a function from rows to dicts with these keys.
+
+    Keys are texts, or numbers if there are none, in their order as ONNX Runtime has it.
 
     A display of a dict with its keys written down takes a fifth of the time of ``dict(zip(...))``.
     """
+    labels: list[Any] = [str(label) for label in texts] or [int(label) for label in numbers]
     keys = sorted(enumerate(labels), key=lambda item: _in_bytes(item[1]))
     if not 0 < len(labels) <= _MOST_WRITTEN:
-        return lambda rows: [{label: row[i] for i, label in keys} for row in rows]
+        return len(labels), lambda rows: [{label: row[i] for i, label in keys} for row in rows]
     pairs = ", ".join(f"{label!r}: v{i}" for i, label in keys)
     values = ", ".join(f"v{i}" for i in range(len(labels)))
     made = eval(f"lambda rows: [{{{pairs}}} for {values}, in rows]")
-    return cast("Callable[[list[list[float]]], list[dict[Any, float]]]", made)
+    return len(labels), cast("_ToDicts", made)
 
 
 def _in_bytes(label: int | str) -> int | bytes:

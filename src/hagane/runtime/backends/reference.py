@@ -54,6 +54,8 @@ class ReferencePart(Part):
                 raise
             except Exception as error:
                 raise kernel_failed(describe(self.node), error, values) from error
+            if isinstance(result, np.ndarray | list):
+                return [result]
             return _results(result if isinstance(result, tuple) else (result,))
         arguments, attributes = values, self._attributes
         if self._bodies:

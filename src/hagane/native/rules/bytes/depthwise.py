@@ -31,6 +31,7 @@ from hagane.native.rules.bytes.operands import (
 from hagane.native.rules.convolution.images import four_axes
 from hagane.native.rules.convolution.window import Window, needed_pads
 from hagane.ops.definition import Array
+from hagane.symbolic import ceildiv
 
 # Bytes of a vector, and vectors that hold the sums of as many bytes.
 _ROW, _PARTS = 64, 4
@@ -38,6 +39,8 @@ _ROW, _PARTS = 64, 4
 _WIDE = 4
 # Columns between two results: the last vector may read pixels past the end of the image.
 _MOST_STRIDE = 8
+# The columns that an image of open width is taken to have.
+_LIKELY_WIDTH = 32
 # One task should do about as many products.
 _TASK_PRODUCTS = 400_000
 
@@ -60,7 +63,7 @@ class _Taps:
 
 def is_near(window: Window) -> bool:
     """Whether the pixels of a vector lie so near that reading past the last one is harmless."""
-    return window.strides[1] <= _MOST_STRIDE and not window.is_open
+    return window.strides[1] <= _MOST_STRIDE
 
 
 def taps_of(window: Window) -> _Taps:
@@ -76,7 +79,7 @@ def taps_of(window: Window) -> _Taps:
         return _Taps(1, tuple(groups), (tuple(words),))
     sh = window.strides[0]
     # A second row of results comes with the same rows of the image where the last four are not full.
-    fits = dh == 1 and window.sizes[2] > 1 and -(-(kh + sh) // QUAD) == -(-kh // QUAD)
+    fits = dh == 1 and window.out_height != 1 and -(-(kh + sh) // QUAD) == -(-kh // QUAD)
     rows = 2 if fits else 1
     last = kh - 1 + (rows - 1) * sh
     found: list[list[tuple[tuple[int, int] | None, ...]]] = [[] for _ in range(rows)]
@@ -132,45 +135,51 @@ def lower_depthwise_quads(
     s = body.pointer(image.word_view(), ctype="uint8_t", offset=first)
     w = body.raw(packed, ctype="uint8_t")
     d = body.pointer(target.word_view(), written=True, ctype="uint8_t")
-    _, _, height, width = window.sizes
-    pairs = -(-height // taps.rows)
-    products = width * taps.rows * window.kernel[0] * window.kernel[1] * target.lanes
-    of_task = max(1, min(pairs, _TASK_PRODUCTS // products))
-    chunks = -(-pairs // of_task)
+    height, width, n = window.out_height, window.out_width, body.number
+    pairs = ceildiv(height, taps.rows)
+    of_row = taps.rows * window.kernel[0] * window.kernel[1] * target.lanes
+    likely = width if isinstance(width, int) else _LIKELY_WIDTH
+    of_task = max(1, _TASK_PRODUCTS // (likely * of_row))
+    of_task = min(pairs, of_task) if isinstance(pairs, int) else of_task
+    chunks = ceildiv(pairs, of_task)
     source_plane, plane = image.plane_stride * QUAD, target.plane_stride * QUAD
     body.add(
-        f"int64_t chunk = q % {chunks}, block = q / {chunks} % {image.blocks};",
-        f"int64_t image = q / {chunks * image.blocks};",
-        f"const uint8_t *s = {s} + (image * {image.blocks} + block) * {source_plane};",
-        f"uint8_t *d = {d} + (image * {image.blocks} + block) * {plane};",
+        f"int64_t chunk = q % {n(chunks)}, block = q / {n(chunks)} % {image.blocks};",
+        f"int64_t image = q / {n(chunks * image.blocks)};",
+        f"const uint8_t *s = {s} + (image * {image.blocks} + block) * {n(source_plane)};",
+        f"uint8_t *d = {d} + (image * {image.blocks} + block) * {n(plane)};",
         f"const uint8_t *w = {w} + block * {words * 4};",
     )
     numbers = _Numbers(*bounds, y_zero, may_overflow(weight, start, scale))
     loop = (
         f"for (int64_t y = chunk * {of_task * taps.rows}; "
-        f"y < hg_min({height}, (chunk + 1) * {of_task * taps.rows}); y += {taps.rows}) {{",
-        f"const uint8_t *p = s + y * {QUAD * image.row_stride * window.strides[0]};",
-        f"uint8_t *o = d + y * {QUAD * target.row_stride};",
+        f"y < hg_min({n(height)}, (chunk + 1) * {of_task * taps.rows}); y += {taps.rows}) {{",
+        f"const uint8_t *p = s + y * {n(QUAD * image.row_stride * window.strides[0])};",
+        f"uint8_t *o = d + y * {n(QUAD * target.row_stride)};",
     )
+    rows_of = n(QUAD * image.row_stride), n(QUAD * target.row_stride)
     kinds = sorted({_used(target.channels, target.lanes, block) for block in range(target.blocks)})
     for used in kinds:
-        writer = _Writer(window, taps, image, target, used, numbers)
+        writer = _Writer(window, taps, image, target, used, numbers, *rows_of)
         if len(kinds) > 1:
             body.add(f"if ((block == {target.blocks - 1}) == {int(used == kinds[0])}) {{")
         body.add(*loop)
-        if height % taps.rows:
-            body.add(f"if (y + {taps.rows} > {height}) {{", *writer.line(1), "} else {")
-            body.add(*writer.line(taps.rows), "}")
+        whole = isinstance(height, int) and height % taps.rows == 0
+        if taps.rows > 1 and not whole:
+            body.add(
+                f"if (y + {taps.rows} > {n(height)}) {{", *writer.line(1, n(width)), "} else {"
+            )
+            body.add(*writer.line(taps.rows, n(width)), "}")
         else:
-            body.add(*writer.line(taps.rows))
+            body.add(*writer.line(taps.rows, n(width)))
         body.add("}", "}" if len(kinds) > 1 else "")
-    flops = 2.0 * height * width * weight.size
+    products = window.images * height * width
     low.recorder.emit(
         node,
         body,
         window.images * image.blocks * chunks,
-        work=work_of(window.images, flops / 100),
-        flops=work_of(window.images, flops),
+        work=work_of(products, 2.0 * weight.size / 100),
+        flops=work_of(products, 2.0 * weight.size),
         followers=followers,
         name=window.name("depthwise_int8"),
     )
@@ -230,6 +239,8 @@ class _Writer:
         target: Quads,
         used: int,
         numbers: _Numbers,
+        image_row: str,
+        target_row: str,
     ):
         self.window = window
         self.taps = taps
@@ -238,14 +249,31 @@ class _Writer:
         self.used = used
         self.numbers = numbers
         self.pixels = _ROW // used
+        self.image_row, self.target_row = image_row, target_row
 
-    def line(self, rows: int) -> Iterator[str]:
+    def line(self, rows: int, width: str) -> Iterator[str]:
         """Yield the loop over the pixels of some rows, from ``p`` to ``o``."""
         wide = max(1, _WIDE // rows)
-        total = -(-self.window.sizes[3] // self.pixels)
         step = wide * self.pixels * self.window.strides[1] * self.image.lanes
+        if not isinstance(self.window.out_width, int):
+            yield f"int64_t left = {width};"
+            for count in dict.fromkeys((wide, 1)):
+                one = count * self.pixels
+                ahead = one * self.window.strides[1] * self.image.lanes
+                yield (
+                    f"for (; left >= {one}; left -= {one}, p += {ahead}, "
+                    f"o += {one * self.target.lanes}) {{"
+                )
+                yield from self._results(rows, count, 0)
+                yield "}"
+            for partial in range(1, self.pixels):
+                yield f"if (left == {partial}) {{"
+                yield from self._results(rows, 1, partial)
+                yield "}"
+            return
+        total = -(-self.window.out_width // self.pixels)
         loops, rest = divmod(total, wide)
-        partial = self.window.sizes[3] % self.pixels
+        partial = self.window.out_width % self.pixels
         if partial and not rest:
             loops, rest = loops - 1, wide
         if loops:
@@ -286,20 +314,20 @@ class _Writer:
             yield "}"
         for r in range(rows):
             for t in range(wide):
-                at = r * QUAD * int(self.target.row_stride) + t * self.pixels * self.target.lanes
+                at = f"{r} * {self.target_row} + {t * self.pixels * self.target.lanes}"
                 last = partial if t == wide - 1 and partial else self.pixels
                 yield from self._stored(f"a{r}_{t}_", at, last)
 
     def _bytes(self, row: int, column: int) -> str:
         """Return C text of 64 bytes of the image."""
         stride, lanes = self.window.strides[1], self.image.lanes
-        at = QUAD * row * self.image.row_stride + column * lanes
+        at = f"{row} * {self.image_row} + {column * lanes}"
         if self.pixels == 1 or (stride == 1 and self.used == lanes):
             return f"_mm512_loadu_si512(p + {at})"
         kind = {2: "two", 4: "four"}[self.pixels]
         return f"hg_{kind}_pixels(p + {at}, {stride * lanes})"
 
-    def _stored(self, name: str, at: int, pixels: int) -> Iterator[str]:
+    def _stored(self, name: str, at: str, pixels: int) -> Iterator[str]:
         """Yield the code that brings the sums of 64 results to bytes, and stores some pixels."""
         numbers, shift = self.numbers, self.target.shift
         scaled = []

@@ -40,12 +40,11 @@ _TOGETHER = 32
 # The function of each sum; that of vectors, of floats, is as exact as the result.
 _EACH = "for (int64_t s = 0; s < {count}; s++) k[s] = {end};"
 _TANH = """
-for (int64_t s = 0; s < {count}; s += VL) {{
-const int64_t n = hg_min(VL, {count} - s);
-float t[VL] = {{0}};
-for (int64_t i = 0; i < n; i++) t[i] = (float)({gamma} * k[s + i] + {coefficient});
+for (int64_t s = 0; s < {padded}; s += VL) {{
+float t[VL];
+for (int64_t i = 0; i < VL; i++) t[i] = (float)({gamma} * k[s + i] + {coefficient});
 v_store(t, v_tanh(v_load(t)));
-for (int64_t i = 0; i < n; i++) k[s + i] = t[i]; }}"""
+for (int64_t i = 0; i < VL; i++) k[s + i] = t[i]; }}"""
 # A feature's part, and the kernel of the sum ``k[s]``.
 _KINDS = {
     "LINEAR": ("sum[j] += own * v;", "k[s]"),
@@ -100,6 +99,7 @@ def _values(
     names = dict(
         zip(("gamma", "coefficient", "degree"), (float(v).hex() for v in given), strict=True)
     )
+    names["padded"] = str(room_of(vectors))
     step, end = _KINDS[kind]
     if kind == "POLY" and given[2] in _POWERS:
         end = " * ".join(["({gamma} * k[s] + {coefficient})"] * int(given[2]))

@@ -239,7 +239,8 @@ class LoopKernels:
             if self.sizes is not None and any(map(self.sizes.differs, low.facts.shape(before))):
                 self._carry_growing(start, before, after, result)
                 continue
-            _same_type(low, f"'{before.name}'", start, before, after)
+            _same_type(low, f"'{before.name}'", before, after)
+            self._check_start(start, before)
             begin, first = low.forms.contiguous(start), result_of(low, result)
             second = low.recorder.new(f"{before.name} spare", first.dtype, first.shape)
             old, new = _moving(first, str(before.name)), _moving(first, str(after.name))
@@ -265,11 +266,29 @@ class LoopKernels:
         starts, befores, afters = (
             [low.facts.types.types.get(state[i]) for state in self.states] for i in range(3)
         )
-        found = growths(starts, befores, afters)
+        found = [
+            growth
+            for growth in growths(starts, befores, afters).values()
+            if growth.step != 0 or not self._assumes(growth.start, growth.before)
+        ]
         if found and self.count is not None:
-            self.sizes = SizesOfIterations(
-                names_that_change(found.values(), low.facts.types.invented)
-            )
+            self.sizes = SizesOfIterations(names_that_change(found, low.facts.types.invented))
+
+    def _assumes(self, left: Dim, right: Dim) -> bool:
+        """Whether a run compares two sizes, and goes another way if they differ."""
+        return (left, right) in self.low.facts.types.assumed.get(self.node, ())
+
+    def _check_start(self, start: ir.Value, before: ir.Value) -> None:
+        """Raise ``NotNative`` unless a state begins with the type that it has in all iterations."""
+        facts = self.low.facts
+        if facts.dtype(start) != facts.dtype(before):
+            raise NotNative(f"'{before.name}' changes its element type")
+        shapes = facts.shape(start), facts.shape(before)
+        if len(shapes[0]) != len(shapes[1]) or any(
+            left != right and not self._assumes(left, right)
+            for left, right in zip(*shapes, strict=True)
+        ):
+            raise NotNative(f"'{before.name}' changes its shape between iterations")
 
     def _carry_growing(
         self, start: ir.Value, before: ir.Value, after: ir.Value, result: ir.Value

@@ -7,11 +7,13 @@ in another way, the body is a program of its own that the runtime calls once an 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.control import NONE, Branch, Loop, Mark
+from hagane.native.kernels.tensor import row_major
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.control.bodies import (
@@ -27,7 +29,7 @@ from hagane.native.rules.control.bodies import (
 )
 from hagane.ops.control.loop import hands_on, is_true
 from hagane.ops.inference import GraphTypes
-from hagane.symbolic import Dim, Expr, symbols_of
+from hagane.symbolic import Dim, Expr, evaluate, symbols_of
 
 
 def lower_loop(low: Lowering, node: ir.Node) -> None:
@@ -100,11 +102,14 @@ def grown_outputs(node: ir.Node, types: GraphTypes) -> Sequence[ir.Value]:
         return ()
     n = max(0, len(node.inputs) - 2)
     befores = node.attributes["body"].as_graph().inputs[2:]
+    from hagane.native.rules.control.steady_sizes import steady_sizes  # few models need it
+
+    sizes = steady_sizes([node], types).sizes
     found = [
         value
         for value, before in zip(node.outputs[:n], befores, strict=True)
         if any(
-            left != right and not isinstance(left, int)
+            evaluate(left, sizes) != evaluate(right, sizes) and not isinstance(left, int)
             for left, right in zip(dims_of(types, value), dims_of(types, before), strict=False)
         )
     ]
@@ -177,14 +182,17 @@ def lower_if(low: Lowering, node: ir.Node) -> None:
     if known is not None:
         graphs = [graphs[0 if is_true(known) else 1]]
     bodies = [BodyKernels(low, graph) for graph in graphs]
+    _find_sizes_of_branch(low, node, condition, graphs)
     targets = [result_of(low, value) for value in node.outputs]
     for body in bodies:
-        for found, value in zip(body.graph.outputs, node.outputs, strict=True):
-            if low.facts.dtype(found) != low.facts.dtype(value) or low.facts.shape(
-                found
-            ) != low.facts.shape(value):
-                raise NotNative("its branches give different shapes")
-        body.lower(list(zip(body.graph.outputs, targets, strict=True)), ())
+        wanted = []
+        for found, target in zip(body.graph.outputs, targets, strict=True):
+            shape = low.facts.shape(found)
+            if low.facts.dtype(found) != target.dtype:
+                raise NotNative("its branches give different types")
+            place = replace(target, shape=shape, strides=row_major(shape))
+            wanted.append((found, place if shape != target.shape else target))
+        body.lower(wanted, ())
     for value, target in zip(node.outputs, targets, strict=True):
         low.forms[value] = target
     if known is not None:
@@ -199,6 +207,46 @@ def lower_if(low: Lowering, node: ir.Node) -> None:
     emit_control(low, node, Mark.OTHERWISE, ())
     low.recorder.kernels += bodies[1].low.recorder.kernels
     emit_control(low, node, Mark.END, ())
+
+
+def _find_sizes_of_branch(
+    low: Lowering, node: ir.Node, condition: ir.Value, graphs: Sequence[ir.Graph]
+) -> None:
+    """Let a kernel tell the sizes of results that the branches give different shapes.
+
+    Raises:
+        NotNative: A branch finds its sizes in the data.
+    """
+    names: dict[Dim, tuple[Dim, ...]] = {}
+    for i, value in enumerate(node.outputs):
+        shapes = [low.facts.shape(graph.outputs[i]) for graph in graphs]
+        wanted = low.facts.shape(value)
+        if any(len(shape) != len(wanted) for shape in shapes):
+            raise NotNative("its branches give different numbers of axes")
+        for dim, *dims in zip(wanted, *shapes, strict=True):
+            if any(each != dim for each in dims) and names.setdefault(dim, tuple(dims)) != (*dims,):
+                raise NotNative("its branches give different shapes")
+    if not names:
+        return
+    known = low.facts.given | low.found
+    from hagane.native.rules.shaping.numbers import found_numbers  # few models need it
+
+    if len(graphs) == 1 or any(symbols_of(d) - known for dims in names.values() for d in dims):
+        raise NotNative("its branches give different shapes")
+    sizes = {
+        f"{w}{i}": d
+        for i, dims in enumerate(names.values())
+        for w, d in zip("ab", dims, strict=True)
+    }
+    text = "\n".join(f"found[{i}] = condition[0] ? a{i} : b{i};" for i in range(len(names)))
+    found_numbers(
+        low,
+        node,
+        text,
+        list(names),
+        reads={"condition": single(low, condition, "bool")},
+        sizes=sizes,
+    )
 
 
 RULES: dict[str, Rule] = {"Loop": lower_loop, "Scan": lower_scan, "If": lower_if}

@@ -1,7 +1,14 @@
-"""DFT by the fast Fourier transform of any length (Cooley and Tukey, 1965)."""
+"""DFT by the fast Fourier transform (Cooley and Tukey, 1965), for long prime factors as a convolution.
+
+A transform of a length with a large prime factor is a product with a chirp, a convolution by transforms
+of a power of two, and a product with the chirp again (Bluestein, 1970).
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import c_type
@@ -62,6 +69,46 @@ const KERNEL_number w = roots[turn * m * step];
 re += spare[r].re * w.re - spare[r].im * w.im, im += spare[r].re * w.im + spare[r].im * w.re; }
 to[q * m + k].re = re, to[q * m + k].im = im; } } }
 """
+# Primes up to this are factors of a transform; lengths with larger ones are convolutions.
+_LARGEST_FACTOR = 31
+# Tables of longer transforms are computed in each run.
+_MOST_CONSTANT = 1 << 16
+# The length of the transforms of such a convolution; 0 where factors do.
+_PADDED = f"""
+static int64_t KERNEL_padded(int64_t n) {{
+int64_t left = n, m = 1;
+for (int64_t p = 2; p <= {_LARGEST_FACTOR}; p++) while (left % p == 0) left /= p;
+if (left == 1) return 0;
+while (m < 2 * n - 1) m *= 2;
+return m; }}
+"""
+# Roots of unity; of a convolution first the chirp, then roots for its own length, then room for the
+# transform of the chirp.
+_ROOTS = """
+const int64_t m = KERNEL_padded(n);
+const double turn = {sign}6.283185307179586 / (double)n;
+for (int64_t i = first; i < hg_min(last, n + m); i++) {{
+const double angle = i >= n ? -6.283185307179586 / (double)m * (double)(i - n)
+: m ? turn / 2 * (double)((uint64_t)i * (uint64_t)i % (2 * (uint64_t)n)) : turn * (double)i;
+roots[2 * i] = (REAL)cos(angle); roots[2 * i + 1] = (REAL)sin(angle); }}"""
+_CHIRP = """
+const int64_t m = KERNEL_padded(n);
+KERNEL_number *chirp = (KERNEL_number *)roots, *own = chirp + n, *to = own + m, *in = (KERNEL_number *)thread->scratch;
+for (int64_t i = 0; i < m; i++) in[i].re = 0, in[i].im = 0;
+for (int64_t i = 0; i < n && m; i++) {
+const KERNEL_number c = {chirp[i].re / (REAL)m, -chirp[i].im / (REAL)m};
+in[i] = c; in[i ? m - i : 0] = c; }
+if (m) KERNEL_fft(to, in, m, 1, own, in + m);"""
+# A line of any length, from ``in`` to ``done``.
+_LINE = """
+if (m == 0) KERNEL_fft(done, in, n, 1, chirp, spare);
+else {
+for (int64_t i = 0; i < n; i++) in[i] = KERNEL_times(in[i], chirp[i]);
+for (int64_t i = n; i < m; i++) in[i].re = 0, in[i].im = 0;
+KERNEL_fft(done, in, m, 1, chirp + n, spare);
+for (int64_t i = 0; i < m; i++) { done[i] = KERNEL_times(done[i], chirp[n + m + i]); done[i].im = -done[i].im; }
+KERNEL_fft(in, done, m, 1, chirp + n, spare);
+for (int64_t i = 0; i < hg_min(bins, n); i++) { in[i].im = -in[i].im; done[i] = KERNEL_times(in[i], chirp[i]); } }"""
 # The numbers of a line; those behind its end are zero.
 _READ = """
 for (int64_t i = 0; i < n; i++) {
@@ -98,37 +145,89 @@ def lower_dft(low: Lowering, node: ir.Node) -> None:
         bins, size = shape[axis], 2 * (have - 1) if real else have
         if length_input is not None:
             size = _length(low, node, length_input, bins, half=half)
-    roots = low.recorder.new(f"{out.name} roots", x.dtype, (size, 2))
-    turn = f"{'' if inverse else '-'}6.283185307179586 * (double)i / (double)n"
-    emit_written(
-        low.recorder, node,
-        f"""
-for (int64_t i = first; i < last; i++) {{
-roots[2 * i] = ({kind})cos({turn}); roots[2 * i + 1] = ({kind})sin({turn}); }}""",
-        reads={}, writes={"roots": roots}, sizes={"n": size}, items=size, cost=20.0,
-    )  # fmt: skip
+    roots = _roots(low, node, size, x.dtype, inverse=inverse)
     y = low.forms.result(out)
     write = "to[i * inner] = done[i].re * by;"
     if not real:
         write = "to[2 * i * inner] = done[i].re * by, to[2 * i * inner + 1] = done[i].im * by;"
     text = f"""
-KERNEL_number *in = (KERNEL_number *)thread->scratch, *done = in + n, *spare = done + n;
+const KERNEL_number *chirp = (const KERNEL_number *)roots;
+const int64_t m = KERNEL_padded(n), room = hg_max(n, m);
+KERNEL_number *in = (KERNEL_number *)thread->scratch, *done = in + room, *spare = done + room;
 const REAL by = {"(REAL)1 / (REAL)n" if inverse else "1"};
 for (int64_t item = first; item < last; item++) {{
 const REAL *line = x + (item / inner * have * inner + item % inner) * PARTS;
 REAL *to = y + (item / inner * bins * inner + item % inner) * {1 if real else 2};
 {_READ_HALF if real else _READ}
-KERNEL_fft(done, in, n, 1, (const KERNEL_number *)roots, spare);
+{_LINE}
 for (int64_t i = 0; i < bins; i++) {{ {write} }}
 }}"""
     emit_written(
         low.recorder, node, text.replace("PARTS", str(parts)).replace("REAL", kind),
         reads={"x": x, "roots": roots}, writes={"y": y},
         sizes={"n": size, "have": have, "inner": inner, "bins": bins},
-        items=outer * inner, each=size * 20, scratch=size * (6 * x.dtype.itemsize) + 64,
-        helper=_TRANSFORM.replace("REAL", kind),
+        items=outer * inner, each=size * 20, scratch=_numbers(size, 2) * 2 * x.dtype.itemsize + 64,
+        helper=(_PADDED + _TRANSFORM).replace("REAL", kind),
     )  # fmt: skip
     low.forms[out] = y
+
+
+def _padded(size: int) -> int:
+    """Return the length of the transforms of a convolution in place of one; 0 if factors do."""
+    left = size
+    for p in range(2, _LARGEST_FACTOR + 1):
+        while left % p == 0:
+            left //= p
+    return 0 if left == 1 else 1 << (2 * size - 2).bit_length()
+
+
+def _numbers(size: Dim, times: int) -> Dim:
+    """Return the room for so many transforms, and for one factor's numbers."""
+    if isinstance(size, int):
+        return times * max(size, _padded(size)) + _LARGEST_FACTOR
+    return times * 4 * size + _LARGEST_FACTOR
+
+
+def _roots(
+    low: Lowering, node: ir.Node, size: Dim, dtype: np.dtype[Any], *, inverse: bool
+) -> Tensor:
+    """Return roots of unity, with the sign of the direction, and what a convolution needs."""
+    if isinstance(size, int) and size <= _MOST_CONSTANT:
+        from hagane.native.rules.classical.scores import table
+
+        return table(low, node, "roots", _constant_roots(size, dtype, inverse=inverse))
+    room = 9 * size if not isinstance(size, int) else size + 2 * _padded(size)
+    roots = low.recorder.new(f"{node.outputs[0].name} roots", dtype, (room, 2))
+    kind = c_type(dtype)
+    emit_written(
+        low.recorder, node,
+        _ROOTS.format(sign="" if inverse else "-").replace("REAL", kind),
+        reads={}, writes={"roots": roots}, sizes={"n": size}, items=room, cost=20.0,
+        helper=_PADDED,
+    )  # fmt: skip
+    if not isinstance(size, int) or _padded(size):
+        emit_written(
+            low.recorder, node, _CHIRP.replace("REAL", kind),
+            reads={}, writes={"roots": roots}, sizes={"n": size}, tasks=1, work=40 * room,
+            scratch=_numbers(size, 1) * 2 * dtype.itemsize + 64,
+            helper=(_PADDED + _TRANSFORM).replace("REAL", kind),
+        )  # fmt: skip
+    return roots
+
+
+def _constant_roots(size: int, dtype: np.dtype[Any], *, inverse: bool) -> np.ndarray:
+    """Return what ``_roots`` computes, ``(numbers, 2)``."""
+    turn, m = (2j if inverse else -2j) * np.pi / size, _padded(size)
+    if m == 0:
+        found = np.exp(turn * np.arange(size))
+    else:
+        i = np.arange(size)
+        chirp = np.exp(turn / 2 * (i * i % (2 * size)))
+        padded = np.zeros(m, complex)
+        padded[:size] = chirp.conj() / m
+        padded[m - size + 1 :] = padded[size - 1 : 0 : -1]
+        found = np.concatenate([chirp, np.exp(-2j * np.pi / m * np.arange(m)), np.fft.fft(padded)])
+    return np.ascontiguousarray(np.stack([found.real, found.imag], 1).astype(dtype))
 
 
 def _find_axis(

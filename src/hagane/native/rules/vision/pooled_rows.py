@@ -1,14 +1,19 @@
 """AveragePool, LpPool and MaxPool of any rank and type, a row of results at a time.
 
-The taps of a window along the last axis each meet all results of a row, side by side.
+Planes of a window are joined first, then the rows of that, then the elements of one row: results side
+by side read what they share.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import c_type
+from hagane.native.kernels.tensor import Tensor
 from hagane.native.kernels.written import (
     coordinates,
     emit_written,
@@ -43,105 +48,257 @@ def _pads(low: Lowering, node: ir.Node, kernel: list[int], dilations: list[int])
 
 def lower_pool(low: Lowering, node: ir.Node) -> None:
     """Lower AveragePool, LpPool and MaxPool. A window without elements is zero."""
-    attributes = low.facts.attributes(node)
     x, out = low.forms.contiguous(node.inputs[0]), node.outputs[0]
-    rank, dtype, operator = len(x.shape) - 2, x.dtype, node.op_type
-    kernel = [int(k) for k in attributes["kernel_shape"]]
-    strides, dilations = (numbers_of(low, node, name, rank, 1) for name in ("strides", "dilations"))
-    pads = _pads(low, node, kernel, dilations)
+    window = _Window.of(low, node, x)
+    rank, dtype = window.rank, x.dtype
     y = low.forms.result(out)
     sizes: dict[str, Dim] = {f"X{i}": dim for i, dim in enumerate(x.shape[2:])}
     sizes |= {f"Y{i}": dim for i, dim in enumerate(y.shape[2:])}
-    include = bool(attributes.get("count_include_pad")) and operator == "AveragePool"
-    p = float(attributes.get("p", 2))
-    number = number_type(dtype)
-    join = {"MaxPool": _larger(dtype)}.get(operator, "{0} += a;")
-    start, taken, end = {
-        "MaxPool": (limits(number)[0], "v", "n ? acc[o] : 0"),
-        "AveragePool": ("0", "v", "acc[o] / (N)n"),
-        "LpPool": ("0", power(p, "v"), root(p, "acc[o]")),
-    }[operator]  # fmt: skip
-    writes = {"y": y}
-    places = len(node.outputs) > 1 and bool(node.outputs[1].name)
-    index = ""
-    if places:
+    writes, index = {"y": y}, ""
+    if places := len(node.outputs) > 1 and bool(node.outputs[1].name):
         found = low.forms.result(node.outputs[1])
         writes["places"] = found
         low.forms[node.outputs[1]] = found
-        index = _place(rank, column_major=bool(attributes.get("storage_order")))
-    last = rank - 1
-    loops, close, row = "", "", "0"
-    for i in range(last):
-        loops += (
-            f"for (int64_t k{i} = 0; k{i} < {kernel[i]}; k{i}++) {{\n"
-            f"const int64_t i{i} = o{i} * {strides[i]} + k{i} * {dilations[i]} - {pads[i]};\n"
+        column_major = bool(low.facts.attributes(node).get("storage_order"))
+        index = _place(rank, column_major=column_major)
+    text = _with_places(window, index) if places else _joined(window)
+    # Planes are joined first, which the rows of results behind each other share.
+    shared = 0 if places else max(rank - 2, 0)
+    items, rows = product(y.shape[: 2 + shared]), y.shape[2 + shared : -1]
+    if not shared:
+        items, rows = product(y.shape[:-1]), ()
+    width, reach = x.shape[-1], y.shape[-1] * window.strides[-1] + window.reach(rank - 1)
+    flat = product(x.shape[-2:]) if shared else 0
+    emit_written(
+        low.recorder, node, text, reads={"x": x}, writes=writes, sizes=sizes,
+        types={"T": c_type(dtype), "N": number_type(dtype)}, items=items,
+        each=product(rows) * y.shape[-1] * product(window.kernel), cost=0.3,
+        scratch=y.shape[-1] * 24 + (2 * width + reach + flat) * 8 + 64,
+    )  # fmt: skip
+    low.forms[out] = y
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A window, and C of what becomes of its elements.
+
+    Attributes:
+        dtype: Of the elements.
+        kernel, strides, dilations: Numbers, an axis each.
+        pads: C of the padding before each axis, then behind each.
+        include: Whether padding counts.
+        join: C that takes ``a`` into ``{0}``.
+        start: C of a number that nothing has been taken into.
+        taken: C of an element ``v`` as it is joined.
+        end: C of the result of ``all``, which ``n`` elements make up.
+    """
+
+    dtype: np.dtype[np.generic]
+    kernel: list[int]
+    strides: list[int]
+    dilations: list[int]
+    pads: list[str]
+    include: bool
+    join: str
+    start: str
+    taken: str
+    end: str
+
+    @classmethod
+    def of(cls, low: Lowering, node: ir.Node, x: Tensor) -> _Window:
+        """Return the window of a node."""
+        attributes, rank, operator = low.facts.attributes(node), len(x.shape) - 2, node.op_type
+        kernel = [int(k) for k in attributes["kernel_shape"]]
+        strides, dilations = (
+            numbers_of(low, node, name, rank, 1) for name in ("strides", "dilations")
         )
-        row = f"({row}) * X{i} + i{i}"
-        close += "}"
-    within = " && ".join(f"i{i} < X{i} + {pads[rank + i]}" for i in range(last)) or "1"
-    inside = " && ".join(f"i{i} >= 0 && i{i} < X{i}" for i in range(last)) or "1"
-    # Results o of which tap k lies within a row of so many elements behind the first.
-    span = """
-const int64_t off = k * {dilation} - {pad}, room = {room} - off;
+        p = float(attributes.get("p", 2))
+        start, taken, end = {
+            "MaxPool": (limits(number_type(x.dtype))[0], "v", "n ? all : 0"),
+            "AveragePool": ("0", "v", "all / (N)n"),
+            "LpPool": ("0", power(p, "v"), root(p, "all")),
+        }[operator]  # fmt: skip
+        return cls(
+            x.dtype, kernel, strides, dilations, _pads(low, node, kernel, dilations),
+            bool(attributes.get("count_include_pad")) and operator == "AveragePool",
+            {"MaxPool": _larger(x.dtype)}.get(operator, "{0} += a;"), start, taken, end,
+        )  # fmt: skip
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.kernel)
+
+    def reach(self, axis: int) -> int:
+        """Return the elements from a window's first to behind its last."""
+        return (self.kernel[axis] - 1) * self.dilations[axis] + 1
+
+    def taps(self, axes: Iterable[int]) -> tuple[str, str, str, str]:
+        """Return C of the taps ``k0, k1, ...`` along axes, at the elements ``i0, i1, ...``.
+
+        Returns:
+            Loops; their end; whether the tap lies within the image; whether it counts.
+        """
+        loops, axes = "", list(axes)
+        for i in axes:
+            loops += (
+                f"for (int64_t k{i} = 0; k{i} < {self.kernel[i]}; k{i}++) {{\n"
+                f"const int64_t i{i} = c{i} * {self.strides[i]} + k{i} * {self.dilations[i]} - {self.pads[i]};\n"
+            )
+        inside = " && ".join(f"i{i} >= 0 && i{i} < X{i}" for i in axes) or "1"
+        within = " && ".join(f"i{i} < X{i} + {self.pads[self.rank + i]}" for i in axes) or "1"
+        return loops, "}" * len(axes), inside, within if self.include else inside
+
+    def span(self, *, padded: bool) -> str:
+        """Return C of the results ``o0`` to ``o1`` of which tap ``k`` of the last axis counts."""
+        last = self.rank - 1
+        room = f"X{last} + {self.pads[self.rank + last]}" if padded else f"X{last}"
+        least = f"-({self.pads[last]})" if padded else "0"
+        stride = self.strides[last]
+        return f"""
+const int64_t off = k * {self.dilations[last]} - {self.pads[last]}, room = {room} - off;
 const int64_t o0 = off < {least} ? hg_min(Y, ({least} - off + {stride} - 1) / {stride}) : 0;
 const int64_t o1 = room > 0 ? hg_min(Y, (room + {stride} - 1) / {stride}) : 0;"""
-    names = {"dilation": dilations[last], "pad": pads[last], "stride": strides[last]}
-    counted = f"-({pads[last]})", f"X{last} + {pads[rank + last]}"
-    of_counts = span.format(room=counted[1] if include else f"X{last}",
-                            least=counted[0] if include else "0", **names)  # fmt: skip
-    of_taps = span.format(room=f"X{last}", least="0", **names)
-    if places:
-        nan = " | (a != a)" if is_real(dtype) else ""
-        begin = f"for (int64_t o = 0; o < Y; o++) {{ acc[o] = {start}; best[o] = -1; }}"
-        tap = f"""
-for (int64_t k = 0; k < {kernel[last]}; k++) {{ {of_taps}
-for (int64_t o = o0; o < o1; o++) {{
-const N a = {loaded(dtype, f"line[o * {strides[last]} + off]")};
-const int better = (a > acc[o]) | (best[o] < 0){nan};
-acc[o] = better ? a : acc[o]; best[o] = better ? base + o * {strides[last]} + off : best[o]; }} }}"""
-        finish = ""
-    else:
-        # First the rows of a window are joined, then the elements of that row.
-        begin = f"for (int64_t i = 0; i < X{last}; i++) whole[i] = {start};"
-        tap = f"""
-for (int64_t i = 0; i < X{last}; i++) {{
-const N v = {loaded(dtype, "line[i]")}, a = {taken}; {join.format("whole[i]")} }}"""
-        finish = f"""
-for (int64_t o = 0; o < Y; o++) acc[o] = {start};
-for (int64_t k = 0; k < {kernel[last]}; k++) {{ {of_taps}
-for (int64_t o = o0; o < o1; o++) {{
-const N a = whole[o * {strides[last]} + off]; {join.format("acc[o]")} }} }}"""
-    text = f"""
-const int64_t plane = {" * ".join(f"X{i}" for i in range(rank))}, Y = Y{last};
-int64_t *restrict best = (int64_t *)thread->scratch, *restrict counts = best + {"Y" if places else "0"};
-N *restrict acc = (N *)(counts + Y), *restrict whole = acc + Y; (void)best, (void)whole;
+
+    def counts(self) -> str:
+        """Return C that counts the taps of the last axis for each result of a row."""
+        return f"""
 for (int64_t o = 0; o < Y; o++) counts[o] = 0;
-for (int64_t k = 0; k < {kernel[last]}; k++) {{ {of_counts}
-for (int64_t o = o0; o < o1; o++) counts[o]++; }}
+for (int64_t k = 0; k < {self.kernel[-1]}; k++) {{ {self.span(padded=self.include)}
+for (int64_t o = o0; o < o1; o++) counts[o]++; }}"""
+
+
+def _offset(axes: Iterable[int]) -> str:
+    """Return C of an element's place along axes."""
+    text = "0"
+    for i in axes:
+        text = f"({text}) * X{i} + i{i}"
+    return text
+
+
+def _with_places(window: _Window, index: str) -> str:
+    """Return C of the largest elements and of their places; ``index`` writes these."""
+    rank, dtype, stride = window.rank, window.dtype, window.strides[-1]
+    last = rank - 1
+    nan = " | (a != a)" if is_real(dtype) else ""
+    loops, close, inside, counted = window.taps(range(last))
+    return f"""
+const int64_t plane = {" * ".join(f"X{i}" for i in range(rank))}, Y = Y{last};
+int64_t *restrict best = (int64_t *)thread->scratch, *restrict counts = best + Y;
+N *restrict acc = (N *)(counts + Y);
+{window.counts()}
 for (int64_t row = first; row < last; row++) {{
 int64_t left = row, lines = 0;
 {coordinates(["image", *(f"c{i}" for i in range(last))], ["0", *(f"Y{i}" for i in range(last))])}
-{" ".join(f"const int64_t o{i} = c{i};" for i in range(last))}
 const T *from = x + image * plane;
-{begin}
+for (int64_t o = 0; o < Y; o++) {{ acc[o] = {window.start}; best[o] = -1; }}
 {loops}
-{f"if ({within}) lines++;" if include else ""}
+lines += {counted};
 if (!({inside})) continue;
-{"" if include else "lines++;"}
-const int64_t base = ({row}) * X{last}; const T *restrict line = from + base;
-{tap}
+const int64_t base = ({_offset(range(last))}) * X{last}; const T *restrict line = from + base;
+for (int64_t k = 0; k < {window.kernel[last]}; k++) {{ {window.span(padded=False)}
+for (int64_t o = o0; o < o1; o++) {{
+const N a = {loaded(dtype, f"line[o * {stride} + off]")};
+const int better = (a > acc[o]) | (best[o] < 0){nan};
+acc[o] = better ? a : acc[o]; best[o] = better ? base + o * {stride} + off : best[o]; }} }}
 {close}
-{finish}
 for (int64_t o = 0; o < Y; o++) {{
-const int64_t n = counts[o] * lines; (void)n;
-y[row * Y + o] = {stored(dtype, end)};
+const int64_t n = counts[o] * lines; const N all = acc[o];
+y[row * Y + o] = {stored(dtype, window.end)};
 {index} }} }}"""
-    emit_written(
-        low.recorder, node, text, reads={"x": x}, writes=writes, sizes=sizes,
-        types={"T": c_type(dtype), "N": number}, items=product(y.shape[:-1]),
-        each=y.shape[-1] * product(kernel), cost=0.3, scratch=y.shape[-1] * 24 + x.shape[-1] * 8 + 64,
+
+
+# The rows of a window, joined; nearly always all of them are there.
+_JOIN_ROWS = """
+if (found == {rows}) {{
+for (int64_t i = 0; i < X{last}; i++) {{ {each} whole[i] = all; }} }}
+else {{
+for (int64_t i = 0; i < X{last}; i++) whole[i] = {start};
+for (int64_t r = 0; r < found; r++)
+for (int64_t i = 0; i < X{last}; i++) {{ const N v = {element}, a = {taken}; {join} }} }}"""
+# Rows that are joined at once.
+_MOST_ROWS = 8
+
+
+def _joined(window: _Window) -> str:
+    """Return C that joins planes of three axes, then rows of two, then elements."""
+    rank, dtype, stride = window.rank, window.dtype, window.strides[-1]
+    last = rank - 1
+    lead = range(max(rank - 2, 0))
+    own = range(len(lead), last)  # the axis of rows, unless there is one axis
+    outer, kernel = list(lead), window.kernel[own[0]] if own else 1
+    element, taken = loaded(dtype, "rows[{0}][i]"), window.taken
+    pointer = "T"
+    planes = "const T *from = x + image * plane;"
+    if outer:
+        element, taken, pointer = "rows[{0}][i]", "v", "N"
+        loops, close, inside, counted = window.taps(lead)
+        v = loaded(dtype, "at[i]")
+        planes = f"""
+int64_t sheets = 0, taken = 0;
+{loops}
+sheets += {counted};
+if (!({inside})) continue;
+const T *restrict at = x + image * plane + ({_offset(lead)}) * area;
+if (taken++ == 0) for (int64_t i = 0; i < area; i++) {{ const N v = {v}; flat[i] = {window.taken}; }}
+else for (int64_t i = 0; i < area; i++) {{ const N v = {v}, a = {window.taken}; {window.join.format("flat[i]")} }}
+{close}
+if (taken == 0) for (int64_t i = 0; i < area; i++) flat[i] = {window.start};
+const N *from = flat;"""
+    each = ""
+    for r in range(kernel):
+        v = f"const N v = {element.format(r)}, a = {taken};"
+        each += (
+            f"N all; {{ {v} all = a; }}" if r == 0 else f" {{ {v} {window.join.format('all')} }}"
+        )
+    loops, close, inside, counted = window.taps(own)
+    join_rows = _JOIN_ROWS.format(
+        rows=kernel if kernel <= _MOST_ROWS else -1, last=last, start=window.start, taken=taken,
+        each=each if kernel <= _MOST_ROWS else "N all = 0;", element=element.format("r"),
+        join=window.join.format("whole[i]"),
     )  # fmt: skip
-    low.forms[out] = y
+    line = f"from + i{own[0]} * X{last}" if own else "from"
+    taps = ""
+    for k in range(window.kernel[last]):
+        at = f"wide[o * {stride} + {k * window.dilations[last]}]"
+        v = f"const N a = {at};"
+        taps += f"N all = {at};" if k == 0 else f" {{ {v} {window.join.format('all')} }}"
+    if window.kernel[last] > _MOST_ROWS:
+        taps = f"""
+N all = wide[o * {stride}];
+for (int64_t k = 1; k < {window.kernel[last]}; k++) {{
+const N a = wide[o * {stride} + k * {window.dilations[last]}]; {window.join.format("all")} }}"""
+    n = "counts[o] * lines * sheets" if outer else "counts[o] * lines"
+    rows = f"""
+int64_t lines = 0, found = 0; const {pointer} *rows[{kernel}];
+{loops}
+lines += {counted};
+if ({inside}) rows[found++] = {line};
+{close}
+{join_rows}
+for (int64_t o = 0; o < Y; o++) {{
+{taps}
+const int64_t n = {n}; (void)n;
+y[row * Y + o] = {stored(dtype, window.end)}; }}"""
+    names = ["image", *(f"c{i}" for i in range(len(outer) if outer else last))]
+    split = coordinates(names, ["0", *(f"Y{i}" for i in range(last))])
+    of_rows = f"const int64_t row = item;\n{rows}"
+    if outer:
+        i = own[0]
+        of_rows = f"for (int64_t c{i} = 0; c{i} < Y{i}; c{i}++) {{ const int64_t row = item * Y{i} + c{i};\n{rows} }}"
+    area = f"X{last - 1} * X{last}" if outer else "0"
+    return f"""
+const int64_t plane = {" * ".join(f"X{i}" for i in range(rank))}, Y = Y{last}, area = {area};
+const int64_t before = {window.pads[last]}, reach = hg_max(before + X{last}, (Y - 1) * {stride} + {window.reach(last)});
+int64_t *restrict counts = (int64_t *)thread->scratch;
+N *restrict wide = (N *)(counts + Y), *restrict whole = wide + before, *restrict flat = wide + reach; (void)flat, (void)area;
+for (int64_t i = 0; i < reach; i++) wide[i] = {window.start};
+{window.counts()}
+for (int64_t item = first; item < last; item++) {{
+int64_t left = item;
+{split}
+{planes}
+{of_rows} }}"""
 
 
 def _place(rank: int, *, column_major: bool) -> str:
