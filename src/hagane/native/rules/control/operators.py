@@ -25,6 +25,7 @@ from hagane.native.rules.control.bodies import (
     result_of,
     single,
 )
+from hagane.native.rules.control.limits import most_rows
 from hagane.ops.control.loop import hands_on, is_true
 from hagane.ops.inference import GraphTypes
 from hagane.symbolic import Dim, Expr, symbols_of
@@ -119,7 +120,12 @@ def grown_outputs(node: ir.Node, types: GraphTypes) -> Sequence[ir.Value]:
             isinstance(count, Expr) and str(count) in symbols_of(count) & shown
         )
 
-    rest = [v for v in node.outputs[n:] if not is_known(next(iter(dims_of(types, v)), None))]
+    rest = [
+        value
+        for value in node.outputs[n:]
+        if not is_known(next(iter(dims_of(types, value)), None))
+        and most_rows(node, value, types) is None
+    ]
     return [*found, *rest]
 
 
