@@ -371,6 +371,20 @@ def test_a_profile_counts_the_turns() -> None:
     assert all(kernel.seconds >= 0 for kernel in report.kernels)
 
 
+def test_small_kernels_of_a_body_are_one_function() -> None:
+    nodes = [node("MatMul", "a w", "m"), node("Tanh", "m", "t"), node("ReduceMax", "t", "top")]
+    nodes += [node("Mul", "t top", "u"), node("Identity", "u", "v"), node("Gather", "u at", "g")]
+    nodes += [node("Neg", "g", "low"), node("Exp", "low", "e"), node("ReduceSum", "e", "total")]
+    nodes += [node("Add", "u total", "b")]
+    body = looped(nodes, {"a": "b"}, ["v"], {"w": draw((3, 3), 9), "at": np.array([2, 0])})
+    feed = {"n": np.array(4), "x": draw((3,))}
+    made = check(model([node("Loop", "n - x", "y all", body=body)], feed, ["y", "all"]), feed)
+    (part,) = made._programs.general.parts()
+    labels = [kernel.label for kernel in part.segment.kernels if kernel.symbol]
+    assert [label.partition(" ")[0].count("+") > 1 for label in labels] == [True, False, True]
+    assert labels[0].endswith("'MatMul for m'")  # named by the first; the lookup may fail, alone
+
+
 def test_a_loop_that_no_turn_changes_carries_nothing() -> None:
     nodes = [node("Add", "a k", "t"), node("Identity", "k", "k_"), node("Identity", "go", "goes")]
     body = looped(nodes, {"a": "t", "k": "k_"}, goes="goes")

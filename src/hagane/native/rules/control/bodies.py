@@ -28,6 +28,7 @@ from hagane.native.lowering.found import Place, find_sizes, settle
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.control.changing_sizes import SizesOfIterations, names_that_change
 from hagane.native.rules.control.limits import most_rows
+from hagane.native.rules.control.merged import merged
 from hagane.ops.control.growth import growths
 from hagane.ops.control.loop import hands_on
 from hagane.ops.definition import Array
@@ -345,6 +346,8 @@ class LoopKernels:
         kernels, changing = self.body.low.recorder.kernels, None
         if self.sizes is not None:
             kernels, changing = self._with_sizes(self.sizes, kernels)
+        else:
+            kernels = merged(kernels)
         control = replace(
             control,
             carried=tuple(self.carried),
