@@ -44,6 +44,7 @@ def _is_small(kernel: Kernel) -> bool:
         and kernel.tasks == 1
         and kernel.code.count(_DEFINED) == 1
         and isinstance(kernel.work, int | float)
+        and isinstance(kernel.flops, int | float)
         and kernel.work <= _SMALL
         and kernel.scratch == 0
     )
@@ -67,10 +68,7 @@ def _one(kernels: Sequence[Kernel]) -> Kernel:
     ]
     body = "\n  ".join(["(void)q;", *calls])
     work: Work = sum(float(each.work) for each in kernels if isinstance(each.work, int | float))
-    flops = [each.flops for each in kernels]
-    total: Work = flops[0]
-    for one in flops[1:]:
-        total = total + one
+    flops: Work = sum(float(each.flops) for each in kernels if isinstance(each.flops, int | float))
     dims: tuple[Dim, ...] = tuple(dim for each in kernels for dim in each.sizes)
     return Kernel(
         _label(kernels),
@@ -79,7 +77,7 @@ def _one(kernels: Sequence[Kernel]) -> Kernel:
         dims,
         1,
         work,
-        total,
+        flops,
         name=f"{kernels[0].name}_and_{len(kernels) - 1}_more",
         nodes=tuple(dict.fromkeys(name for each in kernels for name in each.nodes)),
     )
