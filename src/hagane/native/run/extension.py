@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from hagane.machine import CodeCache, Compiler, NoCompiler, find_compiler, notice
+from hagane.machine import CodeCache, Compiler, Lock, NoCompiler, find_compiler, notice
 from hagane.native.c import c_source
 from hagane.native.run.engine import TABLE_HEADERS
+
+_lock = Lock()
 
 
 def load_extension() -> Any | None:
@@ -28,7 +30,8 @@ def load_extension() -> Any | None:
     include = (sysconfig.get_paths()["include"], np.get_include())
     if not (Path(include[0]) / "Python.h").exists():
         return None
-    return _extension(compiler, include)
+    with _lock:
+        return _extension(compiler, include)
 
 
 @cache
