@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 
 import hagane
-from hagane.native.run import ahead, caller, context, extension
+from hagane.native.run import caller, context, extension
 from tests.native.models import model
 
 
@@ -45,10 +45,10 @@ def test_a_failure_ahead_of_a_session_is_left_to_the_session(
         called.append("engine")
         raise OSError("no room on the device")
 
-    monkeypatch.setattr(ahead, "load_engine", load_engine)
-    ahead.make_ahead.cache_clear()
-    ahead.make_ahead()
-    ahead.make_ahead()
+    monkeypatch.setattr(extension, "load_engine", load_engine)
+    extension.make_ahead.cache_clear()
+    extension.make_ahead()
+    extension.make_ahead()
     for thread in threading.enumerate():
         if thread.name.startswith("hagane load_"):
             thread.join()

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from hagane.native.plan.widen_halves import HALVES, widen_halves
     from hagane.native.rules.control.operators import grown_outputs
     from hagane.native.rules.onednn.binding import obstacle as library_obstacle
-    from hagane.native.run.ahead import make_ahead
     from hagane.native.run.caller import Caller, make_entry, make_frame
     from hagane.native.run.compiled import Compiled
     from hagane.native.run.context import ShapeMismatch, Spent
+    from hagane.native.run.extension import make_ahead
     from hagane.native.run.files import load_compiled, save_compiled
     from hagane.native.run.loaded import Loaded
     from hagane.native.run.outputs import OutputPool, is_pooled
@@ -97,7 +97,7 @@ _PLACES = {
     "is_pooled": ("hagane.native.run.outputs", "is_pooled"),
     "library_obstacle": ("hagane.native.rules.onednn.binding", "obstacle"),
     "load_compiled": ("hagane.native.run.files", "load_compiled"),
-    "make_ahead": ("hagane.native.run.ahead", "make_ahead"),
+    "make_ahead": ("hagane.native.run.extension", "make_ahead"),
     "make_entry": ("hagane.native.run.caller", "make_entry"),
     "make_frame": ("hagane.native.run.caller", "make_frame"),
     "peak_flops": ("hagane.native.tuning.peak", "peak_flops"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import sysconfig
+import threading
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import numpy as np
 
 from hagane.machine import CodeCache, Compiler, Lock, NoCompiler, find_compiler, notice
 from hagane.native.c import c_source
-from hagane.native.run.engine import TABLE_HEADERS
+from hagane.native.run.engine import TABLE_HEADERS, load_engine
 
 _lock = Lock()
 
@@ -65,3 +67,21 @@ def _compiled(compiler: Compiler, include: tuple[str, str]) -> Any:
         return module
 
     return CodeCache("native").load(key, build, load)
+
+
+@cache
+def make_ahead() -> None:
+    """Begin to compile the engine and this module, once a process; returns at once.
+
+    On a machine whose cache has both, they are only mapped. A failure is left to the session that
+    needs them, which says what is wrong.
+    """
+    for make in (load_engine, load_extension):
+        threading.Thread(target=_tried, args=(make,), name=f"hagane {make.__name__}").start()
+
+
+def _tried(make: Callable[[], object]) -> None:
+    try:
+        make()
+    except Exception:  # whatever it is, it comes again where it can be told
+        return
