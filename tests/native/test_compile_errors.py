@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 import numpy as np
 import pytest
@@ -33,3 +34,22 @@ def test_a_module_that_does_not_compile_is_told_of_and_runs_go_the_longer_way(
     (said,) = (record.getMessage() for record in caplog.records)
     assert said.startswith("calls take longer than they could: the engine's module cannot be made")
     assert "of_no_value" in said
+
+
+def test_a_failure_ahead_of_a_session_is_left_to_the_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    called = []
+
+    def load_engine() -> None:
+        called.append("engine")
+        raise OSError("no room on the device")
+
+    monkeypatch.setattr(extension, "load_engine", load_engine)
+    extension.make_ahead.cache_clear()
+    extension.make_ahead()
+    extension.make_ahead()
+    for thread in threading.enumerate():
+        if thread.name.startswith("hagane load_"):
+            thread.join()
+    assert called == ["engine"]

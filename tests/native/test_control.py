@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 import numpy as np
 import onnx
@@ -174,6 +175,52 @@ def test_an_endless_result_is_read_by_what_follows_the_loop() -> None:
     check(proto, feed)
 
 
+def ending_early(limit: int, shape: Sequence[int | str] = (3,)) -> onnx.GraphProto:
+    """Return a graph's parts: a loop that ends early, and results that are read and returned."""
+    nodes = [node("Add", "a x", "t"), node("ReduceMax", "t - ", "m", keepdims=0)]
+    nodes += [node("Less", "m bound", "goes"), node("Identity", "t", "u")]
+    return looped(nodes, {"a": "t"}, ["u"], {"bound": np.float32(limit)}, goes="goes", shape=shape)
+
+
+@pytest.mark.parametrize("most", [0, 3, 60])
+def test_rows_of_a_loop_with_a_known_limit_are_read_in_the_same_program(most: int) -> None:
+    after = [node("ReduceSum", "all first", "s", keepdims=0), node("Exp", "all", "e")]
+    made = [node("Loop", "n - x", "y all", body=ending_early(9)), *after]
+    feed = {"x": np.float32([1, 0.5, 0.25])}
+    constants = {"first": np.array([0]), "n": np.array(most)}
+    opened = check(model(made, feed, ["s", "all", "e"], constants), feed)
+    assert opened._programs.whole() is not None
+    for x in ([3, 0, 0], [0.5, 2, 1]):
+        feed = {"x": np.float32(x)}
+        want = by_onnxruntime(model(made, feed, ["s", "all", "e"], constants), feed)
+        for left, right in zip(opened.run(None, feed), want, strict=True):
+            same("all", left, right)
+
+
+def test_rows_of_named_sizes_are_read_in_the_same_program_up_to_a_named_limit() -> None:
+    nodes = [node("Shape", "x", "n", start=1, end=2), node("Squeeze", "n", "limit")]
+    nodes += [node("Loop", "limit - x", "y all", body=ending_early(7, ("b", "w")))]
+    nodes += [node("Neg", "all", "z")]
+    feed = {"x": np.float32([[1, 0.5, 0.25, 2, 0.5]])}
+    named = model(nodes, feed, ["z", "y"])
+    named.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "b"
+    named.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "w"
+    opened = check(named, feed)
+    assert opened._programs.whole() is not None
+    for shape in ((1, 1), (3, 2), (2, 9)):
+        feed = {"x": np.abs(draw(shape))}
+        for left, right in zip(opened.run(None, feed), by_onnxruntime(named, feed), strict=True):
+            same("z", left, right)
+
+
+def test_a_loop_that_ends_early_lies_in_a_loop() -> None:
+    inner = [node("Loop", "few - a", "b all", body=ending_early(9))]
+    inner += [node("ReduceMax", "all first", "t", keepdims=0), node("Identity", "t", "u")]
+    body = looped(inner, {"a": "t"}, ["u"], {"first": np.array([0]), "few": np.array(4)})
+    feed = {"n": np.array(3), "x": np.float32([1, 0.5, 0.25])}
+    check(model([node("Loop", "n - x", "y us", body=body)], feed, ["y", "us"]), feed)
+
+
 @pytest.mark.parametrize("engine", ["native", "reference"])
 def test_no_turns_leave_results_of_no_rows(engine: str) -> None:
     nodes = [node("Add", "a x", "t"), node("Cast", "t", "u", to=INT64), node("Shape", "t", "v")]
@@ -322,6 +369,20 @@ def test_a_profile_counts_the_turns() -> None:
     (added,) = [kernel for kernel in report.kernels if "Add" in kernel.name]
     assert added.flops == 15
     assert all(kernel.seconds >= 0 for kernel in report.kernels)
+
+
+def test_small_kernels_of_a_body_are_one_function() -> None:
+    nodes = [node("MatMul", "a w", "m"), node("Tanh", "m", "t"), node("ReduceMax", "t", "top")]
+    nodes += [node("Mul", "t top", "u"), node("Identity", "u", "v"), node("Gather", "u at", "g")]
+    nodes += [node("Neg", "g", "low"), node("Exp", "low", "e"), node("ReduceSum", "e", "total")]
+    nodes += [node("Add", "u total", "b")]
+    body = looped(nodes, {"a": "b"}, ["v"], {"w": draw((3, 3), 9), "at": np.array([2, 0])})
+    feed = {"n": np.array(4), "x": draw((3,))}
+    made = check(model([node("Loop", "n - x", "y all", body=body)], feed, ["y", "all"]), feed)
+    (part,) = made._programs.general.parts()
+    labels = [kernel.label for kernel in part.segment.kernels if kernel.symbol]
+    assert [label.partition(" ")[0].count("+") > 1 for label in labels] == [True, False, True]
+    assert labels[0].endswith("'MatMul for m'")  # named by the first; the lookup may fail, alone
 
 
 def test_a_loop_that_no_turn_changes_carries_nothing() -> None:

@@ -102,10 +102,16 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the result of the original."""
+        short = self._short if not kwargs else None
+        if short is not None and short.is_plain:
+            found = short.run(args)
+            if found is not MISSED:
+                return found
+            short = None
         if _is_seen_by_others():
             return self._model(*args, **kwargs)
-        if self._short is not None and not kwargs and not is_casting() and not has_global_hooks():
-            found = self._short.run(args)
+        if short is not None and not is_casting() and not has_global_hooks():
+            found = short.run(args)
             if found is not MISSED:
                 return found
         try:
@@ -264,6 +270,9 @@ class Compiled:
     def _captured(
         self, key: Any, tree: Mapping[str, Tree], found: Sequence[TensorLeaf | NumberLeaf]
     ) -> Variant:
+        from hagane.native import make_ahead
+
+        make_ahead()
         start = time.perf_counter()
         first: Variant | None = None
         for pattern in _ladder(self._pattern(key, found), found):

@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import is_
+from types import FunctionType
 from typing import Any
 
 import onnx_ir as ir
 
 from hagane.frontends.capture.interface.reads import ContentRead, NameRead, Read
 from hagane.frontends.python.values.values import MISSING
+
+# Where all that a function without variables of others holds is found.
+_OF_FUNCTIONS = ("__defaults__", "__kwdefaults__", "__closure__")
+
+
+def _is_simple(found: Any) -> bool:
+    """Whether an object is a function whose content is its defaults."""
+    return isinstance(found, FunctionType) and not found.__kwdefaults__ and not found.__closure__
+
+
+def _bits(array: Any) -> tuple[bytes, Any, Any]:
+    return array.tobytes(), array.shape, array.dtype
+
+
+def _is_array(bits: bytes, shape: Any, dtype: Any, now: Any) -> bool:
+    """Whether an array is what it was, bit by bit."""
+    return bool(now.tobytes() == bits and now.shape == shape and now.dtype == dtype)
 
 
 class Guards:
@@ -42,6 +61,15 @@ class Guards:
                 self._calls.append(read.now)
                 self._arguments.append(read.found)
                 self._values.append(read.content)
+            elif isinstance(read, ContentRead) and _is_simple(read.found):
+                for name in _OF_FUNCTIONS:
+                    self._calls.append(operator.attrgetter(name))
+                    self._arguments.append(read.found)
+                    self._values.append(getattr(read.found, name))
+            elif isinstance(read, ContentRead) and read.kind == "array":
+                self._calls.append(partial(_is_array, *_bits(read.content)))
+                self._arguments.append(read.found)
+                self._values.append(True)
             else:
                 self._others.append(read)
         self._weights = [(t, t.shape, t.dtype, str(value.name)) for t, value in weights]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -228,6 +228,21 @@ def rebuilt(
         return type(part)(build(item) for item in part)
 
     return build(structure)
+
+
+def builder(
+    structure: Any, names: Sequence[str], convert: Callable[[Any, str], Any]
+) -> Callable[[Sequence[Any]], Any]:
+    """Return the function from outputs in order to the result; see :func:`rebuilt`."""
+    from hagane.frontends.capture.interface.structure import Leaf
+
+    if type(structure) in (list, tuple) and all(isinstance(part, Leaf) for part in structure):
+        kind, parts = type(structure), [(names.index(leaf.name), leaf.kind) for leaf in structure]
+        return lambda found: kind([convert(found[i], each) for i, each in parts])
+    if isinstance(structure, Leaf):
+        at, own = names.index(structure.name), structure.kind
+        return lambda found: convert(found[at], own)
+    return lambda found: rebuilt(structure, dict(zip(names, found, strict=True)), convert, {})
 
 
 def _record(record: Any, fields: dict[str, Any]) -> Any:

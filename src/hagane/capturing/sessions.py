@@ -108,6 +108,8 @@ class Sessions:
         """Return the session for the weights as they are, and the tensors that it is given."""
         now = [mark() for mark in self._marks]
         self._rested += 1
+        if now == self._seen == self._held:  # nearly always
+            return self._fixed, {}
         if now != self._seen:
             self._seen, self._rested = now, 0
             self._changes += 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.capturing.leaves import NumberLeaf, TensorLeaf, Tree, rebuilt
+from hagane.capturing.leaves import NumberLeaf, TensorLeaf, Tree, builder
 from hagane.capturing.tensors import array_of, returned, wants_gradients
 from hagane.capturing.variant import Variant
 from hagane.errors import KernelError
@@ -35,9 +35,13 @@ class Shortcut:
             for leaf in leaves
             if isinstance(leaf, TensorLeaf)
         ]
+        self._parameters = variant.parameters
         self._torch = any(leaf.kind == "torch.Tensor" for leaf in leaves)  # type: ignore[union-attr]
+        # Modes of PyTorch, such as autocast, mean nothing to arrays and functions of NumPy.
+        self.is_plain = not (self._torch or variant.asks_torch)
         self._default = _default_dtype()
-        self._outputs = [str(value.name) for value in self._captured.graph.outputs]
+        names = [str(value.name) for value in self._captured.graph.outputs]
+        self._build = builder(self._captured.structure, names, returned)
 
     @staticmethod
     def of(
@@ -69,7 +73,8 @@ class Shortcut:
             else:
                 return MISSED
         variant = self._variant
-        if wants_gradients([*args, *variant.parameters] if self._torch else variant.parameters):
+        tensors = (*args, *self._parameters) if self._torch else self._parameters
+        if tensors and wants_gradients(tensors):
             return MISSED
         if variant.broken():
             return MISSED
@@ -78,8 +83,7 @@ class Shortcut:
             found = variant.sessions.run(feeds)
         except KernelError:
             return MISSED
-        made = dict(zip(self._outputs, found, strict=True))
-        return rebuilt(self._captured.structure, made, returned, {})
+        return self._build(found)
 
 
 def _default_dtype() -> Any:

@@ -36,14 +36,13 @@ def array_of(tensor: Any) -> Any:
 def returned(value: Any, kind: str) -> Any:
     """Return an output as the program has it: a tensor, an array or a number."""
     if kind == "torch.Tensor":
-        import torch
-
+        torch = sys.modules["torch"]
         if value.dtype == _BFLOAT16:
             return torch.from_numpy(np.asarray(value).view(np.int16)).view(torch.bfloat16)
         return torch.from_numpy(np.asarray(value))
     if kind in ("int", "float", "bool"):
         return np.asarray(value).item()
-    return value[()] if np.ndim(value) == 0 else value
+    return value[()] if getattr(value, "ndim", 1) == 0 else value
 
 
 def wants_gradients(tensors: Sequence[Any]) -> bool:

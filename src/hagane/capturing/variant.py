@@ -105,6 +105,7 @@ class Variant:
         pattern: The calls that it serves; None if it serves none but this one.
         reads: The values that it read from the running Python.
         problems: Why there is no graph; empty if there is one.
+        asks_torch: Whether it computes with anything of PyTorch, whose modes then matter.
     """
 
     pattern: Pattern | None
@@ -115,6 +116,7 @@ class Variant:
     sessions: Sessions | None = None
     guards: Guards | None = None
     asked_gradients: bool | None = None
+    asks_torch: bool = True
     _weights: list[tuple[Any, ir.Value]] = field(default_factory=list)
     _state: list[tuple[Attribute, ir.Value]] = field(default_factory=list)
 
@@ -247,6 +249,9 @@ def made_variant(
         return Variant(None, reads, error.problems)
     except Exception as error:
         return Variant(None, reads, (f"capture itself failed: {type(error).__name__}: {error}",))
+    variant.asks_torch = bool(
+        reads.tensors or reads.modules or any(not name.startswith("numpy") for name in used)
+    )
     if used.intersection(_ASKED):
         variant.asked_gradients = sys.modules["torch"].is_grad_enabled()
     return variant

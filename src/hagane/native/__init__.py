@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hagane.native.run.caller import Caller, make_entry, make_frame
     from hagane.native.run.compiled import Compiled
     from hagane.native.run.context import ShapeMismatch, Spent
+    from hagane.native.run.extension import make_ahead
     from hagane.native.run.files import load_compiled, save_compiled
     from hagane.native.run.loaded import Loaded
     from hagane.native.run.outputs import OutputPool, is_pooled
@@ -58,6 +59,7 @@ __all__ = [
     "is_pooled",
     "library_obstacle",
     "load_compiled",
+    "make_ahead",
     "make_entry",
     "make_frame",
     "peak_flops",
@@ -95,6 +97,7 @@ _PLACES = {
     "is_pooled": ("hagane.native.run.outputs", "is_pooled"),
     "library_obstacle": ("hagane.native.rules.onednn.binding", "obstacle"),
     "load_compiled": ("hagane.native.run.files", "load_compiled"),
+    "make_ahead": ("hagane.native.run.extension", "make_ahead"),
     "make_entry": ("hagane.native.run.caller", "make_entry"),
     "make_frame": ("hagane.native.run.caller", "make_frame"),
     "peak_flops": ("hagane.native.tuning.peak", "peak_flops"),

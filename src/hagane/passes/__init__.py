@@ -131,6 +131,12 @@ PASSES: tuple[Pass, ...] = (
         "pieces of a sequence become slices of the tensor that was cut",
         needs=("SplitToSequence",),
     ),
+    Pass(
+        "control",
+        "drop_states",
+        "values that loops carry or leave for nobody go",
+        needs=("Loop",),
+    ),
     Pass("removing", "remove_identity", "nodes that return what they are given are passed over"),
     Pass("removing", "merge_common", "equal nodes on equal inputs become one"),
     Pass(
@@ -174,6 +180,18 @@ PASSES: tuple[Pass, ...] = (
         "fold_affine",
         "batch normalisation, factors and summands become weights and biases of linear nodes",
         needs=(frozenset({"BatchNormalization", "Sub", "Div", "Mul", "Add"}),),
+    ),
+    Pass(
+        "folding",
+        "fold_looked_up",
+        "tables of which rows are looked up and multiplied are multiplied ahead",
+        needs=("Gather", "MatMul"),
+    ),
+    Pass(
+        "fusing",
+        "merge_row_products",
+        "rows that one matrix multiplies one by one are multiplied at once",
+        needs=("MatMul", frozenset({"Gather", "Slice"})),
     ),
     Pass(
         "fusing",

@@ -115,6 +115,11 @@ class MeaningTables(LibraryTables):
         into = written_into(name, table.functions[name], arguments, keywords)
         if into is not None:
             return self._into(core, name, into, lambda a, k: self.call(core, name, a, k))
+        if name.endswith(".at") and arguments and isinstance(arguments[0], Tensor):
+            self._written(core, arguments[0], f"make a copy for '{name}'", lambda: self._within(
+                core, name, lambda: _super(self).call(core, name, arguments, keywords)
+            ), by_statement=True)  # fmt: skip
+            return None
         found = self._complex.result(
             core, name, arguments, keywords,
             lambda a, k: _super(self).call(core, name, a, k),

@@ -131,7 +131,8 @@ static int64_t next_iteration(hg_program *program, int64_t index) {
     }
     point(value->patches, value->n_patches, base + value->start + iteration * value->step);
   }
-  if (going && control->count >= 0) *(int64_t *)pointers[control->count] = iteration;
+  /* When the loop has ended, it is how many iterations there were. */
+  if (control->count >= 0) *(int64_t *)pointers[control->count] = iteration;
   if (going && control->sizer >= 0 && !resize(program, index)) {
     program->failure[0] = index + 1, program->failure[1] = iteration + 1;
     going = 0;

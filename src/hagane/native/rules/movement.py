@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +17,9 @@ from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.forms import Lazy, Lowered
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.symbolic import Dim, floordiv, maximum, minimum, product, symbols_of
+
+# From so many inputs on, little memory is joined by one kernel.
+_SEVERAL, _LITTLE_BYTES = 4, 1 << 18
 
 
 def lower_reshape(low: Lowering, node: ir.Node) -> None:
@@ -70,13 +73,43 @@ def lower_concat(low: Lowering, node: ir.Node) -> None:
             return
     target = low.forms.result(out)
     at: Dim = 0
-    for value in inputs:
-        source = low.forms.plain(value)
+    sources = [low.forms.plain(value) for value in inputs]
+    if len(sources) >= _SEVERAL and _are_pieces(sources, target, axis):
+        _join_pieces(low, node, sources, target)
+        low.forms[out] = target
+        return
+    for source in sources:
         part = replace(target, shape=source.shape, offset=target.offset + at * target.strides[axis])
         if source.size != 0:
             emit_copy(low.recorder, source, part)
         at = at + source.shape[axis]
     low.forms[out] = target
+
+
+def _are_pieces(sources: Sequence[Tensor], target: Tensor, axis: int) -> bool:
+    """Whether sources become a little memory one behind the other."""
+    whole = target.size * target.dtype.itemsize
+    return (
+        isinstance(whole, int)
+        and whole <= _LITTLE_BYTES
+        and product(target.shape[:axis]) == 1
+        and all(source.contiguous for source in sources)
+    )
+
+
+def _join_pieces(low: Lowering, node: ir.Node, sources: Sequence[Tensor], target: Tensor) -> None:
+    """Write one kernel that copies them all: a call of each takes longer than its copy."""
+    lines, at = [], 0
+    for i, source in enumerate(sources):
+        assert isinstance(source.size, int)
+        lines.append(f"memcpy(y + {at}, x{i}, {source.size} * sizeof(T));")
+        at += source.size
+    emit_written(
+        low.recorder, node, "\n".join(lines),
+        reads={f"x{i}": as_bits(source) for i, source in enumerate(sources)},
+        writes={"y": as_bits(target)}, types={"T": bits_type(target.dtype)}, tasks=1,
+        work=at * target.dtype.itemsize / 16,
+    )  # fmt: skip
 
 
 def _in_blocks(found: Lowered | None) -> bool:

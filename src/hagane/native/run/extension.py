@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import sysconfig
+import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -12,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from hagane.machine import CodeCache, Compiler, NoCompiler, find_compiler, notice
+from hagane.machine import CodeCache, Compiler, Lock, NoCompiler, find_compiler, notice
 from hagane.native.c import c_source
-from hagane.native.run.engine import TABLE_HEADERS
+from hagane.native.run.engine import TABLE_HEADERS, load_engine
+
+_lock = Lock()
 
 
 def load_extension() -> Any | None:
@@ -38,7 +41,8 @@ def load_module(name: str, source: Callable[[], str]) -> Any | None:
     include = (sysconfig.get_paths()["include"], np.get_include())
     if not (Path(include[0]) / "Python.h").exists():
         return None
-    return _module(name, source, compiler, include)
+    with _lock:
+        return _module(name, source, compiler, include)
 
 
 def _engine_source() -> str:
@@ -77,3 +81,21 @@ def _compiled(name: str, source: str, compiler: Compiler, include: tuple[str, st
         return module
 
     return CodeCache("native").load(key, build, load)
+
+
+@cache
+def make_ahead() -> None:
+    """Begin to compile the engine and this module, once a process; returns at once.
+
+    On a machine whose cache has both, they are only mapped. A failure is left to the session that
+    needs them, which says what is wrong.
+    """
+    for make in (load_engine, load_extension):
+        threading.Thread(target=_tried, args=(make,), name=f"hagane {make.__name__}").start()
+
+
+def _tried(make: Callable[[], object]) -> None:
+    try:
+        make()
+    except Exception:  # whatever it is, it comes again where it can be told
+        return

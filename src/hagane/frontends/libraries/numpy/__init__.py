@@ -1,6 +1,7 @@
 """NumPy: the meaning of its names to the checker (https://numpy.org/doc/stable/reference/)."""
 
 from hagane.frontends.libraries.numpy import (
+    accumulating,
     creating,
     drawing,
     joining,
@@ -17,8 +18,8 @@ from hagane.frontends.libraries.numpy.table import NUMPY
 
 # Importing a module enters its functions into the table.
 PARTS = (
-    creating, drawing, joining, matrices, methods, products, reducing, searching, shaping,
-    sorting, ufuncs,
+    accumulating, creating, drawing, joining, matrices, methods, products, reducing, searching,
+    shaping, sorting, ufuncs,
 )  # fmt: skip
 
 __all__ = ["NUMPY", "PARTS"]

@@ -10,6 +10,7 @@ import numpy as np
 
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.indexing import broadcast_shapes
+from hagane.frontends.libraries.numpy.joining import concatenate
 from hagane.frontends.libraries.numpy.operands import (
     BOOL,
     DOUBLE,
@@ -34,8 +35,9 @@ from hagane.ops.builder import op
 from hagane.ops.functions.images import filters
 from hagane.ops.functions.sums import statistics
 from hagane.ops.functions.tensors import ordering, positions
+from hagane.ops.functions.tensors.parts import part
 from hagane.ops.functions.tensors.positions import to_places
-from hagane.symbolic import maximum, product
+from hagane.symbolic import floordiv, maximum, minimum, product
 
 
 @NUMPY.function("where")
@@ -246,14 +248,21 @@ def _filtered(t: Core, a: Value, v: Value, mode: Value, *, turned: bool) -> Tens
     n, m = shape_of(t, left, 1)[0], shape_of(t, right, 1, "v")[0]
     count = n + m - 1 if mode == "full" else maximum(n, m)
     if mode == "valid":
-        from hagane.symbolic import minimum
-
         count = maximum(n, m) - minimum(n, m) + 1
     dtype = promoted(t, [left, right])
     fits = not t.knowledge.possible(t.knowledge.less(n, m))
-    if dtype.numpy().kind not in "iuf" or mode not in ("full", "same", "valid") or not fits:
+    known = dtype.numpy().kind in "iuf" and mode in ("full", "same", "valid")
+    if not known or not (fits or turned):
         return typed(t, "Convolve", [left, right], dtype, (count,))
     operands = [cast(t, v, dtype) for v in (left, right)]
+    if not fits:  # either may be the longer one; the sums at all places are the same then
+        first = {"full": 0, "same": floordiv(minimum(n, m) - 1, 2), "valid": minimum(n, m) - 1}
+
+        def some(x: Any, kernel: Any) -> Any:
+            found = filters.convolved(x, kernel, "full", turned=True)
+            return found if mode == "full" else part(found, 0, first[mode], count)
+
+        return typed(t, "Convolve", operands, dtype, (count,), None, some)
     rule = partial(filters.convolved, mode=mode, turned=turned)
     return typed(t, "Convolve", operands, dtype, (count,), None, rule)
 
@@ -316,9 +325,15 @@ def ravel_multi_index(t: Core, multi_index: Value, dims: Value, **_: Value) -> T
     return typed(t, "Ravel", arrays, INT64, shape, None, partial(positions.flat_place, counts))
 
 
+def _as_rows(t: Core, x: Tensor) -> Tensor:
+    return x if len(shape_of(t, x)) > 1 else reshape(t, x, [1, -1])
+
+
 def _together(name: str, function: Callable[..., Any]) -> None:
-    def made(t: Core, x: Value, *_: Value, **__: Value) -> Tensor:
+    def made(t: Core, x: Value, y: Value = None, *_: Value, **__: Value) -> Tensor:
         found = to_array(t, x)
+        if y is not None:  # its rows behind those of x
+            found = concatenate(t, [_as_rows(t, found), _as_rows(t, to_array(t, y))], 0)
         rows = shape_of(t, found)[0]
         shape = () if len(shape_of(t, found)) == 1 else (rows, rows)
         ddof = __.get("ddof")

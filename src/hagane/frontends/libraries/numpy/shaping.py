@@ -45,6 +45,34 @@ def reshape_function(
     return reshape(t, to_array(t, a), sizes(t, newshape if shape is None else shape))
 
 
+@NUMPY.function("lib.stride_tricks.sliding_window_view")
+def sliding_window_view(
+    t: Core, x: Value, window_shape: Value, axis: Value = None, **_: Value
+) -> Tensor:
+    """Return all windows along axes; their elements are new last axes."""
+    found = to_array(t, x)
+    windows = sizes(t, window_shape)
+    rank = len(shape_of(t, found))
+    chosen = axis if isinstance(axis, tuple | list) else (axis,)
+    places = range(rank) if axis is None else axes(t, tuple(chosen), rank, found)
+    if len(windows) != len(places):
+        t.fail("argument", f"expected a window for each of {len(places)} axes, got {len(windows)}: "
+               f"{t.show(found)}", found)  # fmt: skip
+    for place, window in zip(places, windows, strict=True):
+        found = _windows(t, found, place, window)
+    return found
+
+
+def _windows(t: Core, x: Tensor, place: int, window: Dim) -> Tensor:
+    shape = list(shape_of(t, x))
+    t.emit.require_size(shape[place] - window, 0, f"axis {place} minus the window of {window}")
+    count = shape[place] = shape[place] - window + 1
+    return built(
+        t, (x.dtype, (*shape, window)),
+        lambda x: parts.windows_along(x, place, window, 1, count), x,
+    )  # fmt: skip
+
+
 @NUMPY.function("ravel", methods=("ravel", "flatten"))
 def ravel(t: Core, a: Value, order: Value = "C") -> Tensor:
     """Return all elements in one axis."""

@@ -120,6 +120,11 @@ class Builtins(StandardLibrary, RealObjects, World, Arguments):
         if reached is not MISSING:
             return reached
         name = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', found)}"
+        if hasattr(found, "cache_info"):
+            return self.lost(
+                f"'{name}' keeps its results (functools.lru_cache), so only the run knows what "
+                "it returns; call its __wrapped__, or compute the result before"
+            )
         return self.lost(f"'{name}' is not understood")
 
     def _method_of_type(self, found: Any, arguments: Sequence[Value]) -> Value:

@@ -24,9 +24,11 @@ from hagane.native.kernels.recorder import label_of
 from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, row_major
 from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
-from hagane.native.lowering.found import settle
+from hagane.native.lowering.found import Place, find_sizes, settle
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.control.changing_sizes import SizesOfIterations, names_that_change
+from hagane.native.rules.control.limits import most_rows
+from hagane.native.rules.control.merged import merged
 from hagane.ops.control.growth import growths
 from hagane.ops.control.loop import hands_on
 from hagane.ops.definition import Array
@@ -211,6 +213,7 @@ class LoopKernels:
         states: The values of a state: around, before an iteration, after it, and the results.
         count: Where the number of the iteration lies.
         iterations: How many iterations there are, if that is known before the run.
+        filled: Results in memory for as many rows as there may be, of which the run fills the first.
     """
 
     low: Lowering
@@ -223,6 +226,7 @@ class LoopKernels:
     wanted: list[tuple[ir.Value, Tensor]] = field(default_factory=list)
     carried: list[Carried] = field(default_factory=list)
     scanned: list[Scanned] = field(default_factory=list)
+    filled: list[tuple[ir.Value, Tensor]] = field(default_factory=list)
     sizes: SizesOfIterations | None = None
 
     def carry(self) -> None:
@@ -361,6 +365,8 @@ class LoopKernels:
         kernels, changing = self.body.low.recorder.kernels, None
         if self.sizes is not None:
             kernels, changing = self._with_sizes(self.sizes, kernels)
+        else:
+            kernels = merged(kernels)
         control = replace(
             control,
             carried=tuple(self.carried),
@@ -375,6 +381,22 @@ class LoopKernels:
         low.recorder.kernels += kernels
         # Values that the next iteration reads have to outlive this one.
         emit_control(low, self.node, Mark.END, pointers)
+        self._find_rows()
+
+    def _find_rows(self) -> None:
+        """Take the number of iterations, which the engine leaves, for a size of results."""
+        if not self.filled:
+            return
+        low, count = self.low, self.count
+        assert count is not None
+        counts = dict.fromkeys(rows.shape[0] for _, rows in self.filled)
+        find_sizes(low, self.node, [(dim, Place(count, 0)) for dim in counts])
+        for result, rows in self.filled:
+            low.forms[result] = rows
+            if result in low.facts.outputs:
+                place = low.forms.result(result)
+                emit_copy(low.recorder, rows, place)
+                low.forms[result] = place
 
     def _with_sizes(
         self, sizes: SizesOfIterations, kernels: list[Kernel]
@@ -400,6 +422,11 @@ def kept_place(loop: LoopKernels, item: ir.Value, result: ir.Value) -> Tensor:
     if loop.iterations is not None and whole[0] == loop.iterations:
         low.forms[result] = low.forms.result(result)
         return loop.slice_of(low.forms.plain(result), 0, loop.iterations, backwards=False)
+    most = most_rows(loop.node, result, low.facts.types, inner=low.forms.inner)
+    if most is not None:
+        rows = low.recorder.new(f"rows of {result.name}", low.facts.dtype(result), (most, *shape))
+        loop.filled.append((result, replace(rows, shape=whole)))
+        return loop.slice_of(rows, 0, most, backwards=False)
     grown = _leave(loop, result, (0, *whole[1:]))
     dtype = low.facts.dtype(result)
     buffer = Buffer(f"slice of {result.name}", 0, Kind.MOVING)

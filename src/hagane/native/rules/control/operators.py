@@ -27,6 +27,7 @@ from hagane.native.rules.control.bodies import (
     result_of,
     single,
 )
+from hagane.native.rules.control.limits import most_rows
 from hagane.ops.control.loop import hands_on, is_true
 from hagane.ops.inference import GraphTypes
 from hagane.symbolic import Dim, Expr, evaluate, symbols_of
@@ -124,7 +125,12 @@ def grown_outputs(node: ir.Node, types: GraphTypes) -> Sequence[ir.Value]:
             isinstance(count, Expr) and str(count) in symbols_of(count) & shown
         )
 
-    rest = [v for v in node.outputs[n:] if not is_known(next(iter(dims_of(types, v)), None))]
+    rest = [
+        value
+        for value in node.outputs[n:]
+        if not is_known(next(iter(dims_of(types, value)), None))
+        and most_rows(node, value, types) is None
+    ]
     return [*found, *rest]
 
 

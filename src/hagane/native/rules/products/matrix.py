@@ -19,7 +19,7 @@ from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 from hagane.native.layouts.pairs import paired_weights
 from hagane.native.layouts.rows import Product, Rows
 from hagane.native.lowering.choices import BY_RULE
-from hagane.native.lowering.epilogue import follow
+from hagane.native.lowering.epilogue import Epilogue, follow
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.onednn.product import lower_product
@@ -30,7 +30,15 @@ from hagane.native.tiles.contraction import Contraction, Group, Pixels, pack_wei
 from hagane.native.tiles.dynamic_rows import emit_rows
 from hagane.native.tiles.matrix import emit_tile_rows
 from hagane.native.tiles.register_loops import emit_contraction
-from hagane.native.tiles.tile import Store, Tile, Words, tile_pixels, uses_tiles, whole_words
+from hagane.native.tiles.tile import (
+    NO_ACTIVATION,
+    Store,
+    Tile,
+    Words,
+    tile_pixels,
+    uses_tiles,
+    whole_words,
+)
 from hagane.native.tiles.triples import splits
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim, ceildiv, product
@@ -49,7 +57,7 @@ def lower_matmul(low: Lowering, node: ir.Node) -> None:
         lower_typed_product(low, node)
         return
     weight = low.facts.constant(b)
-    if weight is not None and weight.ndim == 2 and len(low.facts.shape(a)) >= 2:
+    if weight is not None and weight.ndim == 2 and low.facts.shape(a):
         _lower_product(low, node, a, weight, None)
         return
     _lower_general(low, node)
@@ -89,6 +97,18 @@ def _added_row(low: Lowering, value: ir.Value, n: int) -> tuple[ir.Node, Array] 
     return node, array.reshape(-1)
 
 
+def _with_row(low: Lowering, epilogue: Epilogue, n: int) -> tuple[Epilogue, Array | None]:
+    """Return an epilogue with the constant row that is added behind its residual, and the row."""
+    added = _added_row(low, epilogue.value, n)
+    if added is None:
+        return epilogue, None
+    node, row = added
+    low.done.add(node)
+    behind = follow(low, node.outputs[0], residuals=False)
+    nodes = (*epilogue.nodes, node, *behind.nodes)
+    return replace(behind, residual=epilogue.residual, nodes=nodes), row
+
+
 def _lower_product(
     low: Lowering, node: ir.Node, source: ir.Value | None, weight: Array, bias: Array | None
 ) -> None:
@@ -107,6 +127,8 @@ def _lower_product(
             value = follower.outputs[0]
     level, lanes = low.facts.level, low.facts.level.lanes
     epilogue = follow(low, value)
+    if bias is None and epilogue.residual is not None and epilogue.activation == NO_ACTIVATION:
+        epilogue, bias = _with_row(low, epilogue, n)
     residual = None if epilogue.residual is None else low.forms.contiguous(epilogue.residual)
     if residual is not None and n % lanes and residual.buffer.kind in (Kind.INPUT, Kind.MOVING):
         # A tile may read past the end of the residual; memory of the caller ends there.

@@ -17,7 +17,7 @@ def convolved(x: Any, kernel: Any, mode: str, *, turned: bool) -> Any:
 
     Args:
         x: (n,), numbers.
-        kernel: (m,), of the same element type; m is n at most.
+        kernel: (m,), of the same element type; m is n at most, but for ``full``.
         mode: ``full`` (all places that overlap), ``same`` (n of them) or ``valid`` (overlap whole).
         turned: Whether the kernel is turned round, as a convolution has it.
     """

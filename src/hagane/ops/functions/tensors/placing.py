@@ -113,6 +113,21 @@ def flat_put(x: Any, places: Any, source: Any, *, accumulate: bool) -> Any:
     return resized(found, list(shape_of(x)))
 
 
+def put_together(x: Any, places: Sequence[Any], source: Any, how: str) -> Any:
+    """Return ``x`` with a source added (``how="add"``) or joined otherwise at places.
+
+    Args:
+        x: A tensor.
+        places: Indices of its first axes, of one shape; each time that a place comes up counts.
+        source: Broadcasts to the shape of the indices, and of the other axes.
+        how: ``add``, ``mul``, ``max`` or ``min``.
+    """
+    columns = [op("Unsqueeze", cast(place, _INT64), [-1]) for place in places]
+    at = columns[0] if len(columns) == 1 else op("Concat", *columns, axis=-1)
+    wide = [*shape_of(places[0]), *list(shape_of(x))[len(places) :]]
+    return op("ScatterND", x, at, op("Expand", source, wide), reduction=how)
+
+
 def taken_flat(x: Any, places: Any) -> Any:
     """Return the elements at places counted over all axes."""
     return op("Gather", flat(x), cast(places, _INT64), axis=0)

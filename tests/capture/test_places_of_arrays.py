@@ -1,0 +1,70 @@
+"""Ufuncs that change elements at places, and windows over arrays, as NumPy has them."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hagane
+from hagane.errors import CaptureError
+
+
+def counted(ids: Any, w: Any) -> Any:
+    found = np.zeros(5, np.float32)
+    np.add.at(found, ids, w)
+    np.subtract.at(found, ids[:2], 0.5)
+    return found
+
+
+def raised(ids: Any, w: Any) -> Any:
+    found = np.zeros((5, 2), np.float32)
+    np.maximum.at(found, (ids, ids % 2), w)
+    np.add.at(found, ids, 1)
+    return found
+
+
+def windows(ids: Any, w: Any) -> Any:
+    several = np.lib.stride_tricks.sliding_window_view(w, 2)
+    return several.max(1), np.corrcoef(w, ids)
+
+
+def convolved(ids: Any, w: Any) -> Any:
+    kernel = np.float32([1, -2, 0.5, 3])
+    return tuple(np.convolve(w, kernel, mode) for mode in ("full", "same", "valid"))
+
+
+@pytest.mark.parametrize("program", [counted, raised, windows, convolved])
+def test_a_program_gives_what_numpy_gives(program: Any) -> None:
+    example = np.array([3, 0, -1, 3, 1]), np.arange(5, dtype=np.float32)
+    model = hagane.capture(program, *example, dynamic={"ids": ("n",), "w": ("n",)})
+    session = hagane.InferenceSession(model)
+    for length in (2, 5, 9):
+        random = np.random.default_rng(length)
+        ids, w = random.integers(-5, 5, length), random.standard_normal(length).astype(np.float32)
+        want = program(ids, w)
+        found = session.run(None, {"ids": ids, "w": w})
+        for left, right in zip(found, want if isinstance(want, tuple) else (want,), strict=True):
+            np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6)
+            assert left.dtype == right.dtype
+
+
+@functools.lru_cache
+def cached(n: int) -> int:
+    return n if n < 2 else cached(n - 1) + cached(n - 2)
+
+
+def test_a_function_that_keeps_its_results_is_refused_with_a_remedy() -> None:
+    with pytest.raises(CaptureError, match=r"cached' keeps its results .* call its __wrapped__"):
+        hagane.capture(lambda x: x * cached(6), np.zeros(3))
+
+
+def test_an_argument_is_not_changed_by_a_ufunc() -> None:
+    def program(x: Any, ids: Any) -> Any:
+        np.add.at(x, ids, 1)
+        return x
+
+    with pytest.raises(CaptureError, match=r"make a copy for 'numpy.add.at'"):
+        hagane.capture(program, np.zeros(3), np.array([1]))
