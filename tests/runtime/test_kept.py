@@ -190,7 +190,7 @@ def damage(entry: Path, name: str) -> None:
     file.write_bytes(content)
 
 
-@pytest.mark.parametrize("name", ["tables.json", "kernels.so", "weights"])
+@pytest.mark.parametrize("name", ["session.json", "kernels.so", "weights"])
 def test_a_damaged_entry_is_made_anew(path: Path, reads: list[object], name: str) -> None:
     want = hagane.InferenceSession(path).run(None, feed(3))[0]
     key = key_of(str(path), hagane.SessionOptions())

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
-import sysconfig
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hagane.machine import CodeCache, Compiler, NoCompiler, find_compiler, notice
+from hagane.machine import CodeCache, NoCompiler, notice
 from hagane.native.c import c_source
-from hagane.native.run.engine import TABLE_HEADERS
+
+if TYPE_CHECKING:
+    from hagane.machine import Compiler
+
+# Functions by which other C reads contexts and tables.
+TABLE_HEADERS = ("engine.h", "tables.h", "context.h")
 
 
 def load_extension() -> Any | None:
@@ -21,6 +25,10 @@ def load_extension() -> Any | None:
 
     If they are there and it cannot be compiled or loaded, a notice says why.
     """
+    import sysconfig
+
+    from hagane.machine.compiler import find_compiler
+
     try:
         compiler = find_compiler()
     except NoCompiler:
@@ -53,12 +61,19 @@ def _compiled(compiler: Compiler, include: tuple[str, str]) -> Any:
         compiler.build([written], library, flags)
         return library
 
-    def load(path: Path) -> Any:
-        loader = importlib.machinery.ExtensionFileLoader("hagane_call", str(path))
-        spec = importlib.util.spec_from_loader("hagane_call", loader)
-        assert spec is not None
-        module = importlib.util.module_from_spec(spec)
-        loader.exec_module(module)
-        return module
+    return CodeCache("native").load(key, build, open_extension)
 
-    return CodeCache("native").load(key, build, load)
+
+@cache
+def open_extension(path: Path) -> Any:
+    """Return the module of a library; it is loaded once.
+
+    Raises:
+        ImportError: It cannot be loaded.
+    """
+    loader = importlib.machinery.ExtensionFileLoader("hagane_call", str(path))
+    spec = importlib.util.spec_from_loader("hagane_call", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
