@@ -3,8 +3,9 @@
     python benchmarks/startup.py [NAME ...] [--rounds 5] [--threads 2] [--cold]
 
 For each model of ``models.py`` (PyTorch writes them) both engines start in turns, each time in a
-new process, with the kernels of hagane in its cache. *Import* is that of NumPy, the engine and its
-names. Figures are medians; ratios are ONNX Runtime over hagane, so above 1 hagane needs less. ``--cold`` adds hagane's start with an empty cache.
+new process, with the session of hagane in its cache. *Import* is that of NumPy, the engine and its
+names. Figures are medians; ratios are ONNX Runtime over hagane, so above 1 hagane needs less.
+``--cold`` adds hagane's start with an empty cache.
 """
 
 from __future__ import annotations
