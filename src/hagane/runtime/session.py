@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hagane.errors import InvalidArgument, InvalidModel, KernelError, OutOfMemory
 from hagane.machine import Lock, NoCompiler
 from hagane.native.ready.caller import Caller, make_entry
-from hagane.runtime.chosen import level_of, threads_of
+from hagane.runtime.chosen import is_native, level_of, threads_of
 from hagane.runtime.device import CPU
 from hagane.runtime.kept import Fed, Kept, keep, key_of
 from hagane.runtime.kept import find as find_kept
@@ -103,6 +103,11 @@ class InferenceSession:
 
     def _open(self) -> Programs:
         """Read the model and build it."""
+        if is_native(self._options):
+            from hagane.native.run.engine import begin_engine
+
+            begin_engine()
+
         from hagane.graph import save
         from hagane.runtime.pipeline import read
         from hagane.runtime.profile import Profile

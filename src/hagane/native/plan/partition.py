@@ -99,9 +99,8 @@ class Draft:
         Raises:
             NoCompiler: They cannot be compiled on this machine.
         """
-        engine = load_engine()
         library = library or compile_kernels(self.low.recorder.kernels, self.low.facts.level)
-        return self.data(library.path, engine.path, replaceable=replaceable)
+        return self.data(library.path, load_engine().path, replaceable=replaceable)
 
     def data(self, library: Path, engine: Path, *, replaceable: bool = False) -> Compiled:
         """Return the kernels as data about code that others compiled.
@@ -148,9 +147,9 @@ class Draft:
         Raises:
             NoCompiler: They cannot be compiled on this machine.
         """
-        engine = load_engine()
         kernels, level = self.low.recorder.kernels, self.low.facts.level
         library = library or compile_kernels(kernels, level)
+        engine = load_engine()  # which a thread may be compiling meanwhile
         compiled = self.compile(library=library, replaceable=replaceable)
         return Loaded(
             compiled, settle, library=library, engine=engine, keep_sources=replaceable, store=store

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hagane.machine import CodeCache, NoCompiler, notice
+from hagane.machine import CodeCache, Lock, NoCompiler, notice
 from hagane.native.c import c_source
 
 if TYPE_CHECKING:
@@ -36,7 +36,11 @@ def load_extension() -> Any | None:
     include = (sysconfig.get_paths()["include"], np.get_include())
     if not (Path(include[0]) / "Python.h").exists():
         return None
-    return _extension(compiler, include)
+    with _making:
+        return _extension(compiler, include)
+
+
+_making = Lock()
 
 
 @cache

@@ -6,14 +6,17 @@ import ctypes
 import hashlib
 import os
 import shlex
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from hagane.machine import CodeCache, Level, usable_cores
+from hagane.machine import CodeCache, Level, Lock, NoCompiler, usable_cores
 from hagane.machine.compiler import Compiler, find_compiler
 from hagane.native.c import c_source
 from hagane.native.kernels.kernel import Kernel
+from hagane.native.ready.extension import load_extension
 from hagane.native.ready.mapped import Engine, Library, known_engine
 
 _ENGINE_FLAGS = ("-O2", "-std=gnu11", "-fPIC", "-w")
@@ -53,6 +56,9 @@ ENGINE_PARTS = (
 )
 
 
+_making = Lock()
+
+
 @cache
 def _compiled_engine(compiler: Compiler) -> Engine:
     source = c_source(*ENGINE_PARTS)
@@ -76,7 +82,24 @@ def load_engine() -> Engine:
     Raises:
         NoCompiler: There is no C compiler.
     """
-    return known_engine(_compiled_engine(find_compiler()))
+    with _making:
+        return known_engine(_compiled_engine(find_compiler()))
+
+
+def begin_engine() -> None:
+    """Have a thread make the engine and its module while a model is read, if this is their first use.
+
+    That takes a core for a second on a new machine, and whoever needs them waits for what is left
+    of it.
+    """
+
+    def make() -> None:
+        with suppress(NoCompiler):  # whoever needs them is told
+            load_engine()
+            load_extension()
+
+    if not _compiled_engine.cache_info().currsize:
+        threading.Thread(target=make, name="hagane-engine", daemon=True).start()
 
 
 def kernel_name(code: str) -> str:
