@@ -69,6 +69,15 @@ def _ocr(name: str) -> Callable[[], Path]:
     return path
 
 
+def _sequences(name: str) -> Callable[[], Path]:
+    def path() -> Path:
+        from dynamic_models import written
+
+        return written(name, CACHE / "benchmarks")
+
+    return path
+
+
 def _between(low: int, high: int, step: int, i: int, n: int) -> int:
     """Return one of n sizes from ``low`` to ``high``, in an order without neighbours."""
     at = (i * 17 + 3) % n
@@ -110,8 +119,15 @@ CASES: Mapping[str, Case] = {
     "mnist": Case(_made("MNIST CNN"), {"": ["n", 1, 28, 28]}, lambda i, n: {"n": 1 + i % 32}),
     "yolo": Case(_made("YOLOv3-tiny"), {"": ["n", 3, "h", "w"]}, _pictures(160, 416, 32)),
     "unet": Case(_made("U-Net"), {"": ["n", 3, "h", "w"]}, _pictures(96, 288, 16)),
-    "bert": Case(
-        _made("BERT-base"), {"*": ["n", "s"]}, lambda i, n: {"n": 1, "s": _between(1, 256, 1, i, n)}
+    "minilm": Case(
+        _made("MiniLM"), {"*": ["n", "s"]}, lambda i, n: {"n": 1, "s": _between(1, 256, 1, i, n)}
+    ),
+    "gpt2-step": Case(_made("GPT-2 step"), {}, lambda i, n: {"past": 64 + i}),
+    "tagger": Case(
+        _sequences("tagger"), {}, lambda i, n: {"n": 1 + i % 3, "s": _between(3, 120, 1, i, n)}
+    ),
+    "vocoder": Case(
+        _sequences("vocoder"), {}, lambda i, n: {"n": 1, "t": _between(10, 120, 1, i, n)}
     ),
 }
 

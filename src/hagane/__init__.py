@@ -10,9 +10,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -205,7 +206,7 @@ __all__ = [
 
 # Imports of the graph library for arithmetic that hagane does itself: 30 MiB and half a
 # second, which are spent if somebody asks for an attribute of theirs.
-_LATE = ("sympy", "onnx_ir._symbolic_shapes")
+_LIBRARY, _LATE = "onnx_ir", ("sympy", "onnx_ir._symbolic_shapes")
 
 
 class _LateFinder:
@@ -221,13 +222,37 @@ class _LateFinder:
         return spec
 
 
-@contextmanager
-def _late_imports() -> Iterator[None]:
-    sys.meta_path.insert(0, _LateFinder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(_LateFinder)
+class _LibraryLoader(Loader):
+    """Loads the graph library, and what it imports meanwhile late."""
+
+    def __init__(self, loader: Loader):
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        sys.meta_path.insert(0, _LateFinder)
+        try:
+            self._loader.exec_module(module)
+        finally:
+            sys.meta_path.remove(_LateFinder)
+
+
+class _LibraryFinder:
+    """Finds the graph library, whichever module of hagane or of a program imports it first."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+        if name != _LIBRARY:
+            return None
+        spec = PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _LibraryLoader(spec.loader)
+        return spec
+
+
+sys.meta_path.insert(0, _LibraryFinder)
 
 
 class _ServedFinder:
@@ -252,8 +277,7 @@ def __getattr__(name: str) -> Any:
         globals()[name] = module
         return module
     if name in _PUBLIC:
-        with _late_imports():
-            value = getattr(importlib.import_module(_PUBLIC[name]), name)
+        value = getattr(importlib.import_module(_PUBLIC[name]), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'hagane' has no attribute '{name}'")

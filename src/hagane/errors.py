@@ -19,7 +19,8 @@ libraries keeps catching it)::
     ├── KernelError                   (RuntimeError)          a node failed while it ran
     │   └── OutOfMemory               (MemoryError)           no room for the values of a model
     ├── NotOffered                    (NotImplementedError)   a name that hagane lacks on purpose
-    └── MissingExtra                  (ImportError)           an optional dependency is absent
+    ├── MissingExtra                  (ImportError)           an optional dependency is absent
+    └── NoCompiler                    (OSError)               no compiler, or no room for its output
 """
 
 from __future__ import annotations
@@ -110,3 +111,7 @@ class MissingExtra(HaganeError, ImportError):
             f"pip install 'hagane[{extra}]'"
         )
         self.extra = extra
+
+
+class NoCompiler(HaganeError, OSError):
+    """There is no C compiler, it fails, or there is no room for its output."""

@@ -10,7 +10,8 @@ import pytest
 from onnx import helper
 
 import hagane
-from hagane.native.run import caller, context, extension
+from hagane.native.ready import caller, extension
+from hagane.native.run import context
 from tests.native.models import model
 
 

@@ -151,11 +151,11 @@ _CHILD = """
 import os, sys
 import numpy as np
 import hagane.machine.compiler as compiler
-import hagane.native.run.engine as engine, hagane.native.run.extension as extension
+import hagane.native.run.engine as engine
 assert os.environ["PATH"] == ""
 def none():
     raise compiler.NoCompiler("there is none")
-engine.find_compiler = extension.find_compiler = none
+engine.find_compiler = compiler.find_compiler = none
 from hagane.native import load_compiled
 from hagane.native.run.loaded import Loaded
 for name in sys.argv[2:]:

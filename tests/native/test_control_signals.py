@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import hagane
-from hagane.native.run import caller, context
+from hagane.native.ready import caller
+from hagane.native.run import context
 from tests.native.bodies import BOOL, INT64, graph, info, node
 from tests.native.models import draw, model, session
 

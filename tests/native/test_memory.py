@@ -19,10 +19,10 @@ from hagane.machine import cpu_features
 from hagane.native.kernels.control import Branch, Mark
 from hagane.native.kernels.kernel import Kernel, Pointer
 from hagane.native.kernels.tensor import Border, Buffer, Kind, Tensor, keep_border
-from hagane.native.run import memory
-from hagane.native.run.context import Context
+from hagane.native.ready import context as contexts
+from hagane.native.ready.context import Context
 from hagane.native.run.engine import load_engine
-from hagane.native.run.memory import MemoryPlan, plan_memory
+from hagane.native.run.memory import MemoryPlan, plan_memory, planned
 from hagane.symbolic import Dim
 from tests.drawing import few
 from tests.native.models import compare, draw, every_level, model, session
@@ -281,16 +281,16 @@ def dirty(monkeypatch: pytest.MonkeyPatch) -> list[MemoryPlan]:
     plans: list[MemoryPlan] = []
     fit = Context.fit
 
-    def fitted(self: Context, shapes: tuple[tuple[int, ...], ...]) -> None:
+    def fitted(self: Any, shapes: tuple[tuple[int, ...], ...]) -> None:
         fit(self, shapes)
         _, arena, size, *_ = self.fitted.tell()
-        made = self.fitted.plan(self.segment.kernels, size)
+        made = planned(self.fitted, self.segment.kernels, size)
         plans.append(made)
         ctypes.memset(arena, 255, size - 4096)
         for offset, count, byte in made.filled:
             ctypes.memset(arena + offset, byte, count)
 
-    monkeypatch.setattr(memory, "CLEARING", 1e12)
+    monkeypatch.setattr(contexts, "CLEARING", 1e12)
     monkeypatch.setattr(Context, "fit", fitted)
     return plans
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from hagane.native.run.outputs import OutputPool, is_pooled
+from hagane.native.ready.outputs import OutputPool, is_pooled
 from tests.native.models import draw, model, session
 
 LARGE = (300, 300)

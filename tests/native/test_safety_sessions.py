@@ -112,7 +112,10 @@ def resident_bytes() -> int:
 
 
 def resources() -> tuple[int, int, int]:
-    """Return the engine's bytes, open files and threads."""
+    """Return the engine's bytes, open files and threads, once nothing is being compiled beside."""
+    for thread in threading.enumerate():
+        if thread.name.startswith("hagane-"):
+            thread.join()
     gc.collect()
     return (
         load_engine().allocated(),

@@ -16,7 +16,7 @@ from onnx import helper
 import hagane
 from hagane.native.kernels.kernel import Kernel, Pointer
 from hagane.native.kernels.tensor import Buffer, Kind
-from hagane.native.run import caller, extension
+from hagane.native.ready import caller, extension
 from hagane.native.run.memory import measure
 from hagane.symbolic import (
     Dim,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -153,3 +155,25 @@ def test_a_program_of_many_threads_and_few_tasks_runs(engine: Engine) -> None:
     for _ in range(5):
         program.run()
     assert engine.library.count_out_of_order() == 0
+
+
+def test_workers_sleep_when_there_is_nothing_to_do(engine: Engine) -> None:
+    """Those who wait look for some microseconds, and then leave the core to others."""
+    engine.library.arm(None)
+    program = Counting(engine, TASKS, 4)
+    for _ in range(2):
+        program.run()
+        others = set(os.listdir("/proc/self/task")) - {str(threading.get_native_id())}
+        assert len(others) >= 3
+        patience = time.monotonic() + 60
+        while any(map(_is_awake, others)):
+            assert time.monotonic() < patience, "a worker looks for tasks without end"
+
+
+def _is_awake(thread: str) -> bool:
+    """Whether a thread of this process runs, or would if it had a core."""
+    try:
+        found = Path(f"/proc/self/task/{thread}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False  # it has ended
+    return found.rpartition(")")[2].split()[0] == "R"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -196,3 +197,24 @@ def test_threads_run_one_session_at_several_shapes() -> None:
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(work, range(6)))
+
+
+def test_a_run_of_shapes_met_before_enters_python_once(made: hagane.InferenceSession) -> None:
+    """Shapes are checked and bound in C, whatever is asked for and however it is held."""
+    feed = arrays(3)
+    held = {name: hagane.OrtValue.ortvalue_from_numpy(array) for name, array in feed.items()}
+    made.run(None, feed)
+    entered: list[str] = []
+
+    def note(frame: Any, event: str, argument: object) -> None:
+        if event == "call":
+            entered.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        made.run(None, feed)
+        made.run(["z"], feed)
+        made.run(["z", "y"], held)
+    finally:
+        sys.setprofile(None)
+    assert entered == ["run", "run", "run"]

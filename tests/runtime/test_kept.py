@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,9 @@ def test_it_refuses_what_the_first_session_refuses(path: Path, bad: dict[str, np
     assert texts[0] == texts[1]
 
 
-def test_another_content_or_setting_is_another_session(path: Path, reads: list[object]) -> None:
+def test_another_content_setting_or_version_is_another_session(
+    path: Path, reads: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = hagane.InferenceSession(path).run(None, feed(2))[0]
     write(path, scale=2.0)
     second = hagane.InferenceSession(path).run(None, feed(2))[0]
@@ -147,6 +150,10 @@ def test_another_content_or_setting_is_another_session(path: Path, reads: list[o
     assert len(reads) == 3
     hagane.InferenceSession(path, hagane.SessionOptions(logid="other"))
     assert len(reads) == 3
+    monkeypatch.setattr("hagane.runtime.kept.VERSION", -1)
+    again = hagane.InferenceSession(path).run(None, feed(2))[0]
+    np.testing.assert_array_equal(again, second)
+    assert len(reads) == 4
 
 
 def test_a_copy_of_the_file_is_the_same_session(path: Path, reads: list[object]) -> None:
@@ -190,7 +197,7 @@ def damage(entry: Path, name: str) -> None:
     file.write_bytes(content)
 
 
-@pytest.mark.parametrize("name", ["tables.json", "kernels.so", "weights"])
+@pytest.mark.parametrize("name", ["session.json", "kernels.so", "weights"])
 def test_a_damaged_entry_is_made_anew(path: Path, reads: list[object], name: str) -> None:
     want = hagane.InferenceSession(path).run(None, feed(3))[0]
     key = key_of(str(path), hagane.SessionOptions())
@@ -203,6 +210,19 @@ def test_a_damaged_entry_is_made_anew(path: Path, reads: list[object], name: str
     assert len(reads) == 2
     hagane.InferenceSession(path)
     assert len(reads) == 2
+
+
+def test_sessions_that_are_made_at_once_are_kept_once(path: Path) -> None:
+    def run(rows: int) -> np.ndarray:
+        made: np.ndarray = hagane.InferenceSession(path).run(None, feed(rows))[0]
+        return made
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(run, [2, 3] * 4))
+    for rows, each in zip([2, 3] * 4, found, strict=True):
+        np.testing.assert_array_equal(each, run(rows))
+    (entry,) = (e for e in CodeCache("sessions").folder.iterdir() if (e / "session.json").exists())
+    assert {file.name for file in entry.iterdir()} >= {"session.json", "kernels.so", "weights"}
 
 
 def test_a_file_that_changes_under_a_session_is_not_taken_for_the_old_one(path: Path) -> None:

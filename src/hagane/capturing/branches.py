@@ -8,7 +8,8 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.runtime.backends.reference import ReferenceBackend, ReferencePart
-from hagane.runtime.port import Planned, Region, Value, Watch
+from hagane.runtime.device import Value
+from hagane.runtime.port import Planned, Region, Watch
 
 
 class Branches(ReferenceBackend):

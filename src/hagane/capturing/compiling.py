@@ -270,9 +270,9 @@ class Compiled:
     def _captured(
         self, key: Any, tree: Mapping[str, Tree], found: Sequence[TensorLeaf | NumberLeaf]
     ) -> Variant:
-        from hagane.native import make_ahead
+        from hagane.native import begin_engine
 
-        make_ahead()
+        begin_engine()
         start = time.perf_counter()
         first: Variant | None = None
         for pattern in _ladder(self._pattern(key, found), found):

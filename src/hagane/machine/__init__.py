@@ -1,7 +1,11 @@
 """The machine that runs us: its vector instructions, its C compiler, a cache of compiled code."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hagane.errors import NoCompiler
 from hagane.machine.cache import CodeCache
-from hagane.machine.compiler import Compiler, NoCompiler, find_compiler
 from hagane.machine.cpu import (
     AMX,
     AVX2,
@@ -20,6 +24,10 @@ from hagane.machine.cpu import (
 from hagane.machine.folder import data_folder
 from hagane.machine.lock import Lock
 from hagane.machine.notices import notice
+
+# A session from the cache asks no compiler, whose module loads much else.
+if TYPE_CHECKING:
+    from hagane.machine.compiler import Compiler, find_compiler
 
 __all__ = [
     "AMX",
@@ -43,3 +51,11 @@ __all__ = [
     "processor_name",
     "usable_cores",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Compiler", "find_compiler"):
+        from hagane.machine import compiler
+
+        return getattr(compiler, name)
+    raise AttributeError(f"module 'hagane.machine' has no attribute '{name}'")

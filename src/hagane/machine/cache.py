@@ -5,17 +5,14 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import secrets
-import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from hagane.machine.compiler import NoCompiler
+from hagane.errors import NoCompiler
 from hagane.machine.folder import find_place, is_private
 from hagane.machine.notices import notice
 
@@ -169,6 +166,8 @@ class CodeCache:
             raise _no_room(folder, error) from error
 
     def _build(self, folder: Path, key: str, fill: Callable[[Path], Sequence[Path]]) -> Path:
+        import tempfile  # what is found in the cache needs none of these
+
         with tempfile.TemporaryDirectory(
             dir=folder, prefix=_BUILD, ignore_cleanup_errors=True
         ) as build:
@@ -337,6 +336,9 @@ def _put(entry: Path, place: Path) -> Path:
 
 def _discard(path: Path) -> None:
     """Remove an entry at once, so that nobody finds half of it."""
+    import secrets
+    import shutil
+
     trash = path.with_name(f"{_BUILD}{secrets.token_hex(8)}")
     with suppress(OSError):
         os.rename(path, trash)

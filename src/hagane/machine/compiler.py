@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from hagane.errors import HaganeError
+from hagane.errors import NoCompiler
 from hagane.machine.notices import notice
 
 _NAMES = ("cc", "gcc", "clang")
@@ -23,10 +23,6 @@ _NAMES = ("cc", "gcc", "clang")
 _LIMIT = 300.0
 _VERSION_LIMIT = 20.0
 _REMEDY = "let CC name another compiler, or pip install 'hagane[compiler]'"
-
-
-class NoCompiler(HaganeError, OSError):
-    """There is no C compiler, it fails, or there is no room for its output."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hagane.machine.notices import notice
 
@@ -18,8 +16,7 @@ _OTHERS_WRITE = 0o022
 _OTHERS = 0o077
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Folders of one kind of compiled code.
 
     Attributes:
@@ -47,6 +44,8 @@ class Place:
         """Return a private folder that lasts as long as this process; it is made where missing."""
         made = _temporary.get(self.name)
         if made is None or not made.is_dir():
+            import tempfile
+
             made = Path(tempfile.mkdtemp(prefix=f"hagane-{self.name}-"))
             _temporary[self.name] = made
             atexit.register(_remove, made, os.getpid())
@@ -59,6 +58,8 @@ _temporary: dict[str, Path] = {}
 def _remove(folder: Path, maker: int) -> None:
     # A child process inherits the registration, but not the folder.
     if os.getpid() == maker:
+        import shutil
+
         shutil.rmtree(folder, ignore_errors=True)
 
 

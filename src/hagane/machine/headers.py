@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from hagane.errors import NoCompiler
 from hagane.machine.cache import CodeCache
-from hagane.machine.compiler import Compiler, NoCompiler
+from hagane.machine.compiler import Compiler
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-
-_logger = logging.getLogger("hagane.machine")
 _given: set[str] = set()
 
 
 def notice(text: str) -> None:
     """Log a warning, unless this process has logged it before."""
     if text not in _given:
+        import logging
+
         _given.add(text)
-        _logger.warning("%s", text)
+        logging.getLogger("hagane.machine").warning("%s", text)

@@ -18,16 +18,17 @@ if TYPE_CHECKING:
     from hagane.native.plan.listing import assembly_listing, c_listing
     from hagane.native.plan.partition import Draft, Target, draft_nodes
     from hagane.native.plan.widen_halves import HALVES, widen_halves
+    from hagane.native.ready.caller import Caller, make_entry, make_frame
+    from hagane.native.ready.context import ShapeMismatch
+    from hagane.native.ready.mapped import WeightStore
+    from hagane.native.ready.outputs import OutputPool, is_pooled
     from hagane.native.rules.control.operators import grown_outputs
     from hagane.native.rules.onednn.binding import obstacle as library_obstacle
-    from hagane.native.run.caller import Caller, make_entry, make_frame
     from hagane.native.run.compiled import Compiled
-    from hagane.native.run.context import ShapeMismatch, Spent
-    from hagane.native.run.extension import make_ahead
+    from hagane.native.run.context import Spent
+    from hagane.native.run.engine import begin_engine
     from hagane.native.run.files import load_compiled, save_compiled
     from hagane.native.run.loaded import Loaded
-    from hagane.native.run.outputs import OutputPool, is_pooled
-    from hagane.native.run.shared import WeightStore
     from hagane.native.tuning.measure import Settings, Tuned, has_numbers, tune
     from hagane.native.tuning.peak import peak_flops
 
@@ -49,6 +50,7 @@ __all__ = [
     "Tuned",
     "WeightStore",
     "assembly_listing",
+    "begin_engine",
     "c_listing",
     "choice_from_json",
     "choice_to_json",
@@ -59,7 +61,6 @@ __all__ = [
     "is_pooled",
     "library_obstacle",
     "load_compiled",
-    "make_ahead",
     "make_entry",
     "make_frame",
     "peak_flops",
@@ -71,22 +72,23 @@ __all__ = [
 # The module and the original name of each name.
 _PLACES = {
     "HALVES": ("hagane.native.plan.widen_halves", "HALVES"),
-    "WeightStore": ("hagane.native.run.shared", "WeightStore"),
+    "WeightStore": ("hagane.native.ready.mapped", "WeightStore"),
     "AT_RUN_TIME": ("hagane.native.lowering.facts", "AT_RUN_TIME"),
-    "Caller": ("hagane.native.run.caller", "Caller"),
+    "Caller": ("hagane.native.ready.caller", "Caller"),
     "Choice": ("hagane.native.lowering.choices", "Choice"),
     "Choices": ("hagane.native.lowering.choices", "Choices"),
     "Compiled": ("hagane.native.run.compiled", "Compiled"),
     "Draft": ("hagane.native.plan.partition", "Draft"),
     "Loaded": ("hagane.native.run.loaded", "Loaded"),
     "Mark": ("hagane.native.kernels.control", "Mark"),
-    "OutputPool": ("hagane.native.run.outputs", "OutputPool"),
+    "OutputPool": ("hagane.native.ready.outputs", "OutputPool"),
     "Settings": ("hagane.native.tuning.measure", "Settings"),
-    "ShapeMismatch": ("hagane.native.run.context", "ShapeMismatch"),
+    "ShapeMismatch": ("hagane.native.ready.context", "ShapeMismatch"),
     "Spent": ("hagane.native.run.context", "Spent"),
     "Target": ("hagane.native.plan.partition", "Target"),
     "Tuned": ("hagane.native.tuning.measure", "Tuned"),
     "assembly_listing": ("hagane.native.plan.listing", "assembly_listing"),
+    "begin_engine": ("hagane.native.run.engine", "begin_engine"),
     "c_listing": ("hagane.native.plan.listing", "c_listing"),
     "choice_from_json": ("hagane.native.lowering.choices", "from_json"),
     "choice_to_json": ("hagane.native.lowering.choices", "to_json"),
@@ -94,12 +96,11 @@ _PLACES = {
     "grown_outputs": ("hagane.native.rules.control.operators", "grown_outputs"),
     "has_numbers": ("hagane.native.tuning.measure", "has_numbers"),
     "has_rule": ("hagane.native.plan.apply_rules", "has_rule"),
-    "is_pooled": ("hagane.native.run.outputs", "is_pooled"),
+    "is_pooled": ("hagane.native.ready.outputs", "is_pooled"),
     "library_obstacle": ("hagane.native.rules.onednn.binding", "obstacle"),
     "load_compiled": ("hagane.native.run.files", "load_compiled"),
-    "make_ahead": ("hagane.native.run.extension", "make_ahead"),
-    "make_entry": ("hagane.native.run.caller", "make_entry"),
-    "make_frame": ("hagane.native.run.caller", "make_frame"),
+    "make_entry": ("hagane.native.ready.caller", "make_entry"),
+    "make_frame": ("hagane.native.ready.caller", "make_frame"),
     "peak_flops": ("hagane.native.tuning.peak", "peak_flops"),
     "save_compiled": ("hagane.native.run.files", "save_compiled"),
     "tune": ("hagane.native.tuning.measure", "tune"),

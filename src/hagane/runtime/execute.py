@@ -11,7 +11,8 @@ import numpy as np
 from hagane.native import is_pooled
 from hagane.ops.definition import Array, RuntimeValue
 from hagane.runtime.backends.reference import constant_content
-from hagane.runtime.port import Observer, Part, ShapeMismatch, Value, Watch
+from hagane.runtime.device import Value
+from hagane.runtime.port import Observer, Part, ShapeMismatch, Watch
 from hagane.runtime.program import ABSENT, REFERENCE, Body, Program, Step
 
 

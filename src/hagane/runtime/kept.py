@@ -9,32 +9,31 @@ configuration entry ``hagane.cache`` of ``off``, does without.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
-import mmap
 import os
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 import hagane
 from hagane.machine import CodeCache, NoCompiler, multiplies_bfloat16
-from hagane.native.run.kept import may_be_kept, read_about, read_loaded, write_loaded
-from hagane.native.run.loaded import Loaded
+from hagane.native.ready.part import VERSION, ReadyPart, may_be_ready
 from hagane.runtime.chosen import can_repeat, level_of, threads_of
 from hagane.runtime.options import SessionOptions
 from hagane.runtime.values.described import ModelMetadata, NodeArg
 
 if TYPE_CHECKING:
+    from mmap import mmap
+
+    from hagane.native.run.loaded import Loaded
     from hagane.ops.definition import Array
 
 # A folder of its own in the user's cache, limited as that of code is: packed weights are large.
@@ -51,11 +50,12 @@ _SETTLED = 2.0
 # More than such a share of the cache is not given to one session.
 _SHARE = 2
 
-_live: WeakValueDictionary[str, Loaded] = WeakValueDictionary()
+_FACTS = "session.json"
+
+_live: WeakValueDictionary[str, Loaded | ReadyPart] = WeakValueDictionary()
 
 
-@dataclass(frozen=True, slots=True)
-class Fed:
+class Fed(NamedTuple):
     """An input that has to be fed: its name, element type as NumPy calls it, and sizes or None."""
 
     name: str
@@ -71,8 +71,7 @@ class Fed:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """The parts of a session for its runs, and the facts of its model.
 
     Attributes:
@@ -87,9 +86,10 @@ class Kept:
         largest: The node whose output takes most memory.
         specializes: Whether shapes that come again and again get programs of their own.
         beside: The files beside the model's in which it has weights, as it names them.
+        extension: The library of the engine's module; None if it is not known.
     """
 
-    loaded: Loaded
+    loaded: Loaded | ReadyPart
     own: tuple[int, ...]
     order: tuple[int, ...]
     inputs: tuple[Fed, ...]
@@ -100,6 +100,7 @@ class Kept:
     largest: str
     specializes: bool
     beside: tuple[str, ...] = ()
+    extension: Path | None = None
 
 
 def key_of(path: str, options: SessionOptions) -> str | None:
@@ -121,11 +122,8 @@ def key_of(path: str, options: SessionOptions) -> str | None:
         content = _contents(Path(path), cache)
     except (OSError, NoCompiler):
         return None
-    chosen = {
-        field.name: repr(getattr(options, field.name))
-        for field in dataclasses.fields(options)
-        if field.name not in _IDLE
-    }
+    names = SessionOptions.__dataclass_fields__
+    chosen = {name: repr(getattr(options, name)) for name in names if name not in _IDLE}
     variables = {k: v for k, v in os.environ.items() if k.startswith("HAGANE_") or k == "CC"}
     variables.pop("HAGANE_CACHE_BYTES", None)
     versions = [hagane.__version__, np.__version__, platform.python_version()]
@@ -181,21 +179,24 @@ def _digest(path: Path) -> str:
 def source_state() -> str:
     """Return a hash of the state of hagane's source files, as this process first found them."""
     specs = [spec for name in _LIBRARIES if (spec := find_spec(name)) is not None]
-    states = [_state(Path(spec.origin)) for spec in specs if spec.origin is not None]
-    folders = [Path(hagane.__file__).parent / name for name in _SOURCES]
+    paths = [spec.origin for spec in specs if spec.origin is not None]
+    states = [_state(path, os.stat(path)) for path in paths]
+    root = os.path.dirname(hagane.__file__)
+    folders = [os.path.join(root, name) for name in _SOURCES]
     while folders:
         with os.scandir(folders.pop()) as found:
             for item in found:
+                if item.name == "__pycache__":
+                    continue
                 if item.is_dir():
-                    folders.append(Path(item.path))
+                    folders.append(item.path)
                 elif not item.name.endswith(".pyc"):
-                    states.append(_state(item))
+                    states.append(_state(item.path, item.stat()))
     return hashlib.sha256("\n".join(sorted(states)).encode()).hexdigest()
 
 
-def _state(item: os.DirEntry[str] | Path) -> str:
-    status = item.stat()
-    return f"{os.fspath(item)}:{status.st_size}:{status.st_mtime_ns}"
+def _state(path: str, status: os.stat_result) -> str:
+    return f"{path}:{status.st_size}:{status.st_mtime_ns}"
 
 
 def named_files(path: Path) -> set[str]:
@@ -204,11 +205,13 @@ def named_files(path: Path) -> set[str]:
     The model is searched for, not read: that takes milliseconds. Bytes of a weight that look like
     a name give a file that does not exist, with which nothing is kept.
     """
+    from mmap import ACCESS_READ, mmap
+
     names: set[str] = set()
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
             return names
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
             at = content.find(_LOCATION)
             while at >= 0:
                 at += len(_LOCATION)
@@ -219,7 +222,7 @@ def named_files(path: Path) -> set[str]:
     return names
 
 
-def _text_at(content: mmap.mmap, at: int) -> str | None:
+def _text_at(content: mmap, at: int) -> str | None:
     """Return a text of the wire format, with its length before it, or None if it is none."""
     size = 0
     for i, byte in enumerate(content[at : at + 3]):
@@ -238,10 +241,11 @@ def find(key: str) -> Kept | None:
     if found is None:
         return None
     try:
-        about, tables = read_about(found.parent)
-        loaded = _live.get(key) or read_loaded(found.parent, tables)
-        if loaded is None:
+        about = json.loads((found.parent / _FACTS).read_text(encoding="utf-8"))
+        facts = about["part"]
+        if facts["version"] != VERSION or not may_be_ready(facts):
             return None
+        loaded = _live.get(key) or ReadyPart(found.parent, facts)
         _live[key] = loaded
         inputs = tuple(Fed(name, dtype, tuple(dims)) for name, dtype, dims in about["inputs"])
         overridable = tuple(about["overridable"])
@@ -254,29 +258,42 @@ def find(key: str) -> Kept | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None  # made by another version, or taken away meanwhile
     described = (inputs, overridable, arguments, outputs, metadata)
-    return Kept(loaded, own, order, *described, largest, specializes)
+    extension = Path(facts["extension"])
+    return Kept(loaded, own, order, *described, largest, specializes, extension=extension)
 
 
 def keep(key: str, kept: Kept, path: str) -> None:
     """Keep the session of a file under a key, if it can be, and there is room."""
     if not set(kept.beside) <= named_files(Path(path)):
         return  # it was written in an order that no search finds
-    _live[key] = kept.loaded
+    from dataclasses import asdict, astuple
+
+    from hagane.native.run.kept import may_be_kept, write_ready
+    from hagane.native.run.loaded import Loaded
+
+    loaded = kept.loaded
+    assert isinstance(loaded, Loaded)
+    _live[key] = loaded
     cache = CodeCache(_CACHE)
-    if not may_be_kept(kept.loaded) or len(kept.loaded.packed()) > cache.limit // _SHARE:
+    if not may_be_kept(loaded) or len(loaded.packed()) > cache.limit // _SHARE:
         return
     about = {
-        "inputs": [dataclasses.astuple(each) for each in kept.inputs],
+        "inputs": [tuple(each) for each in kept.inputs],
         "overridable": kept.overridable,
-        "arguments": [dataclasses.astuple(each) for each in kept.arguments],
-        "outputs": [dataclasses.astuple(each) for each in kept.outputs],
-        "metadata": dataclasses.asdict(kept.metadata),
+        "arguments": [astuple(each) for each in kept.arguments],
+        "outputs": [astuple(each) for each in kept.outputs],
+        "metadata": asdict(kept.metadata),
         "own": kept.own,
         "order": kept.order,
         "largest": kept.largest,
         "specializes": kept.specializes,
     }
+
+    def write(folder: Path) -> None:
+        written = {**about, "part": write_ready(loaded, folder)}
+        (folder / _FACTS).write_text(json.dumps(written), encoding="utf-8")
+
     try:
-        cache.get_folder(key, lambda folder: write_loaded(kept.loaded, folder, about))
+        cache.get_folder(key, write)
     except (OSError, NoCompiler):
         return  # there is no room

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -42,6 +41,8 @@ def _known(options: Any, name: str) -> None:
         getattr(type(options), name, None), property
     ):
         return
+    import difflib
+
     near = difflib.get_close_matches(name, names, 1)
     hint = f"; did you mean '{near[0]}'?" if near else f"; they have: {', '.join(names)}"
     raise AttributeError(f"{type(options).__name__} has no attribute '{name}'{hint}")

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hagane.runtime.device import CPU, Device, Value
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from hagane.ops.definition import Array, RuntimeValue
     from hagane.ops.inference import GraphTypes
 
-# Values that a part reads and writes: a RuntimeValue on the CPU, a device's own elsewhere.
-Value: TypeAlias = Any
 # From a feed by name straight to a model's outputs, or None for a feed that does not fit.
 
 
@@ -28,36 +28,6 @@ class ShapeMismatch(Exception):
 
 class SizesUnknown(Exception):
     """Some backend would take a node if all sizes of the model's inputs were numbers."""
-
-
-class Device(Protocol):
-    """A place for tensors; others read them after ``get``."""
-
-    @property
-    def name(self) -> str:
-        """The name that ``OrtValue.device_name`` gives, such as ``cpu`` or ``cuda``."""
-
-    def put(self, value: RuntimeValue) -> Value:
-        """Return a value of the CPU as one of this device."""
-
-    def get(self, value: Value) -> RuntimeValue:
-        """Return a value of this device as one of the CPU; waits until it is computed."""
-
-
-class _Cpu:
-    """Main memory: values are arrays and containers of arrays as they are."""
-
-    name = "cpu"
-
-    def put(self, value: RuntimeValue) -> Value:
-        return value
-
-    def get(self, value: Value) -> RuntimeValue:
-        found: RuntimeValue = value
-        return found
-
-
-CPU: Device = _Cpu()
 
 
 @dataclass(frozen=True, slots=True)

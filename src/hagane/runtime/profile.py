@@ -14,7 +14,8 @@ from typing import Any
 
 from hagane.ops.values import describe_value
 from hagane.runtime.backends.reference import ReferencePart
-from hagane.runtime.port import Observer, Part, Timed, Value
+from hagane.runtime.device import Value
+from hagane.runtime.port import Observer, Part, Timed
 
 
 class Profile:

@@ -14,19 +14,9 @@ from hagane.ops.folding import fold_nodes
 from hagane.ops.inference import GraphTypes
 from hagane.ops.values import tensor_to_array
 from hagane.runtime.backends.reference import ReferenceBackend, constant_output
+from hagane.runtime.device import CPU, Device, Value
 from hagane.runtime.partition import Placement, place_nodes
-from hagane.runtime.port import (
-    CPU,
-    Backend,
-    Bound,
-    Device,
-    Part,
-    Refusal,
-    Region,
-    SizesUnknown,
-    Value,
-    Watch,
-)
+from hagane.runtime.port import Backend, Bound, Part, Refusal, Region, SizesUnknown, Watch
 
 ABSENT = -1
 REFERENCE: Backend = ReferenceBackend()

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import os
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hagane.errors import InvalidArgument, InvalidModel, KernelError, OutOfMemory
 from hagane.machine import Lock, NoCompiler
-from hagane.native.run.caller import Caller, make_entry
-from hagane.runtime.chosen import level_of, threads_of
+from hagane.native.ready.caller import Caller, make_entry
+from hagane.runtime.chosen import is_native, level_of, threads_of
+from hagane.runtime.device import CPU
 from hagane.runtime.kept import Fed, Kept, keep, key_of
 from hagane.runtime.kept import find as find_kept
 from hagane.runtime.options import RunOptions, SessionOptions
-from hagane.runtime.port import CPU, Memory, Observer, Part, Timed, Value
-from hagane.runtime.shapes.repeats import Past
-from hagane.runtime.values.binding import IOBinding
 from hagane.runtime.values.described import ModelMetadata, NodeArg
 from hagane.runtime.values.value import OrtValue
 
 # Modules that read, build and profile models are imported where they are used: a session from the
 # cache does without, and starts in a fraction of the time.
 if TYPE_CHECKING:
+    import logging
+
     import onnx_ir as ir
 
     from hagane.graph import ModelSource
     from hagane.ops.definition import Array, RuntimeValue
+    from hagane.runtime.device import Value
+    from hagane.runtime.port import Memory, Observer, Part, Timed
     from hagane.runtime.profile import Profile, ProfileReport
     from hagane.runtime.shapes.beside import Beside
     from hagane.runtime.shapes.specialize import Programs, Sizes
+    from hagane.runtime.values.binding import IOBinding
     from hagane.runtime.values.feeds import Input
 
 _PROVIDER = "CPUExecutionProvider"
@@ -75,7 +74,6 @@ class InferenceSession:
         disabled_optimizers: Sequence[str] | None = None,
     ):
         self._options = sess_options or SessionOptions()
-        self._logger = logging.getLogger("hagane.runtime")
         own = [backend.provider for backend in self._options.backends]
         self._providers = tuple(dict.fromkeys((*own, _PROVIDER)))
         self._check_providers(providers)
@@ -97,8 +95,19 @@ class InferenceSession:
         if key is not None:
             self._keep(key)
 
+    @property
+    def _logger(self) -> logging.Logger:
+        import logging
+
+        return logging.getLogger("hagane.runtime")
+
     def _open(self) -> Programs:
         """Read the model and build it."""
+        if is_native(self._options):
+            from hagane.native.run.engine import begin_engine
+
+            begin_engine()
+
         from hagane.graph import save
         from hagane.runtime.pipeline import read
         from hagane.runtime.profile import Profile
@@ -168,9 +177,10 @@ class InferenceSession:
 
         from hagane.runtime.shapes.kept_runs import fit_of, repeats_of
 
-        self._repeats = repeats_of(kept, self._finds_beside(), self._logger)
+        self._repeats = repeats_of(kept, self._finds_beside())
         fit = fit_of(kept, self._repeats)
-        self._call = make_entry(self._fed, self._output_names, fit, OrtValue, CPU)
+        names = self._fed, self._output_names
+        self._call = make_entry(*names, fit, OrtValue, CPU, kept.extension)
 
     def _finds_beside(self) -> Callable[[], Beside | None]:
         """Return a function that finds a way to compile in other processes, if there is one."""
@@ -301,6 +311,7 @@ class InferenceSession:
 
     def _entry(self) -> Caller | None:
         """Return the short way to run the model, if there may be one."""
+        from hagane.runtime.shapes.repeats import Past
         from hagane.runtime.values.feeds import bind
 
         programs, inputs, defaults = self._programs, self._inputs, self._defaults
@@ -452,6 +463,8 @@ class InferenceSession:
 
     def io_binding(self) -> IOBinding:
         """Return an empty binding for ``run_with_iobinding``."""
+        from hagane.runtime.values.binding import IOBinding
+
         return IOBinding(self)
 
     def run_with_iobinding(
@@ -490,6 +503,8 @@ class InferenceSession:
                 results, error = [], str(caught)
             callback(results, user_data, error)
 
+        import threading
+
         threading.Thread(target=work, name="hagane-run-async", daemon=True).start()
 
     def end_profiling(self) -> str:
@@ -500,6 +515,9 @@ class InferenceSession:
         """
         if self._profile is None:
             raise InvalidArgument("set SessionOptions.enable_profiling before making the session")
+        import json
+        import time
+
         stamp = time.strftime("%Y-%m-%d_%H-%M-%S")
         path = f"{self._options.profile_file_prefix}_{stamp}.json"
         with open(path, "w", encoding="utf-8") as file:

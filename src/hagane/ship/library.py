@@ -16,11 +16,11 @@ from hagane.errors import HaganeError
 from hagane.machine import CodeCache, Compiler, Lock, usable_cores
 from hagane.machine.headers import Header
 from hagane.native.c import c_source
+from hagane.native.ready.extension import TABLE_HEADERS
 from hagane.native.run.engine import (
     ENGINE_PARTS,
     HEADER,
     KERNEL_FLAGS,
-    TABLE_HEADERS,
     extra_flags,
 )
 from hagane.ship.targets import BuildTarget, compiler_for

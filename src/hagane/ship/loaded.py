@@ -26,7 +26,7 @@ from hagane.errors import (
 )
 from hagane.graph.types import TensorType
 from hagane.native import OutputPool
-from hagane.native.run.extension import load_module
+from hagane.native.ready.extension import load_module
 from hagane.ops.definition import Array
 from hagane.runtime.values.described import NodeArg
 from hagane.runtime.values.feeds import Input, bind

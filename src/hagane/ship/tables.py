@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hagane.native.kernels.kernel import Call
+from hagane.native.ready.rows import COUNTS, INDICES, RECORDS
 from hagane.native.run.compiled import Compiled
-from hagane.native.run.tables import COUNTS, INDICES, RECORDS, part_rows
+from hagane.native.run.tables import part_rows
 
 _BORDER = 8  # numbers of a border before its two lists of four
 _RECORDS = {

@@ -28,9 +28,10 @@ from hagane.native.kernels.expression import (
     stored,
     vectorizes,
 )
-from hagane.native.kernels.kernel import BY_REFERENCE, Body, c_type, work_of
+from hagane.native.kernels.kernel import Body, c_type, work_of
 from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.tensor import Tensor
+from hagane.native.ready.context import BY_REFERENCE
 from hagane.symbolic import Dim, ceildiv, floordiv, maximum, product
 
 # Elements that are float32 in registers.

@@ -65,10 +65,6 @@ class Pointer:
     written: bool
 
 
-# The meaning of a failure that the reference kernel explains: the nodes are computed by it instead.
-BY_REFERENCE = "the reference kernel says why"
-
-
 @dataclass(eq=False)
 class Kernel:
     """A call of a generated function: ``tasks`` times, in any order, by any thread.

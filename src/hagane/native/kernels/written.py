@@ -14,9 +14,10 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.expression import is_real, loaded, number_type, stored
-from hagane.native.kernels.kernel import BY_REFERENCE, Body, Work, c_type, work_of
+from hagane.native.kernels.kernel import Body, Work, c_type, work_of
 from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.tensor import Tensor
+from hagane.native.ready.context import BY_REFERENCE
 from hagane.symbolic import Dim, ceildiv, floordiv, maximum
 
 __all__ = [

@@ -25,12 +25,13 @@ from hagane.native.kernels.control import (
     changing_names,
 )
 from hagane.native.kernels.formula import FLOOR, Formulas
-from hagane.native.kernels.kernel import BY_REFERENCE, Body, Kernel, Pointer
+from hagane.native.kernels.kernel import Body, Kernel, Pointer
 from hagane.native.kernels.recorder import Recorder, label_of
 from hagane.native.kernels.sizes import dims_of
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering
+from hagane.native.ready.context import BY_REFERENCE
 from hagane.ops.inference import GraphTypes
 from hagane.symbolic import Dim, Expr, maximum, symbol, symbols_of
 

@@ -14,7 +14,7 @@ from hagane.graph.types import TensorType
 from hagane.graph.walk import all_nodes, read_values
 from hagane.machine import Level
 from hagane.native.kernels.control import changing_names
-from hagane.native.kernels.kernel import BY_REFERENCE, Call
+from hagane.native.kernels.kernel import Call
 from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind
 from hagane.native.lowering.choices import Choices
@@ -22,10 +22,11 @@ from hagane.native.lowering.facts import Facts, NotNative
 from hagane.native.lowering.found import settle
 from hagane.native.lowering.state import Lowering
 from hagane.native.plan.apply_rules import lower_nodes
+from hagane.native.ready.context import BY_REFERENCE
+from hagane.native.ready.mapped import Library, WeightStore
 from hagane.native.run.compiled import Compiled, Port, place_weights
-from hagane.native.run.engine import Library, compile_kernels, kernel_name, load_engine
+from hagane.native.run.engine import compile_kernels, kernel_name, load_engine
 from hagane.native.run.loaded import Loaded
-from hagane.native.run.shared import WeightStore
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.symbolic import Dim, product, symbol, symbols_of
@@ -98,9 +99,8 @@ class Draft:
         Raises:
             NoCompiler: They cannot be compiled on this machine.
         """
-        engine = load_engine()
         library = library or compile_kernels(self.low.recorder.kernels, self.low.facts.level)
-        return self.data(library.path, engine.path, replaceable=replaceable)
+        return self.data(library.path, load_engine().path, replaceable=replaceable)
 
     def data(self, library: Path, engine: Path, *, replaceable: bool = False) -> Compiled:
         """Return the kernels as data about code that others compiled.
@@ -147,9 +147,9 @@ class Draft:
         Raises:
             NoCompiler: They cannot be compiled on this machine.
         """
-        engine = load_engine()
         kernels, level = self.low.recorder.kernels, self.low.facts.level
         library = library or compile_kernels(kernels, level)
+        engine = load_engine()  # which a thread may be compiling meanwhile
         compiled = self.compile(library=library, replaceable=replaceable)
         return Loaded(
             compiled, settle, library=library, engine=engine, keep_sources=replaceable, store=store

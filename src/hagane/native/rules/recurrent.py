@@ -1,6 +1,6 @@
 """LSTM, GRU and RNN: one task a direction and some sequences, all steps within.
 
-Weights are read once for all sequences of a task.
+Weights of the state are read once for all sequences of a task, those of the input once for four steps.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "R
 _GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 # Sequences of one task at most, and numbers of them that have a product of their own.
 _TOGETHER = 4
-_VARIANTS = (1, 2, 4)
+_VARIANTS = (1, 2, 3, 4)
+# Steps whose inputs are multiplied at once.
+_SPAN = 4
 # Activations at the end of a step of an RNN.
 _STEPS = {
     "Relu": "v_max2(v_set1(0.f), v_load(g + j))",
@@ -143,7 +145,7 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
         f"for (int64_t r = 0; r < rows; r++) {{ L[r] = {length};",
         "if (L[r] < 0 || L[r] > T) { hg_fail(thread, L[r]); return; }" if own is not None else "",
         "longest = hg_max(longest, L[r]); }",
-        f"float *hs = (float *)thread->scratch, *cs = hs + {_TOGETHER * wide}, *gs = cs + {_TOGETHER * wide}, *us = gs + {_TOGETHER * total};",
+        f"float *hs = (float *)thread->scratch, *cs = hs + {_TOGETHER * wide}, *gs = cs + {_TOGETHER * wide}, *us = gs + {_TOGETHER * total}, *is = us + {_TOGETHER * total};",
         f"memset(hs, 0, {2 * _TOGETHER * wide * 4}); (void)us;",
     )
     for state, start in zip(("hs", "cs"), starts, strict=True):
@@ -156,33 +158,33 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
     body.add(
         f"const float *W = {names['w']} + direction * {depth * total}, *R = {names['r']} + direction * {hidden * total};",
         f"const float *bias = {names['b']} + direction * {total}, *apart = {names['e']} + direction * {total}; (void)apart;",
-        f"const float *xs[{_TOGETHER}], *own_h[{_TOGETHER}], *own_c[{_TOGETHER}];",
+        f"const float *xs[{_SPAN}], *own_h[{_TOGETHER}], *own_c[{_TOGETHER}];",
         f"for (int64_t r = 0; r < {_TOGETHER}; r++) own_h[r] = hs + r * {wide}, own_c[r] = cs + r * {wide};",
         "for (int64_t step = 0; step < longest; step++) {",
         # (Sequences that have ended read their last step again, and keep their state.)
-        f"for (int64_t r = 0; r < {_TOGETHER}; r++) {{ const int64_t k = r < rows ? r : 0, at = hg_min(step, hg_max(L[k], 1) - 1);",
-        f"const int64_t t = {backwards} ? hg_max(L[k], 1) - 1 - at : at; xs[r] = {names['x']} + (t * B + first + k) * {depth}; }}",
+        f"if (step % {_SPAN} == 0) for (int64_t r = 0; r < rows; r++) {{",
+        f"const int64_t last = hg_max(L[r], 1) - 1; for (int64_t i = 0; i < {_SPAN}; i++) {{",
+        f"const int64_t at = hg_min(step + i, last), t = {backwards} ? last - at : at;",
+        f"xs[i] = {names['x']} + (t * B + first + r) * {depth}; }}",
+        f"KERNEL_product_{_SPAN}(is + r * {_SPAN * total}, bias, 0, xs, W, {depth}, {total}, {total}); }}",
+        f"const float *given = is + step % {_SPAN} * {total};",
     )
 
-    def product(
-        target: str, start: str, vectors: str, matrix: str, columns: tuple[int, int]
-    ) -> None:
-        """Write ``target = start + vectors × matrix`` for some columns of all rows."""
+    def product(target: str, start: str, vectors: str, columns: tuple[int, int]) -> None:
+        """Write ``target = start + vectors × R`` for some columns of all rows."""
         low_column, high_column = columns
-        step_of_start = total if start in ("gs", "us") else 0
-        size = depth if matrix == "W" else hidden
+        step_of_start = _SPAN * total if start == "given" else 0
         given = (
             f"({target} + {low_column}, {start} + {low_column}, {step_of_start}, {vectors}, "
-            f"{matrix} + {low_column}, {size}, {total}, {high_column - low_column});"
+            f"R + {low_column}, {hidden}, {total}, {high_column - low_column});"
         )
         *fewer, most = _VARIANTS
         text = "".join(f"if (rows == {n}) KERNEL_product_{n}{given} else " for n in fewer)
         body.add(f"{text}KERNEL_product_{most}{given}")
 
     of_row = f"float *h = hs + r * {wide}, *c = cs + r * {wide}, *g = gs + r * {total}, *u = us + r * {total}; (void)c, (void)u;"
-    product("gs", "bias", "xs", "W", (0, total))
     if node.op_type == "LSTM":
-        product("gs", "gs", "own_h", "R", (0, total))
+        product("gs", "given", "own_h", (0, total))
         body.add(
             each_row,
             of_row,
@@ -193,7 +195,7 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
             "v_store(c + j, next); v_store(h + j, out * v_tanh(next)); }",
         )
     elif node.op_type == "RNN":
-        product("gs", "gs", "own_h", "R", (0, total))
+        product("gs", "given", "own_h", (0, total))
         step = _STEPS[(attributes.get("activations") or ["Tanh"])[0]]
         body.add(
             each_row,
@@ -202,7 +204,7 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
         )
     else:
         two = 2 * wide
-        product("gs", "gs", "own_h", "R", (0, two))
+        product("gs", "given", "own_h", (0, two))
         body.add(
             each_row,
             of_row,
@@ -210,18 +212,18 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
         )
         if after:
             body.add("}")
-            product("us", "apart", "own_h", "R", (two, total))
+            product("us", "apart", "own_h", (two, total))
             body.add(
                 each_row,
                 of_row,
-                f"for (int64_t j = 0; j < {wide}; j += VL) v_store(g + {two} + j, v_load(g + {two} + j)"
+                f"for (int64_t j = 0; j < {wide}; j += VL) v_store(g + {two} + j, v_load(given + r * {_SPAN * total} + {two} + j)"
                 f" + v_load(g + {wide} + j) * v_load(u + {two} + j));",
             )
         else:
             body.add(
                 f"for (int64_t j = 0; j < {wide}; j += VL) v_store(c + j, v_load(g + {wide} + j) * v_load(h + j)); }}",
             )
-            product("gs", "gs", "own_c", "R", (two, total))
+            product("gs", "given", "own_c", (two, total))
             body.add(each_row, of_row)
         body.add(
             f"for (int64_t j = 0; j < {wide}; j += VL) {{",
@@ -253,7 +255,7 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
         groups * directions,
         work=work_of(steps * batch, flops / 30),
         flops=work_of(steps * batch, flops),
-        scratch=(2 * wide + 2 * total) * 4 * _TOGETHER,
+        scratch=(2 * wide + (2 + _SPAN) * total) * 4 * _TOGETHER,
         failure="sequence length {value}, expected lengths from 0 to {0}",
         failure_sizes=(steps,),
     )
@@ -268,7 +270,7 @@ def _product_of(rows: int, lanes: int) -> str:
     ``KERNEL_product_<rows>(to, from, from_step, x, m, depth, total, columns)``: rows of ``to`` and of the
     matrix ``m`` are ``total`` apart, those of the start ``from_step``.
     """
-    most = {1: 8, 2: 4, 4: 4 if lanes == 16 else 3}[rows]
+    most = {1: 8, 2: 4, 3: 4 if lanes == 16 else 3, 4: 4 if lanes == 16 else 3}[rows]
 
     def block(count: int) -> str:
         each = [(r, i) for r in range(rows) for i in range(count)]

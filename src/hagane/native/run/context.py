@@ -1,30 +1,20 @@
-"""Memory and tables of one run at a time of a compiled part."""
+"""Runs of a compiled part that Python leads: arrays in, arrays out."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hagane.errors import KernelError
-from hagane.native.kernels.kernel import BY_REFERENCE
-from hagane.native.run.extension import load_extension
-from hagane.native.run.memory import FITS, MISMATCH, Fitted
-from hagane.symbolic import number_of
+from hagane.native.ready.context import Context
+from hagane.native.ready.extension import load_extension
 
 if TYPE_CHECKING:
     from hagane.native.run.loaded import Loaded
     from hagane.ops.definition import Array
-
-
-class ShapeMismatch(Exception):
-    """Arrays of other shapes than the part was compiled for."""
-
-
-class Refused(Exception):
-    """Data beyond the kernels; the reference kernels compute them, or name the fault."""
 
 
 class Spent(NamedTuple):
@@ -38,55 +28,15 @@ class Spent(NamedTuple):
     flops: float
 
 
-class Context:
-    """Memory and call tables for one run at a time, at given shapes.
+class Running(Context):
+    """Memory and call tables for one run at a time, and the run."""
 
-    Raises:
-        ShapeMismatch: The part is not for such shapes.
-        MemoryError: There is no memory for its values.
-    """
+    segment: Loaded
 
     def __init__(self, segment: Loaded, shapes: tuple[tuple[int, ...], ...]):
-        self.segment = segment
-        self.fitted = Fitted(segment.engine, segment.table, segment.threads)
+        super().__init__(segment, shapes)
         self._extension = load_extension()
         self._entry = segment.engine.address("hg_run")
-        self.fit(shapes)
-
-    def fit(self, shapes: tuple[tuple[int, ...], ...]) -> None:
-        """Make the tables those for other shapes; memory is kept where it suffices.
-
-        Raises:
-            ShapeMismatch: The part is not for such shapes.
-            MemoryError: There is no memory for its values.
-        """
-        self.shapes: tuple[tuple[int, ...], ...] | None = (
-            None  # the sizes that it was last made for here
-        )
-        code = self.fitted.fit(shapes)
-        if code == MISMATCH:
-            raise ShapeMismatch
-        if code != FITS:
-            wanted = self.fitted.tell()[6]
-            raise MemoryError(f"{wanted} bytes for a model's values")
-        self.shapes = shapes
-
-    def holds(self, shapes: tuple[tuple[int, ...], ...]) -> bool:
-        """Whether the tables are those for some shapes; the way in C may have changed them."""
-        sizes = [size for shape in shapes for size in shape]
-        found = np.zeros(len(sizes) + 1, np.int64)
-        self.segment.engine.shapes(self.fitted.address, found.ctypes.data)
-        return bool(sizes == found[:-1].tolist())
-
-    @property
-    def program(self) -> int:
-        """Where the engine's program lies."""
-        return self.fitted.tell()[0]
-
-    @property
-    def bytes(self) -> int:
-        """The memory for values."""
-        return self.fitted.tell()[2]
 
     @property
     def output_shapes(self) -> list[tuple[int, ...]]:
@@ -131,24 +81,6 @@ class Context:
             ctypes.memmove(made.ctypes.data, start, made.nbytes)
         return made
 
-    def fail(self, index: int) -> NoReturn:
-        """Raise the error that a kernel noted.
-
-        Raises:
-            KernelError: The data are at fault.
-            Refused: The reference kernel says whether they are.
-        """
-        kernel = self.segment.kernels[index]
-        if kernel.failure == BY_REFERENCE:
-            raise Refused(kernel.label)
-        engine = self.segment.engine
-        value = engine.failure_value(self.program)
-        sizes = np.zeros(len(kernel.failure_sizes) + 1, np.int64)
-        if not engine.failed(self.fitted.address, index, sizes.ctypes.data):
-            raise MemoryError("the tables of a compiled model")
-        found = map(int, sizes[:-1])
-        raise KernelError(f"{kernel.label} failed: {kernel.failure.format(*found, value=value)}")
-
     def _new_output(self, number: int, shape: tuple[int, ...]) -> Array:
         buffer, _, dtype = self.segment.outputs[number]
         try:
@@ -186,6 +118,8 @@ class Context:
 
 
 def _operations(work: Any, sizes: dict[str, int]) -> float:
+    from hagane.symbolic import number_of
+
     return float(work) if isinstance(work, int | float) else number_of(work, sizes)
 
 

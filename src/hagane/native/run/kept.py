@@ -1,5 +1,8 @@
 """Loaded parts in folders, from where other processes map code and packed weights as they are.
 
+Sessions of the cache are written as numbers alone (``ready/part.py``), programs for single shapes with
+their formulas and buffers.
+
 The folder is an entry of the cache of compiled code, which verifies it; ``files.py`` has the format that
 is carried to other machines.
 """
@@ -15,15 +18,15 @@ from hagane.machine import cpu_features
 from hagane.machine.cache import is_whole
 from hagane.native.kernels.packing import Packing, zeros
 from hagane.native.kernels.tensor import Buffer
+from hagane.native.ready.extension import load_extension
+from hagane.native.ready.mapped import Mapped, Packed, WeightStore
+from hagane.native.ready.part import CODE, VERSION, WEIGHTS
+from hagane.native.ready.rows import flattened
 from hagane.native.run.codec import Reader, Writer
 from hagane.native.run.compiled import Compiled, Weight
-from hagane.native.run.engine import Mapped
 from hagane.native.run.loaded import Loaded
-from hagane.native.run.shared import Packed, WeightStore
 
-# Changes whenever the tables, or those of the engine, mean something else.
-VERSION = 4
-_TABLES, _CODE, _WEIGHTS = "tables.json", "kernels.so", "weights"
+_TABLES = "tables.json"
 
 
 def may_be_kept(loaded: Loaded, *, in_part: bool = False) -> bool:
@@ -38,6 +41,38 @@ def may_be_kept(loaded: Loaded, *, in_part: bool = False) -> bool:
     packings = (weight.packing for weight in loaded.plain.weights)
     whole = in_part or loaded.is_whole
     return whole and not any(packing.function in OF_ONE_PROCESS for packing in packings)
+
+
+def write_ready(loaded: Loaded, folder: Path) -> dict[str, Any]:
+    """Write a part into a folder and return its numbers, as JSON has them.
+
+    Args:
+        loaded: A part that may be kept, of which no weight lies with another program.
+        folder: Where to.
+    """
+    plain, rows = loaded.plain, loaded.table.rows
+    offsets = {weight.buffer: weight.offset for weight in plain.weights}
+    extension = load_extension()
+    assert extension is not None, "frames need it"
+    shutil.copyfile(plain.library, folder / CODE)
+    (folder / WEIGHTS).write_bytes(loaded.packed())
+    return {
+        "version": VERSION,
+        "needs": sorted(plain.needs),
+        "engine": str(loaded.engine.path),
+        "extension": extension.__file__,
+        "threads": plain.threads,
+        "endless": loaded.is_endless,
+        "takes": [(rank, dtype.name) for rank, dtype in loaded.takes],
+        "gives": [dtype.name for dtype in loaded.gives],
+        "labels": [(k.label, k.failure, len(k.failure_sizes)) for k in plain.kernels],
+        "functions": [kernel.symbol or 0 for kernel in plain.kernels],
+        "arrays": {name: array.tolist() for name, array in flattened(rows).items()},
+        "weights": [offsets[buffer] for buffer in rows.weights],
+        "counts": rows.counts,
+        "growing": rows.growing,
+        "marks": [(loaded.marks[b], at) for b, at in offsets.items() if b in loaded.marks],
+    }
 
 
 def write_loaded(loaded: Loaded, folder: Path, about: Any) -> None:
@@ -70,8 +105,8 @@ def write_loaded(loaded: Loaded, folder: Path, about: Any) -> None:
     }
     tables = {"version": VERSION, "about": about, "part": part, "buffers": writer.table()}
     (folder / _TABLES).write_text(json.dumps(tables), encoding="utf-8")
-    shutil.copyfile(plain.library, folder / _CODE)
-    (folder / _WEIGHTS).write_bytes(loaded.packed())
+    shutil.copyfile(plain.library, folder / CODE)
+    (folder / WEIGHTS).write_bytes(loaded.packed())
 
 
 def read_about(folder: Path) -> Any:
@@ -114,12 +149,12 @@ def read_loaded(folder: Path, tables: Any, store: WeightStore | None = None) -> 
         tuple(Weight(buffer, at, packed) for buffer, at, _ in weights),
         int(part["weight_bytes"]),
         (),
-        folder / _CODE,
+        folder / CODE,
         engine,
     )
     return Loaded(
         compiled,
-        weights=Mapped(folder / _WEIGHTS),
+        weights=Mapped(folder / WEIGHTS),
         store=store,
         elsewhere=elsewhere,
         marks={buffer: mark for buffer, _, mark in weights if mark is not None},

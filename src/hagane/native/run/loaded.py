@@ -13,20 +13,24 @@ from hagane.errors import InvalidArgument
 from hagane.machine import Lock
 from hagane.native.kernels.control import Loop
 from hagane.native.kernels.tensor import Buffer
-from hagane.native.run.compiled import Compiled, Weight, sources_of, with_arrays
-from hagane.native.run.context import Context, ShapeMismatch, Spent
-from hagane.native.run.engine import (
+from hagane.native.ready.context import Fitted, ShapeMismatch
+from hagane.native.ready.mapped import (
     Engine,
     Library,
     Mapped,
     Memory,
+    Packed,
+    WeightStore,
     open_engine,
     open_library,
 )
-from hagane.native.run.memory import ARENA_SLACK, Fitted, Measured
-from hagane.native.run.outputs import OutputPool
-from hagane.native.run.shared import Packed, WeightStore, keys_of
-from hagane.native.run.tables import PartTable, part_rows
+from hagane.native.ready.outputs import OutputPool
+from hagane.native.ready.rows import PartTable
+from hagane.native.run.compiled import Compiled, Weight, sources_of, with_arrays
+from hagane.native.run.context import Running, Spent
+from hagane.native.run.memory import ARENA_SLACK, Measured, measured
+from hagane.native.run.shared import keys_of
+from hagane.native.run.tables import part_rows
 
 if TYPE_CHECKING:
     from hagane.ops.definition import Array
@@ -103,10 +107,13 @@ class Loaded:
         self._compiled = compiled if keep_sources else None
         rows = part_rows(self.kernels, self.inputs, self.outputs, compiled.equal)
         functions = [address or 0 for address in self._addresses]
-        self.table = PartTable(rows, functions, self._addresses_of_weights.__getitem__)
+        weights_of_rows = [self._addresses_of_weights[buffer] for buffer in rows.weights]
+        self.table = PartTable(rows, functions, weights_of_rows)
         self.may_mismatch = bool(rows.symbols)
         self.pool = OutputPool()
-        self._free: list[Context] = []
+        self.takes = [(len(shape), dtype) for _, shape, dtype in self.inputs]
+        self.gives = [dtype for _, _, dtype in self.outputs]
+        self._free: list[Running] = []
         self._lock = Lock()
 
     def buffers_elsewhere(self) -> list[Buffer]:
@@ -221,7 +228,7 @@ class Loaded:
 
     def measured(self, sizes: Mapping[str, int]) -> Measured:
         """Return the memory of runs of some sizes, by named dimensions of the inputs."""
-        return Fitted(self.engine, self.table, self.threads).measure(sizes)
+        return measured(Fitted(self.engine, self.table, self.threads), sizes)
 
     def run(
         self,
@@ -249,7 +256,7 @@ class Loaded:
             with self._lock:
                 self._free.append(context)
 
-    def _take(self, shapes: tuple[tuple[int, ...], ...], arrays: Sequence[Array]) -> Context:
+    def _take(self, shapes: tuple[tuple[int, ...], ...], arrays: Sequence[Array]) -> Running:
         for array, (_, shape, dtype) in zip(arrays, self.inputs, strict=True):
             if array.ndim != len(shape) or array.dtype != dtype:
                 raise ShapeMismatch
@@ -259,7 +266,7 @@ class Loaded:
                     return self._free.pop(i)
             last = self._free.pop(0) if len(self._free) >= _MOST_FREE else None
         if last is None:
-            return Context(self, shapes)
+            return Running(self, shapes)
         # Shapes that change from run to run would otherwise cost a context each.
         last.fit(shapes)
         return last

@@ -1,4 +1,4 @@
-"""A part's tables in the engine: its sizes, and where its values lie."""
+"""The memory that kernels need, and where their values lie in it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ import numpy as np
 
 from hagane.native.kernels.kernel import AnyKernel
 from hagane.native.kernels.tensor import Border, Buffer
-from hagane.native.run.engine import Engine, load_engine
-from hagane.native.run.tables import PartTable, part_rows
+from hagane.native.ready.context import FITS, Fitted
+from hagane.native.ready.rows import PartTable
+from hagane.native.run.engine import load_engine
+from hagane.native.run.tables import part_rows
 from hagane.symbolic import Dim, number_of
 
 # Bytes that reads past the end of the last value may touch.
 ARENA_SLACK = 4096
-# The share of a run's estimated time that clearing borders may take, if not the engine's own.
-CLEARING: float | None = None
-# The engine's answers on sizes: HG_FITS and so on.
-FITS, MISMATCH, BEYOND, NO_MEMORY = range(4)
 # The treatment of the border of a value: HG_SET_ONCE and so on.
 _SET_ONCE, _SET_IN_RUNS = 1, 2
 
@@ -76,87 +74,49 @@ class MemoryPlan:
     cleared: tuple[Clearing, ...]
 
 
-class Fitted:
-    """A context of the engine: memory and tables of one run at a time.
+def measured(fitted: Fitted, sizes: Mapping[str, int]) -> Measured:
+    """Return the memory of runs of named sizes; no run of the context is possible then.
 
-    Args:
-        engine: The engine.
-        table: The part; kept.
-        threads: How many threads a run uses at most.
+    Raises:
+        KeyError: A name has no size.
+        MemoryError: Sizes are beyond any memory.
     """
+    flat = np.array([*(sizes[name] for name in fitted.table.symbols), 0], np.int64)
+    found = np.zeros(5, np.int64)
+    if fitted.engine.measure(fitted.address, flat.ctypes.data, found.ctypes.data) != FITS:
+        raise MemoryError(f"values of sizes {dict(sizes)}: they are beyond any memory")
+    alone = np.zeros(fitted.table.rows.counts["kernels"] + 1, np.uint8)
+    fitted.engine.list(fitted.address, None, 0, None, None, alone.ctypes.data)
+    values, scratch, threads, whole, shared = map(int, found)
+    lonely = frozenset(map(int, np.flatnonzero(alone)))
+    return Measured(values, scratch, threads, whole, shared, lonely)
 
-    def __init__(self, engine: Engine, table: PartTable, threads: int):
-        self._engine, self.table = engine, table
-        self.address: int = engine.open(table.address, None, threads, None) or 0
-        if not self.address:
-            raise MemoryError("the tables of a compiled model")
-        if CLEARING is not None:
-            engine.clear_more(self.address, CLEARING)
 
-    def __del__(self) -> None:
-        if getattr(self, "address", 0):
-            self._engine.close(self.address)
+def planned(fitted: Fitted, kernels: Sequence[AnyKernel], size: int) -> MemoryPlan:
+    """Return where the values of a context lie, of ``size`` bytes in all."""
+    count = fitted.table.rows.counts["buffers"] + 1
+    offsets, borders = np.zeros(count, np.int64), np.zeros(count, np.uint8)
+    fitted.engine.list(fitted.address, None, 0, offsets.ctypes.data, borders.ctypes.data, None)
+    known = fitted.sizes()
 
-    def fit(self, shapes: Sequence[Sequence[int]]) -> int:
-        """Make the tables those for the shapes of inputs; return ``FITS`` if they can be."""
-        flat = np.array([*(size for shape in shapes for size in shape), 0], np.int64)
-        return int(self._engine.fit(self.address, flat.ctypes.data))
+    def number(dim: Dim) -> int:
+        return number_of(dim, known)
 
-    def measure(self, sizes: Mapping[str, int]) -> Measured:
-        """Return the memory of runs of named sizes; no run is possible then.
-
-        Raises:
-            KeyError: A name has no size.
-            MemoryError: Sizes are beyond any memory.
-        """
-        flat = np.array([*(sizes[name] for name in self.table.symbols), 0], np.int64)
-        found = np.zeros(5, np.int64)
-        if self._engine.measure(self.address, flat.ctypes.data, found.ctypes.data) != FITS:
-            raise MemoryError(f"values of sizes {dict(sizes)}: they are beyond any memory")
-        alone = np.zeros(self.table.rows.counts["kernels"] + 1, np.uint8)
-        self._engine.list(self.address, None, 0, None, None, alone.ctypes.data)
-        values, scratch, threads, whole, shared = map(int, found)
-        lonely = frozenset(map(int, np.flatnonzero(alone)))
-        return Measured(values, scratch, threads, whole, shared, lonely)
-
-    def tell(self) -> tuple[int, ...]:
-        """Return the figures of ``hg_tell``."""
-        found = np.zeros(8, np.int64)
-        self._engine.tell(self.address, found.ctypes.data)
-        return tuple(map(int, found))
-
-    def sizes(self) -> dict[str, int]:
-        """Return the named sizes that the inputs have told, and first values of changing ones."""
-        names = self.table.rows.names
-        numbers = np.zeros(len(names) + 1, np.int64)
-        self._engine.list(self.address, numbers.ctypes.data, len(names), None, None, None)
-        return dict(zip(names, map(int, numbers), strict=False))
-
-    def plan(self, kernels: Sequence[AnyKernel], size: int) -> MemoryPlan:
-        """Return where values lie, of ``size`` bytes in all."""
-        count = self.table.rows.counts["buffers"] + 1
-        offsets, borders = np.zeros(count, np.int64), np.zeros(count, np.uint8)
-        self._engine.list(self.address, None, 0, offsets.ctypes.data, borders.ctypes.data, None)
-        known = self.sizes()
-
-        def number(dim: Dim) -> int:
-            return number_of(dim, known)
-
-        first: dict[Buffer, int] = {}
-        for index, kernel in enumerate(kernels):
-            for pointer in kernel.pointers:
-                first.setdefault(pointer.buffer, index)
-        places: dict[Buffer, int] = {}
-        filled: list[tuple[int, int, int]] = []
-        cleared: list[Clearing] = []
-        for (buffer, start), at, kind in zip(first.items(), offsets, borders, strict=False):
-            if at >= 0:
-                places[buffer] = int(at)
-            if kind == _SET_ONCE:
-                filled.append((int(at), number(buffer.bytes), buffer.border[0].fill))
-            elif kind == _SET_IN_RUNS:
-                cleared += [Clearing(start, int(at), b.numbers(number)) for b in buffer.border]
-        return MemoryPlan(places, size, tuple(filled), tuple(cleared))
+    first: dict[Buffer, int] = {}
+    for index, kernel in enumerate(kernels):
+        for pointer in kernel.pointers:
+            first.setdefault(pointer.buffer, index)
+    places: dict[Buffer, int] = {}
+    filled: list[tuple[int, int, int]] = []
+    cleared: list[Clearing] = []
+    for (buffer, start), at, kind in zip(first.items(), offsets, borders, strict=False):
+        if at >= 0:
+            places[buffer] = int(at)
+        if kind == _SET_ONCE:
+            filled.append((int(at), number(buffer.bytes), buffer.border[0].fill))
+        elif kind == _SET_IN_RUNS:
+            cleared += [Clearing(start, int(at), b.numbers(number)) for b in buffer.border]
+    return MemoryPlan(places, size, tuple(filled), tuple(cleared))
 
 
 def plan_memory(kernels: Sequence[AnyKernel], sizes: Mapping[str, int]) -> MemoryPlan:
@@ -167,7 +127,7 @@ def plan_memory(kernels: Sequence[AnyKernel], sizes: Mapping[str, int]) -> Memor
         sizes: Named sizes.
     """
     fitted = _of(kernels)
-    return fitted.plan(kernels, fitted.measure(sizes).values)
+    return planned(fitted, kernels, measured(fitted, sizes).values)
 
 
 def measure(kernels: Sequence[AnyKernel], sizes: Mapping[str, int]) -> Measured:
@@ -180,9 +140,9 @@ def measure(kernels: Sequence[AnyKernel], sizes: Mapping[str, int]) -> Measured:
     Raises:
         KeyError: A size has no number.
     """
-    return _of(kernels).measure(sizes)
+    return measured(_of(kernels), sizes)
 
 
 def _of(kernels: Sequence[AnyKernel]) -> Fitted:
     rows = part_rows(kernels)
-    return Fitted(load_engine(), PartTable(rows, [0] * len(kernels), lambda _: 0), 1)
+    return Fitted(load_engine(), PartTable(rows, [0] * len(kernels), [0] * len(rows.weights)), 1)

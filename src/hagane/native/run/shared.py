@@ -1,56 +1,20 @@
-"""Packed weights that several programs of a session read, packed once."""
+"""Marks of packed weights, by which several programs of a session share them."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 
-from hagane.machine import Lock
 from hagane.native.run.compiled import View, Weight, mapped
 
 if TYPE_CHECKING:
     from hagane.native.run.compiled import Source
-    from hagane.native.run.engine import Mapped, Memory
 
 # Arrays of more bytes than this are told apart by their names and so many of their bytes.
 _WHOLE, _SAMPLE = 1 << 16, 4096
-
-
-@dataclass(eq=False)
-class Packed:
-    """A packed weight in memory, which is kept as long as this is."""
-
-    memory: Memory | Mapped | None
-    address: int
-
-
-@dataclass(eq=False)
-class WeightStore:
-    """Packed weights by marks of recipe and content; each is kept as long as a program reads it."""
-
-    _found: WeakValueDictionary[str, Packed] = field(default_factory=WeakValueDictionary)
-    _lock: Lock = field(default_factory=Lock)
-
-    def get(self, key: str | None) -> Packed | None:
-        """Return a weight that was packed before."""
-        with self._lock:
-            return None if key is None else self._found.get(key)
-
-    def put(self, key: str | None, packed: Packed) -> None:
-        """Offer a packed weight to others."""
-        if key is not None:
-            with self._lock:
-                self._found.setdefault(key, packed)
-
-    def marks(self) -> list[str]:
-        """Return the marks of all weights that are here."""
-        with self._lock:
-            return list(self._found)
 
 
 def keys_of(weights: Sequence[Weight], sources: Sequence[Source]) -> list[str | None]:

@@ -1,12 +1,8 @@
-"""Tables of a part: the rows that ``native/c/tables.h`` describes, in memory or for C data."""
+"""Kernels, inputs and outputs as the rows that ``native/c/tables.h`` describes."""
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from collections.abc import Iterable, Sequence
 
 from hagane.native.kernels.control import (
     LIKELY_ITERATIONS,
@@ -22,6 +18,7 @@ from hagane.native.kernels.control import (
 from hagane.native.kernels.kernel import AnyKernel
 from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Border, Buffer, Kind
+from hagane.native.ready.rows import INDICES, RECORDS, PartRows, Row
 from hagane.native.run.compiled import Port
 from hagane.native.run.numbers import SizeTable
 from hagane.symbolic import Dim, Expr, symbol, symbols_of
@@ -51,38 +48,6 @@ _KINDS = {
 }
 _BORDER_AXES = 4
 _MOST_LIKELY = 1 << 30
-# Tables of records, in the order of hgt_part; then tables of plain indices.
-RECORDS = (
-    *("kernels", "pointers", "buffers", "borders", "controls", "carried", "scanned", "changing"),
-    *("found", "inputs", "outputs", "named"),
-)
-INDICES = ("sizes", "failure_sizes", "dims", "control_dims", "moved", "equal")
-Row = list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class PartRows:
-    """A part as numbers.
-
-    Attributes:
-        rows: Of each table, by its name.
-        formulas: See ``SizeTable``.
-        constants: See ``SizeTable``.
-        weights: The buffers that hold packed weights; rows of buffers number them.
-        symbols: Names whose sizes the inputs tell.
-        names: These, and those whose sizes differ between iterations or are found.
-        counts: The counts of hgt_part, by name.
-        growing: Whether the size of each output is known after a run alone.
-    """
-
-    rows: Mapping[str, Sequence[Row]]
-    formulas: Sequence[tuple[int, int, int, int]]
-    constants: Sequence[int]
-    weights: Sequence[Buffer]
-    symbols: tuple[str, ...]
-    names: tuple[str, ...]
-    counts: Mapping[str, int]
-    growing: tuple[bool, ...]
 
 
 class _Writer:
@@ -324,47 +289,3 @@ def part_rows(
         equal: Sizes that kernels take for equal.
     """
     return _Writer(kernels, inputs, outputs, equal).write()
-
-
-class PartTable:
-    """The tables of a part in memory, as the engine reads them.
-
-    Args:
-        rows: The tables.
-        functions: The address of each kernel's code, 0 where it has none.
-        weight: From a buffer to the address of its packed weights.
-    """
-
-    def __init__(
-        self, rows: PartRows, functions: Sequence[int], weight: Callable[[Buffer], int]
-    ) -> None:
-        self.symbols, self.rows = rows.symbols, rows
-        tables = [np.array([*functions, 0], np.uint64), None, None]
-        tables += [_array(rows.rows[name]) for name in (*RECORDS, *INDICES)]
-        tables += [
-            _array(rows.formulas),
-            np.array([*rows.constants, 0], np.int64),
-            np.array([*map(weight, rows.weights), 0], np.int64),
-        ]
-        words = [0 if table is None else table.ctypes.data for table in tables]
-        words += [rows.counts[name] for name in COUNTS]
-        self._kept = tables
-        self._part = np.array(words, np.int64)
-
-    @property
-    def address(self) -> int:
-        """Where the engine's hgt_part lies."""
-        return int(self._part.ctypes.data)
-
-
-# The counts of hgt_part, in order.
-COUNTS = (
-    *("kernels", "pointers", "buffers", "controls", "inputs", "outputs", "named", "equal"),
-    *("numbers", "symbols", "sizes", "begin", "exact", "formulas"),
-)
-assert ctypes.sizeof(ctypes.c_void_p) == 8
-
-
-def _array(rows: Sequence[Sequence[int]]) -> np.ndarray:
-    flat = [number for row in rows for number in row]
-    return np.array([*flat, 0], np.int32)

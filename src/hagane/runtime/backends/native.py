@@ -28,23 +28,12 @@ from hagane.native import (
 )
 from hagane.native.kernels.recorder import label_parts
 from hagane.native.lowering.found import outputs_that_end_a_part
-from hagane.native.run.context import Refused
-from hagane.native.run.context import ShapeMismatch as NotTheShapes
+from hagane.native.ready.context import Refused
+from hagane.native.ready.context import ShapeMismatch as NotTheShapes
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
-from hagane.runtime.port import (
-    CPU,
-    Device,
-    Memory,
-    Part,
-    Planned,
-    Refusal,
-    Region,
-    ShapeMismatch,
-    Timed,
-    Value,
-    Watch,
-)
+from hagane.runtime.device import CPU, Device, Value
+from hagane.runtime.port import Memory, Part, Planned, Refusal, Region, ShapeMismatch, Timed, Watch
 from hagane.runtime.tuned import Tuning
 
 

@@ -15,7 +15,8 @@ from hagane.ops.definition import Array, RuntimeValue, Unsupported
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import find, schema_of
 from hagane.ops.values import kernel_failed, tensor_to_array
-from hagane.runtime.port import CPU, Device, Function, Part, Planned, Region, Value, Watch
+from hagane.runtime.device import CPU, Device, Value
+from hagane.runtime.port import Function, Part, Planned, Region, Watch
 
 
 class ReferencePart(Part):

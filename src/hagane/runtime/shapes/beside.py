@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from hagane.errors import HaganeError
+from hagane.native.ready.mapped import WeightStore
 from hagane.native.run.kept import read_about, read_loaded
 from hagane.native.run.loaded import Loaded
-from hagane.native.run.shared import WeightStore
 from hagane.runtime.chosen import can_repeat, threads_of
 from hagane.runtime.kept import key_of
 from hagane.runtime.options import SessionOptions

@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from hagane.native.run.caller import Fit, Frame, make_frame
+from hagane.native.ready.caller import Fit, Frame, make_frame
 from hagane.runtime.kept import Kept
-from hagane.runtime.shapes.beside import Beside, Made
-from hagane.runtime.shapes.repeats import Past, Repeats, Shapes
 
 if TYPE_CHECKING:
     from hagane.ops.definition import Array
+    from hagane.runtime.shapes.beside import Beside, Made
+    from hagane.runtime.shapes.repeats import Repeats, Shapes
 
 
-def repeats_of(
-    kept: Kept, find: Callable[[], Beside | None], logger: logging.Logger
-) -> Repeats[Made] | None:
+def repeats_of(kept: Kept, find: Callable[[], Beside | None]) -> Repeats[Made] | None:
     """Return the programs for shapes that come again and again, to be made; None if there are none.
 
     Args:
         kept: The session in the cache.
-        find: Finds a way to make them; returns None if there is none.
-        logger: Where it is said that it failed.
+        find: Finds a way to make them when the first is due; returns None if there is none.
     """
-    beside = find() if kept.specializes else None
-    if beside is None:
+    if not kept.specializes:
         return None
-    names, store, make_one = [item.name for item in kept.inputs], kept.loaded.store, beside.make
+    import logging
+
+    from hagane.runtime.shapes.repeats import Repeats
+
+    names = [item.name for item in kept.inputs]
 
     def make(shapes: Shapes) -> tuple[Made, int] | None:
-        made = make_one(dict(zip(names, shapes, strict=True)), store)
+        beside = find()
+        if beside is None:
+            return None
+        made = beside.make(dict(zip(names, shapes, strict=True)), kept.loaded.store)
         return None if made is None else (made, made.bytes)
 
-    return Repeats(make, logger)
+    return Repeats(make, logging.getLogger("hagane.runtime"))
 
 
 def fit_of(kept: Kept, repeats: Repeats[Made] | None) -> Fit:
@@ -50,6 +52,8 @@ def fit_of(kept: Kept, repeats: Repeats[Made] | None) -> Fit:
             return None
         if repeats is None:
             return make_frame(kept.loaded, arrays, kept.own, kept.order, owner, full)
+        from hagane.runtime.shapes.repeats import Past
+
         shapes = tuple(array.shape for array in arrays)
         runs, general, own = past
         found = repeats.find(shapes, Past(runs + 1, general, own))

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from hagane.native.run.shared import Packed, WeightStore
+from hagane.native.ready.mapped import Packed, WeightStore
 from hagane.runtime.shapes.beside import NOTHING, Order
 
 _PR_SET_PDEATHSIG = 1

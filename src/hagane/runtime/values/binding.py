@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hagane.errors import InvalidArgument
-from hagane.runtime.port import CPU, Device
+from hagane.runtime.device import CPU, Device
 from hagane.runtime.values.value import OrtValue, device_of, value_at
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hagane.errors import InvalidArgument
-from hagane.runtime.port import CPU, Device, Value
+from hagane.runtime.device import CPU, Device, Value
 
 if TYPE_CHECKING:
     from hagane.ops.definition import Array, RuntimeValue

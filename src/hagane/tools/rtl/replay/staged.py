@@ -9,8 +9,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from hagane.errors import NoCompiler
 from hagane.machine.cache import CodeCache
-from hagane.machine.compiler import NoCompiler
 from hagane.tools.rtl.circuit.elaborate import Sources
 from hagane.tools.rtl.replay.verilator import build_words, simulator_environment
 

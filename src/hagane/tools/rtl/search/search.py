@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hagane.machine.compiler import NoCompiler
+from hagane.errors import NoCompiler
 from hagane.symbolic import bitvector as bv
 from hagane.symbolic.logic import negate
 from hagane.symbolic.smt import Solver

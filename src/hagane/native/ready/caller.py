@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
-from hagane.native.run.context import Context, Refused, ShapeMismatch
-from hagane.native.run.extension import load_extension
-from hagane.native.run.loaded import Loaded
+from hagane.native.ready.context import Context, Ready, Refused, ShapeMismatch
+from hagane.native.ready.extension import load_extension, open_extension
 
 if TYPE_CHECKING:
     from hagane.ops.definition import Array
@@ -26,7 +24,12 @@ Caller = Callable[..., "list[Any] | None"]
 
 
 def make_entry(
-    inputs: Sequence[str], outputs: Sequence[str], fit: Fit, holder: type, cpu: object
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    fit: Fit,
+    holder: type,
+    cpu: object,
+    extension: Path | None = None,
 ) -> Caller | None:
     """Return a function from a feed to outputs; it returns None for a feed that does not fit as it is.
 
@@ -37,8 +40,9 @@ def make_entry(
         holder: A class of values that may take the place of arrays, in ``_held``, while ``device``
             is ``cpu``.
         cpu: The device where arrays lie.
+        extension: The library of the engine's module, if that is there already.
     """
-    module = load_extension()
+    module = load_extension() if extension is None else open_extension(extension)
     if module is None:
         return None  # the slower way through ctypes serves
     made: Caller = module.make(tuple(inputs), tuple(outputs), fit, holder, "_held", "device", cpu)
@@ -46,7 +50,7 @@ def make_entry(
 
 
 def make_frame(
-    segment: Loaded,
+    segment: Ready,
     arrays: Sequence[Array],
     own: Sequence[int],
     order: Sequence[int],
@@ -59,7 +63,7 @@ def make_frame(
     """Return a frame of a part for arrays of some shapes, or None if the part cannot have one.
 
     Args:
-        segment: Compiled kernels.
+        segment: The part.
         arrays: The inputs of the entry.
         own: Which of them are those of the part.
         order: Which of the part's outputs are those of the entry.
@@ -70,8 +74,8 @@ def make_frame(
     """
     read = [arrays[i] for i in own]
     if any(
-        array.ndim != len(shape) or array.dtype != dtype
-        for array, (_, shape, dtype) in zip(read, segment.inputs, strict=True)
+        array.ndim != rank or array.dtype != dtype
+        for array, (rank, dtype) in zip(read, segment.takes, strict=True)
     ):
         return None
     shapes = tuple(array.shape for array in read)
@@ -86,7 +90,7 @@ def make_frame(
     except ShapeMismatch:
         return None
     inputs = [(array.dtype.num, own.index(i) if i in own else -1) for i, array in enumerate(arrays)]
-    outputs = [(np.dtype(segment.outputs[i][2]).num, i) for i in order]
+    outputs = [(segment.gives[i].num, i) for i in order]
     engine = segment.engine
     functions = (engine.address(name) for name in ("hg_run", "hg_fit", "hg_grown"))
     address = context.fitted.address

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
-import sysconfig
-import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hagane.machine import CodeCache, Compiler, Lock, NoCompiler, find_compiler, notice
+from hagane.machine import CodeCache, Lock, NoCompiler, notice
 from hagane.native.c import c_source
-from hagane.native.run.engine import TABLE_HEADERS, load_engine
 
-_lock = Lock()
+if TYPE_CHECKING:
+    from hagane.machine import Compiler
+
+# Functions by which other C reads contexts and tables.
+TABLE_HEADERS = ("engine.h", "tables.h", "context.h")
 
 
 def load_extension() -> Any | None:
-    """Return the module, or None where there can be none; see ``load_module``."""
+    """Return the engine's module, or None where there can be none; see ``load_module``."""
     return load_module("call", _engine_source)
 
 
@@ -34,6 +35,10 @@ def load_module(name: str, source: Callable[[], str]) -> Any | None:
         name: The module is ``hagane_`` and this.
         source: Returns its text.
     """
+    import sysconfig
+
+    from hagane.machine.compiler import find_compiler
+
     try:
         compiler = find_compiler()
     except NoCompiler:
@@ -41,12 +46,15 @@ def load_module(name: str, source: Callable[[], str]) -> Any | None:
     include = (sysconfig.get_paths()["include"], np.get_include())
     if not (Path(include[0]) / "Python.h").exists():
         return None
-    with _lock:
+    with _making:
         return _module(name, source, compiler, include)
 
 
 def _engine_source() -> str:
     return c_source(*TABLE_HEADERS, "call.c")
+
+
+_making = Lock()
 
 
 @cache
@@ -72,30 +80,19 @@ def _compiled(name: str, source: str, compiler: Compiler, include: tuple[str, st
         compiler.build([written], library, flags)
         return library
 
-    def load(path: Path) -> Any:
-        loader = importlib.machinery.ExtensionFileLoader(f"hagane_{name}", str(path))
-        spec = importlib.util.spec_from_loader(f"hagane_{name}", loader)
-        assert spec is not None
-        module = importlib.util.module_from_spec(spec)
-        loader.exec_module(module)
-        return module
-
-    return CodeCache("native").load(key, build, load)
+    return CodeCache("native").load(key, build, lambda path: open_extension(path, name))
 
 
 @cache
-def make_ahead() -> None:
-    """Begin to compile the engine and this module, once a process; returns at once.
+def open_extension(path: Path, name: str = "call") -> Any:
+    """Return the module of a library; it is loaded once.
 
-    On a machine whose cache has both, they are only mapped. A failure is left to the session that
-    needs them, which says what is wrong.
+    Raises:
+        ImportError: It cannot be loaded.
     """
-    for make in (load_engine, load_extension):
-        threading.Thread(target=_tried, args=(make,), name=f"hagane {make.__name__}").start()
-
-
-def _tried(make: Callable[[], object]) -> None:
-    try:
-        make()
-    except Exception:  # whatever it is, it comes again where it can be told
-        return
+    loader = importlib.machinery.ExtensionFileLoader(f"hagane_{name}", str(path))
+    spec = importlib.util.spec_from_loader(f"hagane_{name}", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
