@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from onnx import helper
 
 import hagane
 from hagane.native.ready import caller, extension
-from hagane.native.run import context
+from hagane.native.run import context, engine
 from tests.native.models import model
 
 
@@ -46,11 +47,10 @@ def test_a_failure_ahead_of_a_session_is_left_to_the_session(
         called.append("engine")
         raise OSError("no room on the device")
 
-    monkeypatch.setattr(extension, "load_engine", load_engine)
-    extension.make_ahead.cache_clear()
-    extension.make_ahead()
-    extension.make_ahead()
+    monkeypatch.setattr(engine, "load_engine", load_engine)
+    monkeypatch.setattr(engine, "_compiled_engine", cache(lambda compiler: None))
+    engine.begin_engine()
     for thread in threading.enumerate():
-        if thread.name.startswith("hagane load_"):
+        if thread.name == "hagane-engine":
             thread.join()
     assert called == ["engine"]

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from hagane.machine import CodeCache, Level, Lock, NoCompiler, usable_cores
+from hagane.machine import CodeCache, Level, Lock, usable_cores
 from hagane.machine.compiler import Compiler, find_compiler
 from hagane.native.c import c_source
 from hagane.native.kernels.kernel import Kernel
@@ -90,11 +90,11 @@ def begin_engine() -> None:
     """Have a thread make the engine and its module while a model is read, if this is their first use.
 
     That takes a core for a second on a new machine, and whoever needs them waits for what is left
-    of it.
+    of it. A failure is left to the session that needs them, which says what is wrong.
     """
 
     def make() -> None:
-        with suppress(NoCompiler):  # whoever needs them is told
+        with suppress(Exception):  # it comes again where it can be told
             load_engine()
             load_extension()
 

@@ -361,9 +361,11 @@ class LoopKernels:
         """Put the body between a kernel that runs it and a mark."""
         low = self.low
         read = (value for value in self.node.inputs if value is not None)
+        outside = frozenset(low.found)
         self.body.lower(self.wanted, read, self.sizes)
         kernels, changing = self.body.low.recorder.kernels, None
         if self.sizes is not None:
+            self.sizes.check_found(self.body.low.found - outside)
             kernels, changing = self._with_sizes(self.sizes, kernels)
         else:
             kernels = merged(kernels)

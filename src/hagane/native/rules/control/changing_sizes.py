@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from hagane.native.kernels.control import Branch, Carried, ChangingSizes, Loop, Scanned
@@ -87,6 +87,14 @@ class SizesOfIterations:
                 )
         if any(self._may_differ(left - right) for left, right in pairs):
             raise NotNative("sizes in its body may differ in some iterations")
+
+    def check_found(self, names: Collection[str]) -> None:
+        """Raise ``NotNative`` if a state grows by a size that the body finds in the data.
+
+        Memory of the state after an iteration is taken before its kernels run.
+        """
+        if any(symbols_of(after) & set(names) for _, _, after in self.names):
+            raise NotNative(_DIFFERS)
 
     def _may_differ(self, distance: Dim) -> bool:
         """Whether two sizes, of which this is the distance, may differ in some iteration only."""
