@@ -329,7 +329,7 @@ def test_what_cannot_be_captured_is_named_at_its_line(
         ("return TABLE[prob.rand(0, 3)]", "the index lies in 0 to 3, there are 3 items"),
         ("return endless(0)", "recursion of 'endless' without an end in sight; give the function"),
         ("return random.randint(0, 1)", "'randint' is not known; draw with prob.rand"),
-        ("return cached()", "cached' is not understood"),
+        ("return cached()", "keeps its results (functools.lru_cache)"),
         ("return len({prob.rand(0, 1)})", "a set of values that are not known"),
         ("return len(f'{prob.rand(0, 1)}')", "a text that depends on draws"),
         ("return None if prob.flip(0.5) else 1", "a path ends without 'return value'"),

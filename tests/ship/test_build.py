@@ -180,9 +180,10 @@ def test_remedies_are_those_of_the_kind_of_refusal(tmp_path: Path) -> None:
     decided = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
     found = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
     bodies = {
-        name: helper.make_graph([helper.make_node("Concat", reads, [name], axis=0)], name, [],
+        name: helper.make_graph([helper.make_node("ReduceSum", ["x"], [name], keepdims=keeps)],
+                                name, [],
                                 [helper.make_tensor_value_info(name, TensorProto.FLOAT, None)])
-        for name, reads in (("then_branch", ["x", "x"]), ("else_branch", ["x"]))
+        for name, keeps in (("then_branch", 1), ("else_branch", 0))  # of two axes, of none
     }  # fmt: skip
     cases = {
         r"ZipMap 'y' .*options=\{'zipmap': False\}": (
