@@ -59,7 +59,10 @@ def compare(name: str) -> None:
     inputs = [value.name for value in session.get_inputs()]
     for number in range(3):
         given = draw_arrays(case, sized(case, number, fixed), number)
-        found = session.run(None, dict(zip(inputs, leaves(list(given.values())), strict=True)))
+        arrays = list(leaves(list(given.values())))
+        # Attributes that the call gives new values follow the arguments.
+        states = [np.asarray(getattr(target.__self__, n).array) for n in inputs[len(arrays) :]]
+        found = session.run(None, dict(zip(inputs, [*arrays, *states], strict=True)))
         expected = [np.asarray(x) for x in flat(target(**given))]
         for ours, theirs in zip(found, expected, strict=False):  # states follow the results
             assert ours.shape == theirs.shape
