@@ -35,7 +35,10 @@ options = hagane.SessionOptions()
 options.intra_op_num_threads = threads
 session = hagane.InferenceSession(path, options)
 opened = time.process_time() - begun
-from hagane.runtime.values.feeds import random_feed
+try:
+    from hagane.runtime.values.feeds import random_feed
+except ImportError:  # an older tree
+    from hagane.runtime.feeds import random_feed
 random = np.random.default_rng(0)
 feed = random_feed(session.get_inputs(), {n: tuple(s) for n, s in shapes.items()}, random)
 results = session.run(None, feed)
