@@ -199,52 +199,43 @@ def branch(*others: str) -> tuple[onnx.ModelProto, Feed]:
     return graph([node], feed, ("y",)), feed
 
 
+def appended_in_a_loop(rows: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """Return nodes that append ``rows``, made anew in each of ``n`` iterations, and join them."""
+    states = [helper.make_tensor_sequence_value_info(name, FLOAT, None) for name in "st"]
+    body = helper.make_graph(
+        [
+            *rows,
+            helper.make_node("SequenceInsert", ["s", "rows"], ["t"]),
+            helper.make_node("Identity", ["go"], ["goes"]),
+        ],
+        "body",
+        [value("i", INT64, ()), value("go", BOOL, ()), states[0]],
+        [value("goes", BOOL, ()), states[1]],
+    )
+    return [
+        helper.make_node("SequenceEmpty", [], ["s0"]),
+        helper.make_node("Loop", ["n", "", "s0"], ["pieces"], body=body),
+        helper.make_node("ConcatFromSequence", ["pieces"], ["y"], axis=0),
+    ]
+
+
 def sequence(kind: str) -> tuple[onnx.ModelProto, Feed]:
     """Return pieces of a split that are joined, or chosen from, or a sequence that a loop makes."""
     if kind == "loop":
-        body = helper.make_graph(
-            [
-                helper.make_node("Gather", ["x", "i"], ["row"]),
-                helper.make_node("Unsqueeze", ["row", "zero"], ["rows"]),
-                helper.make_node("SequenceInsert", ["s", "rows"], ["t"]),
-                helper.make_node("Identity", ["go"], ["goes"]),
-            ],
-            "body",
-            [
-                value("i", INT64, ()), value("go", BOOL, ()),
-                helper.make_tensor_sequence_value_info("s", FLOAT, None),
-            ],
-            [value("goes", BOOL, ()), helper.make_tensor_sequence_value_info("t", FLOAT, None)],
-        )  # fmt: skip
-        nodes = [
-            helper.make_node("SequenceEmpty", [], ["s0"]),
-            helper.make_node("Loop", ["n", "", "s0"], ["pieces"], body=body),
-            helper.make_node("ConcatFromSequence", ["pieces"], ["y"], axis=0),
+        rows = [
+            helper.make_node("Gather", ["x", "i"], ["row"]),
+            helper.make_node("Unsqueeze", ["row", "zero"], ["rows"]),
         ]
+        nodes = appended_in_a_loop(rows)
         feed: Feed = {"x": draw(100, 64), "n": np.array(80)}
         return graph(nodes, feed, ("y",), {"zero": np.array([0])}), feed
     if kind == "differing":
-        # Item i has i + 1 rows.
-        body = helper.make_graph(
-            [
-                helper.make_node("Add", ["i", "one"], ["end"]),
-                helper.make_node("Unsqueeze", ["end", "zero"], ["ends"]),
-                helper.make_node("Slice", ["x", "zero", "ends"], ["rows"]),
-                helper.make_node("SequenceInsert", ["s", "rows"], ["t"]),
-                helper.make_node("Identity", ["go"], ["goes"]),
-            ],
-            "body",
-            [
-                value("i", INT64, ()), value("go", BOOL, ()),
-                helper.make_tensor_sequence_value_info("s", FLOAT, None),
-            ],
-            [value("goes", BOOL, ()), helper.make_tensor_sequence_value_info("t", FLOAT, None)],
-        )  # fmt: skip
-        nodes = [
-            helper.make_node("SequenceEmpty", [], ["s0"]),
-            helper.make_node("Loop", ["n", "", "s0"], ["pieces"], body=body),
-            helper.make_node("ConcatFromSequence", ["pieces"], ["y"], axis=0),
+        rows = [  # item i has i + 1 rows
+            helper.make_node("Add", ["i", "one"], ["end"]),
+            helper.make_node("Unsqueeze", ["end", "zero"], ["ends"]),
+            helper.make_node("Slice", ["x", "zero", "ends"], ["rows"]),
         ]
+        nodes = appended_in_a_loop(rows)
         feed = {"x": draw(100, 64), "n": np.array(40)}
         return graph(nodes, feed, ("y",), {"zero": np.array([0]), "one": np.array(1)}), feed
     nodes = [helper.make_node("SplitToSequence", ["x", "p"], ["s"], axis=0)]
