@@ -1,5 +1,6 @@
 /* The engine with threads that stop where a test says. This file takes the place of `engine.h` in the
  * text that is compiled: see test_threads.py. */
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -42,6 +43,17 @@ void let_go(void) {
 int64_t has_stopped(void) { return atomic_load(&stopped); }
 int64_t count_done(void) { return atomic_load(&tasks_done); }
 int64_t count_out_of_order(void) { return atomic_load(&out_of_order); }
+
+/* The cores that the engine last let a thread run on, one bit each: at first and then. */
+static uint64_t first_cores, last_cores;
+static int note_affinity(pid_t thread, size_t bytes, const cpu_set_t *set) {
+  first_cores = last_cores, last_cores = 0;
+  for (int i = 0; i < 64; i++) last_cores |= (uint64_t)(CPU_ISSET(i, set) != 0) << i;
+  return sched_setaffinity(thread, bytes, set);
+}
+#define sched_setaffinity note_affinity
+uint64_t cores_at_first(void) { return first_cores; }
+uint64_t cores_then(void) { return last_cores; }
 
 /* A kernel whose task adds to its own counter, and looks whether all tasks of the phase before have
  * done so. If a worker is to stop, the caller's tasks wait until it has, and workers' tasks until the

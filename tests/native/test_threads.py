@@ -132,6 +132,33 @@ def test_only_what_a_worker_has_claimed_is_waited_for(
     assert engine.library.count_out_of_order() == 0
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core")
+def test_a_woken_worker_that_does_not_begin_is_sent_to_another_core(
+    engine: Engine, arm: Callable[[str], None]
+) -> None:
+    allowed = os.sched_getaffinity(0)
+    if max(allowed) > 63:
+        pytest.skip("the counters have a bit for each of 64 cores")
+    library = engine.library
+    library.cores_at_first.restype = library.cores_then.restype = ctypes.c_uint64
+    program = Counting(engine, TASKS, 2)
+    program.run()
+    _wait_until_workers_sleep()
+    arm("woken")
+    patience = time.monotonic() + 60
+    while library.cores_then() == 0:
+        program.run()
+        assert time.monotonic() < patience, "the worker is left where it is"
+    others, again = _cores(library.cores_at_first()), _cores(library.cores_then())
+    assert again == allowed
+    assert others < allowed
+    assert len(others) == len(allowed) - 1
+
+
+def _cores(bits: int) -> set[int]:
+    return {number for number in range(64) if bits >> number & 1}
+
+
 @pytest.mark.parametrize("threads", [2, 4])
 def test_callers_that_run_at_once_share_workers(engine: Engine, threads: int) -> None:
     engine.library.arm(None)
@@ -163,11 +190,16 @@ def test_workers_sleep_when_there_is_nothing_to_do(engine: Engine) -> None:
     program = Counting(engine, TASKS, 4)
     for _ in range(2):
         program.run()
-        others = set(os.listdir("/proc/self/task")) - {str(threading.get_native_id())}
-        assert len(others) >= 3
-        patience = time.monotonic() + 60
-        while any(map(_is_awake, others)):
-            assert time.monotonic() < patience, "a worker looks for tasks without end"
+        assert _wait_until_workers_sleep() >= 3
+
+
+def _wait_until_workers_sleep() -> int:
+    """Wait for all other threads of this process; return how many there are."""
+    others = set(os.listdir("/proc/self/task")) - {str(threading.get_native_id())}
+    patience = time.monotonic() + 60
+    while any(map(_is_awake, others)):
+        assert time.monotonic() < patience, "a worker looks for tasks without end"
+    return len(others)
 
 
 def _is_awake(thread: str) -> bool:

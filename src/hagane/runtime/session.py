@@ -296,9 +296,10 @@ class InferenceSession:
             KernelError: A node failed; the message names it.
             OutOfMemory: There is no memory for the values of the model.
         """
+        call = self._call  # a local name: a method's look-up would be tried before the attribute's
         try:
-            if self._call is not None and run_options is None:
-                found = self._call(input_feed, output_names)
+            if call is not None and run_options is None:
+                found = call(input_feed, output_names)
                 if found is not None:
                     return found
             return self._run(output_names, input_feed, run_options)

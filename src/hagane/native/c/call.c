@@ -29,6 +29,7 @@ typedef int64_t (*fitter)(hg_context *context, const int64_t *shapes);
 typedef char *(*finder)(const hg_context *context, int64_t which, int64_t *shape);
 
 typedef struct {
+  PyArray_Descr *descr; /* of outputs */
   int type;
   int rank;
   npy_intp shape[NPY_MAXDIMS];
@@ -73,7 +74,9 @@ typedef struct {
   count counts[COUNTED]; /* of shapes that have no frame now */
 } entry;
 
-static void clear_frame(frame *at) {
+static void clear_frame(const entry *self, frame *at) {
+  for (Py_ssize_t i = 0; at->ports != NULL && i < self->n_inputs + self->n_outputs; i++)
+    Py_XDECREF(at->ports[i].descr);
   PyObject *owner = at->owner, *failed = at->failed, *empty = at->empty;
   free(at->ports);
   memset(at, 0, sizeof *at);
@@ -85,7 +88,7 @@ static void clear_frame(frame *at) {
 static void release(PyObject *capsule) {
   entry *self = PyCapsule_GetPointer(capsule, NULL);
   if (self == NULL) return;
-  for (int i = 0; i < FRAMES; i++) clear_frame(&self->frames[i]);
+  for (int i = 0; i < FRAMES; i++) clear_frame(self, &self->frames[i]);
   Py_XDECREF(self->names);
   Py_XDECREF(self->fit);
   Py_XDECREF(self->holder);
@@ -137,8 +140,11 @@ static PyArrayObject *array_of(const entry *self, PyObject *value) {
 }
 
 static int fits(const port *at, PyArrayObject *array) {
-  return PyArray_TYPE(array) == at->type && PyArray_NDIM(array) == at->rank &&
-         memcmp(PyArray_DIMS(array), at->shape, sizeof(npy_intp) * (size_t)at->rank) == 0;
+  if (PyArray_TYPE(array) != at->type || PyArray_NDIM(array) != at->rank) return 0;
+  const npy_intp *dims = PyArray_DIMS(array);
+  for (int axis = 0; axis < at->rank; axis++)
+    if (dims[axis] != at->shape[axis]) return 0;
+  return 1;
 }
 
 /* The frame for some arrays, if there is one that no run uses. */
@@ -203,10 +209,7 @@ static int read_port(PyObject *item, port *into, const hgt_port *ports, int64_t 
 }
 
 static npy_intp bytes_of(const port *at) {
-  PyArray_Descr *type = PyArray_DescrFromType(at->type);
-  if (type == NULL) return 0;
-  npy_intp bytes = PyDataType_ELSIZE(type);
-  Py_DECREF(type);
+  npy_intp bytes = PyDataType_ELSIZE(at->descr);
   for (int i = 0; i < at->rank; i++)
     if (__builtin_mul_overflow(bytes, at->shape[i], &bytes)) return NPY_MAX_INTP;
   return bytes;
@@ -271,6 +274,8 @@ static int read_frame(const entry *self, PyObject *item, frame *into, PyArrayObj
       PyErr_SetString(PyExc_ValueError, "an output that no frame can have");
       return -1;
     }
+    output->descr = PyArray_DescrFromType(output->type);
+    if (output->descr == NULL) return -1;
   }
   take_shapes(self, into, arrays);
   return 0;
@@ -333,7 +338,7 @@ static frame *refit_frame(entry *self, PyArrayObject *const *arrays) {
   int64_t code = at->fit(context, context->shapes);
   at->busy = 0;
   if (code != HG_FITS) {
-    clear_frame(at); /* it is ready for nothing */
+    clear_frame(self, at); /* it is ready for nothing */
     return NULL;
   }
   take_shapes(self, at, arrays);
@@ -371,16 +376,16 @@ static frame *make_frame(entry *self, PyArrayObject *const *arrays, frame *expir
   if (found != NULL && found != Py_None) {
     frame made;
     if (read_frame(self, found, &made, arrays) != 0) {
-      clear_frame(&made);
+      clear_frame(self, &made);
     } else {
       into = free_one == NULL || (oldest != NULL && made.owner == oldest->owner) ? oldest : free_one;
       if (into != expired) note_runs(self, into);
       frame old = *into;
       *into = made;
-      clear_frame(&old);
+      clear_frame(self, &old);
     }
   } else if (oldest != NULL && found == NULL) {
-    clear_frame(oldest); /* its program may have been changed */
+    clear_frame(self, oldest); /* its program may have been changed */
   }
   Py_XDECREF(found);
   if (oldest != NULL && oldest != into) oldest->busy = 0;
@@ -410,16 +415,16 @@ static int may_write(const entry *self, const frame *at, const port *output, PyO
 }
 
 static PyObject *fresh(const frame *at, const port *output) {
-  if (output->bytes < POOLED_BYTES)
-    return PyArray_EMPTY(output->rank, output->shape, output->type, 0);
+  if (output->bytes < POOLED_BYTES) {
+    Py_INCREF(output->descr);
+    return PyArray_NewFromDescr(&PyArray_Type, output->descr, output->rank, output->shape, NULL, NULL, 0, NULL);
+  }
   PyObject *shape = PyTuple_New(output->rank);
   for (int i = 0; shape != NULL && i < output->rank; i++)
     PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(output->shape[i]));
-  PyObject *type = (PyObject *)PyArray_DescrFromType(output->type), *made = NULL;
-  if (shape != NULL && type != NULL)
-    made = PyObject_CallFunctionObjArgs(at->empty, shape, type, NULL);
+  PyObject *made = NULL;
+  if (shape != NULL) made = PyObject_CallFunctionObjArgs(at->empty, shape, output->descr, NULL);
   Py_XDECREF(shape);
-  Py_XDECREF(type);
   return made;
 }
 
@@ -535,7 +540,8 @@ static PyObject *call(PyObject *capsule, PyObject *const *arguments, Py_ssize_t 
   at->busy = 1;
   at->used = ++self->calls;
   at->runs++;
-  for (Py_ssize_t i = 0; i < n_results; i++) {
+  int all = wanted == Py_None && targets == Py_None; /* new arrays, in order */
+  for (Py_ssize_t i = 0; i < n_results && !all; i++) {
     which[i] = wanted == Py_None ? i : output_of(self, PySequence_Fast_GET_ITEM(wanted, i));
     if (which[i] < 0 || outputs[which[i]] != NULL) goto end;
     const port *output = &at->ports[n_inputs + which[i]];
@@ -549,37 +555,37 @@ static PyObject *call(PyObject *capsule, PyObject *const *arguments, Py_ssize_t 
     if (made == NULL) goto end;
     outputs[which[i]] = made;
   }
-  for (Py_ssize_t i = 0; i < n_outputs; i++)
-    if (outputs[i] == NULL && !at->ports[n_inputs + i].grows &&
-        (outputs[i] = fresh(at, &at->ports[n_inputs + i])) == NULL)
-      goto end;
   hg_context *context = at->context;
   for (Py_ssize_t i = 0; i < n_inputs; i++)
     if (at->ports[i].which >= 0) starts[at->ports[i].which] = PyArray_BYTES(arrays[i]);
-  for (Py_ssize_t i = 0; i < n_outputs; i++)
-    if (!at->ports[n_inputs + i].grows)
-      ends[at->ports[n_inputs + i].which] = PyArray_BYTES((PyArrayObject *)outputs[i]);
+  for (Py_ssize_t i = 0; i < n_outputs; i++) {
+    const port *output = &at->ports[n_inputs + i];
+    if (all) which[i] = i;
+    if (output->grows) continue;
+    if (outputs[i] == NULL && (outputs[i] = fresh(at, output)) == NULL) goto end;
+    ends[output->which] = PyArray_BYTES((PyArrayObject *)outputs[i]);
+  }
   for (int64_t i = 0; i < context->n_inputs; i++)
     *context->inputs[i].slot = starts[context->inputs[i].index] + context->inputs[i].offset;
   for (int64_t i = 0; i < context->n_outputs; i++)
     *context->outputs[i].slot = ends[context->outputs[i].index] + context->outputs[i].offset;
   ran = 1;
   int64_t began = at->lease == 0 ? 0 : now_ns();
-  int64_t failed = at->endless || context->whole > SHORT_NS ? run_aside(at->run, context->program)
-                                                            : at->run(context->program, NULL, NULL);
+  int aside = at->endless || context->whole > SHORT_NS;
+  int64_t failed = aside ? run_aside(at->run, context->program) : at->run(context->program, NULL, NULL);
   if (at->lease != 0) {
     int64_t took = now_ns() - began;
     if (at->least == 0 || took < at->least) at->least = took;
   }
-  if (PyErr_Occurred()) goto end;
+  if (aside && PyErr_Occurred()) goto end;
   if (failed >= 0) {
     PyObject *raised = PyObject_CallFunction(at->failed, "L", (long long)failed);
     Py_XDECREF(raised);
     goto end;
   }
   for (Py_ssize_t i = 0; i < n_results; i++) {
+    if (!at->ports[n_inputs + which[i]].grows) continue;
     port output = at->ports[n_inputs + which[i]];
-    if (!output.grows) continue;
     int64_t shape[NPY_MAXDIMS];
     const char *from = at->grown(context, output.which, shape);
     for (int axis = 0; axis < output.rank; axis++) output.shape[axis] = shape[axis];
@@ -593,11 +599,13 @@ static PyObject *call(PyObject *capsule, PyObject *const *arguments, Py_ssize_t 
     if (made == NULL) goto end;
     if (own == NULL && output.bytes > 0)
       memcpy(PyArray_DATA((PyArrayObject *)made), from, (size_t)output.bytes);
-    Py_SETREF(outputs[which[i]], made);
+    Py_XSETREF(outputs[which[i]], made);
   }
   results = PyList_New(n_results);
-  for (Py_ssize_t i = 0; results != NULL && i < n_results; i++)
-    PyList_SET_ITEM(results, i, Py_NewRef(outputs[which[i]]));
+  for (Py_ssize_t i = 0; results != NULL && i < n_results; i++) {
+    PyList_SET_ITEM(results, i, outputs[which[i]]);
+    outputs[which[i]] = NULL;
+  }
 end:
   if (at != NULL) at->busy = 0;
   for (Py_ssize_t i = 0; i < n_arrays; i++) Py_XDECREF(arrays[i]);

@@ -3,17 +3,22 @@
 #define SPIN_NS 100000 /* how long a thread that waits looks before it sleeps */
 #define PAUSES 32      /* between looks at the clock */
 /* A wait for tasks that is longer than this, and in which workers were kept from working, says that there
- * are more threads than cores. Nothing is shared for so many times as long. */
+ * may be more threads than cores. Nothing is shared for twice as long, and for longer and longer, up to so many
+ * times as long, if it happens again soon. A single one may be the doing of the host of a virtual machine. */
 #ifndef STALL_NS
 #define STALL_NS 300000
 #endif
 #define HOLD 20
 #define LONGEST_HOLD_NS 1000000000
+/* A worker that has not begun so long after it was woken waits for the core of the thread that woke it. */
+#define LATE_NS 50000
 
 typedef struct {
   _Atomic int32_t asleep;
+  _Atomic int32_t tid; /* the system's number of the thread, 0 before it begins */
+  _Atomic int64_t woken; /* when, and it has not begun since; else 0 */
   pthread_t thread;
-  char pad[112];
+  char pad[104];
 } hg_worker;
 
 static struct {
@@ -21,7 +26,9 @@ static struct {
   _Atomic int64_t n_workers;
   _Atomic int64_t runs; /* callers that share their work, or would if there were fewer of them */
   _Atomic uint32_t shared; /* jobs that may have an open phase, one bit each */
+  _Atomic int64_t due; /* how many were woken and may not have begun */
   _Atomic int64_t crowded; /* until when threads get too little time to share anything */
+  _Atomic int64_t held, times; /* until when that was last, and how many times as long as the wait */
   int64_t cores;
   hg_worker workers[MAX_THREADS];
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -51,9 +58,17 @@ static int help_any(int64_t worker) {
   return did;
 }
 
+/* Whoever sets this to 0 takes the worker off the count of the late. */
+static int64_t settle_wake(hg_worker *worker) {
+  int64_t woken = atomic_exchange(&worker->woken, 0);
+  if (woken != 0) atomic_fetch_sub(&pool.due, 1);
+  return woken;
+}
+
 static void *work(void *argument) {
   int64_t worker = (int64_t)(intptr_t)argument;
   _Atomic int32_t *asleep = &pool.workers[worker].asleep;
+  atomic_store(&pool.workers[worker].tid, (int32_t)syscall(SYS_gettid));
   int64_t since = now();
   for (;;) {
     int did = 0;
@@ -69,7 +84,9 @@ static void *work(void *argument) {
     AT_STEP("sleep", worker);
     atomic_store(asleep, 1);
     if (!sees_tasks(worker)) syscall(SYS_futex, asleep, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+    AT_STEP("woken", worker);
     atomic_store(asleep, 0);
+    settle_wake(&pool.workers[worker]);
     since = now();
   }
   return NULL;
@@ -78,8 +95,35 @@ static void *work(void *argument) {
 static void wake_workers(int64_t base, int64_t threads) {
   for (int64_t i = base + 1; i < base + threads; i++) {
     _Atomic int32_t *asleep = &pool.workers[i].asleep;
-    if (atomic_load(asleep) && atomic_exchange(asleep, 0))
-      syscall(SYS_futex, asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    if (!atomic_load(asleep)) continue;
+    if (atomic_exchange(&pool.workers[i].woken, now()) == 0) atomic_fetch_add(&pool.due, 1);
+    if (atomic_exchange(asleep, 0)) syscall(SYS_futex, asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    else settle_wake(&pool.workers[i]); /* it woke by itself */
+  }
+}
+
+/* Move a thread that waits for this core to another one; it may return later. */
+static void send_away(int32_t tid) {
+  cpu_set_t allowed, others;
+  int core = sched_getcpu();
+  if (core < 0 || sched_getaffinity(tid, sizeof allowed, &allowed) != 0) return;
+  others = allowed;
+  CPU_CLR(core, &others);
+  if (CPU_COUNT(&others) == 0 || CPU_EQUAL(&others, &allowed)) return;
+  if (sched_setaffinity(tid, sizeof others, &others) == 0) sched_setaffinity(tid, sizeof allowed, &allowed);
+}
+
+/* Systems take the core of an idle virtual machine for occupied, and let a worker wait for the core of the
+ * caller, which does not give it up. The caller sends such workers to other cores. */
+static void send_late(void) {
+  if (atomic_load_explicit(&pool.due, memory_order_relaxed) == 0) return;
+  int64_t time = now(), workers = atomic_load_explicit(&pool.n_workers, memory_order_acquire);
+  for (int64_t i = 1; i <= workers; i++) {
+    hg_worker *worker = &pool.workers[i];
+    int64_t woken = atomic_load_explicit(&worker->woken, memory_order_relaxed);
+    if (woken == 0 || time - woken < LATE_NS || settle_wake(worker) == 0) continue;
+    int32_t tid = atomic_load(&worker->tid);
+    if (tid != 0) send_away(tid);
   }
 }
 
@@ -112,7 +156,12 @@ static void after_fork(void) {
   atomic_store(&pool.n_workers, 0);
   int64_t runs = 0;
   atomic_store(&pool.shared, 0);
-  for (int64_t i = 0; i < MAX_THREADS; i++) atomic_store(&pool.workers[i].asleep, 0);
+  atomic_store(&pool.due, 0);
+  for (int64_t i = 0; i < MAX_THREADS; i++) {
+    atomic_store(&pool.workers[i].asleep, 0);
+    atomic_store(&pool.workers[i].woken, 0);
+    atomic_store(&pool.workers[i].tid, 0);
+  }
   for (int64_t j = 0; j < JOBS; j++) {
     for (int64_t i = 0; i < MAX_THREADS; i++) atomic_store(&jobs[j].lanes[i].value, 0);
     int own = atomic_load(&jobs[j].taken) && pthread_equal(jobs[j].caller, pthread_self());
@@ -230,8 +279,14 @@ static void wait_for(hg_job *job, int32_t seen) {
   atomic_store(&job->waiting, 0);
   int64_t t = now(), waited = t - began;
   if (waited < STALL_NS || worked(job) - before > waited / 2) return;
-  int64_t hold = waited * HOLD;
-  atomic_store(&pool.crowded, t + (hold < LONGEST_HOLD_NS ? hold : LONGEST_HOLD_NS));
+  int64_t again = began - atomic_load(&pool.held) < waited * HOLD;
+  int64_t times = again ? 2 * atomic_load(&pool.times) : 2;
+  if (times > HOLD) times = HOLD;
+  int64_t hold = waited * times;
+  if (hold > LONGEST_HOLD_NS) hold = LONGEST_HOLD_NS;
+  atomic_store(&pool.times, times);
+  atomic_store(&pool.held, t + hold);
+  atomic_store(&pool.crowded, t + hold);
 }
 
 static void run_shared(hg_job *job) {

@@ -66,6 +66,7 @@ static int64_t claim(hg_lane *lane, int64_t worker, int last, int64_t *self) {
 }
 
 static void wake_workers(int64_t base, int64_t threads);
+static void send_late(void);
 
 static void wake_caller(hg_job *job) {
   atomic_fetch_add(&job->moves, 1);
@@ -165,6 +166,7 @@ static int help(hg_job *job, int64_t worker) {
         }
         run_task(phase, q, &thread);
         finished++;
+        if (worker == 0) send_late();
       }
     }
     if (finished == 0) return did;
