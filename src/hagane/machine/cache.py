@@ -50,13 +50,15 @@ class CodeCache:
     own and renamed into place, so that several processes may use one cache and a process may end
     at any moment. An entry whose checksums do not fit, or that somebody else may write to, is
     made anew. The entries used least recently are removed once all take more than
-    ``HAGANE_CACHE_BYTES`` (1 GiB if unset).
+    ``HAGANE_CACHE_BYTES``.
 
     Args:
         name: Subfolder of the user's cache, such as ``native``.
         environment: Where ``XDG_CACHE_HOME``, ``HOME`` and ``HAGANE_CACHE_BYTES`` are looked up;
             that of the process if None.
         clock: Returns the time in seconds since 1970.
+        limit: Bytes for all entries if ``HAGANE_CACHE_BYTES`` is unset. What is above 1 GiB is given
+            only as far as it is no more than a tenth of the disk.
     """
 
     def __init__(
@@ -64,10 +66,11 @@ class CodeCache:
         name: str,
         environment: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.time,
+        limit: int = _LIMIT,
     ):
         environment = os.environ if environment is None else environment
         self._place = find_place(name, environment)
-        self._limit = _limit(environment)
+        self._limit = _limit(environment, self._place.folder, limit)
         self._clock = clock
 
     @property
@@ -241,14 +244,26 @@ def evict(folder: Path, limit: int, now: float) -> None:
         total -= size
 
 
-def _limit(environment: Mapping[str, str]) -> int:
+def _limit(environment: Mapping[str, str], folder: Path, wanted: int) -> int:
     stated = environment.get("HAGANE_CACHE_BYTES", "")
-    if not stated:
-        return _LIMIT
     if stated.isascii() and stated.isdigit():
         return int(stated)
-    notice(f"HAGANE_CACHE_BYTES: expected a whole number of bytes, got '{stated}'; it is {_LIMIT}")
-    return _LIMIT
+    if wanted > _LIMIT:
+        wanted = max(_LIMIT, min(wanted, _disk_bytes(folder) // 10))
+    if stated:
+        notice(
+            f"HAGANE_CACHE_BYTES: expected a whole number of bytes, got '{stated}'; it is {wanted}"
+        )
+    return wanted
+
+
+def _disk_bytes(folder: Path) -> int:
+    """The size of the disk that a folder, which may not be there yet, will be on."""
+    for place in (folder, *folder.parents):
+        with suppress(OSError):
+            found = os.statvfs(place)
+            return found.f_blocks * found.f_frsize
+    return 0
 
 
 def _name(key: str) -> str:
