@@ -148,16 +148,16 @@ def _total(
     attributes = low.facts.attributes(node)
     gamma, coefficient, degree = (*(attributes.get("kernel_params") or ()), 0.0, 0.0, 0.0)[:3]
     names = {"gamma": float(gamma).hex(), "coefficient": float(coefficient).hex()}
-    dtype, last = np.float64, ""
+    dtype, last = np.dtype(np.float64), ""
     if attributes["kernel_type"] == "POLY" and degree in _POWERS:
         keep = _ADD.format(power=" * ".join("t" * int(degree)), **names)
     elif attributes["kernel_type"] == "SIGMOID":
-        dtype, keep = np.float32, _NARROW.format(**names)
+        dtype, keep = np.dtype(np.float32), _NARROW.format(**names)
         last = _ADD_TANH.format(filled=room_of(vectors), room=_floats_of(vectors))
     else:
         return None
     kernels = _TYPES + _TOTAL.format(
-        kind=c_type(x.dtype), weight=c_type(np.dtype(dtype)), last=last,
+        kind=c_type(x.dtype), weight=c_type(dtype), last=last,
         sums=_sums(vectors, _KINDS["POLY"][0], keep),
     )  # fmt: skip
     filled = np.zeros(_floats_of(vectors), dtype)
