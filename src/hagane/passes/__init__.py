@@ -161,7 +161,7 @@ PASSES: tuple[Pass, ...] = (
         "quantized",
         "spread_quantized",
         "grouped 8-bit convolutions become convolutions of floats",
-        needs=("QLinearConv",),
+        needs=(frozenset({"ConvInteger", "QLinearConv"}),),
     ),
     Pass(
         "removing",

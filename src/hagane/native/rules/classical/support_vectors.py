@@ -148,7 +148,8 @@ def _total(
     attributes = low.facts.attributes(node)
     gamma, coefficient, degree = (*(attributes.get("kernel_params") or ()), 0.0, 0.0, 0.0)[:3]
     names = {"gamma": float(gamma).hex(), "coefficient": float(coefficient).hex()}
-    dtype, last = np.dtype(np.float64), ""
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+    last = ""
     if attributes["kernel_type"] == "POLY" and degree in _POWERS:
         keep = _ADD.format(power=" * ".join("t" * int(degree)), **names)
     elif attributes["kernel_type"] == "SIGMOID":
