@@ -26,7 +26,7 @@ from hagane.frontends.libraries.viewing import Put, put_back
 from hagane.frontends.libraries.writing import Into, check_writable, copied, write, written_into
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import DType, Many, Tensor, Value
+from hagane.frontends.python.values.values import DType, Host, Many, Tensor, Value
 
 # Operators that other packages add to PyTorch: tests compare them with their definition.
 _ADDED = frozenset(("torch.ops.torchvision.nms",))
@@ -412,7 +412,7 @@ def _stacked(
         return None
     x, last = many.stacked, name.rpartition(".")[2]
     if name in _ARRAYS:
-        return _as_array(core, x, name, arguments, keywords)
+        return _as_array(core, many, x, name, arguments, keywords)
     if last not in _AXIS or name.partition(".")[0] not in ("torch", "numpy", "chainer"):
         return None
     default = 1 if name == "chainer.functions.concat" else 0
@@ -440,7 +440,12 @@ def _stacked(
 
 
 def _as_array(
-    core: Core, x: Tensor, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    core: Core,
+    many: Many,
+    x: Tensor,
+    name: str,
+    arguments: Sequence[Value],
+    keywords: Mapping[str, Value],
 ) -> Tensor:
     """Return a list of numbers or of arrays as an array of a library's own."""
     library = name.partition(".")[0]
@@ -448,17 +453,27 @@ def _as_array(
     wanted = x.dtype
     if library == "torch" and wanted == ir.DataType.DOUBLE and x.kind not in _KINDS.values():
         wanted = ir.DataType.FLOAT  # as torch.get_default_dtype() has it
+    if isinstance(given, Host) and given.object in _PYTHON:
+        given = DType(_PYTHON[given.object], library)
     if isinstance(given, DType):
         wanted = given.dtype
     elif given is not None:
         raise CheckError(
             "capture", f"'{name}' of a list whose length the data decide, with {given}"
         )
+    kinds = {ir.DataType.INT64 if kind is int else kind for kind in many.also} - {x.dtype}
+    if given is None and kinds:
+        raise CheckError(
+            "capture",
+            "the data decide which types the numbers of a list have, and so which element type the "
+            f"array has; say it, as in {name}(items, dtype=...), or give them one type",
+        )
     made: Tensor = core.op("Cast", x, to=wanted)
     return replace(made, kind=_KINDS[library])
 
 
 _ARRAYS = ("numpy.array", "numpy.asarray", "torch.tensor", "torch.as_tensor")
+_PYTHON = {float: ir.DataType.DOUBLE, int: ir.DataType.INT64, bool: ir.DataType.BOOL}
 _KINDS = {"numpy": "numpy.ndarray", "torch": "torch.Tensor"}
 _AXIS = ("stack", "cat", "concat", "concatenate", "vstack", "hstack")
 __all__ = ["MeaningTables"]

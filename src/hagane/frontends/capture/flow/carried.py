@@ -132,14 +132,15 @@ class Carried:
     ) -> Slot | None:
         if isinstance(known, Fixed):  # a name that is of another type before the loop
             return known
+        also = self.emit.also
         if part is None:
             like = ListRef(0)
             if not isinstance(before, Rows) and before != ():
                 self.loose.add(key)
-            first = content_slot(before, self.start, like)
-            last = content_slot(value, after, like)
+            first = content_slot(before, self.start, like, also)
+            last = content_slot(value, after, like, also)
         else:
-            first, last = slot_of(before, self.start), slot_of(value, after)
+            first, last = slot_of(before, self.start, also), slot_of(value, after, also)
         found = unified(first, last)
         found = found if known is None else unified(known, found)
         for one in _lists(found):
