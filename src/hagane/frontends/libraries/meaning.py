@@ -28,8 +28,13 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import DType, Host, Many, Tensor, Value
 
-# Operators that other packages add to PyTorch: tests compare them with their definition.
-_ADDED = frozenset(("torch.ops.torchvision.nms",))
+# Operators that other packages add to PyTorch, and functions that return nothing: tests of their
+# own compare them with their definition.
+_ADDED = frozenset(
+    ("torch.ops.torchvision.nms", "numpy.copyto", "numpy.ndarray.fill", "numpy.ndarray.sort",
+     "numpy.ndarray.is_integer",
+     *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
+)  # fmt: skip
 MEANT = meant.MEANT | CHAINERS | ADDITIONS | _ADDED
 # Makers of objects: the operators are in the use of these.
 _MAKING = ("__init__",)
@@ -120,6 +125,9 @@ class MeaningTables(LibraryTables):
                 core, name, lambda: _super(self).call(core, name, arguments, keywords)
             ), by_statement=True)  # fmt: skip
             return None
+        if name == "numpy.copyto" and arguments and isinstance(arguments[0], Tensor):
+            self._copied_to(core, *arguments, **keywords)
+            return None
         found = self._complex.result(
             core, name, arguments, keywords,
             lambda a, k: _super(self).call(core, name, a, k),
@@ -168,11 +176,12 @@ class MeaningTables(LibraryTables):
             ))  # fmt: skip
         filling = _FILLING.get(name)
         if filling is not None and isinstance(x, Tensor):
-            return self._written(core, x, f"make a new tensor with {filling}", lambda: core.op(
+            made = self._written(core, x, f"make a new tensor with {filling}", lambda: core.op(
                 "Identity", self._within(core, filling, lambda: _super(self).call(
                     core, filling, arguments, keywords
                 )),
             ))  # fmt: skip
+            return None if name.startswith("numpy.") else made
         if name == "torch.Tensor.copy_" and isinstance(x, Tensor) and len(arguments) > 1:
             return self._written(core, x, "make a new tensor", lambda: self._like(
                 core, arguments[1], x
@@ -220,6 +229,9 @@ class MeaningTables(LibraryTables):
                 if old in self._views and self._views[old][0].value in renewed:
                     whole, put = self._views[old]
                     self._views[fresh.value] = renewed[whole.value], put
+                elif old in self._parts and self._parts[old][0].value in renewed:
+                    whole, index = self._parts[old]
+                    self._parts[fresh.value] = renewed[whole.value], index
             return made
         (whole, index), item = self._parts[x.value], run()
         new = self._written(core, whole, remedy, lambda: self._with(core, whole, index, item))
@@ -240,6 +252,15 @@ class MeaningTables(LibraryTables):
             return self._like(core, found, into.target)
 
         return self._written(core, into.target, "use its result, and leave out 'out'", made)
+
+    def _copied_to(
+        self, core: Core, dst: Tensor, src: Value, casting: Value = "", where: Value = True
+    ) -> None:
+        """Write an array into another one where a condition holds (``numpy.copyto``)."""
+        del casting  # of types that NumPy refuses, a run of the program tells
+        target = Into(dst, where, [src], {})
+        array = "numpy.asarray"
+        self._into(core, "numpy.copyto", target, lambda a, k: self.call(core, array, a, k))
 
     def _like(self, core: Core, value: Value, x: Tensor) -> Tensor:
         """Return a tensor with the element type and shape of another one."""
@@ -368,7 +389,10 @@ _COPYING = frozenset(
      "torch.take", "torch.Tensor.take")
 )  # fmt: skip
 # Methods that give a tensor a new content, by the functions that make a tensor of it.
-_FILLING = {"torch.Tensor.zero_": "torch.zeros_like", "torch.Tensor.fill_": "torch.full_like"}
+_FILLING = {
+    "torch.Tensor.zero_": "torch.zeros_like", "torch.Tensor.fill_": "torch.full_like",
+    "numpy.ndarray.fill": "numpy.full_like", "numpy.ndarray.sort": "numpy.sort",
+}  # fmt: skip
 _IN_PLACE = frozenset(
     f"i{name}"
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",

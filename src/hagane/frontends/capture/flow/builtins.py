@@ -65,6 +65,8 @@ class Calling(Numbers):
         receiver, name = method.receiver, method.name
         if isinstance(receiver, SetRef) and any(map(is_data, arguments)):
             raise CheckError("capture", "a set holds values that the data decide; use a list")
+        if isinstance(receiver, Real) and name == "is_integer":
+            return self.number_operation(ast.Eq, receiver, self._real("Floor", receiver))
         if not isinstance(receiver, ListRef):
             return NONE
         content = self.core.heap[receiver]
