@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # So much of the inner size is summed at once: a tile's rows stay in the first cache, and the columns
 # of a task in the second.
 DEPTH = 256
+# So many rows of the memory ahead are fetched.
+_FETCHED = 4
 # Tiles of rows that one task packs ahead.
 _TILES_AHEAD = 8
 
@@ -136,6 +138,8 @@ def pack_ahead(
         body.add(
             "for (int64_t k = 0; k < kc; k++) {",
             f"const float *from = a0 + (k0 + k) * {step} + first * height;",
+            "for (int64_t c = 0; c < (last - first) * height; c += 16) "
+            f"__builtin_prefetch(from + {_FETCHED} * {step} + c);",
             "float *left = to + k * height; int64_t tile = first, rest = M - first * height;",
             "for (; tile < last && rest >= height + VL; tile++, rest -= height) {",
             "v_store(left, v_load(from)); from += height; left += apart; }",
