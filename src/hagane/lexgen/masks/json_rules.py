@@ -6,6 +6,8 @@ Members come in the order of the schema, then others. Source of the texts: RFC 8
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -24,7 +26,7 @@ from hagane.lexgen.masks.cases import (
 )
 from hagane.lexgen.masks.json_schema import Schemas
 from hagane.lexgen.masks.json_schema_form import refuse
-from hagane.lexgen.masks.numbers import Numbers
+from hagane.lexgen.masks.numbers import Numbers, written
 from hagane.lexgen.masks.parts import NO_TEXT, Alt, Bytes, Call, Net, OneOf, Part, Rep, alt, seq
 from hagane.lexgen.masks.rules import Module, Rules
 from hagane.lexgen.masks.texts import ANYTHING, Texts, literals, matching, of_length
@@ -102,6 +104,33 @@ def in_string(low: int, high: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     return tuple(found)
 
 
+def _in_quotes(texts: Texts) -> Part:
+    return seq(Bytes(b'"'), OneOf(texts, in_string), Bytes(b'"'))
+
+
+def _single(case: Case) -> Fraction | None:
+    """Return the number of a case of one alone."""
+    if isinstance(case, Numbers) and case.low == case.high and case.possible:
+        return case.low
+    return None
+
+
+# Of a state. Numbers, names and words have fewer.
+_FEW_CHARACTERS = 16
+
+
+@lru_cache(4096)
+def _is_narrow(texts: Texts) -> bool:
+    """Return whether each character of a text is one of few: then few tokens are within them.
+
+    What is known of such texts is found quickly, so that they stand in their grammar alone.
+    """
+    return all(
+        sum(high - low + 1 for low, high, _ in texts.edges(state)) <= _FEW_CHARACTERS
+        for state in range(len(texts.rows))
+    )
+
+
 class _Writer:
     def __init__(self, schemas: Schemas, space: str, apart: bool = True):
         self.rules = Rules()
@@ -109,6 +138,7 @@ class _Writer:
         self.space = _space(space)
         self.comma = seq(Bytes(b","), self.space)
         self.known: dict[Conjunction, Call] = {}
+        self.narrow: dict[tuple[Texts, Callable[[Texts], Part]], Call] = {}
         # The rules that most schemas have somewhere; they themselves are written without.
         self.any = _any_value(space) if apart else None
 
@@ -122,7 +152,12 @@ class _Writer:
             cases = self.schemas.cases(conjunction)
             cases = [case for case in cases if not case.weak] or cases
             where = self.schemas.where(conjunction)
-            self.rules.define(call.rule, Alt(tuple(self.case(case, where) for case in cases)))
+            numbers = [number for case in cases if (number := _single(case)) is not None]
+            ways = [self.case(case, where) for case in cases if _single(case) is None]
+            if numbers:
+                texts = literals(written(number, where) for number in numbers)
+                ways.append(self._rule(texts, OneOf))
+            self.rules.define(call.rule, Alt(tuple(ways)))
         return self.known[conjunction]
 
     def case(self, case: Case, where: str) -> Part:
@@ -135,7 +170,7 @@ class _Writer:
             case Booleans(values):
                 return alt(Bytes(json.dumps(value).encode()) for value in sorted(values))
             case Numbers():
-                return self.rules.shared(OneOf(case.texts(where)))
+                return self._rule(case.texts(where), OneOf)
             case Strings():
                 return self._string(case, where)
             case Arrays():
@@ -156,7 +191,16 @@ class _Writer:
             refuse(where, f"a length beside a pattern or a format: {error}")
 
     def _quoted(self, texts: Texts) -> Call:
-        return self.rules.shared(seq(Bytes(b'"'), OneOf(texts, in_string), Bytes(b'"')))
+        return self._rule(texts, _in_quotes)
+
+    def _rule(self, texts: Texts, body: Callable[[Texts], Part]) -> Call:
+        """Return a call of the rule of some texts."""
+        if not _is_narrow(texts):
+            return self.rules.shared(body(texts))
+        key = texts, body
+        if key not in self.narrow:
+            self.narrow[key] = self.rules.add(body(texts))
+        return self.narrow[key]
 
     def _array(self, case: Arrays, where: str) -> Part:
         low, high, size = case.low, case.high, len(case.prefix)
