@@ -222,6 +222,8 @@ ANYTHING = Texts((_STEPS,), frozenset({0}))
 def _characters(row: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return a row without the code points that are no characters."""
     (_, _), (low, _), (high, _) = _STEPS
+    if row[-1][0] < low:  # as most rows are
+        return [*row, (low, -1), (high, row[-1][1])]
     return [
         *(step for step in row if step[0] < low),
         (low, -1),
