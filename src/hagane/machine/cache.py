@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import importlib.machinery
+import importlib.util
 import os
 import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hagane.errors import NoCompiler
 from hagane.machine.folder import find_place, is_private
 from hagane.machine.notices import notice
+
+if TYPE_CHECKING:
+    from hagane.machine.compiler import Compiler
 
 Loaded = TypeVar("Loaded")
 
@@ -379,3 +385,50 @@ def _no_room(folder: Path | None, error: OSError) -> NoCompiler:
         f"there is no room for compiled code in {where}: {_reason(error)}; make room, or let "
         "XDG_CACHE_HOME and TMPDIR name folders that have it"
     )
+
+
+def make_module(
+    kept: CodeCache,
+    name: str,
+    source: str,
+    compiler: Compiler,
+    flags: Sequence[str],
+    also: str = "",
+) -> Any:
+    """Return a Python module in C, compiled once: for calls that ctypes lacks, or makes slowly.
+
+    Args:
+        kept: The cache of its code.
+        name: The module is ``hagane_`` and this.
+        source: Its text.
+        compiler: The compiler.
+        flags: Its flags, folders of headers included.
+        also: A text that changes where the code must be another.
+
+    Raises:
+        NoCompiler: The compiler refuses the source, or it cannot be loaded.
+    """
+    key = "\0".join((source, also, *flags, *compiler.command, compiler.version))
+
+    def build(folder: Path) -> Path:
+        written, library = folder / f"{name}.c", folder / f"{name}.so"
+        written.write_text(source, encoding="utf-8")
+        compiler.build([written], library, flags)
+        return library
+
+    return kept.load(key, build, lambda path: open_module(path, name))
+
+
+@cache
+def open_module(path: Path, name: str) -> Any:
+    """Return the module of a library; it is loaded once.
+
+    Raises:
+        ImportError: It cannot be loaded.
+    """
+    loader = importlib.machinery.ExtensionFileLoader(f"hagane_{name}", str(path))
+    spec = importlib.util.spec_from_loader(f"hagane_{name}", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
