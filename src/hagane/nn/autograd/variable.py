@@ -36,6 +36,8 @@ class Variable(Operand):
     _has_chainerx_array = False
     # Whether a gradient went through it that was not kept; noted in debug mode.
     grad_dropped = False
+    # Whether it is a gradient whose array nobody else reads, so that another may be added in place.
+    is_own = False
     # Computes and records operators on variables; ``tape.py`` sets it.
     interpreter: ClassVar[Interpreter]
     _grad: Any = None
@@ -78,6 +80,13 @@ class Variable(Operand):
         made._array = data
         made._requires_grad = requires_grad
         made._node = VariableNode(made, name, requires_grad)
+        return made
+
+    @classmethod
+    def own(cls, data: Any) -> Variable:
+        """Return a gradient on an array of its own."""
+        made = cls.make(data)
+        made.is_own = True
         return made
 
     def __copy__(self) -> Variable:
