@@ -30,7 +30,7 @@ _BLOCKS = 2
 # of a task in the second.
 _DEPTH = 256
 # Tiles of rows of a task, and how many tasks there should be for each thread.
-_LEAST_TILES, _TASKS = 4, 4
+_LEAST_TILES, _TASKS = 4, 2
 # Groups of columns of a task, as long as there are so many.
 _LEAST_GROUPS = 4
 # How many tasks there are for each thread at least, as long as there are columns.
