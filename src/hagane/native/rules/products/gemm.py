@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _GROUPS = 8
 _BLOCKS = 2
 # Tiles of rows of a task, and how many tasks there should be for each thread.
-_LEAST_TILES, _TASKS = 4, 4
+_LEAST_TILES, _TASKS = 4, 2
 # The same where rows are packed ahead: each task packs its columns.
 _TASKS_AHEAD = 3
 # Groups of columns of a task, as long as there are so many.
@@ -41,10 +41,10 @@ _SHARES = 2
 
 
 def panel_function(name: str, rows: int, level: Level, *, vectors: int = _BLOCKS) -> str:
-    """Return a C function ``name(s, w, k, d)``: ``d[rows][columns] = sum over k of s × w``.
+    """Return a C function ``name(s, w, k, c, cs, d, ds)``: ``d[t] = c[t] + sum over k of s × w``.
 
-    ``s`` is packed as ``[k][rows]``, ``w`` as ``[k][columns]``, and rows of ``d`` are as long as
-    those; there are two vectors of columns.
+    ``s`` is packed as ``[k][rows]``, ``w`` as ``[k][columns]``; rows of ``c`` are ``cs`` floats apart,
+    those of ``d`` ``ds``; there are two vectors of columns.
 
     Args:
         name: Of the function.
@@ -53,16 +53,23 @@ def panel_function(name: str, rows: int, level: Level, *, vectors: int = _BLOCKS
         vectors: Vectors of columns that it computes, of two.
     """
     lanes = level.lanes
-    signature = f"INLINE void {name}(const float *s, const float *w, int64_t k, float *d)"
+    signature = (
+        f"INLINE void {name}(const float *s, const float *w, int64_t k, const float *c, int64_t cs, "
+        "float *d, int64_t ds)"
+    )
     if not level.assembly:
         lines = [f"{signature} {{"]
-        lines += [f"  vf a{t}_{j} = {{0}};" for t in range(rows) for j in range(vectors)]
+        lines += [
+            f"  vf a{t}_{j} = v_load(c + {t} * cs + {j * lanes});"
+            for t in range(rows)
+            for j in range(vectors)
+        ]
         lines.append(f"  for (; k > 0; k--, s += {rows}, w += {_BLOCKS * lanes}) {{")
         lines += [f"    vf w{j} = v_load(w + {j * lanes});" for j in range(vectors)]
         lines += [f"    a{t}_{j} += s[{t}] * w{j};" for t in range(rows) for j in range(vectors)]
         lines.append("  }")
         lines += [
-            f"  v_store(d + {(t * _BLOCKS + j) * lanes}, a{t}_{j});"
+            f"  v_store(d + {t} * ds + {j * lanes}, a{t}_{j});"
             for t in range(rows)
             for j in range(vectors)
         ]
@@ -71,8 +78,12 @@ def panel_function(name: str, rows: int, level: Level, *, vectors: int = _BLOCKS
     used = rows * vectors
     weights = [f"%%{register}{used + j}" for j in range(vectors)]
     spare = [f"%%{register}{i}" for i in range(used + vectors, level.registers)][-3:]
-    text = [f"vxorps %%xmm{i}, %%xmm{i}, %%xmm{i}" for i in range(min(used, 16))]
-    text += [f"vpxord %%zmm{i}, %%zmm{i}, %%zmm{i}" for i in range(16, used)]
+    text = []
+    for t in range(rows):
+        text += [
+            f"vmovups {j * lanes * 4}(%[c]), %%{register}{t * vectors + j}" for j in range(vectors)
+        ]
+        text += ["add %[cs], %[c]"] if t < rows - 1 else []
 
     def step(u: int) -> list[str]:
         out = [
@@ -104,19 +115,19 @@ def panel_function(name: str, rows: int, level: Level, *, vectors: int = _BLOCKS
         "jnz 3b",
         "4:",
     ]
-    text += [
-        f"vmovups %%{register}{t * vectors + j}, {(t * _BLOCKS + j) * lanes * 4}(%[d])"
-        for t in range(rows)
-        for j in range(vectors)
-    ]
+    for t in range(rows):
+        text += [
+            f"vmovups %%{register}{t * vectors + j}, {j * lanes * 4}(%[d])" for j in range(vectors)
+        ]
+        text += ["add %[ds], %[d]"] if t < rows - 1 else []
     body = "\n".join(f'    "{line}\\n\\t"' for line in text)
     clobbered = ", ".join(f'"{register}{i}"' for i in range(level.registers))
     return f"""{signature} {{
   int64_t n;
   __asm__ volatile(
 {body}
-    : [s] "+r"(s), [w] "+r"(w), [n] "=&r"(n)
-    : [k] "r"(k), [d] "r"(d)
+    : [s] "+r"(s), [w] "+r"(w), [c] "+r"(c), [d] "+r"(d), [n] "=&r"(n)
+    : [k] "r"(k), [cs] "r"(cs * 4), [ds] "r"(ds * 4)
     : "memory", "cc", {clobbered});
 }}
 """
@@ -132,10 +143,10 @@ def _panels(body: Body, level: Level, heights: Sequence[int], n: Dim) -> list[st
     cases = []
     for height in heights:
         body.helper(panel_function(f"KERNEL_panel{height}", height, level))
-        call = f"KERNEL_panel{height}(left, w, kc, tile);"
+        call = f"KERNEL_panel{height}(left, w, kc, c, cs, d, ds);"
         if narrow:
             body.helper(panel_function(f"KERNEL_narrow{height}", height, level, vectors=1))
-            half = f"KERNEL_narrow{height}(left, w, kc, tile);"
+            half = f"KERNEL_narrow{height}(left, w, kc, c, cs, d, ds);"
             call = f"if (width <= {level.lanes}) {half} else {call}"
         cases.append(f"case {height}: {call} break;")
     return ["switch (height) {", *cases, "}"]
@@ -233,10 +244,27 @@ def _division(tiles: Dim, groups: Dim, count: Dim, threads: int, ahead: bool) ->
     return per_task, maximum(_LEAST_TILES, minimum(tiles, share))
 
 
-def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Tensor) -> None:
+def emit_batched(
+    low: Lowering,
+    node: ir.Node,
+    a: Tensor,
+    b: Tensor,
+    target: Tensor,
+    row: Tensor | None = None,
+    followers: Sequence[ir.Node] = (),
+) -> None:
     """Write products of stacks of matrices, ``(…, m, k) × (…, k, n)``, of any strides.
 
     The inner size is summed in blocks, so that packed blocks stay in the caches.
+
+    Args:
+        low: The kernels so far.
+        node: The product.
+        a: The left sides.
+        b: The right sides.
+        target: The results.
+        row: ``n`` numbers, contiguous, that are added to each row.
+        followers: The nodes that are computed with the product.
     """
     level, lanes = low.facts.level, low.facts.level.lanes
     wide = _BLOCKS * lanes
@@ -262,6 +290,7 @@ def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Ten
     column_tasks = ceildiv(groups, maximum(1, per_task))
     row_tasks = ceildiv(tiles, maximum(1, each))
     s, w = body.pointer(a), body.pointer(b)
+    added = None if row is None else body.pointer(row)
     d = body.pointer(target, written=True)
     body.add(
         f"const int64_t K = {body.size(k)}, M = {body.size(m)}, N = {body.size(n)};",
@@ -284,6 +313,7 @@ def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Ten
         "float *right = (float *)thread->scratch;",
         "" if ahead else f"float *left = right + {body.size(deep)} * {wide * _GROUPS};",
         f"float tile[{rows * wide}] __attribute__((aligned(64)));",
+        f"static const float none[{wide}] __attribute__((aligned(64)));",
         "int64_t k0 = 0;",
         "do {",
         f"const int64_t kc = hg_min({DEPTH}, K - k0);",
@@ -299,20 +329,22 @@ def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Ten
         body.add(
             f"const float *left = {ahead.panel('a0', 'top / height', body.size(tiles), 'height')};"
         )
+    # Whole tiles are summed from the row or the sums so far, into their place.
+    begin = "none" if added is None else f"{added} + column + g * {wide}"
     body.add(
         "for (int64_t g = 0; g < groups; g++) {",
         f"const float *w = right + g * kc * {wide};",
         f"int64_t width = hg_min({wide}, columns - g * {wide});",
-        *calls,
         f"float *out = out0 + top * N + column + g * {wide};",
-        f"if (k0 > 0 && width == {wide}) for (int64_t t = 0; t < m; t++) "
-        f"for (int64_t c = 0; c < {wide}; c += VL)",
-        f"v_store(out + t * N + c, v_load(out + t * N + c) + v_load(tile + t * {wide} + c));",
-        "else if (k0 > 0) for (int64_t t = 0; t < m; t++) for (int64_t c = 0; c < width; c++)",
-        f"out[t * N + c] += tile[t * {wide} + c];",
-        f"else if (width == {wide}) for (int64_t t = 0; t < m; t++) "
-        f"memcpy(out + t * N, tile + t * {wide}, {wide * 4});",
-        f"else for (int64_t t = 0; t < m; t++) memcpy(out + t * N, tile + t * {wide}, width * 4);",
+        f"const int whole = width == {wide} && m == height;",
+        "const float *c = none; int64_t cs = 0; float *d = out; int64_t ds = N;",
+        "if (whole && k0 > 0) c = out, cs = N;",
+        *([] if added is None else [f"else if (whole) c = {begin};"]),
+        f"if (!whole) d = tile, ds = {wide};",
+        *calls,
+        "if (!whole) for (int64_t t = 0; t < m; t++) for (int64_t i = 0; i < width; i++)",
+        f"out[t * N + i] = tile[t * {wide} + i] + (k0 > 0 ? out[t * N + i] : "
+        + ("0.f);" if added is None else f"({begin})[i]);"),
         "} }",
         f"k0 += {DEPTH};",
         "} while (k0 < K);",
@@ -326,5 +358,6 @@ def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Ten
         work=work_of(whole, 2.0 / 50),
         flops=work_of(whole, 2.0),
         scratch=scratch,
+        followers=followers,
         name=f"matmul_{sizes((*batch, m, k, n))}",
     )
