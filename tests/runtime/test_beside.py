@@ -197,9 +197,9 @@ def _order() -> beside.Order:
 def test_operators_of_this_process_are_not_left_to_another(tmp_path: Path) -> None:
     assert can_repeat(hagane.SessionOptions())
     assert not can_repeat(hagane.SessionOptions(tune="fast"))
-    assert session_of(pictures())._finds_beside()() is None, "what the caller may change"
+    assert session_of(pictures())._finds_beside(["x"])() is None, "what the caller may change"
     onnx.save(pictures(), tmp_path / "saved.onnx")
-    assert session_of(tmp_path / "saved.onnx")._finds_beside()() is not None
+    assert session_of(tmp_path / "saved.onnx")._finds_beside(["x"])() is not None
 
 
 # ---- which shapes, and whether it was worth it ----
