@@ -184,6 +184,18 @@ def test_a_row_and_all_elements_see_changes_of_a_matrix(shape: tuple[int, int]) 
         np.testing.assert_array_equal(ours, theirs.numpy())
 
 
+ACTIVATIONS = [lambda x: x + 1, lambda x: x * 2, lambda x: (lambda y: y * 3)(x), lambda x: -x]
+NAMED = {"plus": lambda x: lambda y: x + y, "times": lambda x: lambda y: x * y}
+
+
+@pytest.mark.parametrize("function", [*ACTIVATIONS, NAMED["plus"](3), NAMED["times"](3)])
+def test_lambdas_of_one_line_are_told_apart(function: Any) -> None:
+    model = hagane.capture(lambda x: function(x), "float32[2]")
+    x = np.array([5, 7], np.float32)
+    (found,) = hagane.InferenceSession(model).run(None, {"x": x})
+    np.testing.assert_array_equal(found, function(x))
+
+
 def test_parts_of_a_variable_are_cut_at_places_that_data_say() -> None:
     from hagane import functions
 

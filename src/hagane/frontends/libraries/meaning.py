@@ -22,12 +22,12 @@ from hagane.frontends.libraries.complex_parts import COMPLEX, ComplexParts
 from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.libraries.table import arguments_of
 from hagane.frontends.libraries.typed_only import reason_of
-from hagane.frontends.libraries.viewing import Put, put_back
+from hagane.frontends.libraries.viewing import Put, is_view, put_back
 from hagane.frontends.libraries.writing import Into, check_writable, copied, write, written_into
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.memory import lies_in_order, note_reshaped
-from hagane.frontends.python.values.values import DType, Host, Many, Tensor, Value
+from hagane.frontends.python.values.memory import base_of, lies_in_order, note_reshaped, own, share
+from hagane.frontends.python.values.values import DType, Host, ListRef, Many, Tensor, Value
 
 # Operators that other packages add to PyTorch, and functions that return nothing: tests of their
 # own compare them with their definition.
@@ -170,6 +170,13 @@ class MeaningTables(LibraryTables):
             return found
         plain = name.rstrip("_")
         x = arguments[0] if arguments else None
+        if name.endswith("_") and plain.rpartition(".")[2] in _TURNING and isinstance(x, Tensor):
+            last = plain.rpartition(".")[2]
+            raise CheckError(
+                "capture",
+                f"'{last}_' changes the axes of a tensor in place, not its content; write "
+                f"x = x.{last}(...)",
+            )
         if name.endswith("_") and isinstance(x, Tensor) and self._handler(plain) is not None:
             remedy = f"use its result, as in x = x.{plain.rpartition('.')[2]}(...)"
             return self._written(core, x, remedy, lambda: self._within(
@@ -201,8 +208,21 @@ class MeaningTables(LibraryTables):
         put = put_back(name, whole, made)
         if put is not None:
             self._views[made.value] = whole, put
-        elif isinstance(whole, Tensor) and isinstance(made, Tensor):
+        elif not isinstance(whole, Tensor) or not isinstance(made, Tensor):
+            return made
+        elif made.value is not whole.value:
+            if not is_view(name):
+                return copied(core, made, None)
             note_reshaped(made.value, whole.value)
+        return self._shared(core, whole, made)
+
+    def _shared(self, core: Core, whole: Tensor, made: Tensor) -> Tensor:
+        """Return a view of known content, which no operator took from the whole, as one of it."""
+        if made.known is None or base_of(made.value) is base_of(whole.value):
+            return made
+        made = replace(made, value=core.op("Identity", made).value)
+        own(made.value)
+        share(made.value, (whole.value,))
         return made
 
     def _written(
@@ -223,7 +243,7 @@ class MeaningTables(LibraryTables):
             now = self._written(core, whole, remedy, lambda: put(core, whole, view))
             assert isinstance(now, Tensor)
             value = core.emit.again(x.value, whole.value, now.value)
-            made = core.emit.tensors[value] = replace(x, value=value)
+            made = core.emit.tensors[value] = replace(x, value=value, known=None)
             self._views[value] = now, put
             return made
         if x.value not in self._parts:
@@ -343,9 +363,10 @@ class MeaningTables(LibraryTables):
         made = super().tensor_item(core, value, index)
         parts = index if isinstance(index, tuple) else (index,)
         alone = isinstance(made, Tensor) and made.shape == () and value.kind == "numpy.ndarray"
-        if alone or any(isinstance(part, Tensor | list | Many) for part in parts):
+        if alone or any(isinstance(part, Tensor | list | ListRef | Many) for part in parts):
             return copied(core, made, value)
         if isinstance(made, Tensor):
+            made = self._shared(core, value, made)
             self._parts[made.value] = value, index
         return made
 
@@ -392,6 +413,8 @@ _COPYING = frozenset(
      "torch.index_select", "torch.Tensor.index_select", "numpy.take", "numpy.ndarray.take",
      "torch.take", "torch.Tensor.take")
 )  # fmt: skip
+# Methods that change the axes of a tensor in place: all its names have others, and no view.
+_TURNING = ("t", "transpose", "swapaxes", "swapdims", "squeeze", "unsqueeze", "resize", "set")
 # Functions that return the tensor itself if its elements lie in order.
 _CONTIGUOUS = ("torch.Tensor.contiguous", "numpy.ascontiguousarray")
 # Methods that give a tensor a new content, by the functions that make a tensor of it.

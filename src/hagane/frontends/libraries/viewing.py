@@ -23,6 +23,34 @@ def _reshaped(core: Core, whole: Tensor, view: Tensor) -> Value:
     return core.op("Reshape", view, core.emit.constant(list(whole.shape), ir.DataType.INT64))
 
 
+# Functions whose results may have the memory of their operand; those of all others have their own,
+# from whatever operators.
+_VIEWS = frozenset(
+    ("view", "view_as", "reshape", "reshape_as", "flatten", "ravel", "contiguous",
+     "ascontiguousarray", "asarray", "asanyarray", "asarray_chkfinite", "require", "asfortranarray",
+     "t", "T", "mT", "H", "mH", "adjoint", "transpose", "matrix_transpose", "permute_dims",
+     "swapaxes", "swapdims", "permute", "movedim", "moveaxis", "rollaxis", "squeeze", "unsqueeze",
+     "expand_dims", "expand", "expand_as", "broadcast_to", "broadcast_tensors", "broadcast_arrays",
+     "broadcast", "chunk", "split", "split_with_sizes", "tensor_split", "hsplit", "vsplit",
+     "dsplit", "array_split", "unbind", "unstack", "separate", "split_axis", "select", "narrow",
+     "diagonal", "diag", "unfold", "unflatten", "detach", "data", "array", "real", "imag",
+     "view_as_real", "view_as_complex", "atleast_1d", "atleast_2d", "atleast_3d", "positive",
+     "conj", "resolve_conj", "resolve_neg", "as_strided", "get_item", "flat", "to", "type",
+     "type_as", "float", "double", "half", "bfloat16", "int", "long", "cpu", "cuda", "numpy",
+     "from_numpy", "as_tensor", "astype", "requires_grad_", "rearrange", "identity", "alias",
+     "sliding_window_view")
+)  # fmt: skip
+_LIBRARY_VIEWS = frozenset(
+    ("numpy.flip", "numpy.flipud", "numpy.fliplr", "numpy.rot90", "torch.nn.Flatten.forward",
+     "torch.nn.Unflatten.forward", "torch.nn.Identity.forward")
+)  # fmt: skip
+
+
+def is_view(name: str) -> bool:
+    """Whether the result of a library's function, method or attribute may be a view."""
+    return name.rpartition(".")[2] in _VIEWS or name in _LIBRARY_VIEWS
+
+
 # Views that always share the memory of the whole, whatever the order of that is.
 _SAME = ("detach", "data")
 _RESHAPED = ("view", "view_as", "squeeze", "unsqueeze", "expand_dims")
@@ -57,4 +85,4 @@ def put_back(name: str, whole: Value, made: Value) -> Put | None:
     return None
 
 
-__all__ = ["Put", "put_back"]
+__all__ = ["Put", "is_view", "put_back"]

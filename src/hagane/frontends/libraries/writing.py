@@ -167,12 +167,13 @@ def write(
         made = copied(core, core.op("Identity", made), None)
     _note(core, x, made)
     fresh = {x.value: made}
+    views: dict[ir.Value, ir.Value] = {}
     for view in held:
         if view.value in fresh or view.value is x.value or may_be_copied(view.value):
             continue  # of a copy, the old content may not be read any more: see `written_since`
         if base_of(view.value) is x.value:
-            value = core.emit.again(view.value, x.value, made.value)
-            fresh[view.value] = replace(view, value=value)
+            value = core.emit.again(view.value, x.value, made.value, views)
+            fresh[view.value] = replace(view, value=value, known=None)
             core.emit.tensors[value] = fresh[view.value]
     if renewed is not None:
         renewed.update(fresh)

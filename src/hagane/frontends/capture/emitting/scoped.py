@@ -390,27 +390,44 @@ class ScopedEmitter(Emitter):
         label = f"'{self.label}': " if self.label else ""
         self._reasons[tensor.value] = f"{label}{reason}"
 
-    def again(self, value: ir.Value, old: ir.Value, new: ir.Value) -> ir.Value:
+    def again(
+        self,
+        value: ir.Value,
+        old: ir.Value,
+        new: ir.Value,
+        known: dict[ir.Value, ir.Value] | None = None,
+    ) -> ir.Value:
         """Return a view of one value as the same view of another one.
 
+        Args:
+            value: The view.
+            old: Of which it is one.
+            new: Of which it shall be one.
+            known: Views that are made already, and takes others: views of views share them.
+
         Raises:
-            CheckError: It is one of several results of its operator.
+            CheckError: It is one of several results of its operator, or a view of something else.
         """
+        known = {} if known is None else known
         if value is old:
             return new
+        if value in known:
+            return known[value]
         node = value.producer()
-        assert node is not None
-        first = node.inputs[0]
-        assert first is not None
+        first = None if node is None else node.inputs[0]
+        if node is None or first is None:
+            self.fail("capture", "a part of a tensor changes in place whose whole is not known; "
+                      "make a new tensor")  # fmt: skip
         if len(node.outputs) > 1:
             self.fail("capture", "a tensor changes in place of which one of several parts is in "
                       "use; make a new tensor")  # fmt: skip
         rest = [self.visible(item) for item in node.inputs[1:] if item is not None]
         attributes = {a.name: a.value for a in node.attributes.values()}
-        source = self.visible(self.again(first, old, new))
+        source = self.visible(self.again(first, old, new, known))
         made = self.scope.nodes._node(node.op_type, source, *rest, **attributes)
         self.set_type(made, self.types.types[value])
         self.add_home(made, self.scope)
+        known[value] = made
         return made
 
     def show_sizes(self, tensor: Tensor, shape: Shape) -> None:

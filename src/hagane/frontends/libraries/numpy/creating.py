@@ -141,7 +141,7 @@ def full_like(t: Core, a: Value, fill_value: Value, dtype: Value = None, *_: Val
     return _spread(t, cast(t, value, wanted), tuple(counts))
 
 
-@NUMPY.function("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "copy")
+@NUMPY.function("array", "asarray", "asanyarray", "asfortranarray", "copy")
 def array(
     t: Core, a: Value, dtype: Value = None, *_: Value, ndmin: Value = 0, **__: Value
 ) -> Tensor:
@@ -159,6 +159,12 @@ def array(
         made = typed(t, "Reshape", [made], made.dtype, shape, None,
                      lambda x: parts.resized(x, shape))  # fmt: skip
     return made
+
+
+@NUMPY.function("ascontiguousarray")
+def ascontiguousarray(t: Core, a: Value, dtype: Value = None, **keywords: Value) -> Tensor:
+    """Return content as an array of one axis or more."""
+    return array(t, a, dtype, ndmin=1, **keywords)
 
 
 @NUMPY.function("ndarray")

@@ -248,7 +248,13 @@ class Emitter(Claims):
         del value
         return False
 
-    def again(self, value: ir.Value, old: ir.Value, new: ir.Value) -> ir.Value:
+    def again(
+        self,
+        value: ir.Value,
+        old: ir.Value,
+        new: ir.Value,
+        known: dict[ir.Value, ir.Value] | None = None,
+    ) -> ir.Value:
         """Return a view of one value as the same view of another one."""
         del old, new
         return value

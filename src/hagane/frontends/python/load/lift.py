@@ -12,6 +12,7 @@ import sys
 import textwrap
 import types
 from collections import OrderedDict, defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ class Lift(Core):
         # Stand-ins of real objects, by their identity, with the objects.
         self.lifted: dict[int, tuple[Any, Value]] = {}
         self._trees: dict[str, ast.Module | None] = {}
-        self._definitions: dict[str, dict[tuple[str, int], Any]] = {}
+        self._definitions: dict[str, dict[tuple[str, int], list[Any]]] = {}
         self._mixins: dict[type, Value] = {}
 
     def lift(self, found: Any) -> Value:
@@ -189,23 +190,26 @@ class Lift(Core):
         code = found.__code__
         if self._tree(code.co_filename) is None:
             return self._definition_from_text(found)
-        return self._defined(code.co_filename).get((code.co_name, code.co_firstlineno))
+        nodes = self._defined(code.co_filename).get((code.co_name, code.co_firstlineno), [])
+        if len(nodes) > 1 and code.co_name == "<lambda>":
+            return _lambda_of(code, nodes)
+        return nodes[0] if nodes else None
 
-    def _defined(self, file: str) -> dict[tuple[str, int], Any]:
+    def _defined(self, file: str) -> dict[tuple[str, int], list[Any]]:
         """Return the functions of a file by name and first line, that of a decorator or their own.
 
-        Of several lambdas on a line the outermost and first one is told.
+        There may be several lambdas on a line.
         """
         if file not in self._definitions:
-            made: dict[tuple[str, int], Any] = {}
+            made: dict[tuple[str, int], list[Any]] = {}
             tree = self._tree(file)
             for node in () if tree is None else ast.walk(tree):
                 if isinstance(node, ast.Lambda):
-                    made.setdefault(("<lambda>", node.lineno), node)
+                    made.setdefault(("<lambda>", node.lineno), []).append(node)
                 elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-                    for line in (first, node.lineno):
-                        made.setdefault((node.name, line), node)
+                    for line in {first, node.lineno}:
+                        made.setdefault((node.name, line), []).append(node)
             self._definitions[file] = made
         return self._definitions[file]
 
@@ -405,3 +409,26 @@ def _is_hidden(name: str) -> bool:
         "__init_subclass__", "__subclasshook__", "__class_getitem__", "__match_args__",
         "__orig_bases__", "__parameters__", "__static_attributes__", "__firstlineno__",
     )  # fmt: skip
+
+
+def _lambda_of(code: types.CodeType, nodes: Sequence[ast.Lambda]) -> ast.Lambda | None:
+    """Return which of several lambdas that begin on a line a code object is; None if unknown.
+
+    It is the innermost one whose body has the places of all instructions. Python may be told to
+    keep none of these.
+    """
+    places = [place for place in code.co_positions() if None not in place]
+    # The first instruction has no width.
+    spans = [((a, c), (b, d)) for a, b, c, d in places if (a, c) != (b, d)]
+    if not spans:
+        return None
+    first, last = min(start for start, _ in spans), max(end for _, end in spans)
+    found: ast.Lambda | None = None
+    for node in nodes:
+        body = node.body
+        start = body.lineno, body.col_offset
+        if start > first or (body.end_lineno, body.end_col_offset) < last:
+            continue
+        if found is None or start > (found.body.lineno, found.body.col_offset):
+            found = node
+    return found

@@ -95,11 +95,15 @@ def slices_put(x: Any, axis: int, places: Any, source: Any, reduce: str | None) 
     """
     rank = rank_of(x)
     places = op("Reshape", places, [-1])
+    if rank == 0:  # PyTorch takes a number as one element
+        given = source if rank_of(source) else op("Reshape", source, [1])
+        put = slices_put(op("Reshape", x, [1]), 0, places, given, reduce)
+        return op("Reshape", put, np.zeros(0, np.int64))
     sizes = list(shape_of(x))
     count = shape_of(places)[0]
     sizes[axis] = count
     wide = op("Reshape", places, [-1 if place == axis else 1 for place in range(rank)])
-    wide = op("Expand", wide, sizes) if rank else wide
+    wide = op("Expand", wide, sizes)
     return scattered(x, axis, wide, source, reduce)
 
 
