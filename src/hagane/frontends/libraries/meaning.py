@@ -184,6 +184,12 @@ class MeaningTables(LibraryTables):
             ))  # fmt: skip
         filling = _FILLING.get(name)
         if filling is not None and isinstance(x, Tensor):
+            if x.kind == "numpy.ndarray" and x.shape == ():
+                raise CheckError(
+                    "capture",
+                    f"'{name.rpartition('.')[2]}' of an array without axes changes nothing if it "
+                    "is a scalar of NumPy; assign a new value",
+                )
             made = self._written(core, x, f"make a new tensor with {filling}", lambda: core.op(
                 "Identity", self._within(core, filling, lambda: _super(self).call(
                     core, filling, arguments, keywords
@@ -363,6 +369,7 @@ class MeaningTables(LibraryTables):
         made = super().tensor_item(core, value, index)
         parts = index if isinstance(index, tuple) else (index,)
         alone = isinstance(made, Tensor) and made.shape == () and value.kind == "numpy.ndarray"
+        alone = alone and Ellipsis not in [part for part in parts if not isinstance(part, Tensor)]
         if alone or any(isinstance(part, Tensor | list | ListRef | Many) for part in parts):
             return copied(core, made, value)
         if isinstance(made, Tensor):

@@ -32,6 +32,7 @@ MEANT = frozenset({
     "numpy.array_equiv",
     "numpy.array_split",
     "numpy.asarray",
+    "numpy.ascontiguousarray",
     "numpy.asin",
     "numpy.asinh",
     "numpy.astype",

@@ -22,6 +22,7 @@ from hagane.frontends.python.values.memory import (
     may_be_copied,
     memory_of,
     own,
+    share,
 )
 from hagane.frontends.python.values.values import Tensor, Value
 
@@ -166,6 +167,8 @@ def write(
     if base_of(made.value) is not made.value or any(t.value is made.value for t in held):
         made = copied(core, core.op("Identity", made), None)
     _note(core, x, made)
+    if base_of(x.value) is not x.value:  # a part, whose whole may be written next
+        share(made.value, memory_of(x.value))
     fresh = {x.value: made}
     views: dict[ir.Value, ir.Value] = {}
     for view in held:

@@ -43,6 +43,8 @@ def take_items(x: Any, parts: Sequence[Part], *, numbers_are_arrays: bool = Fals
     Raises:
         TypeInferenceError: There are more parts than axes.
     """
+    if len(parts) == 1 and _is_truth(parts[0]):
+        x, parts = unsqueeze(x, [0]), [op("Reshape", parts[0], [1])]
     full = _completed(parts, rank_of(x), keep_empty=numbers_are_arrays)
     if numbers_are_arrays and any(map(_is_array, full)):
         full = [np.array(part) if _is_number(part) else part for part in full]
@@ -99,6 +101,11 @@ def _is_array(part: Part) -> bool:
 
 def _is_number(part: Part) -> bool:
     return isinstance(part, int | Expr | np.integer) and not isinstance(part, bool)
+
+
+def _is_truth(part: Part) -> bool:
+    """Whether a part is one truth value, which takes no axis: there is one more, of size 0 or 1."""
+    return _is_array(part) and dtype_of(part) == ir.DataType.BOOL and rank_of(part) == 0
 
 
 def _is_one(value: Any) -> bool:
