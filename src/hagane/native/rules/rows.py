@@ -288,7 +288,7 @@ def lower_layer_norm(low: Lowering, node: ir.Node) -> None:
     b = None if shift is None else body.pointer(shift)
     d = body.pointer(target, written=True)
     epsilon = float_text(float(attributes["epsilon"]))
-    centred = node.op_type == "LayerNormalization"
+    centred = node.op_type != "RMSNormalization"
     lines = [f"const float *x = {s} + row * n; float *y = {d} + row * n; int64_t i;"]
     if centred:
         lines.append("const float mean = hg_sum_of(x, n) / n;")
