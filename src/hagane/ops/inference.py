@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
@@ -101,6 +101,29 @@ def infer_added(node: ir.Node, types: GraphTypes) -> None:
     for value in node.outputs:
         if value in types.types:
             _write_type(value, types.types[value])
+
+
+def infer_given(
+    nodes: Sequence[ir.Node], types: GraphTypes, given: Mapping[ir.Value, Type]
+) -> GraphTypes:
+    """Return what would be known if some values had other types; the graph stays as it is.
+
+    Args:
+        nodes: The nodes that depend on these, in order.
+        types: The results of inference.
+        given: The other types.
+
+    Raises:
+        TypeInferenceError: A node's inputs do not fit its operator.
+    """
+    tried = replace(
+        types, types={**types.types, **given}, values=dict(types.values),
+        invented=set(types.invented), assumed=dict(types.assumed), broadcast=dict(types.broadcast),
+    )  # fmt: skip
+    walker = _Walker(tried, lenient=False)
+    for node in nodes:
+        walker.node(node)
+    return tried
 
 
 def _declared_input(

@@ -35,7 +35,7 @@ def array_dtype(array: Array) -> ir.DataType:
     """Return the element type of ``array``; arrays of ``str`` objects are strings."""
     if array.dtype == object or array.dtype.kind in "US":
         return ir.DataType.STRING
-    found = _DTYPES.get(array.dtype.newbyteorder("="))
+    found = _DTYPES.get(array.dtype) or _DTYPES.get(array.dtype.newbyteorder("="))
     return ir.DataType.UNDEFINED if found is None else found
 
 

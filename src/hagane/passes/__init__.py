@@ -99,6 +99,12 @@ PASSES: tuple[Pass, ...] = (
         needs=("If",),
     ),
     Pass(
+        "control",
+        "follow_branches",
+        "nodes behind branches whose results have different ranks follow one branch, or each",
+        needs=("If",),
+    ),
+    Pass(
         "folding", "fold_constants", "what follows from constants and known sizes is computed ahead"
     ),
     Pass(

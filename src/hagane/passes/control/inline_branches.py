@@ -6,6 +6,7 @@ import itertools
 
 import onnx_ir as ir
 
+from hagane.graph.walk import all_nodes, bodies
 from hagane.ops.inference import GraphTypes
 from hagane.passes.edit import constant, name_of, remove, replace_value
 
@@ -22,7 +23,7 @@ def inline_branches(graph: ir.Graph, types: GraphTypes) -> list[str]:
         assert condition is not None
         name = "then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"
         changed.append(name_of(node))
-        _inline(graph, types, node, node.attributes[name].as_graph())
+        inline(graph, types, node, node.attributes[name].as_graph())
     return changed
 
 
@@ -35,7 +36,8 @@ def _known(graph: ir.Graph, types: GraphTypes) -> ir.Node | None:
     return None
 
 
-def _inline(graph: ir.Graph, types: GraphTypes, node: ir.Node, branch: ir.Graph) -> None:
+def inline(graph: ir.Graph, types: GraphTypes, node: ir.Node, branch: ir.Graph) -> None:
+    """Put the nodes of a branch in the place of the If that has it."""
     taken = {
         *(str(value.name) for value in graph.inputs),
         *graph.initializers,
@@ -66,3 +68,8 @@ def _inline(graph: ir.Graph, types: GraphTypes, node: ir.Node, branch: ir.Graph)
     for out, result in zip(node.outputs, results, strict=True):
         replace_value(graph, types, out, result)
     remove(graph, [node])
+    for other in bodies(node):  # what is not taken reads nothing any more
+        other.outputs.clear()
+        for inner in all_nodes(other):
+            for i in range(len(inner.inputs)):
+                inner.replace_input_with(i, None)

@@ -119,9 +119,8 @@ def _as_array(name: str, expected: Type | None, value: Any) -> Array:
 
 def _check_tensor(name: str, expected: TensorType, array: Array) -> None:
     found = array_dtype(array)
-    got = f"{dtype_name(found)}[{', '.join(map(str, array.shape))}]"
     if found != expected.dtype:
-        kind = str(array.dtype) if found == ir.DataType.UNDEFINED else got
+        kind = str(array.dtype) if found == ir.DataType.UNDEFINED else _type_of(array)
         raise InvalidFeed(
             f"input '{name}': expected {expected}, got {kind}; convert it first, for instance "
             f"with .astype('{dtype_name(expected.dtype)}')"
@@ -133,14 +132,18 @@ def _check_tensor(name: str, expected: TensorType, array: Array) -> None:
     if len(expected.shape) != array.ndim:
         raise InvalidFeed(
             f"input '{name}': expected {expected} ({len(expected.shape)} axes), "
-            f"got {got} ({array.ndim} axes)"
+            f"got {_type_of(array)} ({array.ndim} axes)"
         )
     for axis, (dim, size) in enumerate(zip(expected.shape, array.shape, strict=True)):
         if isinstance(dim, int) and dim != size:
             raise InvalidFeed(
-                f"input '{name}': expected {expected}, got {got}: axis {axis} has size {size}, "
-                f"expected {dim}"
+                f"input '{name}': expected {expected}, got {_type_of(array)}: axis {axis} has "
+                f"size {size}, expected {dim}"
             )
+
+
+def _type_of(array: Array) -> str:
+    return f"{dtype_name(array_dtype(array))}[{', '.join(map(str, array.shape))}]"
 
 
 def check_sizes(inputs: Sequence[NodeArg], shapes: Mapping[str, tuple[int, ...]]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
+from hagane.machine import multiplies_bytes
 from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.tensor import Blocked, Pads, Tensor
@@ -223,6 +224,10 @@ def lower_conv_integer(low: Lowering, node: ir.Node) -> None:
     x_zero = one_for_all(low, node.inputs[2] if len(node.inputs) > 2 else None)
     if _lower_floats(low, node, weight, x_zero):
         return
+    lanes, maps = low.facts.level.lanes, weight.shape[0]
+    looped = multiplies_bytes(low.facts.level) and not low.facts.level.tiles and weight.ndim == 4
+    if looped and 4 * maps < 3 * (-(-maps // lanes) * lanes):
+        raise NotNative("vectors of maps that are filled up by a quarter or more")
     w_zero = one_for_all(low, node.inputs[3] if len(node.inputs) > 3 else None)
     sums, pixels = _convolved(low, node, weight, x_zero, w_zero)
     out = node.outputs[0]

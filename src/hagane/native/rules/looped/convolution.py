@@ -165,6 +165,17 @@ for (int64_t j = 0; j < count; j++) to[j] = {result};
     low.forms[node.outputs[0]] = y
 
 
+# Pixels ``low`` to ``high`` of a row, others of the piece from ``j`` on lie outside of the image.
+_COPIED = """
+uint8_t *at = to + j;
+for (int64_t i = 0; i < low; i++) at[i] = outside;
+for (int64_t i = low; i < high; i++) at[i] = row[i * {by}] ^ FLIP;
+for (int64_t i = high; i < count; i++) at[i] = outside;"""
+_BEGIN = "__m512i bytes = _mm512_set1_epi8((char)(outside ^ FLIP));"
+_LOADED = "if (high > low) bytes = _mm512_mask_loadu_epi8(bytes, ~0ull >> (64 - (high - low)) << (j + low), row - j);"
+_END = "_mm512_storeu_si512(to, _mm512_xor_si512(bytes, _mm512_set1_epi8((char)FLIP)));"
+
+
 @dataclass(frozen=True, slots=True)
 class _Bytes:
     """A convolution of bytes; ``pads`` are C texts."""
@@ -208,10 +219,17 @@ const int64_t group = piece % {groups}, map0 = group * M, row0 = map0;
 const uint8_t *image = (const uint8_t *)b + (piece / {groups} * channels + group * of_group) * plane;
 Y *out = y + piece * M * N;
 const uint8_t outside = (uint8_t)({zeros[1]}) ^ FLIP;"""
+    # Neighbouring pixels of a row come by masked loads, into one vector for all rows of a line.
+    begin, copied, end = "", _COPIED.format(by=by), ""
+    if by == 1:
+        begin = f"#if defined(__AVX512BW__)\n{_BEGIN}\n#endif"
+        copied = f"#if defined(__AVX512BW__)\n{_LOADED}\n#else\n{copied}\n#endif"
+        end = f"#if defined(__AVX512BW__)\n{_END}\n#endif"
     line = f"""
 int64_t tap = k;
 {" ".join(taps)}
 const uint8_t *of_channel = image + tap * plane;
+{begin}
 for (int64_t j = 0; j < w;) {{
 int64_t o = (n0 + j) / Y{last}, place = 0, step = X{last}; (void)step;
 const int64_t o0 = n0 + j - o * Y{last}, count = hg_min(Y{last} - o0, w - j);
@@ -221,12 +239,10 @@ const int64_t from = o0 * {by} + k{last} * {conv.dilations[last]} - {conv.pads[l
 const int64_t low = !inside ? count : from >= 0 ? 0 : hg_min(count, (-from + {by - 1}) / {by});
 const int64_t high = !inside || X{last} <= from ? low : hg_max(low, hg_min(count, (X{last} - from + {by - 1}) / {by}));
 const uint8_t *row = of_channel + place + from;
-uint8_t *at = to + j;
-for (int64_t i = 0; i < low; i++) at[i] = outside;
-for (int64_t i = low; i < high; i++) at[i] = row[i * {by}] ^ FLIP;
-for (int64_t i = high; i < count; i++) at[i] = outside;
+{copied}
 j += count;
-}}"""
+}}
+{end}"""
     emit_byte_sums(
         low, node, rows, x, y, start=start, line=line, zeros=(zw, zeros[1]),
         signed=(w.dtype == np.int8, x.dtype == np.int8), exact=node.op_type == "QLinearConv",

@@ -56,6 +56,8 @@ def step_of(name: str, dtype: np.dtype[np.generic]) -> Step:
     real, number, element = is_real(dtype), number_type(dtype), c_type(dtype)
     load = loaded(dtype, "x[at]")
     if name in _EXTREMES:
+        if dtype.kind in "iu":  # as many lie in a vector as they are small
+            number, load = element, "x[at]"
         sign = ">" if name == "ReduceMax" else "<"
         start, step = limits(number)[name == "ReduceMin"], f"v {sign} a ? v : a"
         if not real:

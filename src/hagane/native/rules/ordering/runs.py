@@ -138,6 +138,9 @@ MARKED    MARK bad[LANES] = {0}, any = 0;
         own[j] = RUNS_step(own[j], vTOP_ONE);
 MARKED        bad[j] |= v != v;
       }
+AGAIN    if (n >= LANES && k < n) for (int j = 0; j < LANES; j++) /* some of them again */
+AGAIN      own[j] = RUNS_step(own[j], RUNS_load(x, n - LANES + j));
+AGAIN    else
     for (int j = 0; j < n - k; j++) {
       const QUICK v = RUNS_load(x, k + j);
       own[j] = RUNS_step(own[j], vTOP_ONE);
@@ -221,6 +224,10 @@ def runs_of(step: Step, name: str) -> str:
     text = "".join(
         line.removeprefix("MARKED") for line in lines if step.mark or line[:6] != "MARKED"
     )
+    # What is the largest or least stays so if elements are taken twice.
+    twice = step.step == step.join and "?" in step.step
+    lines = text.splitlines(keepends=True)
+    text = "".join(line.removeprefix("AGAIN") for line in lines if twice or line[:5] != "AGAIN")
     for key, value in found.items():
         text = text.replace(key, value)
     if step.quick == "double":

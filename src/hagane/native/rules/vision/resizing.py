@@ -163,7 +163,10 @@ def lower_resize(low: Lowering, node: ir.Node) -> None:
         pick_rows(low, node, x, y, _nearest_tables(low, node, plan, x, y))
     elif attributes["antialias"]:
         step = x
-        for number, axis in enumerate(plan.axes):
+        # The last axis but one first: its rows are summed as wholes, and fewer are left for others.
+        order = sorted(range(len(plan.axes)), key=lambda i: (plan.axes[i] != len(shape) - 2, -i))
+        for number in order:
+            axis = plan.axes[number]
             part = (*step.shape[:axis], shape[axis], *step.shape[axis + 1 :])
             into = low.recorder.new(f"{out.name} along {axis}", np.dtype(np.float64), part)
             _blend(low, node, plan, number, step, into)

@@ -1,0 +1,78 @@
+"""Nodes behind a branch that leaves a rank open follow the one that fits them, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+import pytest
+
+from hagane.errors import HaganeError
+from tests.native.agreement import same
+from tests.native.bodies import by_onnxruntime, graph, info, node
+from tests.native.models import draw, model, refused, session
+from tests.passes.harness import applied
+
+
+def squeezed(
+    behind: Sequence[onnx.NodeProto], x: np.ndarray, axis: int = 2
+) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """Return ``x`` without an axis if its size is one, and nodes from ``z`` to ``y``."""
+    then = graph([node("Squeeze", "x axes", "a")], [], [info("a")])
+    other = graph([node("Identity", "x", "b")], [], [info("b")])
+    for each in (then, other):
+        each.output[0].type.tensor_type.ClearField("shape")
+    nodes = [
+        node("Shape", "x", "sizes"),
+        node("Gather", "sizes axes", "size"),
+        node("Equal", "size one", "is"),
+        node("If", "is", "z", then_branch=then, else_branch=other),
+        *behind,
+    ]
+    constants = {
+        "axes": np.array([axis]), "one": np.array([1]),
+        "w": draw((5, 4, 3), 1), "v": draw((7, 6), 2),
+    }  # fmt: skip
+    feed = {"x": x}
+    return model(nodes, feed, constants=constants, shapes={"x": ("b", 4, "h", 7)}), feed
+
+
+def check(proto: onnx.ModelProto, x: np.ndarray) -> None:
+    feed = {"x": x}
+    (got,), (want,) = session(proto).run(None, feed), by_onnxruntime(proto, feed)
+    same("y", got, want)
+
+
+def test_a_convolution_behind_a_squeeze_is_native() -> None:
+    behind = [node("Conv", "z w", "c", pads=[1, 1]), node("Relu", "c", "y")]
+    proto, feed = squeezed(behind, draw((3, 4, 1, 7)))
+    counts, left = applied(proto, feed)
+    assert counts["follow_branches"] == 1
+    assert "If" not in left
+    made = session(proto)
+    same("y", made.run(None, feed)[0], by_onnxruntime(proto, feed)[0])
+    assert refused(made) == {}
+    with pytest.raises(HaganeError):
+        made.run(None, {"x": draw((3, 4, 2, 7))})
+
+
+def test_products_behind_a_squeeze_are_in_both_branches() -> None:
+    behind = [node("MatMul", "z v", "m"), node("Softmax", "m", "s"), node("ReduceSum", "s", "y")]
+    proto, feed = squeezed(behind, draw((3, 4, 1, 7)))
+    for reduce in proto.graph.node[-1:]:
+        reduce.attribute.add(name="keepdims", i=0, type=onnx.AttributeProto.INT)
+    counts, left = applied(proto, feed)
+    assert counts["follow_branches"] == 1
+    assert left[-1] == "If"
+    assert refused(session(proto)) == {}
+    for h in (1, 2, 1):
+        check(proto, draw((3, 4, h, 7)))
+
+
+def test_a_rank_that_results_keep_open_is_found_by_each_run() -> None:
+    proto, feed = squeezed([node("Sigmoid", "z", "s"), node("Mul", "s z", "y")], draw((3, 4, 1, 7)))
+    counts, _ = applied(proto, feed)
+    assert counts["follow_branches"] == 1
+    for h in (1, 3):
+        check(proto, draw((2, 4, h, 7)))
