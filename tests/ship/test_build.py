@@ -405,3 +405,17 @@ def test_weights_may_lie_in_the_library(builds: Maker) -> None:
 def test_an_archive_is_for_programs_in_c(builds: Maker) -> None:
     with pytest.raises(UnsupportedModel, match="build the model with --shared"):
         hagane.load_built(builds("images", static=True))
+
+
+@pytest.mark.parametrize("feed", [None, [1.0], "x"])
+def test_feeds_that_map_no_names_are_named(builds: Maker, feed: object) -> None:
+    built = hagane.load_built(builds("look_up"))
+    with pytest.raises(InvalidFeed, match=f"map input names to arrays, got {type(feed).__name__}"):
+        built.run(None, feed)  # type: ignore[arg-type]
+
+
+def test_arguments_of_other_kinds_are_named(builds: Maker) -> None:
+    with pytest.raises(InvalidArgument, match="expected the folder of a build, got None"):
+        hagane.load_built(None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="threads: expected a whole number, got '2'"):
+        hagane.load_built(builds("look_up"), threads="2")  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ import pytest
 
 import hagane
 from hagane.cli import main
-from hagane.errors import InvalidArgument
+from hagane.errors import InvalidArgument, NoSuchFile
 from hagane.machine import cpu_features
 from hagane.ship.quantize import METHODS, QuantizeOptions, Scheme, quantize
 from hagane.ship.quantize.equalize import equalize
@@ -499,6 +499,8 @@ def test_an_lstm_rounds_inputs_and_states_in_each_run(tmp_path: Path, per_channe
         (QuantizeOptions(), "rounding activations .* needs --data FILE.py:make"),
         (QuantizeOptions(scheme=Scheme(dynamic=True), smooth=0.5), "--smooth needs --data"),
         (QuantizeOptions(scheme=Scheme(bits=4)), "--bits 4 needs --weights-only"),
+        (QuantizeOptions(scheme=Scheme(dynamic=True, weights_only=True)), "choose one of them"),
+        (QuantizeOptions(percentile=200), "--percentile: expected more than 0 and at most 100"),
         (
             QuantizeOptions(scheme=Scheme(weights_only=True, bits=3)),
             "--bits: expected 8 or 4, got 3",
@@ -540,3 +542,15 @@ def test_layers_in_fp32_are_what_they_were(
     report = quantize(path, lambda: [feed], made, options, metric=agreement)
     assert report.metric == (1.0, 1.0)
     assert {layer.precision for layer in report.layers} == {"fp32"}
+
+
+def test_metrics_that_return_no_number_and_folders_that_are_not_there_are_named(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "m.onnx"
+    feed = save(CASES["images"](), path)
+    options = QuantizeOptions(keep_accuracy=0.01)
+    with pytest.raises(InvalidArgument, match="--metric: expected a number, .* got str"):
+        quantize(path, lambda: [feed], tmp_path / "q.onnx", options, metric=lambda run: "good")
+    with pytest.raises(NoSuchFile, match="there is no folder"):
+        quantize(path, lambda: [feed], tmp_path / "no" / "q.onnx")

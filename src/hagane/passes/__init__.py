@@ -153,6 +153,12 @@ PASSES: tuple[Pass, ...] = (
     Pass("removing", "merge_common", "equal nodes on equal inputs become one"),
     Pass(
         "quantized",
+        "pool_quantized",
+        "bytes are pooled before they are dequantised",
+        needs=("MaxPool", "DequantizeLinear"),
+    ),
+    Pass(
+        "quantized",
         "fuse_quantized",
         "operators between dequantisation and quantisation become 8-bit ones",
         needs=("DequantizeLinear",),

@@ -109,6 +109,10 @@ class BuiltModel:
     """
 
     def __init__(self, folder: str | os.PathLike[str], threads: int = 0):
+        if not isinstance(folder, (str, os.PathLike)):
+            raise InvalidArgument(f"expected the folder of a build, got {folder!r}")
+        if not isinstance(threads, (int, np.integer)):
+            raise InvalidArgument(f"threads: expected a whole number, got {threads!r}")
         self.folder = Path(folder)
         self.manifest = read_manifest(self.folder)
         library = self.folder / str(self.manifest["library"])
@@ -160,6 +164,10 @@ class BuiltModel:
         """
         if not self._close.alive:
             raise InvalidArgument(f"the build '{self.folder}' is closed")
+        if type(input_feed) is not dict and not isinstance(input_feed, Mapping):
+            raise InvalidFeed(
+                f"expected the feed to map input names to arrays, got {type(input_feed).__name__}"
+            )
         last = self._last
         if last is not None and not output_names:
             found = self._run_again(last, input_feed)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from hagane.errors import InvalidArgument, UnsupportedModel
+from hagane.errors import InvalidArgument, NoSuchFile, UnsupportedModel
 from hagane.runtime import InferenceSession
 from hagane.ship.quantize.balance import fit_channels
 from hagane.ship.quantize.calibrate import Feed, checked_feeds, observe
@@ -95,6 +95,7 @@ def quantize(
 
     Raises:
         InvalidArgument: The data cannot be used, or an option does not fit.
+        NoSuchFile: There is no model, or no folder for the output.
         UnsupportedModel: There is nothing to quantise.
     """
     options = options or QuantizeOptions()
@@ -111,6 +112,8 @@ def quantize(
         )
     scheme = options.scheme
     _check_options(options, data)
+    if not output.absolute().parent.is_dir():
+        raise NoSuchFile(f"-o '{output}': there is no folder '{output.parent}'")
     calibrated = data is not None and scheme.rounds_activations
     correct = calibrated if options.correct_bias is None else options.correct_bias
     fit = calibrated if options.fit_channels is None else options.fit_channels
@@ -192,6 +195,14 @@ def _check_options(options: QuantizeOptions, data: object) -> None:
     scheme = options.scheme
     if scheme.bits not in (4, 8):
         raise InvalidArgument(f"--bits: expected 8 or 4, got {scheme.bits}")
+    if scheme.dynamic and scheme.weights_only:
+        raise InvalidArgument(
+            "--dynamic rounds activations and --weights-only does not: choose one of them"
+        )
+    if not 0 < options.percentile <= 100:
+        raise InvalidArgument(
+            f"--percentile: expected more than 0 and at most 100, got {options.percentile:g}"
+        )
     if scheme.bits == 4 and not scheme.weights_only:
         raise InvalidArgument("--bits 4 needs --weights-only: activations of four bits are too few")
     if scheme.bits == 4 and options.fit_rounding:
@@ -267,7 +278,13 @@ def _kept_layers(
 
 def _measured(metric: Metric, model: onnx.ModelProto) -> float:
     session = InferenceSession(model)
-    value = float(metric(lambda feed: session.run(None, feed)))
+    found = metric(lambda feed: session.run(None, feed))
+    try:
+        value = float(found)
+    except (TypeError, ValueError):
+        raise InvalidArgument(
+            f"--metric: expected a number, larger is better, got {type(found).__name__}"
+        ) from None
     if math.isnan(value):
         raise InvalidArgument("--metric returned NaN: expected a number, larger is better")
     return value

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
+from hagane.native.rules.bytes.pooling import lower_byte_pool
 from hagane.native.rules.convolution.window import Window, window_of
+
+_BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
 def lower_pool(low: Lowering, node: ir.Node) -> None:
@@ -16,6 +20,9 @@ def lower_pool(low: Lowering, node: ir.Node) -> None:
     attributes = low.facts.attributes(node)
     x = node.inputs[0]
     if not low.facts.is_float(x):
+        if low.facts.dtype(x) in _BYTES and node.op_type == "MaxPool":
+            lower_byte_pool(low, node)
+            return
         raise NotNative(f"element type {low.facts.dtype(x)}")
     if len(node.outputs) > 1 and low.facts.uses(node.outputs[1]):
         raise NotNative("indices of the largest elements")
