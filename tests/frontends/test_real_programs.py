@@ -242,12 +242,14 @@ def test_a_program_is_typed_and_its_graph_computes_what_it_does(name: str, tmp_p
     assert [note.message for note in report.unknown] == []
     model = hagane.capture(call, "float32[batch, width]")
     session = hagane.InferenceSession(model)
+    draw = torch.Generator().manual_seed(0)
     for sign in (1.0, -1.0):
         for shape in ((2, 3), (4, 5)):
-            x = torch.rand(shape) * sign
+            x = torch.rand(shape, generator=draw) * sign
             expected = call(x)
             expected = expected if isinstance(expected, tuple) else (expected,)
             found = session.run(None, {session.get_inputs()[0].name: x.numpy()})
             assert len(found) == len(expected)
             for a, b in zip(found, expected, strict=True):
-                np.testing.assert_allclose(a, np.asarray(b), rtol=1e-6)
+                # Kernels add products without rounding them first, which shows near zero.
+                np.testing.assert_allclose(a, np.asarray(b), rtol=1e-6, atol=1e-6)
