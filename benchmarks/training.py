@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -135,13 +135,17 @@ class Worker:
     def real_time(self) -> Iterator[None]:
         """Give all threads of the process real-time priority for a while."""
         tasks = [int(one.name) for one in Path(f"/proc/{self.process.pid}/task").iterdir()]
-        for task in tasks:
-            os.sched_setscheduler(task, os.SCHED_FIFO, os.sched_param(50))
+        self._schedule(tasks, os.SCHED_FIFO, 50)
         try:
             yield
         finally:
-            for task in tasks:
-                os.sched_setscheduler(task, os.SCHED_OTHER, os.sched_param(0))
+            self._schedule(tasks, os.SCHED_OTHER, 0)
+
+    @staticmethod
+    def _schedule(tasks: Sequence[int], policy: int, priority: int) -> None:
+        for task in tasks:
+            with suppress(ProcessLookupError):  # a thread may have ended
+                os.sched_setscheduler(task, policy, os.sched_param(priority))
 
     def close(self) -> None:
         """End the process."""

@@ -83,6 +83,38 @@ def test_parts_that_are_all_taken_are_one_division_and_rows_are_normalised_in_on
     assert some["ScatterND"] == 2
 
 
+class Sliced(nn.Module):
+    def __init__(self, *ends: int) -> None:
+        super().__init__()
+        self.read, self.ends = nn.Linear(3, 7), ends
+
+    def forward(self, x: Any) -> Any:
+        y, start, found = self.read(x), 0, 0
+        for end in self.ends:
+            found = found + y[:, start:end].exp().sum(1)
+            start = end
+        return found
+
+
+def test_slices_of_a_whole_axis_are_one_division() -> None:
+    whole = operators(lambda: Sliced(2, 3, 7), 2, 3)
+    assert whole["Split"] == 1
+    assert not whole["Slice"]
+    assert not whole["Pad"]
+    assert operators(lambda: Sliced(2, 6), 2, 3)["Slice"] == 2
+    lstm = operators(lambda: Outputs(nn.LSTM(3, 4)), 5, 2, 3)
+    assert not lstm["Pad"]
+
+
+class Outputs(nn.Module):
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(x)[0]
+
+
 def test_other_normalisations_stay_as_they_are() -> None:
     found = operators(lambda: Norms(nn.InstanceNorm2d, 5), 2, 3, 8, 7)
     assert not found["BatchNormTraining"]

@@ -25,6 +25,7 @@ from hagane.passes.edit import (
     producer,
     put_in_place,
     readers,
+    remove_unread,
     replace_value,
     scalar,
     shape_of,
@@ -163,35 +164,59 @@ def own_layer_norms(graph: ir.Graph, types: GraphTypes) -> None:
 
 
 def divide_taken(graph: ir.Graph, types: GraphTypes) -> None:
-    """Let all entries of an axis that are taken one by one be parts of one division.
+    """Let pieces of an axis that are all taken, one by one, be parts of one division.
 
-    Their gradients are then joined, in place of a sum of tensors that are zero but for one entry.
+    Their gradients are then joined, in place of a sum of tensors that are zero but for one piece.
     """
     merge_common(graph, types)
-    for value in [value for node in graph for value in node.outputs]:
-        for axis in range(len(shape_of(value, types) or ())):
-            _divide_taken(graph, types, value, axis)
+    made = [value for node in graph for value in node.outputs]
+    for value in (*graph.inputs, *made):
+        shape = shape_of(value, types)
+        for axis, size in enumerate(shape or ()):
+            if isinstance(size, int):
+                _divide(graph, types, value, axis, size)
 
 
-def _divide_taken(graph: ir.Graph, types: GraphTypes, value: ir.Value, axis: int) -> None:
-    shape = shape_of(value, types)
-    assert shape is not None
-    size, taken = shape[axis], dict[int, ir.Node]()
-    for node in readers(value, "Gather"):
-        place = constant(node.inputs[1], types)
-        own = int(attributes_of(node)["axis"]) % len(shape) == axis
-        here = own and node.graph is graph and node.inputs[0] is value
-        if here and place is not None and place.ndim == 0 and isinstance(size, int):
-            taken[int(place) % size] = node
-    if len(taken) < 2 or not isinstance(size, int) or sorted(taken) != list(range(size)):
+def _divide(graph: ir.Graph, types: GraphTypes, value: ir.Value, axis: int, size: int) -> None:
+    pieces = sorted(_pieces(graph, types, value, axis, size), key=lambda piece: piece[:2])
+    ends = [0, *(end for _, end, _ in pieces)]
+    if len(pieces) < 2 or [start for start, _, _ in pieces] != ends[:-1] or ends[-1] != size:
         return
     order = {node: number for number, node in enumerate(graph)}
-    first = min(taken.values(), key=order.__getitem__)
+    first = min((node for _, _, node in pieces), key=order.__getitem__)
     with interpreting(nodes_before(graph, types, first, first.name or "")):
-        parts = op("Split", value, axis=axis, num_outputs=size, outputs=size)
-        made = [op("Squeeze", part, [axis]) for part in parts]
-    for number, node in taken.items():
-        put_in_place(graph, types, node, made[number])
+        sizes = [end - start for start, end, _ in pieces]
+        parts = op("Split", value, sizes, axis=axis, outputs=len(sizes))
+        results = [
+            op("Squeeze", part, [axis]) if node.op_type == "Gather" else part
+            for part, (_, _, node) in zip(parts, pieces, strict=True)
+        ]
+    for result, (_, _, node) in zip(results, pieces, strict=True):
+        replace_value(graph, types, node.outputs[0], result)
+        remove_unread(graph, node)
+
+
+def _pieces(
+    graph: ir.Graph, types: GraphTypes, value: ir.Value, axis: int, size: int
+) -> Iterator[tuple[int, int, ir.Node]]:
+    """Yield the nodes that take fixed pieces of an axis, with where these begin and end."""
+    rank = len(shape_of(value, types) or ())
+    for node in readers(value, "Gather"):
+        place = constant(node.inputs[1], types)
+        here = node.graph is graph and node.inputs[0] is value
+        own = here and int(attributes_of(node)["axis"]) % rank == axis
+        if own and place is not None and place.ndim == 0:
+            start = int(place) % size
+            yield start, start + 1, node
+    for node in readers(value, "Slice"):
+        known = [constant(given, types) for given in node.inputs[1:]]
+        if node.graph is not graph or len(known) < 3 or any(one is None for one in known):
+            continue
+        starts, ends, axes, *steps = (one.reshape(-1).tolist() for one in known if one is not None)
+        if [way % rank for way in axes] == [axis] and steps in ([], [[1]]):
+            start, end, _ = slice(starts[0], ends[0]).indices(size)
+            if start < end:
+                yield start, end, node
 
 
 def join_selections(graph: ir.Graph, types: GraphTypes) -> None:
