@@ -120,7 +120,10 @@ def beside_arrays_of_its_type(x: Any, y: Any) -> Any:
 def as_numbers(x: Any, y: Any) -> Any:
     h = x[0] if x[0] > 0 else 1
     k = (x > 0).sum() if x[1] > 0 else 2
-    return h * 0.5 - 1, abs(-h), max(h, 0.25), k + 1, [1, 2, 3, 4, 5][k], k > 2
+    scale = 1 if x[0] > 0 else 0.5
+    places = np.arange(4, dtype=np.int32)
+    numbers = h * 0.5 - 1, abs(-h), max(h, 0.25), k + 1, [1, 2, 3, 4, 5][k], k > 2
+    return *numbers, places < k, places >= scale, y > k
 
 
 def rounded_by_its_type(x: Any, y: Any) -> Any:

@@ -83,3 +83,59 @@ def test_a_program_of_numpy_computes_the_same_as_a_graph(function: Callable[...,
         for ours, theirs in zip(session.run(None, {"x": x}), expected, strict=True):
             assert np.asarray(ours).dtype == theirs.dtype
             np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def names_of_scalars(x: Any) -> Any:
+    total = x.sum()
+    held, other = [total, total], total
+    total += 1
+    held[0] *= 3
+    for value in x:
+        other -= value
+    return total, held[0], held[1], other
+
+
+def names_of_arrays_without_axes(x: Any) -> Any:
+    a = np.zeros(())
+    b, c = a, np.array(x[0])
+    d = [c]
+    a += x[0]
+    a += 1
+    c *= 2
+    return a, b, c, d[0]
+
+
+def converted_numbers(x: Any) -> Any:
+    n = len(x)
+    j = x.astype(np.int32)
+    return (
+        np.int32(-0.5) / 4.0,
+        j * float(j[0]),
+        np.array([n, 0.5]),
+        np.array([n, 2.5, x[0]], np.float32),
+        abs(np.int32(0.25)),
+    )
+
+
+@pytest.mark.parametrize(
+    "function",
+    [names_of_scalars, names_of_arrays_without_axes, converted_numbers],
+    ids=lambda f: f.__name__,
+)
+def test_a_scalar_of_numpy_is_a_value_and_no_memory(function: Callable[..., Any]) -> None:
+    test_a_program_of_numpy_computes_the_same_as_a_graph(function)
+
+
+def unused_bodies(x: Any) -> Any:
+    for value in x:
+        scale = abs(0.5)
+        for _ in range(len(x)):
+            scaled = lambda q: q * (scale // 2.5)  # noqa: B023, E731
+            scaled(value)
+    return x + 1, x
+
+
+def test_loops_that_nothing_needs_are_taken_out() -> None:
+    test_a_program_of_numpy_computes_the_same_as_a_graph(unused_bodies)
+    model = hagane.capture(unused_bodies, INPUTS[-1], dynamic={"x": {0: "n"}})
+    assert "Loop" not in {node.op_type for node in model.graph.all_nodes()}
