@@ -122,7 +122,7 @@ def test_new_shapes_are_a_matter_of_c(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return make_entry(inputs, outputs, counted, *rest)
 
-    monkeypatch.setattr("hagane.runtime.session.make_entry", counting)
+    monkeypatch.setattr("hagane.runtime.opened.make_entry", counting)
     proto = network()
     options = hagane.SessionOptions()
     options.specialize = False

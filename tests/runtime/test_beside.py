@@ -58,8 +58,8 @@ def session_of(source: Any, **settings: Any) -> hagane.InferenceSession:
 
 def repeats_of(session: hagane.InferenceSession) -> Repeats[Any]:
     """Return the programs for single shapes of a session that has read its model."""
-    assert session._opened is not None
-    return session._opened.repeats
+    assert session._model is not None
+    return session._programs.repeats
 
 
 def test_a_session_of_bytes_has_programs_made_by_another_process() -> None:
@@ -92,7 +92,7 @@ def test_its_weights_are_those_of_the_session_where_they_are_equal() -> None:
     ((part,),) = [list(program.parts()) for program in repeats.values()]
     loaded = part.segment  # type: ignore[attr-defined]
     assert loaded.buffers_elsewhere(), "the layers that take one form at all sizes"
-    (general,) = session._opened.general.parts()  # type: ignore[union-attr]
+    (general,) = session._programs.general.parts()
     store = general.segment.store  # type: ignore[attr-defined]
     assert loaded.store is store
     for buffer in loaded.buffers_elsewhere():
@@ -105,7 +105,7 @@ def test_a_session_from_the_cache_specialises_without_reading_its_model(path: Pa
     want = reference().run(None, {"x": draw(SHAPE)})[0]
     session_of(path)
     session = session_of(path)
-    assert session._opened is None, "it comes from the cache"
+    assert session._model is None, "it comes from the cache"
     fit = session._call
     for _ in range(RUNS):
         same("y", session.run(None, {"x": draw(SHAPE)})[0], want, length=2000)
@@ -114,7 +114,7 @@ def test_a_session_from_the_cache_specialises_without_reading_its_model(path: Pa
     assert list(session._repeats) == [(SHAPE,)]
     for _ in range(3 * RUNS):
         same("y", session.run(None, {"x": draw(SHAPE)})[0], want, length=2000)
-    assert session._opened is None
+    assert session._model is None
     assert session._call is fit
 
 
@@ -197,9 +197,9 @@ def _order() -> beside.Order:
 def test_operators_of_this_process_are_not_left_to_another(tmp_path: Path) -> None:
     assert can_repeat(hagane.SessionOptions())
     assert not can_repeat(hagane.SessionOptions(tune="fast"))
-    assert session_of(pictures())._finds_beside()() is None, "what the caller may change"
+    assert session_of(pictures())._finds_beside(["x"])() is None, "what the caller may change"
     onnx.save(pictures(), tmp_path / "saved.onnx")
-    assert session_of(tmp_path / "saved.onnx")._finds_beside()() is not None
+    assert session_of(tmp_path / "saved.onnx")._finds_beside(["x"])() is not None
 
 
 # ---- which shapes, and whether it was worth it ----
@@ -260,7 +260,7 @@ def test_a_session_is_freed_with_its_last_reference() -> None:
     for _ in range(RUNS):
         session.run(None, {"x": draw(SHAPE)})
     repeats_of(session).wait()
-    gone = weakref.ref(session._opened)  # type: ignore[arg-type]
+    gone = weakref.ref(session._programs)
     del session
     gc.collect()
     assert gone() is None

@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 import hagane
 from hagane.errors import HaganeError
 from hagane.machine import CodeCache
-from hagane.runtime import pipeline
+from hagane.runtime import opened
 from hagane.runtime.kept import key_of, named_files
 from hagane.runtime.shapes import beside as other_process
 from hagane.runtime.shapes.repeats import RUNS
@@ -61,13 +61,13 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Note each model that is read."""
     found: list[object] = []
-    read = pipeline.read
+    read = opened.read
 
     def noting(source: Any, settings: Any) -> Any:
         found.append(source)
         return read(source, settings)
 
-    monkeypatch.setattr(pipeline, "read", noting)
+    monkeypatch.setattr(opened, "read", noting)
     return found
 
 

@@ -11,7 +11,7 @@ from hagane.machine import Lock, NoCompiler
 from hagane.native.ready.caller import Caller, make_entry
 from hagane.runtime.chosen import is_native, level_of, threads_of
 from hagane.runtime.device import CPU
-from hagane.runtime.kept import Fed, Kept, keep, key_of
+from hagane.runtime.kept import Kept, keep, key_of
 from hagane.runtime.kept import find as find_kept
 from hagane.runtime.options import RunOptions, SessionOptions
 from hagane.runtime.values.described import ModelMetadata, NodeArg
@@ -22,17 +22,14 @@ from hagane.runtime.values.value import OrtValue
 if TYPE_CHECKING:
     import logging
 
-    import onnx_ir as ir
-
     from hagane.graph import ModelSource
-    from hagane.ops.definition import Array, RuntimeValue
     from hagane.runtime.device import Value
+    from hagane.runtime.opened import Opened
     from hagane.runtime.port import Memory, Observer, Part, Timed
     from hagane.runtime.profile import Profile, ProfileReport
     from hagane.runtime.shapes.beside import Beside
     from hagane.runtime.shapes.specialize import Programs, Sizes
     from hagane.runtime.values.binding import IOBinding
-    from hagane.runtime.values.feeds import Input
 
 _PROVIDER = "CPUExecutionProvider"
 
@@ -81,19 +78,24 @@ class InferenceSession:
             os.fspath(path_or_bytes) if isinstance(path_or_bytes, str | os.PathLike) else ""
         )
         self._source = path_or_bytes
-        self._opened: Programs | None = None
+        self._model: Opened | None = None
         self._lock = Lock()
         self._profile: Profile | None = None
+        self._call: Caller | None = None
         key = key_of(self._model_path, self._options) if self._model_path else None
         self._key = key
         kept = None if key is None else find_kept(key)
         if kept is not None:
             self._take(kept)
             return
-        self._open()
-        self._call = None if self._profile else self._entry()
-        if key is not None:
-            self._keep(key)
+        model = self._open()
+        if self._profile is None:
+            self._call = model.entry()
+        # A file may have been written to meanwhile.
+        if key is not None and self._call is not None:
+            found = model.kept()
+            if found is not None and key_of(self._model_path, self._options) == key:
+                keep(key, found, self._model_path)
 
     @property
     def _logger(self) -> logging.Logger:
@@ -101,90 +103,82 @@ class InferenceSession:
 
         return logging.getLogger("hagane.runtime")
 
-    def _open(self) -> Programs:
+    def _open(self) -> Opened:
         """Read the model and build it."""
         if is_native(self._options):
             from hagane.native.run.engine import begin_engine
 
             begin_engine()
+        from hagane.runtime.opened import Opened
 
-        from hagane.graph import save
-        from hagane.runtime.pipeline import read
-        from hagane.runtime.profile import Profile
-        from hagane.runtime.room import largest_value
-        from hagane.runtime.settings import settings_of
-        from hagane.runtime.shapes.specialize import Programs
-        from hagane.runtime.values.feeds import Input
-        from hagane.runtime.values.metadata import files_beside, model_metadata, output_argument
-
-        settings = settings_of(self._options, self._logger)
         if self._options.enable_profiling:
+            from hagane.runtime.profile import Profile
+
             self._profile = Profile()
-        read_model = read(self._source, settings)
-        model = read_model.model
-        inputs = [Input(name, type_) for name, type_ in read_model.inputs.items()]
-        initializers = model.graph.initializers
-        self._input_args = read_model.arguments
-        self._beside = files_beside(model)
-        self._metadata = model_metadata(model)
-        self._inputs: list[Input] = [item for item in inputs if item.name not in initializers]
-        self._fed = [item.name for item in self._inputs]
-        self._overridable = {item.name: item for item in inputs if item.name in initializers}
-        self._optional = list(self._overridable)
-        self._output_args = [output_argument(value) for value in model.graph.outputs]
-        self._output_names = [arg.name for arg in self._output_args]
-        self._largest = largest_value(model.graph, read_model.types)
-        self._opened = programs = Programs(
-            read_model,
-            settings,
-            self._logger,
-            specialize=self._options.specialize,
-            beside=self._finds_beside(),
+        model = Opened(self._source, self._options, self._logger, self._finds_beside)
+        self._describe(
+            model.arguments,
+            model.fed,
+            list(model.overridable),
+            model.outputs,
+            model.metadata,
+            model.largest,
         )
-        self._input_names = [str(value.name) for value in model.graph.inputs]
-        self._defaults = {
-            str(value.name): value.const_value
-            for value in model.graph.inputs
-            if value.const_value is not None
-        }
-        if self._options.optimized_model_filepath:
-            save(model, self._options.optimized_model_filepath)
-        return programs
+        self._model = model
+        return model
+
+    @property
+    def _opened(self) -> Opened:
+        """The model as it is built; of a session from the cache, when it is first needed."""
+        with self._lock:
+            if self._model is not None:
+                return self._model
+            if key_of(self._model_path, self._options) != self._key:
+                raise InvalidModel(
+                    f"'{self._model_path}' was changed after the session was made, and is "
+                    "needed again: make a new session"
+                )
+            return self._open()
 
     @property
     def _programs(self) -> Programs:
-        """The model as it is built; of a session from the cache, when it is first needed."""
-        with self._lock:
-            if self._opened is None:
-                if key_of(self._model_path, self._options) != self._key:
-                    raise InvalidModel(
-                        f"'{self._model_path}' was changed after the session was made, and is "
-                        "needed again: make a new session"
-                    )
-                self._open()
-            assert self._opened is not None
-            return self._opened
+        """The programs of the model's runs."""
+        return self._opened.programs
+
+    def _describe(
+        self,
+        arguments: Mapping[str, NodeArg],
+        fed: list[str],
+        optional: list[str],
+        outputs: list[NodeArg],
+        metadata: ModelMetadata,
+        largest: str,
+    ) -> None:
+        """Take over the facts of the model that the session is asked for."""
+        self._input_args, self._fed, self._optional = arguments, fed, optional
+        self._output_args, self._output_names = outputs, [arg.name for arg in outputs]
+        self._metadata, self._largest = metadata, largest
 
     def _take(self, kept: Kept) -> None:
         """Become the session that is kept."""
-        self._input_args = {item.name: item for item in kept.arguments}
-        self._metadata = kept.metadata
-        self._fed = [item.name for item in kept.inputs]
-        self._optional = list(kept.overridable)
-        self._output_args = list(kept.outputs)
-        self._output_names = [arg.name for arg in self._output_args]
-        self._largest = kept.largest
-
+        self._describe(
+            {item.name: item for item in kept.arguments},
+            [item.name for item in kept.inputs],
+            list(kept.overridable),
+            list(kept.outputs),
+            kept.metadata,
+            kept.largest,
+        )
         from hagane.runtime.shapes.kept_runs import fit_of, repeats_of
 
-        self._repeats = repeats_of(kept, self._finds_beside())
+        self._repeats = repeats_of(kept, self._finds_beside(self._fed))
         fit = fit_of(kept, self._repeats)
         names = self._fed, self._output_names
         self._call = make_entry(*names, fit, OrtValue, CPU, kept.extension)
 
-    def _finds_beside(self) -> Callable[[], Beside | None]:
+    def _finds_beside(self, fed: Sequence[str]) -> Callable[[], Beside | None]:
         """Return a function that finds a way to compile in other processes, if there is one."""
-        given = self._model_path, self._source, self._options, self._key, tuple(self._fed)
+        given = self._model_path, self._source, self._options, self._key, tuple(fed)
 
         def find() -> Beside | None:
             from hagane.runtime.shapes.beside import beside_of
@@ -192,40 +186,6 @@ class InferenceSession:
             return beside_of(*given)
 
         return find
-
-    def _keep(self, key: str) -> None:
-        """Put the session into the cache, if it is one native part."""
-        from hagane.graph.types import TensorType
-        from hagane.runtime.backends.native import NativePart
-
-        inputs = []
-        for item in self._inputs:
-            if not isinstance(item.type, TensorType) or item.type.shape is None:
-                return
-            dims = tuple(dim if isinstance(dim, int) else None for dim in item.type.shape)
-            inputs.append(Fed(item.name, item.type.dtype.numpy().name, dims))
-        found = self._programs.whole()
-        if found is None or not isinstance(found.part, NativePart) or self._call is None:
-            return
-        if key_of(self._model_path, self._options) != key:
-            return  # a file was written to meanwhile
-        keep(
-            key,
-            Kept(
-                found.part.segment,
-                found.own,
-                found.order,
-                tuple(inputs),
-                tuple(self._optional),
-                tuple(self._input_args.values()),
-                tuple(self._output_args),
-                self._metadata,
-                self._largest,
-                self._programs.specializes,
-                self._beside,
-            ),
-            self._model_path,
-        )
 
     def _check_providers(
         self, providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None
@@ -306,37 +266,7 @@ class InferenceSession:
         except OutOfMemory:
             raise
         except MemoryError as error:
-            from hagane.runtime.room import out_of_memory
-
-            raise out_of_memory(error, self._largest) from error
-
-    def _entry(self) -> Caller | None:
-        """Return the short way to run the model, if there may be one."""
-        from hagane.runtime.shapes.repeats import Past
-        from hagane.runtime.values.feeds import bind
-
-        programs, inputs, defaults = self._programs, self._inputs, self._defaults
-        every, names = self._input_names, self._fed
-        fed = [every.index(name) for name in names]
-        if not programs.may_have_frames():
-            return None
-
-        # It must not lead back to the session: the collector does not see references of C
-        # functions.
-        def fit(
-            arrays: Sequence[Array], owner: object, full: bool, *past: int
-        ) -> tuple[Any, ...] | None:
-            values = bind(inputs, {}, dict(zip(names, arrays, strict=True)))
-            given = _arguments(every, values, defaults)
-            return programs.frame(every, given, fed, owner, full, Past(*past))
-
-        front = programs.ending()
-        outputs = self._output_names if front is None else [str(name) for name in front.names]
-        entry = make_entry(names, outputs, fit, OrtValue, CPU)
-        if entry is None or front is None or front.ending is None:
-            return entry
-        made: Caller = front.ending.after(entry, self._output_names)
-        return made
+            raise _out_of_memory(error, self._largest) from error
 
     def _run(
         self,
@@ -344,21 +274,8 @@ class InferenceSession:
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None,
     ) -> list[Any]:
-        from hagane.runtime.execute import execute, outputs_of
-        from hagane.runtime.values.feeds import bind
-
         wanted = self._wanted(output_names)
-        programs = self._programs
-        values = bind(self._inputs, self._overridable, input_feed)
-        arguments = self._arguments(values)
-        if self._overridable.keys() & values.keys():
-            program = programs.reference
-        else:
-            program = programs.for_shapes(self._input_names, arguments)
-        results = execute(program, arguments, observe=self._observer(run_options))
-        return outputs_of(
-            [results[i] for i in wanted], [*arguments, *(value for _, value in program.constants)]
-        )
+        return self._opened.run(input_feed, wanted, self._observer(run_options))
 
     def memory_plan(self, shapes: Mapping[str, Sequence[Sizes]] | None = None) -> Memory:
         """Return the memory that runs will need, before the first one; compiles nothing.
@@ -382,10 +299,10 @@ class InferenceSession:
         Raises:
             InvalidArgument: A size is left open.
         """
-        programs = self._programs
-        programs.prepare(self._input_names, shapes)
+        model = self._opened
+        model.prepare(shapes)
         if self._call is not None:
-            self._call = self._entry()  # which asks anew for the program of each shape
+            self._call = model.entry()  # which asks anew for the program of each shape
 
     def profile(
         self,
@@ -404,24 +321,16 @@ class InferenceSession:
         Raises:
             InvalidArgument: ``runs`` is not positive, or a size is left open.
         """
-        from hagane.runtime.execute import execute
         from hagane.runtime.profile import measure
-        from hagane.runtime.values.feeds import any_feed, bind
+        from hagane.runtime.values.feeds import any_feed
 
         if runs < 1:
             raise InvalidArgument(f"profile: expected one run or more, got {runs}")
-        programs = self._programs
+        model = self._opened
         if input_feed is None:
             given = {name: tuple(shape) for name, shape in (shapes or {}).items()}
             input_feed = any_feed(self.get_inputs(), given)
-        values = bind(self._inputs, self._overridable, input_feed)
-        arguments = self._arguments(values)
-        program = programs.for_shapes(self._input_names, arguments)
-        return measure(
-            lambda observe: execute(program, arguments, observe=observe),
-            self._peak_flops,
-            runs,
-        )
+        return measure(model.runner(input_feed), self._peak_flops, runs)
 
     def _peak_flops(self) -> float:
         """Return the operations a second that the session's threads do at most, measured."""
@@ -431,9 +340,6 @@ class InferenceSession:
             return peak_flops(level_of(self._options), threads_of(self._options))
         except NoCompiler:
             return float("inf")
-
-    def _arguments(self, values: Mapping[str, RuntimeValue]) -> list[RuntimeValue]:
-        return _arguments(self._input_names, values, self._defaults)
 
     def _wanted(self, names: Sequence[str] | None) -> list[int]:
         if not names:
@@ -536,15 +442,10 @@ class InferenceSession:
         return 0 if self._profile is None else self._profile.start_ns
 
 
-def _arguments(
-    names: Sequence[str],
-    values: Mapping[str, RuntimeValue],
-    defaults: Mapping[str, ir.TensorProtocol],
-) -> list[RuntimeValue]:
-    """Return a value for each input: the given one, or the initializer of that name."""
-    from hagane.ops.values import tensor_to_array
-
-    return [values[name] if name in values else tensor_to_array(defaults[name]) for name in names]
+def _out_of_memory(error: MemoryError, largest: str) -> OutOfMemory:
+    """Return the error for values that could not be allocated."""
+    at = f"; the largest of known size is that of {largest}" if largest else ""
+    return OutOfMemory(f"there is no memory for the model's values: {error}{at}")
 
 
 class _Watch:

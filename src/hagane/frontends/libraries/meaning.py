@@ -26,7 +26,7 @@ from hagane.frontends.libraries.viewing import Put, put_back
 from hagane.frontends.libraries.writing import Into, check_writable, copied, write, written_into
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.memory import memory_of
+from hagane.frontends.python.values.memory import lies_in_order, memory_of, note_reshaped
 from hagane.frontends.python.values.values import DType, Host, Many, Tensor, Value
 
 # Operators that other packages add to PyTorch, and functions that return nothing: tests of their
@@ -149,7 +149,7 @@ class MeaningTables(LibraryTables):
         made = self._within(core, name, lambda: _super(self).call(core, name, arguments, keywords))
         if name in _COPYING or not any(map(_holds_tensors, (*arguments, *keywords.values()))):
             return self._noted(name, copied(core, made, given))
-        self._note_view(name, given, made)
+        made = self._noted_view(core, name, given, made)
         return self._noted(name, made) if x is None else write(core, x, made)
 
     def call_method(
@@ -193,14 +193,18 @@ class MeaningTables(LibraryTables):
         )
         if name in _COPYING and isinstance(x, Tensor):
             return self._noted(name, copied(core, made, x))
-        self._note_view(name, x, made)
-        return self._noted(name, made)
+        return self._noted(name, self._noted_view(core, name, x, made))
 
-    def _note_view(self, name: str, whole: Value, made: Value) -> None:
-        """Note how a view that a function returned is written back."""
+    def _noted_view(self, core: Core, name: str, whole: Value, made: Value) -> Value:
+        """Note how a view that a function returned is written back, or that it may be a copy."""
+        if name in _CONTIGUOUS and isinstance(made, Tensor) and not lies_in_order(made.value):
+            made = replace(made, value=core.op("Identity", made).value)
         put = put_back(name, whole, made)
         if put is not None:
             self._views[made.value] = whole, put
+        elif isinstance(whole, Tensor) and isinstance(made, Tensor):
+            note_reshaped(made.value, whole.value)
+        return made
 
     def _written(
         self, core: Core, x: Tensor, remedy: str, run: Callable[[], Value],
@@ -295,8 +299,7 @@ class MeaningTables(LibraryTables):
         if found is not NotImplemented:
             return found
         made = self._within(core, whole, lambda: _super(self).tensor_attribute(core, value, name))
-        self._note_view(name, value, made)
-        return made
+        return self._noted_view(core, name, value, made)
 
     def operator(self, core: Core, name: str, left: Value, right: Value) -> Value:
         """Return an operator of which at least one operand is a tensor."""
@@ -409,6 +412,8 @@ _COPYING = frozenset(
      "torch.index_select", "torch.Tensor.index_select", "numpy.take", "numpy.ndarray.take",
      "torch.take", "torch.Tensor.take")
 )  # fmt: skip
+# Functions that return the tensor itself if its elements lie in order.
+_CONTIGUOUS = ("torch.Tensor.contiguous", "numpy.ascontiguousarray")
 # Methods that give a tensor a new content, by the functions that make a tensor of it.
 _FILLING = {
     "torch.Tensor.zero_": "torch.zeros_like", "torch.Tensor.fill_": "torch.full_like",

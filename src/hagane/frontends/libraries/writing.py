@@ -19,6 +19,7 @@ from hagane.frontends.python.values.memory import (
     WRITTEN,
     base_of,
     has_others,
+    may_be_copied,
     memory_of,
     own,
 )
@@ -167,7 +168,9 @@ def write(
     _note(core, x, made)
     fresh = {x.value: made}
     for view in held:
-        if view.value not in fresh and view.value is not x.value and base_of(view.value) is x.value:
+        if view.value in fresh or view.value is x.value or may_be_copied(view.value):
+            continue  # of a copy, the old content may not be read any more: see `written_since`
+        if base_of(view.value) is x.value:
             value = core.emit.again(view.value, x.value, made.value)
             fresh[view.value] = replace(view, value=value)
             core.emit.tensors[value] = fresh[view.value]

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from hagane.graph.types import Type, from_ir_shape
-from hagane.graph.walk import all_graphs
-from hagane.ops.inference import declared_type
+from hagane.graph.types import TensorType, Type, from_ir_shape
+from hagane.graph.verify import describe
+from hagane.graph.walk import all_graphs, all_nodes
+from hagane.ops.inference import GraphTypes, declared_type
 from hagane.ops.schema import type_string
 from hagane.runtime.values.described import ModelMetadata, NodeArg
 from hagane.symbolic import Dim, evaluate, symbol
@@ -31,6 +32,23 @@ def model_metadata(model: ir.Model) -> ModelMetadata:
         version=model.model_version or 0,
         custom_metadata_map=dict(model.metadata_props),
     )
+
+
+def largest_value(graph: ir.Graph, types: GraphTypes) -> str:
+    """Return the node whose output, of a size that is known ahead, takes most bytes; '' if none."""
+    most, found = 0, ""
+    for node in all_nodes(graph):
+        for value in node.outputs:
+            type_ = types.types.get(value)
+            if not isinstance(type_, TensorType) or type_.dtype.name in ("STRING", "UNDEFINED"):
+                continue
+            count = type_.dtype.bitwidth
+            for dim in type_.shape or (0,):
+                count *= dim if isinstance(dim, int) else 0
+            if count // 8 > most:
+                most = count // 8
+                found = f"{describe(node)}, whose output {type_} takes {most:,} bytes"
+    return found
 
 
 def fix_dimensions(model: ir.Model, sizes: Mapping[str, int], denoted: Mapping[str, int]) -> None:

@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
+from hagane.ops.registry import operators
+from hagane.ops.traits import Trait
+
 # Operators whose results may share memory with their input.
 _VIEWS = frozenset(
     ("Reshape", "Transpose", "Slice", "Gather", "Squeeze", "Unsqueeze", "Expand", "Identity",
@@ -23,6 +26,9 @@ _COPY = "hagane.copy"  # marks values whose memory is their own
 _SHARED = "hagane.memory"  # the other values that a value may have the memory of
 PART = "hagane.part"  # marks tensors in objects that the caller gave
 _STALE = "hagane.stale"  # marks values whose content may be written since
+_RESHAPED = "hagane.reshaped"  # marks views that are copies if their elements do not lie in order
+# Views whose elements lie in order if those of their input do.
+_ORDERED = frozenset(("Reshape", "Squeeze", "Unsqueeze", "Identity", "Flatten"))
 
 # Memory that was written: a value of it, how many values there were then, and the place.
 Written = frozenset[tuple[ir.Value, int, str]]
@@ -82,6 +88,77 @@ def memory_of(value: ir.Value) -> set[ir.Value]:
     return found
 
 
+def note_reshaped(value: ir.Value, whole: ir.Value) -> None:
+    """Note that a view of a tensor was reshaped by a function that copies where it has to."""
+    while value is not whole:
+        producer = value.producer()
+        if producer is None or producer.op_type not in _VIEWS or producer.inputs[0] is None:
+            return
+        if producer.op_type in ("Reshape", "Flatten", "Identity"):
+            value.meta[_RESHAPED] = True
+        value = producer.inputs[0]
+
+
+def may_be_copied(value: ir.Value) -> bool:
+    """Whether a value that may share the memory of another one may also be a copy of it.
+
+    A transposed tensor, a slice, and what is computed from one element by element, do not lie in
+    order; ``reshape`` and its like copy them.
+    """
+    base = base_of(value)
+    while value is not base:
+        producer = value.producer()
+        assert producer is not None
+        whole = producer.inputs[0]
+        assert whole is not None
+        if _RESHAPED in value.meta and not lies_in_order(whole):
+            return True
+        value = whole
+    return False
+
+
+def lies_in_order(value: ir.Value) -> bool:
+    """Whether the elements of a tensor lie in the order of its axes, without gaps."""
+    base = base_of(value)
+    while value is not base:
+        producer = value.producer()
+        assert producer is not None
+        if producer.op_type not in _ORDERED and not _is_leading(producer):
+            return False
+        value = producer.inputs[0]  # type: ignore[assignment]
+    return not _is_turned(base)
+
+
+def _is_leading(node: ir.Node) -> bool:
+    """Whether a node takes parts of the first axis alone."""
+    if node.op_type in ("Gather", "Split"):
+        axis = node.attributes.get("axis")
+        return axis is None or axis.as_int() == 0
+    if node.op_type != "Slice" or len(node.inputs) < 4:
+        return False
+    known = [None if v is None else v.const_value for v in node.inputs[3:]]
+    axes, steps = known[0], known[1] if len(known) > 1 else None
+    plain = len(known) < 2 or (steps is not None and set(steps.numpy().tolist()) == {1})
+    return axes is not None and axes.numpy().tolist() == [0] and plain
+
+
+def _is_turned(value: ir.Value) -> bool:
+    """Whether a new tensor may have the order of a transposed one that it is computed from."""
+    seen: set[ir.Value] = set()
+    waiting = [value]
+    while waiting:
+        node = waiting.pop().producer()
+        if node is None:
+            continue
+        if node.op_type == "Transpose":
+            return True
+        found = operators().get((node.domain, node.op_type))
+        if node.op_type in _VIEWS or (found is not None and Trait.ELEMENTWISE in found.traits):
+            waiting += [v for v in node.inputs if v is not None and v not in seen]
+            seen.update(waiting)
+    return False
+
+
 def mark_stale(value: ir.Value, place: str) -> None:
     """Note that a value may be one whose content was written since, at a place."""
     value.meta[_STALE] = place
@@ -103,6 +180,6 @@ def written_since(value: ir.Value, born: int, written: Written) -> str | None:
 
 
 __all__ = [
-    "PART", "WRITTEN", "Lazy", "Written", "base_of", "has_others", "mark_stale", "memory_of", "own",
-    "share", "written_since",
+    "PART", "WRITTEN", "Lazy", "Written", "base_of", "has_others", "lies_in_order", "mark_stale", "may_be_copied",
+    "memory_of", "note_reshaped", "own", "share", "written_since",
 ]  # fmt: skip

@@ -1,0 +1,191 @@
+"""A model that was read and built: what its runs need beside the short way.
+
+A session from the cache does without, until a run asks for what was not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hagane.graph import save
+from hagane.graph.types import TensorType
+from hagane.native.ready.caller import Caller, make_entry
+from hagane.ops.values import tensor_to_array
+from hagane.runtime.backends.native import NativePart
+from hagane.runtime.device import CPU
+from hagane.runtime.execute import execute, outputs_of
+from hagane.runtime.kept import Fed, Kept
+from hagane.runtime.pipeline import read
+from hagane.runtime.settings import settings_of
+from hagane.runtime.shapes.repeats import Past
+from hagane.runtime.shapes.specialize import Programs
+from hagane.runtime.values.feeds import Input, bind
+from hagane.runtime.values.metadata import (
+    files_beside,
+    largest_value,
+    model_metadata,
+    output_argument,
+)
+from hagane.runtime.values.value import OrtValue
+
+if TYPE_CHECKING:
+    import logging
+
+    import onnx_ir as ir
+
+    from hagane.graph import ModelSource
+    from hagane.ops.definition import Array, RuntimeValue
+    from hagane.runtime.options import SessionOptions
+    from hagane.runtime.port import Observer
+    from hagane.runtime.program import Program
+    from hagane.runtime.shapes.beside import Beside
+
+
+class Opened:
+    """A model that was read, and the programs of its runs.
+
+    Args:
+        source: Of the model.
+        options: Those of the session.
+        logger: Is told of faults that do not end the opening.
+        finds_beside: From the names of the inputs that have to be fed, a function that finds a way
+            to compile in other processes.
+
+    Attributes:
+        inputs: The inputs that have to be fed.
+        overridable: Initializers that may be fed too, by name.
+        arguments: The declaration of each of both.
+        outputs: Those of the outputs.
+        metadata: The model's description of itself.
+        largest: The node whose output takes most memory.
+        programs: By the shapes of inputs.
+
+    Raises:
+        ModelError: One of the errors below it names the model's fault.
+    """
+
+    def __init__(
+        self,
+        source: ModelSource,
+        options: SessionOptions,
+        logger: logging.Logger,
+        finds_beside: Callable[[Sequence[str]], Callable[[], Beside | None]],
+    ):
+        settings = settings_of(options, logger)
+        found = read(source, settings)
+        graph = found.model.graph
+        inputs = [Input(name, type_) for name, type_ in found.inputs.items()]
+        self.inputs = [item for item in inputs if item.name not in graph.initializers]
+        self.overridable = {item.name: item for item in inputs if item.name in graph.initializers}
+        self.arguments = found.arguments
+        self.outputs = [output_argument(value) for value in graph.outputs]
+        self.metadata = model_metadata(found.model)
+        self.largest = largest_value(graph, found.types)
+        self._beside = files_beside(found.model)
+        self._names = [str(value.name) for value in graph.inputs]
+        self._defaults = {
+            str(value.name): value.const_value
+            for value in graph.inputs
+            if value.const_value is not None
+        }
+        self.programs = Programs(
+            found,
+            settings,
+            logger,
+            specialize=options.specialize,
+            beside=finds_beside(self.fed),
+        )
+        if options.optimized_model_filepath:
+            save(found.model, options.optimized_model_filepath)
+
+    @property
+    def fed(self) -> list[str]:
+        """The names of the inputs that have to be fed."""
+        return [item.name for item in self.inputs]
+
+    def entry(self) -> Caller | None:
+        """Return the short way to run the model, if there may be one."""
+        # Its function must not lead back to the session: the collector does not see references of
+        # C functions.
+        programs, inputs, defaults, every = self.programs, self.inputs, self._defaults, self._names
+        names, last = self.fed, [argument.name for argument in self.outputs]
+        fed = [every.index(name) for name in names]
+        if not programs.may_have_frames():
+            return None
+
+        def fit(
+            arrays: Sequence[Array], owner: object, full: bool, *past: int
+        ) -> tuple[Any, ...] | None:
+            values = bind(inputs, {}, dict(zip(names, arrays, strict=True)))
+            given = _arguments(every, values, defaults)
+            return programs.frame(every, given, fed, owner, full, Past(*past))
+
+        front = programs.ending()
+        outputs = last if front is None else [str(name) for name in front.names]
+        entry = make_entry(names, outputs, fit, OrtValue, CPU)
+        if entry is None or front is None or front.ending is None:
+            return entry
+        made: Caller = front.ending.after(entry, last)
+        return made
+
+    def run(
+        self, feed: Mapping[str, Any], wanted: Sequence[int], observer: Observer | None
+    ) -> list[RuntimeValue]:
+        """Return some of the outputs, by their positions, for a feed that is checked."""
+        program, arguments = self._bound(feed)
+        results = execute(program, arguments, observe=observer)
+        return outputs_of(
+            [results[i] for i in wanted], [*arguments, *(value for _, value in program.constants)]
+        )
+
+    def runner(self, feed: Mapping[str, Any]) -> Callable[[Observer | None], object]:
+        """Return a function that runs the model on a feed again and again, watched."""
+        program, arguments = self._bound(feed)
+        return lambda observe: execute(program, arguments, observe=observe)
+
+    def prepare(self, shapes: Mapping[str, Sequence[int]]) -> None:
+        """Give inputs of these shapes kernels of their own."""
+        self.programs.prepare(self._names, shapes)
+
+    def kept(self) -> Kept | None:
+        """Return the session for the cache, if it is one native part."""
+        inputs = []
+        for item in self.inputs:
+            if not isinstance(item.type, TensorType) or item.type.shape is None:
+                return None
+            dims = tuple(dim if isinstance(dim, int) else None for dim in item.type.shape)
+            inputs.append(Fed(item.name, item.type.dtype.numpy().name, dims))
+        found = self.programs.whole()
+        if found is None or not isinstance(found.part, NativePart):
+            return None
+        return Kept(
+            found.part.segment,
+            found.own,
+            found.order,
+            tuple(inputs),
+            tuple(self.overridable),
+            tuple(self.arguments.values()),
+            tuple(self.outputs),
+            self.metadata,
+            self.largest,
+            self.programs.specializes,
+            self._beside,
+        )
+
+    def _bound(self, feed: Mapping[str, Any]) -> tuple[Program, list[RuntimeValue]]:
+        """Return the program for a feed, and its arguments."""
+        values = bind(self.inputs, self.overridable, feed)
+        arguments = _arguments(self._names, values, self._defaults)
+        if self.overridable.keys() & values.keys():
+            return self.programs.reference, arguments
+        return self.programs.for_shapes(self._names, arguments), arguments
+
+
+def _arguments(
+    names: Sequence[str],
+    values: Mapping[str, RuntimeValue],
+    defaults: Mapping[str, ir.TensorProtocol],
+) -> list[RuntimeValue]:
+    """Return a value for each input: the given one, or the initializer of that name."""
+    return [values[name] if name in values else tensor_to_array(defaults[name]) for name in names]
