@@ -180,6 +180,6 @@ def written_since(value: ir.Value, born: int, written: Written) -> str | None:
 
 
 __all__ = [
-    "PART", "WRITTEN", "Lazy", "Written", "base_of", "has_others", "lies_in_order", "mark_stale", "may_be_copied",
-    "memory_of", "note_reshaped", "own", "share", "written_since",
+    "PART", "WRITTEN", "Lazy", "Written", "base_of", "has_others", "lies_in_order", "mark_stale",
+    "may_be_copied", "memory_of", "note_reshaped", "own", "share", "written_since",
 ]  # fmt: skip
