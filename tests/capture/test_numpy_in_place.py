@@ -139,3 +139,33 @@ def test_loops_that_nothing_needs_are_taken_out() -> None:
     test_a_program_of_numpy_computes_the_same_as_a_graph(unused_bodies)
     model = hagane.capture(unused_bodies, INPUTS[-1], dynamic={"x": {0: "n"}})
     assert "Loop" not in {node.op_type for node in model.graph.all_nodes()}
+
+
+def written_by_a_function_in_a_branch(x: Any) -> Any:
+    def change(a: Any, how: Any) -> None:
+        if how > 1:
+            a += 1
+        elif how < -1:
+            a[0] = 9
+        else:
+            return
+
+    y = x + 0
+    held, named = [y], {"y": y}
+    change(y, x[-1])
+    return y, held[0], named["y"]
+
+
+def written_with_one_of_two_types(x: Any) -> Any:
+    y = x + 0
+    y[::2] = (x > 0).sum() if x[0] > 0 else x[0]
+    return y, x
+
+
+@pytest.mark.parametrize(
+    "function",
+    [written_by_a_function_in_a_branch, written_with_one_of_two_types],
+    ids=lambda f: f.__name__,
+)
+def test_a_write_on_one_path_is_none_on_the_other(function: Callable[..., Any]) -> None:
+    test_a_program_of_numpy_computes_the_same_as_a_graph(function)
