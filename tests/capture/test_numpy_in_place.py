@@ -114,6 +114,8 @@ def converted_numbers(x: Any) -> Any:
         np.array([n, 0.5]),
         np.array([n, 2.5, x[0]], np.float32),
         abs(np.int32(0.25)),
+        np.array([np.float32(1), 2.5]),
+        np.array([np.float32(0.5), n]),
     )
 
 
