@@ -120,7 +120,10 @@ def beside_arrays_of_its_type(x: Any, y: Any) -> Any:
 def as_numbers(x: Any, y: Any) -> Any:
     h = x[0] if x[0] > 0 else 1
     k = (x > 0).sum() if x[1] > 0 else 2
-    return h * 0.5 - 1, abs(-h), max(h, 0.25), k + 1, [1, 2, 3, 4, 5][k], k > 2
+    scale = 1 if x[0] > 0 else 0.5
+    places = np.arange(4, dtype=np.int32)
+    numbers = h * 0.5 - 1, abs(-h), max(h, 0.25), k + 1, [1, 2, 3, 4, 5][k], k > 2
+    return *numbers, places < k, places >= scale, y > k
 
 
 def rounded_by_its_type(x: Any, y: Any) -> Any:
@@ -188,3 +191,24 @@ def test_an_integer_or_float_beside_integers_of_pytorch_is_refused() -> None:
     with pytest.raises(CaptureError, match="of type int or float"):
         hagane.capture(scaled, "float32[n]", "int32[n]")
     hagane.capture(scaled, "float32[n]", "float32[n]")
+
+
+def sizes_and_fractions(x: torch.Tensor) -> Any:
+    n = x.shape[0]
+    whole, fractions = torch.zeros(3, dtype=torch.int32), torch.zeros(2)
+    whole[0], whole[1] = 2.7, n
+    fractions[0] = n / 2
+    fractions[1] = True
+    wide = torch.tensor([n, 0.1, float(x[0])], dtype=torch.float64)
+    return torch.tensor([n, 0.5]), wide, whole, fractions, x.to(torch.uint8) ** 2
+
+
+def test_sizes_keep_their_company_in_tensors() -> None:
+    session = hagane.InferenceSession(hagane.capture(sizes_and_fractions, "float32[n]"))
+    for n in (1, 2, 5):
+        x = torch.arange(n) + 0.1
+        for ours, theirs in zip(
+            session.run(None, {"x": x.numpy()}), sizes_and_fractions(x), strict=True
+        ):
+            assert ours.dtype == theirs.numpy().dtype
+            np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-12)

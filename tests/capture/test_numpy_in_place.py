@@ -83,3 +83,91 @@ def test_a_program_of_numpy_computes_the_same_as_a_graph(function: Callable[...,
         for ours, theirs in zip(session.run(None, {"x": x}), expected, strict=True):
             assert np.asarray(ours).dtype == theirs.dtype
             np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def names_of_scalars(x: Any) -> Any:
+    total = x.sum()
+    held, other = [total, total], total
+    total += 1
+    held[0] *= 3
+    for value in x:
+        other -= value
+    return total, held[0], held[1], other
+
+
+def names_of_arrays_without_axes(x: Any) -> Any:
+    a = np.zeros(())
+    b, c = a, np.array(x[0])
+    d = [c]
+    a += x[0]
+    a += 1
+    c *= 2
+    return a, b, c, d[0]
+
+
+def converted_numbers(x: Any) -> Any:
+    n = len(x)
+    j = x.astype(np.int32)
+    return (
+        np.int32(-0.5) / 4.0,
+        j * float(j[0]),
+        np.array([n, 0.5]),
+        np.array([n, 2.5, x[0]], np.float32),
+        abs(np.int32(0.25)),
+        np.array([np.float32(1), 2.5]),
+        np.array([np.float32(0.5), n]),
+    )
+
+
+@pytest.mark.parametrize(
+    "function",
+    [names_of_scalars, names_of_arrays_without_axes, converted_numbers],
+    ids=lambda f: f.__name__,
+)
+def test_a_scalar_of_numpy_is_a_value_and_no_memory(function: Callable[..., Any]) -> None:
+    test_a_program_of_numpy_computes_the_same_as_a_graph(function)
+
+
+def unused_bodies(x: Any) -> Any:
+    for value in x:
+        scale = abs(0.5)
+        for _ in range(len(x)):
+            scaled = lambda q: q * (scale // 2.5)  # noqa: B023, E731
+            scaled(value)
+    return x + 1, x
+
+
+def test_loops_that_nothing_needs_are_taken_out() -> None:
+    test_a_program_of_numpy_computes_the_same_as_a_graph(unused_bodies)
+    model = hagane.capture(unused_bodies, INPUTS[-1], dynamic={"x": {0: "n"}})
+    assert "Loop" not in {node.op_type for node in model.graph.all_nodes()}
+
+
+def written_by_a_function_in_a_branch(x: Any) -> Any:
+    def change(a: Any, how: Any) -> None:
+        if how > 1:
+            a += 1
+        elif how < -1:
+            a[0] = 9
+        else:
+            return
+
+    y = x + 0
+    held, named = [y], {"y": y}
+    change(y, x[-1])
+    return y, held[0], named["y"]
+
+
+def written_with_one_of_two_types(x: Any) -> Any:
+    y = x + 0
+    y[::2] = (x > 0).sum() if x[0] > 0 else x[0]
+    return y, x
+
+
+@pytest.mark.parametrize(
+    "function",
+    [written_by_a_function_in_a_branch, written_with_one_of_two_types],
+    ids=lambda f: f.__name__,
+)
+def test_a_write_on_one_path_is_none_on_the_other(function: Callable[..., Any]) -> None:
+    test_a_program_of_numpy_computes_the_same_as_a_graph(function)

@@ -153,6 +153,24 @@ def test_rows_of_an_embedding_are_changed_in_place() -> None:
     np.testing.assert_allclose(found, function(x).detach().numpy(), rtol=1e-5)
 
 
+def test_a_part_is_written_after_its_whole_was() -> None:
+    def function(x: Any) -> Any:
+        x = torch.clone(x)
+        y, turned = x.view(-1), x.t()
+        z = x[0]
+        x += 1
+        z.mul_(2)
+        turned[0] = 3
+        x[-1] = x[0]
+        return x, y, z, turned
+
+    session = hagane.InferenceSession(hagane.capture(function, "float32[n, m]"))
+    for rows in (1, 2, 3):
+        x = torch.arange(rows * 4.0).reshape(rows, 4)
+        for ours, theirs in zip(session.run(None, {"x": x.numpy()}), function(x), strict=True):
+            np.testing.assert_allclose(ours, theirs.numpy())
+
+
 def test_a_refused_change_is_told_though_code_behind_it_reads_more() -> None:
     def function(x: Any) -> Any:
         x = torch.clone(x)

@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Many, Tensor, Truth, Value, is_size
+from hagane.frontends.python.values.values import Many, Real, Tensor, Truth, Value, is_size
 from hagane.graph.types import Shape
 from hagane.ops.builder import interpreting
 from hagane.ops.functions.tensors.items import put_items, take_items
@@ -340,6 +340,10 @@ def set_item(t: Core, x: Tensor, index: Value, value: Value) -> None:
     _check_stored(t, x, shape, value)
     parts = _parts_of(t, index)
     kept = (x.dtype, x.shape)
+    if isinstance(value, Real):
+        value = t.emit.real_scalar(value) or value
+    elif isinstance(value, Truth):
+        value = t.emit.truth_scalar(value) or value
     if (
         parts is None
         or x.dtype in COMPLEX

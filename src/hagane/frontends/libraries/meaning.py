@@ -26,7 +26,14 @@ from hagane.frontends.libraries.viewing import Put, is_view, put_back
 from hagane.frontends.libraries.writing import Into, check_writable, copied, write, written_into
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.memory import base_of, lies_in_order, note_reshaped, own, share
+from hagane.frontends.python.values.memory import (
+    base_of,
+    lies_in_order,
+    memory_of,
+    note_reshaped,
+    own,
+    share,
+)
 from hagane.frontends.python.values.values import DType, Host, ListRef, Many, Tensor, Value
 
 # Operators that other packages add to PyTorch, and functions that return nothing: tests of their
@@ -55,6 +62,7 @@ class MeaningTables(LibraryTables):
         # Views that indices took, with the whole and the index; and others, with the way back.
         self._parts: dict[ir.Value, tuple[Tensor, Value]] = {}
         self._views: dict[ir.Value, tuple[Tensor, Put]] = {}
+        self._arrays: set[ir.Value] = set()  # NumPy's arrays without axes, which are no scalars
         self._frame: object = None  # of the program, in which a function of a library runs
         self._complex = ComplexParts()
 
@@ -147,9 +155,9 @@ class MeaningTables(LibraryTables):
         given = next((v for v in arguments[:1] if isinstance(v, Tensor)), None)
         made = self._within(core, name, lambda: _super(self).call(core, name, arguments, keywords))
         if name in _COPYING or not any(map(_holds_tensors, (*arguments, *keywords.values()))):
-            return copied(core, made, given)
+            return self._noted(name, copied(core, made, given))
         made = self._noted_view(core, name, given, made)
-        return made if x is None else write(core, x, made)
+        return self._noted(name, made) if x is None else write(core, x, made)
 
     def call_method(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
@@ -204,8 +212,8 @@ class MeaningTables(LibraryTables):
             core, name, lambda: _super(self).call_method(core, name, arguments, keywords)
         )
         if name in _COPYING and isinstance(x, Tensor):
-            return copied(core, made, x)
-        return self._noted_view(core, name, x, made)
+            return self._noted(name, copied(core, made, x))
+        return self._noted(name, self._noted_view(core, name, x, made))
 
     def _noted_view(self, core: Core, name: str, whole: Value, made: Value) -> Value:
         """Note how a view that a function returned is written back, or that it may be a copy."""
@@ -257,6 +265,8 @@ class MeaningTables(LibraryTables):
             renewed: dict[ir.Value, Tensor] = {}
             made = write(core, x, run(), renewed)
             for old, fresh in renewed.items():
+                if old in self._arrays:
+                    self._arrays.add(fresh.value)
                 if old in self._views and self._views[old][0].value in renewed:
                     whole, put = self._views[old]
                     self._views[fresh.value] = renewed[whole.value], put
@@ -337,11 +347,28 @@ class MeaningTables(LibraryTables):
         )  # fmt: skip
         if found is not NotImplemented:
             return found
+        if name in _IN_PLACE and self._is_scalar(left):
+            name = name.removeprefix("i")
         if name not in _IN_PLACE or not isinstance(left, Tensor):
             return self._within(core, whole, lambda: _super(self).operator(core, name, left, right))
         return self._written(core, left, "write x = x + y for x += y", lambda: self._within(
             core, whole, lambda: _super(self).operator(core, name, left, right)
         ))  # fmt: skip
+
+    def _is_scalar(self, value: Value) -> bool:
+        """Whether a tensor is a scalar of NumPy, which no statement changes."""
+        plain = isinstance(value, Tensor) and value.kind == "numpy.ndarray" and value.shape == ()
+        return plain and not self._arrays & {value.value, *memory_of(value.value)}
+
+    def _noted(self, name: str, made: Value) -> Value:
+        """Return a result; arrays without axes are noted, as NumPy returns scalars elsewhere."""
+        if (
+            isinstance(made, Tensor)
+            and made.shape == ()
+            and name.removeprefix("numpy.").removeprefix("ndarray.") in _ARRAY_MAKERS
+        ):
+            self._arrays.add(made.value)
+        return made
 
     def unary(self, core: Core, name: str, value: Tensor) -> Value:
         """Return an operator applied to a tensor."""
@@ -429,6 +456,12 @@ _FILLING = {
     "torch.Tensor.zero_": "torch.zeros_like", "torch.Tensor.fill_": "torch.full_like",
     "numpy.ndarray.fill": "numpy.full_like", "numpy.ndarray.sort": "numpy.sort",
 }  # fmt: skip
+# Functions of NumPy that return arrays without axes, where most others return scalars.
+_ARRAY_MAKERS = frozenset(
+    ("array", "asarray", "asanyarray", "ascontiguousarray", "copy", "zeros", "ones", "empty",
+     "full", "zeros_like", "ones_like", "empty_like", "full_like", "reshape", "squeeze", "ravel",
+     "transpose", "broadcast_to", "view", "astype")
+)  # fmt: skip
 _IN_PLACE = frozenset(
     f"i{name}"
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",

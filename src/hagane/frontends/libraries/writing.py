@@ -180,9 +180,10 @@ def write(
             core.emit.tensors[value] = fresh[view.value]
     if renewed is not None:
         renewed.update(fresh)
-    for key, content in core.heap.contents.items():
+    for key, content in list(core.heap.contents.items()):
         if any(tensor.value in fresh for tensor in _tensors(content)):
-            core.heap.contents[key] = _replaced(content, fresh)
+            # Another path may have the same content, which the heap copies for this one.
+            core.heap.contents[key] = _replaced(core.heap[key], fresh)
     return made
 
 

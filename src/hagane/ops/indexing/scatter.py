@@ -77,7 +77,8 @@ def _scatter_nd_data(ctx: InferContext) -> Sequence[Array | None]:
     if value is None or indices is None or updates is None or ctx.attr("reduction") != "none":
         return [None]
     result = value.astype(object)
-    result[tuples(indices, value.shape)] = updates
+    # An array of objects would take an array without axes as its element.
+    result[tuples(indices, value.shape)] = updates if updates.ndim else updates.item()
     return [result]
 
 

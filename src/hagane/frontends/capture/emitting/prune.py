@@ -51,12 +51,14 @@ def _prune_outputs(node: ir.Node) -> bool:
 
 
 def _empty(graph: ir.Graph) -> None:
-    """Let go of a subgraph's reads."""
+    """Let go of a subgraph's reads; bodies in no graph may read its values still."""
     graph.outputs.clear()
     for node in reversed(list(graph)):
         for inner in _bodies(node):
             _empty(inner)
-        graph.remove(node, safe=True)
+        for place in range(len(node.inputs)):
+            node.replace_input_with(place, None)
+        graph.remove(node)
 
 
 def _bodies(node: ir.Node) -> list[ir.Graph]:

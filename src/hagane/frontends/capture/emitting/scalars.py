@@ -67,7 +67,7 @@ class ScalarEmitter(ScopedEmitter):
 
     def scalar(self, value: Tensor, *, whole: bool) -> Value:
         """Return the only element of a tensor as a number."""
-        if whole or value.dtype.is_integer():
+        if whole:
             return self.number(value, "item")
         return self.real(value)
 

@@ -190,9 +190,11 @@ def to_array(t: Core, value: Value, dtype: ir.DataType | None = None) -> Tensor:
     own = dtype or promoted(t, [value])
     if isinstance(value, Real | Truth):
         return _of_unknown(t, value, own)
+    if not isinstance(value, Expr):
+        return new(t, own, (), np.array(value).astype(own.numpy()))
     held: Any = np.empty((), dtype=object)
     held[()] = value
-    return new(t, own, (), held if isinstance(value, Expr) else np.array(value))
+    return new(t, own, (), held)
 
 
 def _of_unknown(t: Core, value: Real | Truth, dtype: ir.DataType) -> Tensor:
@@ -233,7 +235,8 @@ def _nested(t: Core, value: Value, dtype: ir.DataType | None) -> Tensor:
     own = dtype or (_common(t, items) if items else DOUBLE)
     if any(isinstance(item, Many) for item in items) or own.numpy().kind == "c":
         return new(t, own, shape)
-    if any(isinstance(item, Real | Truth) for item in items):
+    sizes_in_floats = not own.is_integer() and any(isinstance(item, Expr) for item in items)
+    if any(isinstance(item, Real | Truth) for item in items) or (sizes_in_floats and t.emit.builds):
         return built(t, (own, shape), _stacked, t, value, own)
     if any(isinstance(item, Tensor) for item in items):
         tensors = [item for item in items if isinstance(item, Tensor)]
@@ -243,6 +246,10 @@ def _nested(t: Core, value: Value, dtype: ir.DataType | None) -> Tensor:
             held: Any = np.empty(len(items), dtype=object)
             held[:] = [c[()] for c in contents if c is not None]
             known = held.reshape([int(str(n)) for n in shape])
+            if not own.is_integer():
+                known = (
+                    None if any(isinstance(c, Expr) for c in held) else known.astype(own.numpy())
+                )
         if known is None:
             return built(t, (own, shape), _stacked, t, value, own)
         return typed(t, "Stack", tensors, own, shape, known)

@@ -68,9 +68,22 @@ def resolved(t: Core, name: str, values: Sequence[Value]) -> list[ir.DataType]:
     except TypeError as error:
         tensors = [v for v in values if isinstance(v, Tensor)]
         t.fail("dtype-mismatch", f"{type(error).__name__}: {error}", *tensors)
+    if name in _COMPARISONS and not any(_may_be_float(t, value) for value in values):
+        # An integer compares alike in all types that hold it.
+        chosen = max(found, key=lambda dtypes: sum(dtype.itemsize for dtype in dtypes))
+        return [ir.DataType.from_numpy(dtype) for dtype in chosen]
     return [ir.DataType.from_numpy(dtype) for dtype in agreed(t, values, found)]
 
 
+def _may_be_float(t: Core, value: Value) -> bool:
+    """Whether a number may be a float of NumPy besides what it is."""
+    kinds = t.emit.also(value)
+    return any(isinstance(kind, ir.DataType) and not kind.is_integer() for kind in kinds)
+
+
+_COMPARISONS = frozenset(
+    ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+)  # fmt: skip
 # Their names in errors of broadcasting.
 _ARITHMETIC = {
     "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "true_divide": "Div",

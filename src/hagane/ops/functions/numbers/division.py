@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import onnx_ir as ir
+
 from hagane.ops.builder import dtype_of, op
 from hagane.ops.functions.numbers.activations import truncated
 from hagane.ops.functions.numbers.elementary import (
     add,
+    cast,
     div,
     exp,
     log,
@@ -66,6 +69,14 @@ def _is_below(rest: Any, y: Any) -> Any:
     """Whether a remainder that is not zero has another sign than the divisor."""
     apart = op("Xor", op("Less", rest, 0.0), op("Less", y, 0.0))
     return op("And", apart, op("Not", op("Equal", rest, 0.0)))
+
+
+def whole_power(x: Any, y: Any) -> Any:
+    """Return ``x ** y`` of integers, modulo the number of their values."""
+    dtype = dtype_of(x)
+    if dtype in (ir.DataType.INT32, ir.DataType.INT64):
+        return op("Pow", x, y)
+    return cast(op("Pow", *(cast(v, ir.DataType.INT64) for v in (x, y))), dtype)
 
 
 def hypotenuse(x: Any, y: Any) -> Any:

@@ -42,7 +42,7 @@ from hagane.frontends.python.values.values import (
     is_size,
 )
 from hagane.ops.builder import op
-from hagane.symbolic import Dim
+from hagane.symbolic import Dim, Expr
 
 
 def _as_tuple(index: Value) -> Value:
@@ -293,7 +293,10 @@ def tensor(
         return made(t, dtype_of(dtype, default), [content.length, *inner], device_of(device))
     items = _flat(content)
     default = result_dtype(items) if items else FLOAT
-    if any(isinstance(i, Many | Tensor | Real | Truth) for i in items):
+    sizes_in_floats = category(default) == 2 and any(isinstance(i, Expr) for i in items)
+    if any(isinstance(i, Many | Tensor | Real | Truth) for i in items) or (
+        sizes_in_floats and t.emit.builds
+    ):
         shape, wanted = _extent(content), dtype_of(dtype, default)
         if any(isinstance(i, Many) for i in items) or category(wanted) == 3:
             return made(t, wanted, list(shape), device_of(device))
@@ -310,7 +313,7 @@ def tensor(
 def _stacked(t: Core, content: Value, dtype: ir.DataType) -> Tensor:
     """Return nested lists of tensors and numbers as one tensor."""
     if not isinstance(content, list | tuple):
-        return cast(t, to_tensor(t, content), dtype)
+        return cast(t, to_tensor(t, content, dtype), dtype)
     found = [op("Unsqueeze", _stacked(t, part, dtype), [0]) for part in content]
     return op("Concat", *found, axis=0) if len(found) > 1 else found[0]
 

@@ -84,6 +84,8 @@ def binary(t: Core, name: str, left: Value, right: Value) -> Tensor:
         made = broadcast_typed(t, BINARY.get(name, "Div"), a, b, a.dtype)
         if name == "floordiv" and a.dtype in (INT64, ir.DataType.INT32):
             return computed(t, made, division.floor_quotient, a, b)
+        if name == "pow" and a.dtype.is_integer() and a.dtype != BOOL:
+            return computed(t, made, division.whole_power, a, b)
         if a.dtype == BOOL and name in ("add", "mul"):
             return computed(t, made, op, "Or" if name == "add" else "And", a, b)
         return made
