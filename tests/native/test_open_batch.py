@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
 from tests.drawing import few
 from tests.native.agreement import agree_over
-from tests.native.models import draw, every_level
+from tests.native.models import compiled, draw, every_level, model, session
 from tests.native.test_shapes_convolution import channels, windows
 
 FEW = few(3)
@@ -107,3 +108,18 @@ def test_a_network_of_an_open_batch_compiles_once(level: str) -> None:
     feeds = images((3, 45, 37), (2, 1, 5, 0, 4))
     shapes = {"x": ["n", 3, 45, 37]}
     agree_over(nodes, feeds, level, shapes, outputs=["y"], constants=constants, length=3000)
+
+
+@every_level
+def test_products_of_computed_matrices_begin_with_the_row_that_is_added(
+    level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = helper.make_node("Gemm", ["x", "w", "b"], ["y"], transB=1)
+    shapes = {"x": ["n", "k"], "w": ["m", "k"], "b": ["m"]}
+    # Whole tiles and the rest of them, over one depth of packed rows and several.
+    sizes = ((1, 1, 1), (3, 300, 31), (14, 256, 32), (15, 257, 65), (30, 513, 1))
+    feeds = [{"x": draw((n, k), 1), "w": draw((m, k), 2), "b": draw((m,), 3)} for n, k, m in sizes]
+    proto = model([node], feeds[0], ["y"], None, shapes)
+    kernels = compiled(monkeypatch, lambda: session(proto, instructions=level))
+    assert len(kernels) == 1, "the row is added in a pass of its own"
+    agree_over([node], feeds, level, shapes, length=513)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from hagane import (
+    FunctionNode,
     Link,
     Parameter,
     Sequential,
@@ -330,3 +331,25 @@ def test_a_terminal_shows_how_many_programs_are_compiled(
     texts = [each.removeprefix("\r\x1b[2K") for each in shown.getvalue().split("\r") if each]
     wanted = ["hagane: 0 of 1 kernels compiled", ""] if kind is _Terminal else []
     assert [each.removeprefix("\x1b[2K") for each in texts] == wanted
+
+
+class _Sum(FunctionNode):
+    """A sum of the program's own, which hands one gradient to both terms."""
+
+    def forward(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (inputs[0] + inputs[1],)
+
+    def backward(self, indexes: Any, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
+        return gradients[0], gradients[0]
+
+
+def test_sums_of_gradients_change_none_that_another_function_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def call(x: Any) -> Any:
+        a, b = functions.sigmoid(x), functions.tanh(x)
+        (own,) = _Sum().apply((a, b))
+        added = functions.relu(own) + a + b
+        return functions.exp(a) * added + functions.sin(b) + functions.reshape(a, a.shape)
+
+    _agree(monkeypatch, call, _drawn("float32", (5, 7)))

@@ -63,7 +63,7 @@ class CodeCache:
         environment: Where ``XDG_CACHE_HOME``, ``HOME`` and ``HAGANE_CACHE_BYTES`` are looked up;
             that of the process if None.
         clock: Returns the time in seconds since 1970.
-        limit: Bytes for all entries if ``HAGANE_CACHE_BYTES`` is unset. What is above 1 GiB is given
+        limit: Bytes for all entries if ``HAGANE_CACHE_BYTES`` is unset. More than 1 GiB is given
             only as far as it is no more than a tenth of the disk.
     """
 

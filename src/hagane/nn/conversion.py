@@ -67,7 +67,7 @@ def concat_examples(batch: Sequence[Any], device: Any = None, padding: Any = Non
         An array; a tuple or dict of arrays where samples are such.
 
     Raises:
-        ValueError: The batch is empty.
+        ValueError: The batch is empty, or its arrays differ in shape and there is no padding.
     """
     if device is not None:
         get_device(device)
@@ -87,7 +87,16 @@ def _stacked(values: Sequence[Any], padding: Any) -> Any:
     if not isinstance(values[0], np.ndarray):
         return np.array(values)
     if padding is None:
-        return np.concatenate([array[None] for array in values])
+        try:
+            return np.concatenate([array[None] for array in values])
+        except ValueError:
+            shapes = list(dict.fromkeys(array.shape for array in values))
+            if len(shapes) < 2:
+                raise
+            raise ValueError(
+                f"concat_examples: expected arrays of one shape, got {shapes[0]} and {shapes[1]}; "
+                "padding=0 fills the shorter ones up"
+            ) from None
     shape = np.max([array.shape for array in values], axis=0).astype(int)
     made: Any = np.full((len(values), *shape), padding, dtype=values[0].dtype)
     for i, array in enumerate(values):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hagane.native.run.loaded import Loaded
     from hagane.ops.definition import Array
 
-# A folder of its own in the user's cache, with room for large models: packed weights are as large as they.
+# A folder of its own in the user's cache. It has room for the weights of large models.
 _CACHE = "sessions"
 _BYTES = 4 << 30
 # Options without effect on compiled code.

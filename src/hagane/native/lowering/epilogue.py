@@ -35,7 +35,7 @@ def follow(low: Lowering, value: ir.Value, *, residuals: bool = True) -> Epilogu
             (other,) = [v for v in node.inputs if v is not epilogue.value] or [None]
             if other is None or epilogue.activation != NO_ACTIVATION:
                 break
-            if low.facts.shape(other) != low.facts.shape(epilogue.value) or not _is_ready(
+            if low.facts.shape(other) != low.facts.shape(epilogue.value) or not is_ready(
                 low, other
             ):
                 break
@@ -49,7 +49,8 @@ def follow(low: Lowering, value: ir.Value, *, residuals: bool = True) -> Epilogu
     return epilogue
 
 
-def _is_ready(low: Lowering, value: ir.Value) -> bool:
+def is_ready(low: Lowering, value: ir.Value) -> bool:
+    """Whether a value is there before the node that is lowered, or a constant."""
     return (
         low.forms.is_placed(value)
         or low.facts.constant(value) is not None

@@ -84,20 +84,29 @@ def total(terms: list[Any]) -> Any:
     if not terms:
         return None
     if len(terms) == 1 and type(terms[0]) is not Deferred:
-        return terms[0]
-    further = read("enable_backprop")
-    if not further:
-        terms = together(terms)
-    found = terms[0]
-    if len(terms) > 1 and not further:
-        summed = terms[0].array + terms[1].array
-        for term in terms[2:]:
-            summed += term.array
-        # A sum of arrays without axes is a number of NumPy.
-        return Variable.make(np.asarray(summed))
-    for term in terms[1:]:
-        found = found + term
-    return found
+        found = terms[0]
+        found.is_own = False
+        return found
+    if read("enable_backprop"):
+        found = terms[0]
+        for term in terms[1:]:
+            found = found + term
+        return found
+    terms = together(terms)
+    return terms[0] if len(terms) == 1 else _summed(terms)
+
+
+def _summed(terms: list[Any]) -> Variable:
+    """Return the sum of gradients, in the memory of one that nobody else reads, if there is one."""
+    first, second, *others = terms
+    if second.is_own and not first.is_own:
+        first, second = second, first
+    a, b = first.array, second.array
+    # A sum of arrays without axes is a number of NumPy.
+    summed = np.add(a, b, out=a) if first.is_own and a.dtype == b.dtype else np.asarray(a + b)
+    for term in others:
+        summed += term.array
+    return Variable.make(summed)
 
 
 def backprop_to_all(
@@ -196,7 +205,7 @@ def _step(
             found[function.inputs[i]][:] = together(found[function.inputs[i]])
         so_far = tuple(
             [
-                found[function.inputs[i]].pop() if found[function.inputs[i]] else None
+                total([found[function.inputs[i]].pop()]) if found[function.inputs[i]] else None
                 for i in targets
             ]
         )

@@ -133,7 +133,7 @@ class Operator(FunctionNode):
             return self._by_rule(indexes, call, gradients)
         arrays = prepared.run((*call.inputs, *call.outputs, *gradients))
         if arrays is not None:
-            return [Variable.make(x) for x in arrays]
+            return [Variable.own(x) for x in arrays]
         begun = time.perf_counter()
         made = self._by_rule(indexes, call, gradients)
         if prepared.program is not None:

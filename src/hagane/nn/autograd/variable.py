@@ -36,6 +36,8 @@ class Variable(Operand):
     _has_chainerx_array = False
     # Whether a gradient went through it that was not kept; noted in debug mode.
     grad_dropped = False
+    # Whether it is a gradient whose array nobody else reads, so that another may be added in place.
+    is_own = False
     # Computes and records operators on variables; ``tape.py`` sets it.
     interpreter: ClassVar[Interpreter]
     _grad: Any = None
@@ -78,6 +80,13 @@ class Variable(Operand):
         made._array = data
         made._requires_grad = requires_grad
         made._node = VariableNode(made, name, requires_grad)
+        return made
+
+    @classmethod
+    def own(cls, data: Any) -> Variable:
+        """Return a gradient on an array of its own."""
+        made = cls.make(data)
+        made.is_own = True
         return made
 
     def __copy__(self) -> Variable:
@@ -195,9 +204,7 @@ class Variable(Operand):
             mode also a gradient that nobody asked for.
         """
         if not self._grad_valid:
-            raise RuntimeError(
-                "cannot retrieve Variable.grad: either set it or call cleargrad() before"
-            )
+            raise RuntimeError(self._no_gradient("grad"))
         if self._grad is None and config.debug:
             self._check_asked()
         return self._grad if self._grad_var is None else self._grad_var.array
@@ -210,6 +217,16 @@ class Variable(Operand):
         self._grad_var = None
         self._grad_valid = True
         self.grad_dropped = False
+
+    def _no_gradient(self, attribute: str) -> str:
+        """Return why there is neither a gradient nor a note that there is none."""
+        text = f"cannot retrieve Variable.{attribute}: either set it or call cleargrad() before"
+        if self._array is None:
+            text += (
+                f"; the parameter {self.name or 'without a name'} has no array yet: call its link "
+                "once, or initialize(shape)"
+            )
+        return text
 
     def _check_asked(self) -> None:
         if not self._requires_grad:
@@ -226,9 +243,7 @@ class Variable(Operand):
     def grad_var(self) -> Variable | None:
         """The gradient as a variable, None where there is none."""
         if not self._grad_valid:
-            raise RuntimeError(
-                "cannot retrieve Variable.grad_var: either set it or call cleargrad() before"
-            )
+            raise RuntimeError(self._no_gradient("grad_var"))
         if self._grad_var is None and self._grad is not None:
             self._grad_var = Variable(self._grad)
         return self._grad_var
@@ -247,8 +262,18 @@ class Variable(Operand):
 
     @property
     def shape(self) -> Any:
-        """The sizes."""
-        return self._array.shape
+        """The sizes.
+
+        Raises:
+            AttributeError: There is no array yet.
+        """
+        try:
+            return self._array.shape
+        except AttributeError:
+            raise AttributeError(
+                f"{self.name or 'the variable'} has no shape yet: a parameter whose sizes come "
+                "with the first input has none before its link was called, or initialize(shape)"
+            ) from None
 
     @property
     def ndim(self) -> int:
@@ -391,7 +416,8 @@ class Variable(Operand):
                 self.grad *= loss_scale
         if self._node.released and self._node.creator_node is None:
             raise RuntimeError(
-                f"backward: what {self.label} was computed by was released by unchain_backward; "
+                f"backward: the functions that computed {self.label} were released by "
+                "unchain_backward; "
                 "compute the variable anew"
             )
         gradient = self.grad_var

@@ -159,10 +159,14 @@ def require(
         or any(a is not None and a != b for a, b in zip(shape, sizes, strict=True))
     ):
         text = ", ".join("…" if size is None else str(size) for size in shape)
+        text += "," if len(shape) == 1 else ""
         raise type_check.refuse(where, f"{name}.shape == ({text})", f"{name}.shape == {sizes}")
     if dtype_as is not None and isinstance(dtype_as[1], Variable) and found != dtype_as[1].dtype:
         raise type_check.refuse(
-            where, f"{name}.dtype == {dtype_as[0]}.dtype", f"{found} != {dtype_as[1].dtype}"
+            where,
+            f"{name}.dtype == {dtype_as[0]}.dtype",
+            f"{found} != {dtype_as[1].dtype}; convert one of them by astype or "
+            "hagane.functions.cast",
         )
     if shape_as is not None and isinstance(shape_as[1], Variable) and sizes != shape_as[1].shape:
         raise type_check.refuse(

@@ -257,7 +257,12 @@ def layer_normalization(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Any
     features = shape_of(x)[1]
     require(where, "gamma", gamma, shape=(features,))
     require(where, "beta", beta, shape=(features,), dtype_as=("gamma", gamma))
-    return fused(rows_normalized, x, gamma, beta, eps=eps)
+    return fused(_normalized_in_one, x, gamma, beta, otherwise=rows_normalized, eps=eps)
+
+
+def _normalized_in_one(x: Any, gamma: Any, beta: Any, *, eps: float) -> Any:
+    """Return ``rows_normalized`` by the operator that has it in one kernel."""
+    return op("LayerNormalization", x, gamma, beta, axis=-1, epsilon=eps)
 
 
 def rows_normalized(x: Any, gamma: Any, beta: Any, *, eps: float) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 from hagane.errors import TypeInferenceError
 from hagane.nn.autograd import type_check
+from hagane.nn.autograd.variable import Variable
 from hagane.nn.functions.applying import as_dtype_of, function, lift, promoted, require, shape_of
 from hagane.nn.functions.array import reshape
 from hagane.nn.functions.fusing import fused
@@ -190,6 +191,8 @@ def linear(x: Any, W: Any, b: Any = None, n_batch_axes: int = 1) -> Any:
         b: (outputs,).
         n_batch_axes: The number of axes of the batch.
     """
+    if n_batch_axes == 1 and _are_matrices(x, W, b):
+        return op("Gemm", x, W, b, transB=1)
     require("linear", "W", W, kind="f", ndim=2)
     require("linear", "x", x, kind="f", at_least=1)
     if n_batch_axes <= 0:
@@ -210,6 +213,24 @@ def linear(x: Any, W: Any, b: Any = None, n_batch_axes: int = 1) -> Any:
     W, b = as_dtype_of(x, W), as_dtype_of(x, b)
     y = op("Gemm", x, W, b, transB=1)
     return reshape(y, (*lead, shape_of(W)[0])) if lead else y
+
+
+def _are_matrices(x: Any, W: Any, b: Any) -> bool:
+    """Whether operands of ``linear`` are matrices and a row that fit, as they nearly always are."""
+    if not (isinstance(x, Variable) and isinstance(W, Variable)):
+        return False
+    rows, weight = x._array, W._array
+    if rows is None or weight is None or rows.ndim != 2 or weight.ndim != 2:
+        return False
+    if rows.shape[1] != weight.shape[1]:
+        return False
+    dtype = rows.dtype
+    if dtype.kind != "f" or weight.dtype != dtype:
+        return False
+    if b is None:
+        return True
+    row = b._array if isinstance(b, Variable) else None
+    return row is not None and row.shape == weight.shape[:1] and bool(row.dtype == dtype)
 
 
 @function("e1", "e2", "W", "V1", "V2", "b")

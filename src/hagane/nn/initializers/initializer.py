@@ -37,7 +37,7 @@ def generate_array(
         device: The CPU.
 
     Raises:
-        ValueError: ``dtype`` is not that of the initializer.
+        ValueError: ``dtype`` is not that of the initializer, or a size is negative.
     """
     wanted = getattr(initializer, "dtype", None)
     if dtype is not None and wanted is not None and np.dtype(dtype) != np.dtype(wanted):
@@ -45,7 +45,10 @@ def generate_array(
             f"dtype mismatch: {dtype} was asked for, and the initializer makes {wanted}"
         )
     found = get_dtype(dtype if wanted is None else wanted, map_mixed16=np.float32)
-    array = np.empty(shape, dtype=found)
+    try:
+        array = np.empty(shape, dtype=found)
+    except ValueError as error:
+        raise ValueError(f"expected sizes of 0 or more for a parameter, got {shape}") from error
     initializer(array)
     return array
 

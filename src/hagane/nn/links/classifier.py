@@ -64,7 +64,15 @@ class Classifier(Chain):
                 raise ValueError(f'Label key "{key}" is not found among {sorted(kwargs)}')
             t = kwargs.pop(key)
         self.y = self.loss = self.accuracy = None
-        self.y = self.predictor(*args, **kwargs)
+        try:
+            self.y = self.predictor(*args, **kwargs)
+        except TypeError as error:
+            if not args and not kwargs:
+                error.add_note(
+                    f"{type(self).__name__}: its one argument was taken for the labels "
+                    f"(label_key={key}); without labels call its predictor"
+                )
+            raise
         self.loss = self.lossfun(self.y, t)
         reporter.report({"loss": self.loss}, self)
         if self.compute_accuracy:

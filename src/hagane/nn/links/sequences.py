@@ -10,6 +10,7 @@ import numpy as np
 from hagane.nn import functions as F
 from hagane.nn.autograd.parameter import Parameter
 from hagane.nn.autograd.variable import Variable
+from hagane.nn.functions.applying import lift, require
 from hagane.nn.initializers import get_initializer
 from hagane.nn.model.chain import ChainList
 from hagane.nn.model.link import Link
@@ -109,6 +110,9 @@ class NStep(ChainList):
         if "train" in kwargs:
             raise ValueError("train argument is not supported anymore. Use using_config")
         assert isinstance(xs, list | tuple), f"xs: expected a list of sequences, got {type(xs)}"
+        where, features = type(self).function.__name__, self.ws[0][0].shape[1]
+        for i, x in enumerate(xs):
+            require(where, f"xs[{i}]", lift(x), kind="f", shape=(None, features))
         indices = argsort_list_descent(xs)
         xs = permutate_list(xs, indices, inv=False)
         firsts = [self.init_hx(xs) if h is None else F.permutate(h, indices, axis=1) for h in hs]

@@ -228,7 +228,9 @@ class GradientMethod(Optimizer):
             kwds: Its named arguments.
 
         Raises:
-            RuntimeError: The optimizer has no target.
+            RuntimeError: The optimizer has no target; in debug mode also where a parameter has no
+                gradient.
+            TypeError: The loss is no variable.
         """
         if self.target is None:
             raise RuntimeError(
@@ -236,14 +238,19 @@ class GradientMethod(Optimizer):
             )
         if lossfun is not None:
             loss = lossfun(*args, **kwds)
+            if not hasattr(loss, "backward"):
+                raise TypeError(
+                    f"{type(self).__name__}.update: expected the loss function to return a "
+                    f"Variable, got {type(loss).__name__}; return the loss itself, not its array"
+                )
             if self._use_cleargrads:
                 self.target.cleargrads()
             else:
                 self.target.zerograds()
             loss.backward(loss_scale=self._loss_scale)
             del loss
-            if config.debug:
-                check_used(self._without_gradient())
+        if config.debug:
+            check_used(self._without_gradient())
         self.reallocate_cleared_grads()
         self.check_nan_in_grads()
         self.call_hooks("pre")

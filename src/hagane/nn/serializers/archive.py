@@ -19,6 +19,10 @@ class SnapshotError(HaganeError, KeyError):
         return str(self.args[0])
 
 
+class SnapshotSizeError(SnapshotError, ValueError):
+    """A snapshot with arrays of other sizes than those of the object; all of them are listed."""
+
+
 def into(value: Any, data: Any, key: str) -> Any:
     """Return loaded data as a value of the kind that an object holds; arrays are filled in place.
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hagane.errors import MissingExtra
-from hagane.nn.serializers.archive import SnapshotError, difference, into
+from hagane.errors import InvalidArgument, MissingExtra
+from hagane.nn.serializers.archive import SnapshotError, SnapshotSizeError, difference, into
 from hagane.nn.serializers.serializer import Deserializer, Serializer
 
 
@@ -125,14 +125,31 @@ def load_hdf5(filename: Any, obj: Any) -> None:
 
     Raises:
         SnapshotError: Values are missing; all of them are listed.
+        SnapshotSizeError: Arrays have other sizes; all of these are listed too.
+        InvalidArgument: The file is no whole HDF5 file.
     """
     h5py = _h5py()
-    with h5py.File(filename, "r") as file:
+    try:
+        opened = h5py.File(filename, "r")
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise InvalidArgument(f"{filename}: expected a whole HDF5 file: {error}") from error
+    with opened as file:
         names: list[str] = []
         file.visititems(
             lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None
         )
+
+        def sizes(name: str) -> Any:
+            return file[name].shape
+
         try:
             HDF5Deserializer(file).load(obj)
         except KeyError as error:
-            raise SnapshotError(difference(obj, names, "") or str(error)) from None
+            raise SnapshotError(difference(obj, names, "", shape=sizes) or str(error)) from None
+        except ValueError as error:
+            text = difference(obj, names, "", shape=sizes)
+            if text is None:
+                raise
+            raise SnapshotSizeError(text) from error

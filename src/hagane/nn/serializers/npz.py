@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import io
 import pickle
+import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from hagane.errors import InvalidArgument
-from hagane.nn.serializers.archive import Reader, SnapshotError, difference
+from hagane.nn.serializers.archive import (
+    Reader,
+    SnapshotError,
+    SnapshotSizeError,
+    difference,
+)
 from hagane.nn.serializers.serializer import Serializer
 
 
@@ -96,20 +103,23 @@ class _Guarded(Mapping[str, Any]):
 
     def _holds_none(self, key: str) -> bool:
         """Return whether an entry is None, which stands for a parameter without an array."""
-        name = key if key in self._npz.zip.namelist() else f"{key}.npy"
-        with self._npz.zip.open(name) as opened:
-            version = np.lib.format.read_magic(opened)
-            read = np.lib.format.read_array_header_1_0
-            shape, _, _ = (
-                read(opened) if version == (1, 0) else np.lib.format.read_array_header_2_0(opened)
-            )
-            if shape != ():
+        with self._entry(key) as opened:
+            if _shape_in(opened) != ():
                 return False
             try:
                 found = _OfArrays(io.BytesIO(opened.read())).load()
             except pickle.UnpicklingError:
                 return False
         return isinstance(found, np.ndarray) and found.item() is None
+
+    def shape(self, key: str) -> tuple[int, ...] | None:
+        """Return the sizes of an array, without reading it."""
+        with self._entry(key) as opened:
+            return _shape_in(opened)
+
+    def _entry(self, key: str) -> Any:
+        name = key if key in self._npz.zip.namelist() else f"{key}.npy"
+        return self._npz.zip.open(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._npz.files)
@@ -119,6 +129,15 @@ class _Guarded(Mapping[str, Any]):
 
     def __contains__(self, key: object) -> bool:
         return key in self._npz
+
+
+def _shape_in(opened: Any) -> tuple[int, ...]:
+    """Return the sizes of the array whose file begins here."""
+    version = np.lib.format.read_magic(opened)
+    header = np.lib.format
+    read = header.read_array_header_1_0 if version == (1, 0) else header.read_array_header_2_0
+    shape: tuple[int, ...] = read(opened)[0]
+    return shape
 
 
 class _OfArrays(pickle.Unpickler):
@@ -156,13 +175,48 @@ def load_npz(
 
     Raises:
         SnapshotError: Values are missing; all of them are listed, and surplus ones.
-        InvalidArgument: A value is pickled.
+        SnapshotSizeError: Arrays have other sizes; all of these are listed too.
+        InvalidArgument: A value is pickled, or the file is no whole npz file.
     """
-    with np.load(file, allow_pickle=allow_pickle) as opened:
+    with _opened(file, allow_pickle) as opened:
         npz = _Guarded(opened, allow_pickle)
         reader = NpzDeserializer(npz, path, strict, ignore_names)
         try:
             reader.load(obj)
         except KeyError as error:
-            text = difference(obj, npz, reader.path)
+            text = difference(obj, npz, reader.path, shape=npz.shape, ignored=reader.ignores)
             raise SnapshotError(text or str(error.args[0])) from None
+        except InvalidArgument:
+            raise
+        except ValueError as error:
+            text = difference(
+                obj, npz, reader.path, shape=npz.shape, ignored=reader.ignores, strict=strict
+            )
+            if text is None:
+                raise
+            raise SnapshotSizeError(text) from error
+
+
+@contextmanager
+def _opened(file: Any, allow_pickle: bool) -> Iterator[Any]:
+    """Open an npz file.
+
+    Raises:
+        InvalidArgument: It is none, or was cut short.
+    """
+    if not hasattr(file, "read"):  # NumPy leaves files open that are no archives
+        with open(file, "rb") as opened, _opened(opened, allow_pickle) as found:
+            yield found
+        return
+    try:
+        opened = np.load(file, allow_pickle=allow_pickle)
+        if not isinstance(opened, np.lib.npyio.NpzFile):
+            raise ValueError("it is a single array")
+    except (ValueError, EOFError, zipfile.BadZipFile, pickle.UnpicklingError) as error:
+        name = getattr(file, "name", file)
+        reason = "" if "pickle" in str(error) else f": {error}"
+        raise InvalidArgument(
+            f"{name}: expected a whole npz file, such as save_npz writes{reason}"
+        ) from error
+    with opened:
+        yield opened

@@ -19,7 +19,7 @@ from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 from hagane.native.layouts.pairs import paired_weights
 from hagane.native.layouts.rows import Product, Rows
 from hagane.native.lowering.choices import BY_RULE
-from hagane.native.lowering.epilogue import Epilogue, follow
+from hagane.native.lowering.epilogue import Epilogue, follow, is_ready
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.onednn.product import lower_product
@@ -372,14 +372,31 @@ def _lower_general(low: Lowering, node: ir.Node) -> None:
     a, b = low.forms.plain(node.inputs[0]), low.forms.plain(node.inputs[1])
     if len(a.shape) < 2 or len(b.shape) < 2:
         raise NotNative("a product with a vector")
-    out = node.outputs[0]
+    out, row = node.outputs[0], None
+    batch = low.facts.shape(out)[:-2]
+    added = _added_computed_row(low, out, b.shape[-1])
+    followers: tuple[ir.Node, ...] = ()
+    if added is not None:
+        follower, row = added
+        low.done.add(follower)
+        out, followers = follower.outputs[0], (follower,)
     target = low.forms.result(out)
-    batch = target.shape[:-2]
     low.stretched.add(node)
     a = a.broadcast((*batch, *a.shape[-2:]))
     b = b.broadcast((*batch, *b.shape[-2:]))
-    emit_batched(low, node, a, b, target)
+    emit_batched(low, node, a, b, target, row, followers)
     low.forms[out] = target
+
+
+def _added_computed_row(low: Lowering, value: ir.Value, n: Dim) -> tuple[ir.Node, Tensor] | None:
+    """Return the addition of a row that follows, as long as those of the product, and the row."""
+    node = low.only_use(value)
+    if node is None or node.op_type != "Add":
+        return None
+    (other,) = [v for v in node.inputs if v is not value] or [None]
+    if other is None or low.facts.shape(other) != (n,) or not is_ready(low, other):
+        return None
+    return node, low.forms.contiguous(other)
 
 
 RULES: dict[str, Rule] = {"Gemm": lower_gemm, "MatMul": lower_matmul}

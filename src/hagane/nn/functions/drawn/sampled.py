@@ -190,7 +190,9 @@ def connectionist_temporal_classification(
         raise TypeError("blank_symbol must be non-negative integer.")
     check_reduce(where, reduce, "mean", "no")
     if not 0 <= blank_symbol < x[0].shape[1]:
-        raise AssertionError(f"blank_symbol: expected 0 <= it < {x[0].shape[1]}")
+        raise AssertionError(
+            f"blank_symbol: expected 0 <= it < {x[0].shape[1]}, got {blank_symbol}"
+        )
     labels = array_of(t)
     if labels.ndim != 2 or len(labels) != x[0].shape[0]:
         raise type_check.refuse(

@@ -1,0 +1,165 @@
+"""Mistakes of newcomers' programs are told with the argument, the expectation and a remedy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hagane as chainer
+import hagane.functions as F  # noqa: N812
+import hagane.links as L  # noqa: N812
+from hagane import serializers
+from hagane.errors import InvalidArgument
+from hagane.nn.serializers.archive import SnapshotError
+
+
+def _ones(*shape: int) -> Any:
+    return np.ones(shape, "f")
+
+
+def _updated(loss: Callable[..., Any]) -> None:
+    link = L.Linear(3, 2)
+    chainer.optimizers.SGD().setup(link).update(lambda: loss(link))
+
+
+def _never_called() -> Any:
+    return L.Linear(None, 2)
+
+
+CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "a loss that is an array": (
+        lambda: _updated(lambda link: link(_ones(1, 3)).array),
+        TypeError,
+        "SGD.update: expected the loss function to return a Variable, got ndarray; return the loss "
+        "itself, not its array",
+    ),
+    "a loss function that returns nothing": (
+        lambda: _updated(lambda link: None),
+        TypeError,
+        "expected the loss function to return a Variable, got NoneType",
+    ),
+    "sizes of a link that was never called": (
+        lambda: _never_called().W.shape,
+        AttributeError,
+        "W has no shape yet: a parameter whose sizes come with the first input has none before its "
+        "link was called, or initialize(shape)",
+    ),
+    "an update of a link that was never called": (
+        lambda: chainer.optimizers.SGD().setup(_never_called()).update(),
+        RuntimeError,
+        "the parameter W has no array yet: call its link once, or initialize(shape)",
+    ),
+    "a link of a negative size": (
+        lambda: L.Linear(-3, 2),
+        ValueError,
+        "expected sizes of 0 or more for a parameter, got (2, -3)",
+    ),
+    "examples of two shapes": (
+        lambda: chainer.dataset.concat_examples([(_ones(2), 1), (_ones(3), 1)]),
+        ValueError,
+        "concat_examples: expected arrays of one shape, got (2,) and (3,); padding=0 fills the "
+        "shorter ones up",
+    ),
+    "a sequence of another width": (
+        lambda: L.NStepLSTM(1, 3, 4, 0.0)(None, None, [_ones(5, 3), _ones(4, 2)]),
+        chainer.utils.type_check.InvalidType,
+        "n_step_lstm (Forward)\n\nExpect: xs[1].shape == (…, 3)\nActual: xs[1].shape == (4, 2)",
+    ),
+    "a shape of one axis": (
+        lambda: L.BatchNormalization(4)(_ones(2, 3, 5)),
+        chainer.utils.type_check.InvalidType,
+        "Expect: gamma.shape == (3,)\nActual: gamma.shape == (4,)",
+    ),
+    "two element types": (
+        lambda: L.Linear(3, 2)(np.ones((1, 3))),
+        chainer.utils.type_check.InvalidType,
+        "Actual: float32 != float64; convert one of them by astype or hagane.functions.cast",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_mistake_is_told_with_its_remedy(name: str) -> None:
+    call, kind, text = CASES[name]
+    with pytest.raises(kind, match=re.escape(text)):
+        call()
+
+
+def test_parameters_are_listed_that_a_backward_before_the_update_did_not_reach() -> None:
+    model = chainer.Sequential(L.Linear(2, 3), L.Linear(3, 1))
+    optimizer = chainer.optimizers.SGD().setup(model)
+    with chainer.using_config("debug", True):
+        model.cleargrads()
+        F.sum(model[0](_ones(1, 2))).backward()
+        with pytest.raises(RuntimeError, match=r"(?s)not depend on these parameters.*\n  /1/W: W"):
+            optimizer.update()
+    optimizer.update()
+
+
+def test_a_classifier_without_labels_says_that_the_input_was_taken_for_them() -> None:
+    with pytest.raises(TypeError) as caught:
+        L.Classifier(L.Linear(3, 2))(_ones(1, 3))
+    assert caught.value.__notes__ == [
+        "Classifier: its one argument was taken for the labels (label_key=-1); without labels "
+        "call its predictor"
+    ]
+
+
+class _Two(chainer.Chain):
+    def __init__(self, outputs: int, **others: Any):
+        super().__init__()
+        with self.init_scope():
+            self.a = L.Linear(3, outputs)
+            for name, link in others.items():
+                setattr(self, name, link)
+
+
+@pytest.mark.parametrize("form", ["npz", "hdf5"])
+def test_sizes_and_names_of_a_snapshot_that_do_not_fit_are_all_listed(
+    form: str, tmp_path: Path
+) -> None:
+    if form == "hdf5":
+        pytest.importorskip("h5py", reason="HDF5 files need the extra")
+    save, load = (getattr(serializers, f"{verb}_{form}") for verb in ("save", "load"))
+    path = tmp_path / "snapshot"
+    save(path, _Two(2, b=L.Linear(2, 2)))
+    with pytest.raises(ValueError, match="the snapshot has") as sizes:
+        load(path, _Two(4, b=L.Linear(9, 2)))
+    assert str(sizes.value) == (
+        "the snapshot is not one of this object:\n"
+        "  a/W: expected shape (4, 3), the snapshot has (2, 3)\n"
+        "  a/b: expected shape (4,), the snapshot has (2,)\n"
+        "  b/W: expected shape (2, 9), the snapshot has (2, 2)"
+    )
+    with pytest.raises(SnapshotError) as names:
+        load(path, _Two(4, c=L.Linear(1, 1)))
+    for line in ("missing in the snapshot: c/W", "not in the object: b/W", "a/b: expected shape"):
+        assert line in str(names.value)
+
+
+@pytest.mark.parametrize("content", ["text", "nothing", "half", "array"])
+def test_files_that_are_no_whole_snapshots_are_named(content: str, tmp_path: Path) -> None:
+    path, model = tmp_path / "snapshot.npz", _Two(2)
+    serializers.save_npz(path, model)
+    whole = path.read_bytes()
+    if content == "array":
+        np.save(path.with_suffix(".npy"), _ones(3))
+        path = path.with_suffix(".npy")
+    else:
+        half = whole[: len(whole) // 2]
+        path.write_bytes({"text": b"hello", "nothing": b"", "half": half}[content])
+    with pytest.raises(InvalidArgument, match=f"{path.name}: expected a whole npz file, such as"):
+        serializers.load_npz(path, model)
+
+
+def test_a_file_that_is_no_hdf5_file_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("h5py", reason="HDF5 files need the extra")
+    path = tmp_path / "snapshot.h5"
+    path.write_bytes(b"hello")
+    with pytest.raises(InvalidArgument, match=r"snapshot.h5: expected a whole HDF5 file"):
+        serializers.load_hdf5(path, _Two(2))
