@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from hagane.errors import InvalidArgument, NoSuchFile
 from hagane.lexgen.expressions.characters import Flags
+from hagane.lexgen.masks.lark_terminals import TERMINALS
 from hagane.lexgen.masks.parts import Alt, Bytes, Call, OneOf, Part, Rep, Seq, alt, seq
 from hagane.lexgen.masks.rules import LeftRecursion, Rules
 from hagane.lexgen.masks.texts import matching
@@ -79,7 +80,7 @@ _TOKEN = re.compile(
   | (?P<name>[?!]?[A-Za-z_][A-Za-z0-9_-]*)
   | (?P<alias>->[ \t]*\w+)
   | (?P<counts>\{[ \t]*\d*[ \t]*(?:,[ \t]*\d*[ \t]*)?\})
-  | (?P<sign>[()|*+?:.~\[\]])
+  | (?P<sign>[()|*+?:.,~\[\]])
   | (?P<number>\d+)
     """,
     re.VERBOSE,
@@ -125,6 +126,9 @@ class _Reader:
             if kind == "directive" and text == "%ignore" and self.lark:
                 self.ignored.append(self._choice())
                 continue
+            if kind == "directive" and text == "%import" and self.lark:
+                self._import(rules, line)
+                continue
             if kind == "directive":
                 self._fail(line, f"'{text}' is not covered; write the rules that it brings")
             if kind != "name":
@@ -150,6 +154,30 @@ class _Reader:
             if self.ignored:
                 rules[name] = _between(body, Rep(alt(self.ignored), 0, None))
         return rules
+
+    def _import(self, rules: dict[str, Part | _Named], line: int) -> None:
+        """Take terminals of Lark's library: ``common.WS``, ``common.WS -> X``, ``common (A, B)``."""
+        words = []
+        while self._peek()[0] not in ("newline", "end"):
+            words.append(self._next()[1])
+        match [word for word in words if word not in ".,()"]:
+            case ["common", name, alias] if alias.startswith("->"):
+                named = {alias[2:].strip(): name}
+            case ["common", *names] if names:
+                named = {name: name for name in names}
+            case _:
+                self._fail(
+                    line,
+                    f"'%import {''.join(words)}' is not covered, only terminals of Lark's library "
+                    "'common'; write the rules that it brings",
+                )
+        for name, source in named.items():
+            if source not in TERMINALS:
+                known = ", ".join(TERMINALS)
+                self._fail(line, f"there is no terminal '{source}' in 'common'; there are: {known}")
+            if name in rules:
+                self._fail(line, f"the rule '{name}' is there already")
+            rules[name] = self._matching(TERMINALS[source], line)
 
     def _choice(self) -> Part:
         ways = [self._sequence()]
