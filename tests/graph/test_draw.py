@@ -58,6 +58,17 @@ def test_a_short_graph_stays_one_column() -> None:
     assert len({x + width / 2 for x, _, width, _ in boxes(to_svg(chain(4)))}) == 1
 
 
+def test_lines_that_skip_boxes_pass_beside_them() -> None:
+    svg = to_svg(chain(3, skips=True))
+    found = boxes(svg)
+    right = max(x + w for x, _, w, _ in found)
+    passing = re.findall(r" ([\d.]+),[\d.]+ V([\d.]+) C", svg)
+    assert len(passing) == 3
+    assert all(float(x) > right for x, _ in passing)
+    width = float(re.search(r'width="(\d+)"', svg).group(1))  # type: ignore[union-attr]
+    assert all(float(x) < width for x, _ in passing)
+
+
 def test_weights_are_left_out() -> None:
     svg = to_svg(chain(3))
     assert ">w<" not in svg

@@ -13,9 +13,12 @@ import pytest
 
 from hagane.errors import InvalidArgument, NoSuchFile
 from hagane.lexgen import Grammar, TokenMask
+from hagane.lexgen.expressions.characters import Flags
 from hagane.lexgen.masks.json_rules import schema_rules
+from hagane.lexgen.masks.lark_terminals import TERMINALS
 from hagane.lexgen.masks.library import Library, grammar_library
 from hagane.lexgen.masks.pushdown import Machine, make_machine
+from hagane.lexgen.masks.texts import matching
 from hagane.lexgen.masks.vocabulary import Vocabulary, joined
 from tests.lexgen.test_token_mask import VOCABULARY
 
@@ -353,6 +356,44 @@ def test_outputs_of_a_grammar_in_gbnf_match_it() -> None:
         assert re.fullmatch(r"0(, ?0)*", text), output
 
 
+def test_terminals_of_larks_library_are_imported() -> None:
+    grammar = Grammar(
+        "start: (statement NEWLINE)*\n"
+        'statement: NAME "=" sum | "print" "(" [sum ("," sum)*] ")"\n'
+        '?sum: sum "+" atom | atom\n'
+        "?atom: NUMBER | ESCAPED_STRING | NAME\n"
+        "%import common.CNAME -> NAME\n%import common.NUMBER\n"
+        "%import common (ESCAPED_STRING, NEWLINE)\n"
+        "%import common.WS_INLINE\n%ignore WS_INLINE\n"
+    )
+    found = make_machine(grammar.rules.compile(), Vocabulary.of([bytes([b]) for b in range(256)]))
+    for text in ("", "a = 1.5e3 +b\n", 'print("x\\"y", .5, 1.)\r\n\n_b2=7\n', "print()\n"):
+        assert takes(found, text), text
+    for text in ("a = \n", 'a = "x\n"\n', "2b = 1\n", "a = 1.5.2\n", "print(\n)\n", "a = 1"):
+        assert not takes(found, text), text
+
+
+@pytest.mark.parametrize("name", sorted(TERMINALS))
+def test_a_terminal_of_larks_library_takes_its_examples_alone(name: str) -> None:
+    examples = {
+        "DIGIT": "7", "HEXDIGIT": "f", "INT": "007", "SIGNED_INT": "-12", "DECIMAL": ".5",
+        "FLOAT": "1e-9", "SIGNED_FLOAT": "+1.e5", "NUMBER": "12", "SIGNED_NUMBER": "-0.5",
+        "ESCAPED_STRING": r'"a\\"', "LCASE_LETTER": "x", "UCASE_LETTER": "X", "LETTER": "Q",
+        "WORD": "Word", "CNAME": "_a1", "WS_INLINE": " \t", "WS": "\f\r\n ", "CR": "\r", "LF": "\n",
+        "NEWLINE": "\n\r\n", "SH_COMMENT": "# a", "CPP_COMMENT": "// a*/", "SQL_COMMENT": "--",
+        "C_COMMENT": "/* a * \n/**/",
+    }  # fmt: skip
+    wrong = {
+        "DIGIT": "12", "INT": "-1", "DECIMAL": ".", "FLOAT": "12", "SIGNED_FLOAT": "-",
+        "NUMBER": "+1",
+        "ESCAPED_STRING": r'"a\"', "CNAME": "1a", "NEWLINE": "\r", "SH_COMMENT": "# a\n",
+        "C_COMMENT": "/* */ */", "WS_INLINE": "\n", "WORD": "a1",
+    }  # fmt: skip
+    texts = matching(TERMINALS[name], whole=True, flags=Flags())
+    assert examples[name] in texts
+    assert wrong.get(name, "") not in texts
+
+
 def test_rules_that_begin_with_themselves_keep_their_texts() -> None:
     index = TokenMask(Grammar(LARK), VOCABULARY)
     generator = np.random.default_rng(5)
@@ -375,7 +416,9 @@ def test_rules_that_begin_with_themselves_keep_their_texts() -> None:
         ("root ::= (\n[a]", r"grammar, line 2: expected '\)', got ''"),
         ("root ::= [a]{3,2}", "grammar, line 1: expected at least 3 repetitions, got 2"),
         ("root ::= [a]\nroot ::= [b]", "grammar, line 2: the rule 'root' is there already"),
-        ("start: X\n%import common.X", "grammar, line 2: '%import' is not covered"),
+        ("start: X\n%declare X", "grammar, line 2: '%declare' is not covered"),
+        ("start: X\n%import common.X", "line 2: there is no terminal 'X' in 'common'; there are"),
+        ("start: X\n%import python.X", "line 2: '%import python.X' is not covered, only terminals"),
         ("start: start\n", "no text matches|calls itself"),
     ],
 )

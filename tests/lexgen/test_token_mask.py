@@ -264,3 +264,12 @@ def test_unusable_vocabularies_and_patterns_are_refused(tmp_path: Path) -> None:
         TokenMask("a", ["a", 3])  # type: ignore[list-item]
     with pytest.raises(RegexSyntaxError):
         TokenMask("(a", ["a"])
+
+
+def test_a_vocabulary_of_bytes_has_its_end_token_by_name() -> None:
+    for end in (None, "</s>"):
+        mask = TokenMask("a+", [b"a", b"\xff", b"</s>"], end=end)
+        assert mask.end == 2
+        assert mask.mask(mask.advance(mask.start, 0)).tokens().tolist() == [0, 2]
+    with pytest.raises(InvalidArgument, match="there is no token '<end>' to end an output with"):
+        TokenMask("a+", [b"a", b"</s>"], end="<end>")

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from hagane import prob
+from hagane.tools.prob import TypedFunction
 from hagane.tools.prob.capture.python_function import Unsupported
 from hagane.tools.prob.language.source import PathError, TooLarge, UnboundedRecursion
-from hagane.tools.prob.typed import TypedFunction
 
 TABLE = [1, 2, 3]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ import typer
 
 from hagane.errors import InvalidArgument
 from hagane.tools.rtl import Budget, Result, cover, read_sources, to_json
+from hagane.tools.rtl.circuit.elaborate import find_top
 from hagane.tools.rtl.report import write_report
 from hagane.tools.rtl.search.search import Report
 from hagane.tools.rtl.waivers import read_waivers
@@ -27,7 +29,10 @@ def _group() -> None:
 @app.command("cover")
 def cover_command(
     files: Annotated[list[Path], typer.Argument(help="Source files, packages first.")],
-    top: Annotated[str, typer.Option(help="The module to test.")],
+    top: Annotated[
+        str | None,
+        typer.Option(help="The module to test; if none is named, that in which all others are."),
+    ] = None,
     include: Annotated[
         list[Path] | None, typer.Option("-I", help="Folder of included files.")
     ] = None,
@@ -70,7 +75,10 @@ def cover_command(
         raise InvalidArgument(f"--seconds: expected a time above 0, got {seconds}")
     parameters = dict(_pair(text) for text in parameter or [])
     waivers = read_waivers(waive)
-    sources = read_sources(files, top, include or [], define or [], parameters)
+    sources = read_sources(files, top or "", include or [], define or [], parameters)
+    if top is None:
+        top = find_top(sources)
+        sources = replace(sources, top=top)
     if out is not None:
         try:
             out.mkdir(parents=True, exist_ok=True)

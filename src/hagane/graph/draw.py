@@ -17,6 +17,8 @@ from hagane.graph.walk import read_values
 
 _BOX_HEIGHT, _GAP_X, _GAP_Y, _CHARACTER = 38, 24, 34, 6.6
 _TOP, _GUTTER = 30, 40
+# Between boxes and a line that passes them; less than half of the gap.
+_ASIDE = 9
 # Of height to width at most, but for drawings of few rows, which stay whole.
 _ASPECT, _SHORT = 1.0, 12
 _COLOURS = {
@@ -200,6 +202,19 @@ def _edge(a: _Box, b: _Box, name: str) -> str:
     x1, y1 = a.x + a.width / 2, a.y + _BOX_HEIGHT
     x2, y2 = b.x + b.width / 2, b.y
     if a.column is b.column or a.column is None or b.column is None:
+        between = (
+            [box for layer in a.column.layers for box in layer if a.y < box.y < b.y]
+            if a.column
+            else []
+        )
+        side = _side_of(between, x1, y1, x2, y2)
+        if side is not None:
+            path = (
+                f"M{x1:.1f},{y1:.1f} C{x1:.1f},{y1 + _GAP_Y / 2:.1f} {side:.1f},{y1:.1f} "
+                f"{side:.1f},{y1 + _GAP_Y:.1f} V{y2 - _GAP_Y:.1f} "
+                f"C{side:.1f},{y2:.1f} {x2:.1f},{y2 - _GAP_Y / 2:.1f} {x2:.1f},{y2:.1f}"
+            )
+            return _line(path, name)
         bend = (y2 - y1) / 2
         path = (
             f"M{x1:.1f},{y1:.1f} C{x1:.1f},{y1 + bend:.1f} {x2:.1f},{y2 - bend:.1f} "
@@ -215,6 +230,26 @@ def _edge(a: _Box, b: _Box, name: str) -> str:
             f"M{x1:.1f},{y1:.1f} V{y1 + half:.1f} H{after:.1f} {over}V{y2 - half:.1f} "
             f"H{x2:.1f} V{y2:.1f}"
         )
+    return _line(path, name)
+
+
+def _side_of(between: Sequence[_Box], x1: float, y1: float, x2: float, y2: float) -> float | None:
+    """Return where a line passes boxes that would hide it; None if they do not."""
+
+    def hides(box: _Box) -> bool:
+        way = (box.y + _BOX_HEIGHT / 2 - y1) / (y2 - y1)
+        x = x1 + (x2 - x1) * way * way * (3 - 2 * way)
+        return box.x < x < box.x + box.width
+
+    if not any(map(hides, between)):
+        return None
+    middle = (x1 + x2) / 2
+    left = min(box.x for box in between) - _ASIDE
+    right = max(box.x + box.width for box in between) + _ASIDE
+    return left if middle - left < right - middle else right
+
+
+def _line(path: str, name: str) -> str:
     return f'<path d="{path}" fill="none" stroke="#888"><title>{escape(name)}</title></path>'
 
 

@@ -22,6 +22,7 @@ from hagane.tools.rtl import (
     to_json,
 )
 from hagane.tools.rtl.circuit.design import Design
+from hagane.tools.rtl.circuit.elaborate import find_top
 from hagane.tools.rtl.circuit.model import CycleModel
 from hagane.tools.rtl.replay.icarus import find_icarus
 from hagane.tools.rtl.replay.verilator import find_verilator
@@ -375,6 +376,10 @@ def test_a_computed_clock_is_refused(tmp_path: Path) -> None:
             "nowhere: there is no such folder",
         ),
         ([str(DESIGNS / "lock.sv"), "--top", "lock", "-G", "N"], "-G: expected NAME=VALUE"),
+        (
+            [str(DESIGNS / "lock.sv"), str(DESIGNS / "fifo.sv")],
+            "--top: expected the module to test, one of fifo, lock",
+        ),
     ],
 )
 def test_wrong_use_ends_with_a_message_and_status_2(
@@ -386,6 +391,15 @@ def test_wrong_use_ends_with_a_message_and_status_2(
     said = capsys.readouterr().err
     assert message in said
     assert "Traceback" not in said
+
+
+def test_the_module_in_which_all_others_are_is_the_top(tmp_path: Path) -> None:
+    path = tmp_path / "two.sv"
+    path.write_text(
+        "module inner(input a, output b); assign b = ~a; endmodule\n"
+        "module outer(input a, output b); inner i(.a, .b); endmodule\n"
+    )
+    assert find_top(read_sources([path], "")) == "outer"
 
 
 @pytest.mark.skipif(find_icarus() is None, reason="Icarus is not installed (package 'iverilog')")

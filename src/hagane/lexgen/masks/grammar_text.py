@@ -7,13 +7,15 @@ turned round, which keeps its texts. Source: the notations' own documents.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from hagane.errors import InvalidArgument, NoSuchFile
 from hagane.lexgen.expressions.characters import Flags
+from hagane.lexgen.masks.lark_terminals import TERMINALS
+from hagane.lexgen.masks.left_recursion import turned_round
 from hagane.lexgen.masks.parts import Alt, Bytes, Call, OneOf, Part, Rep, Seq, alt, seq
 from hagane.lexgen.masks.rules import LeftRecursion, Rules
 from hagane.lexgen.masks.texts import matching
@@ -79,7 +81,7 @@ _TOKEN = re.compile(
   | (?P<name>[?!]?[A-Za-z_][A-Za-z0-9_-]*)
   | (?P<alias>->[ \t]*\w+)
   | (?P<counts>\{[ \t]*\d*[ \t]*(?:,[ \t]*\d*[ \t]*)?\})
-  | (?P<sign>[()|*+?:.~\[\]])
+  | (?P<sign>[()|*+?:.,~\[\]])
   | (?P<number>\d+)
     """,
     re.VERBOSE,
@@ -125,6 +127,9 @@ class _Reader:
             if kind == "directive" and text == "%ignore" and self.lark:
                 self.ignored.append(self._choice())
                 continue
+            if kind == "directive" and text == "%import" and self.lark:
+                self._import(rules, line)
+                continue
             if kind == "directive":
                 self._fail(line, f"'{text}' is not covered; write the rules that it brings")
             if kind != "name":
@@ -150,6 +155,30 @@ class _Reader:
             if self.ignored:
                 rules[name] = _between(body, Rep(alt(self.ignored), 0, None))
         return rules
+
+    def _import(self, rules: dict[str, Part | _Named], line: int) -> None:
+        """Take terminals of Lark's library: ``common.WS``, ``common (A, B)``."""
+        words = []
+        while self._peek()[0] not in ("newline", "end"):
+            words.append(self._next()[1])
+        match [word for word in words if word not in ".,()"]:
+            case ["common", name, alias] if alias.startswith("->"):
+                named = {alias[2:].strip(): name}
+            case ["common", *names] if names:
+                named = {name: name for name in names}
+            case _:
+                self._fail(
+                    line,
+                    f"'%import {''.join(words)}' is not covered, only terminals of Lark's library "
+                    "'common'; write the rules that it brings",
+                )
+        for name, source in named.items():
+            if source not in TERMINALS:
+                known = ", ".join(TERMINALS)
+                self._fail(line, f"there is no terminal '{source}' in 'common'; there are: {known}")
+            if name in rules:
+                self._fail(line, f"the rule '{name}' is there already")
+            rules[name] = self._matching(TERMINALS[source], line)
 
     def _choice(self) -> Part:
         ways = [self._sequence()]
@@ -335,7 +364,7 @@ def _numbered(bodies: dict[str, Part | _Named], first: str, lark: bool) -> Rules
         return part
 
     found = [resolved(bodies[name]) for name in names]
-    turned = _turned_round(found)
+    turned = turned_round(found)
     rules = Rules()
     for body in turned:
         rules.define(rules.reserve(), body)
@@ -347,130 +376,3 @@ def _numbered(bodies: dict[str, Part | _Named], first: str, lark: bool) -> Rules
             "cannot be turned round; write the repetition with '*' or '+'"
         ) from None
     return rules
-
-
-def _turned_round(bodies: list[Part]) -> list[Part]:
-    """Return rules of which none begins with a call of itself (Paull's algorithm).
-
-    ``A: A x | y`` becomes ``A: y x*``.
-    """
-    made = list(bodies)
-    leads = _leading(made)
-    for rule in range(len(made)):
-        if rule not in _reached(leads, rule):
-            continue
-        ways = _ways(made[rule])
-        # Calls of earlier rules of the same circle in front are written out.
-        while True:
-            spread: list[tuple[Part, ...]] = []
-            changed = False
-            for way in ways:
-                head = way[0] if way else None
-                circular = (
-                    isinstance(head, Call)
-                    and head.rule < rule
-                    and rule in _reached(leads, head.rule)
-                )
-                if circular:
-                    changed = True
-                    spread += [(*inner, *way[1:]) for inner in _ways(made[head.rule])]  # type: ignore[union-attr]
-                else:
-                    spread.append(way)
-            ways = spread
-            if not changed:
-                break
-        loops = [way[1:] for way in ways if way and way[0] == Call(rule)]
-        ends = [way for way in ways if not way or way[0] != Call(rule)]
-        loops = [way for way in loops if way]
-        body = alt(Seq(way) for way in ends)
-        made[rule] = seq(body, Rep(alt(Seq(way) for way in loops), 0, None)) if loops else body
-    return made
-
-
-def _ways(part: Part) -> list[tuple[Part, ...]]:
-    """Return a part as alternatives, each a sequence."""
-    match part:
-        case Alt(parts):
-            return [way for each in parts for way in _ways(each)]
-        case Seq(parts):
-            if not parts:
-                return [()]
-            head, *rest = parts
-            return [(*way, *rest) for way in _ways(head)]
-        case Rep(body, 0, high) if _begins_with_call(body):
-            more = None if high is None else high - 1
-            later = () if more == 0 else (Rep(body, 0, more),)
-            return [(), *((*way, *later) for way in _ways(body))]
-        case Rep(body, low, high) if low and _begins_with_call(body):
-            more = None if high is None else high - 1
-            return [(*way, Rep(body, low - 1, more)) for way in _ways(body)]
-    return [(part,)]
-
-
-def _begins_with_call(part: Part) -> bool:
-    match part:
-        case Call():
-            return True
-        case Seq(parts):
-            return bool(parts) and _begins_with_call(parts[0])
-        case Alt(parts):
-            return any(map(_begins_with_call, parts))
-        case Rep(body):
-            return _begins_with_call(body)
-    return False
-
-
-def _leading(bodies: list[Part]) -> list[set[int]]:
-    """Return for each rule the rules that it may call before any text."""
-    empty: set[int] = set()
-    while True:
-        more = {number for number, body in enumerate(bodies) if _may_be_empty(body, empty)}
-        if more == empty:
-            break
-        empty = more
-
-    def heads(part: Part) -> Iterator[int]:
-        match part:
-            case Call(rule):
-                yield rule
-            case Seq(parts):
-                for each in parts:
-                    yield from heads(each)
-                    if not _may_be_empty(each, empty):
-                        break
-            case Alt(parts):
-                for each in parts:
-                    yield from heads(each)
-            case Rep(body):
-                yield from heads(body)
-
-    return [set(heads(body)) for body in bodies]
-
-
-def _may_be_empty(part: Part, empty: set[int]) -> bool:
-    inner: Callable[[Part], bool] = lambda each: _may_be_empty(each, empty)  # noqa: E731
-    match part:
-        case Bytes(text):
-            return not text
-        case OneOf(texts):
-            return "" in texts
-        case Seq(parts):
-            return all(map(inner, parts))
-        case Alt(parts):
-            return any(map(inner, parts))
-        case Rep(body, low):
-            return low == 0 or inner(body)
-        case Call(rule):
-            return rule in empty
-    return False
-
-
-def _reached(leads: list[set[int]], rule: int) -> set[int]:
-    found: set[int] = set()
-    stack = list(leads[rule])
-    while stack:
-        at = stack.pop()
-        if at not in found:
-            found.add(at)
-            stack += leads[at]
-    return found

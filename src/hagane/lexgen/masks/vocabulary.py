@@ -106,9 +106,15 @@ def _as_bytes(token: str | bytes | None, number: int) -> bytes | None:
     )
 
 
+def _name(token: Any) -> Any:
+    """Return the name of a token, by which the end of outputs is found."""
+    return token.decode("utf-8", "surrogateescape") if isinstance(token, bytes) else token
+
+
 def _finish(
-    tokens: Sequence[bytes | None], names: Mapping[Any, int], end: int | str | None
+    tokens: Sequence[bytes | None], given: Mapping[Any, int], end: int | str | None
 ) -> Vocabulary:
+    names = {_name(token): number for token, number in given.items()}
     if not any(tokens):
         raise InvalidArgument("vocabulary: expected at least one token with text, got none")
     made = Vocabulary(tuple(tokens))

@@ -74,16 +74,9 @@ class Elaborated:
         )
 
 
-def elaborate(sources: Sources) -> Elaborated:
-    """Parse and elaborate ``sources``.
-
-    Raises:
-        MissingExtra: pyslang is not installed.
-        InvalidArgument: A file, folder or the top module does not exist.
-        InvalidDesign: The sources have errors; each is given with file, line and column.
-    """
+def _driver(sources: Sources, top: str | None) -> Any:
+    """Return slang with the sources and options of a circuit."""
     try:
-        import pyslang
         from pyslang import driver as slang
     except ImportError:
         raise MissingExtra("reading SystemVerilog", "rtl") from None
@@ -95,7 +88,7 @@ def elaborate(sources: Sources) -> Elaborated:
     driver = slang.Driver()
     driver.addStandardArgs()
     words = ["slang", "--single-unit", "-Wnone", "--allow-toplevel-iface-ports"]
-    words += ["--top", sources.top]
+    words += [] if top is None else ["--top", top]
     for path in sources.include:
         words += ["-I", str(path)]
     words += [word for define in sources.defines for word in ("-D", define)]
@@ -106,6 +99,36 @@ def elaborate(sources: Sources) -> Elaborated:
     quoted = " ".join('"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"' for word in words)
     if not (driver.parseCommandLine(quoted) and driver.processOptions()):
         raise InvalidDesign(f"the options could not be read: {quoted}")
+    return driver
+
+
+def find_top(sources: Sources) -> str:
+    """Return the only module of some sources that no other instantiates.
+
+    Raises:
+        MissingExtra: pyslang is not installed.
+        InvalidArgument: There are several, or none; or a file or folder does not exist.
+    """
+    driver = _driver(sources, None)
+    driver.parseAllSources()
+    tops = sorted(str(top.name) for top in driver.createCompilation().getRoot().topInstances)
+    if len(tops) != 1:
+        known = f"one of {', '.join(tops[:20])}" if tops else "but the sources define none"
+        raise InvalidArgument(f"--top: expected the module to test, {known}")
+    return tops[0]
+
+
+def elaborate(sources: Sources) -> Elaborated:
+    """Parse and elaborate ``sources``.
+
+    Raises:
+        MissingExtra: pyslang is not installed.
+        InvalidArgument: A file, folder or the top module does not exist.
+        InvalidDesign: The sources have errors; each is given with file, line and column.
+    """
+    driver = _driver(sources, sources.top)
+    import pyslang
+
     parsed = driver.parseAllSources()
     compilation = driver.createCompilation()
     diagnostics = [item for item in compilation.getAllDiagnostics() if item.isError()]
