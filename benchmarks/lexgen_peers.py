@@ -77,6 +77,7 @@ def hagane(tokens: list[bytes], pieces: Pieces) -> Callable[[dict[str, Any]], Ma
     from hagane.lexgen import TokenMask, Vocabulary
 
     vocabulary = Vocabulary.of(tokens)
+    TokenMask({"type": "null"}, vocabulary)  # its trie, which peers build here too
 
     def build(schema: dict[str, Any]) -> Mask:
         with warnings.catch_warnings():

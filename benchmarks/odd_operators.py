@@ -117,12 +117,13 @@ def value(name: str, kind: int, shape: Sequence[int | str] | None = None) -> onn
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
 
-def loop(limit: str, *, named: bool = True) -> tuple[onnx.ModelProto, Feed]:
+def loop(limit: str, *, named: bool = True, first: int = 64) -> tuple[onnx.ModelProto, Feed]:
     """Return a loop of small sums over the rows of an input; its limit is a formula or an input.
 
     Args:
         limit: Which.
         named: Whether the names of sizes tell that rows are as long as the first sum.
+        first: The length of the first sum; one that does not fit is a constant.
     """
     body = helper.make_graph(
         [
@@ -136,8 +137,12 @@ def loop(limit: str, *, named: bool = True) -> tuple[onnx.ModelProto, Feed]:
         [value("i", INT64, ()), value("go", BOOL, ()), value("s", FLOAT, ["w"])],
         [value("goes", BOOL, ()), value("t", FLOAT, ["w"]), value("kept", FLOAT, ["w"])],
     )
-    feed: Feed = {"x": draw(200, 64), "s0": draw(64)}
-    constants = {"decay": np.array(0.9, np.float32), "one": np.array(1), "zero": np.array([0])}
+    feed: Feed = {"x": draw(200, 64), "s0": draw(first)}
+    constants: Feed = {
+        "decay": np.array(0.9, np.float32),
+        "one": np.array(1),
+        "zero": np.array([0]),
+    }
     nodes = []
     if limit == "t - 1":
         nodes = [
@@ -149,6 +154,13 @@ def loop(limit: str, *, named: bool = True) -> tuple[onnx.ModelProto, Feed]:
         feed["n"] = np.array(199)
     else:
         constants["n"] = np.array(199)
+    if first != 64:
+        constants["s0"] = feed.pop("s0")
+        del body.output[2], body.node[-1]  # its shape would be that of the first state
+        for state in (body.input[2], body.output[1]):
+            state.type.tensor_type.ClearField("shape")
+        nodes.append(helper.make_node("Loop", ["n", "", "s0"], ["y"], body=body))
+        return graph(nodes, feed, ("y",), constants), feed
     nodes.append(helper.make_node("Loop", ["n", "", "s0"], ["y", "all"], body=body))
     known = {"x": ["t", "w"], "s0": ["w"]} if named else None
     known = {"x": [200, 64], "s0": [64]} if limit == "fixed" else known
@@ -666,6 +678,7 @@ ODD: Mapping[str, Case] = {
     "Loop, limit from input": lambda: loop("input"),
     "Loop, fixed": lambda: loop("fixed"),
     "Loop, sizes of other names": lambda: loop("t - 1", named=False),
+    "Loop, one element at first": lambda: loop("input", named=False, first=1),
     "Scan, open": scan,
     "Scan, sizes of other names": lambda: scan(named=False),
     "If, open": branch,

@@ -14,6 +14,7 @@ import pytest
 from hagane.errors import InvalidArgument, NoSuchFile
 from hagane.lexgen import Grammar, TokenMask
 from hagane.lexgen.masks.json_rules import schema_rules
+from hagane.lexgen.masks.library import Library, grammar_library
 from hagane.lexgen.masks.pushdown import Machine, make_machine
 from hagane.lexgen.masks.vocabulary import Vocabulary, joined
 from tests.lexgen.test_token_mask import VOCABULARY
@@ -244,9 +245,53 @@ def test_masks_are_what_trying_every_token_says() -> None:
             text += index.vocabulary.tokens[token] or b""
 
 
+# A member, items and a branch that no value has, some of them behind rules that call each other.
+DEAD: list[Any] = [
+    {"properties": {"a": {"type": "string", "enum": [1]}, "b": {"type": "null"}}},
+    {"properties": {"a": {"items": False, "type": "array"}, "b": {"maxItems": 2, "items": {
+        "type": "object", "properties": {"c": {"not": {}}}, "required": ["c"]}}}},
+    {"$ref": "#/$defs/endless", "$defs": {"endless": {"anyOf": [{"type": "integer"}, {
+        "type": "object", "properties": {"a": {"$ref": "#/$defs/deep"}}, "required": ["a"]}]},
+        "deep": {"type": "object", "properties": {"a": {"$ref": "#/$defs/deep"}},
+                 "required": ["a"]}}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("schema", DEAD, ids=("member", "items", "recursion"))
+def test_parts_that_match_nothing_are_left_out_in_c(
+    schema: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert same_masks(schema, 6, 12, 3)
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("made in Python")
+
+    monkeypatch.setattr("hagane.lexgen.masks.rules.compile_units", refuse)
+    compiled = schema_rules(schema).compile(native=True)
+    assert (compiled.starts >= 0).any()
+
+
+def test_masks_without_the_headers_of_python_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = TokenMask(TREE, VOCABULARY)
+    functions = Library(grammar_library().functions, None)
+    monkeypatch.setattr("hagane.lexgen.masks.compiled_machine.grammar_library", lambda: functions)
+    plain = TokenMask(TREE, VOCABULARY)
+    state = other = whole.start
+    for char in '{"v": 12, "kids": [{"v':
+        assert (whole.mask(state).words == plain.mask(other).words).all()
+        token = VOCABULARY.index(char)
+        state, other = whole.advance(state, token), plain.advance(other, token)
+    for wrong in (-1, 2**31, 2**40):
+        for mask in (whole, plain):
+            with pytest.raises(InvalidArgument, match="is not allowed here"):
+                mask.advance(mask.start, wrong)
+            with pytest.raises(InvalidArgument, match=f"there is no state {2**40 + wrong}"):
+                mask.mask(2**40 + wrong)
+
+
 def test_counts_are_counted_and_not_copied() -> None:
     automata = schema_rules({"type": "string", "minLength": 3, "maxLength": 2000}).compile()
-    assert len(automata.delta) < 40
+    assert len(automata.accepts) < 40
     found = machine({"type": "string", "minLength": 3, "maxLength": 2000})
     for size, expected in ((2, False), (3, True), (2000, True), (2001, False)):
         assert takes(found, json.dumps("é" * size, ensure_ascii=False)) == expected

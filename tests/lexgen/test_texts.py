@@ -64,3 +64,24 @@ def test_products_are_minimal_too() -> None:
     assert by_rounds(made) == len(made.rows)
     assert "abc" not in made
     assert "abe" in made
+
+
+def test_contraries_and_literals_are_minimal_and_take_what_they_should() -> None:
+    chance = random.Random(6)
+    for _ in range(60):
+        words = {
+            "".join(chance.choices("abé\ud7ff\ue000😀", k=chance.randint(0, 4))) for _ in "abcd"
+        }
+        made = literals(words)
+        assert by_rounds(made) == len(made.rows)
+        contrary = ANYTHING - made
+        assert by_rounds(contrary) == len(contrary.rows)
+        both = ANYTHING - contrary
+        assert len(both.rows) == len(made.rows)
+        for _ in range(80):
+            text = "".join(chance.choices("abé\ud7ff\ue000😀x", k=chance.randint(0, 5)))
+            assert (text in made) == (text in words) == (text not in contrary) == (text in both)
+        assert "\ud800" not in contrary  # which is no character
+    assert (ANYTHING - (ANYTHING - NOTHING)).empty
+    some = ANYTHING - literals(["a"])
+    assert (ANYTHING - (some | literals(["a"]))).empty

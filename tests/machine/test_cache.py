@@ -9,6 +9,7 @@ import signal
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -237,6 +238,24 @@ def test_a_limit_that_is_no_number_is_explained(
     with caplog.at_level(logging.WARNING):
         CodeCache("test", {"XDG_CACHE_HOME": str(tmp_path), "HAGANE_CACHE_BYTES": "1 GB"})
     assert "HAGANE_CACHE_BYTES: expected a whole number of bytes, got '1 GB'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("disk", "limit"), [(4 << 30, 1 << 30), (20 << 30, 2 << 30), (1 << 50, 4 << 30)]
+)
+def test_a_large_limit_takes_no_more_than_a_tenth_of_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disk: int, limit: int
+) -> None:
+    def state_of(place: Path) -> SimpleNamespace:
+        if not place.exists():
+            raise FileNotFoundError(place)
+        return SimpleNamespace(f_blocks=disk // 4096, f_frsize=4096)
+
+    monkeypatch.setattr(os, "statvfs", state_of)
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "later")}
+    assert CodeCache("test", environment, limit=4 << 30).limit == limit
+    assert CodeCache("test", environment).limit == 1 << 30
+    assert CodeCache("test", {**environment, "HAGANE_CACHE_BYTES": "7"}, limit=4 << 30).limit == 7
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS])

@@ -13,7 +13,8 @@ from onnx import helper
 
 from hagane.errors import KernelError
 from tests.drawing import few
-from tests.native.models import compare, draw, every_level, model, refused, session
+from tests.native.agreement import agree_over
+from tests.native.models import compare, compiled, draw, every_level, model, refused, session
 from tests.native.test_safety_names import codes
 
 FEW = few(6)
@@ -149,6 +150,33 @@ def test_products_of_computed_matrices(
         nodes.insert(0, helper.make_node("Transpose", ["b"], ["t"], perm=[1, 0]))
     feed = {"a": a, "b": b}
     compare(model(nodes, feed), feed, level, rtol=1e-4, atol=1e-4)
+
+
+@every_level
+@pytest.mark.parametrize("transposed", ["", "ab"])
+def test_rows_of_products_that_many_columns_meet_are_packed_once(
+    level: str, transposed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    k, n = 259, 301  # more than one block of the inner size, columns of several tasks
+    nodes = [
+        helper.make_node("Transpose", [name], [f"{name}t"], perm=[1, 0]) for name in transposed
+    ]
+    read = [f"{name}t" if name in transposed else name for name in "ab"]
+    nodes.append(helper.make_node("MatMul", read, ["y"]))
+    b = draw((k, n), 1)
+    feeds = []
+    for m in (130, 0, 1, 61):
+        a = draw((m, k))
+        given = {"a": a, "b": b}
+        feeds.append(
+            {x: np.ascontiguousarray(v.T if x in transposed else v) for x, v in given.items()}
+        )
+    open_sizes = {"a": (k, "m") if "a" in transposed else ("m", k)}
+    agree_over(nodes, feeds, level, open_sizes, outputs=["y"], length=k)
+    proto = model(nodes, feeds[0])
+    compare(proto, feeds[0], level, rtol=1e-4, atol=1e-4)
+    made = compiled(monkeypatch, lambda: session(proto, instructions=level))
+    assert any(kernel.name.startswith("pack_rows") for kernel in made)
 
 
 @every_level

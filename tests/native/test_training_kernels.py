@@ -172,6 +172,42 @@ def test_batches_and_sizes_stay_open() -> None:
         near(back.run(None, {"x": x, "y": y, "g": g})[0], of_data)
 
 
+ROWS = [((3, 5, 9), 2), ((2, 70, 33), 2), ((40, 7, 3), 1), ((1, 300), 1), ((5, 1), 1), ((19,), 0)]
+
+
+def of_rows(shape: tuple[int, ...], axis: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return operands and results of layer normalisation, the latter by PyTorch."""
+    rng = np.random.default_rng(7)
+    sizes = {"x": shape, "scale": shape[axis:], "bias": shape[axis:], "g": shape}
+    feed = {k: (rng.standard_normal(size) + 2).astype(np.float32) for k, size in sizes.items()}
+    x, scale, bias, g = (
+        torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in feed.values()
+    )
+    y = functional.layer_norm(x, shape[axis:], scale, bias, eps=1e-3)
+    y.backward(g.detach())
+    return feed, {"y": y, "gx": x.grad, "gscale": scale.grad, "gbias": bias.grad}
+
+
+@every_level
+@pytest.mark.parametrize(("shape", "axis"), ROWS, ids=str)
+def test_normalisation_of_rows_and_its_gradients_are_pytorchs(
+    shape: tuple[int, ...], axis: int, level: str
+) -> None:
+    feed, wanted = of_rows(shape, axis)
+    kept = {"axis": axis, "epsilon": 1e-3}
+    for first in (shape[0], "n"):  # the number of rows known and open
+        sizes = [first if axis else shape[0], *shape[1:]]
+        shapes: dict[str, Any] = {"x": sizes, "scale": shape[axis:], "bias": shape[axis:]}
+        forward = session(made("LayerNormTraining", shapes, ["y"], **kept), instructions=level)
+        shapes = {"x": sizes, "scale": shape[axis:], "g": sizes}
+        names = ["gx", "gscale", "gbias"]
+        back = session(made("LayerNormTrainingGradient", shapes, names, **kept), instructions=level)
+        assert refused(forward) == refused(back) == {}
+        near(forward.run(None, {k: feed[k] for k in ("x", "scale", "bias")})[0], wanted["y"])
+        for name, found in zip(names, back.run(None, {k: feed[k] for k in shapes}), strict=True):
+            near(found, wanted[name])
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_threads_change_no_bit(threads: int) -> None:
     feed, _ = normalised((3, 5, 9, 11))

@@ -402,6 +402,16 @@ def test_support_vectors_give_numbers(kernel: str, n_supports: int) -> None:
     check(made, [{"x": x.astype(np.int64)} for x in COLUMNS], fixed=["x:1"], length=30)
 
 
+@pytest.mark.parametrize(("kernel", "count"), [("POLY", 41), ("SIGMOID", 41), ("SIGMOID", 55)])
+def test_support_vectors_of_any_number_are_summed_in_registers(kernel: str, count: int) -> None:
+    made = node(
+        "ai.onnx.ml:SVMRegressor", ["x"], kernel_type=kernel, kernel_params=[0.2, 0.3, 2.0],
+        n_supports=count, rho=[0.2], coefficients=draw(count).tolist(),
+        support_vectors=draw(count, 4).reshape(-1).tolist(),
+    )  # fmt: skip
+    check(made, [{"x": x} for x in COLUMNS], fixed=["x:1"], length=2 * count)
+
+
 def test_support_vectors_tell_members_of_one_class() -> None:
     made = node(
         "ai.onnx.ml:SVMRegressor", ["x"], kernel_type="RBF", kernel_params=[0.1, 0.0, 0.0],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import onnx
@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import hagane
 from hagane.errors import HaganeError
+from hagane.runtime.backends import NativePart
 
 
 def tensor(name: str, shape: list[int | str]) -> onnx.ValueInfoProto:
@@ -218,3 +219,21 @@ def test_a_run_of_shapes_met_before_enters_python_once(made: hagane.InferenceSes
     finally:
         sys.setprofile(None)
     assert entered == ["run", "run", "run"]
+
+
+def test_parts_of_a_model_run_by_one_call_in_c_each(
+    made: hagane.InferenceSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (part,) = made._programs.general.parts()
+    assert isinstance(part, NativePart)
+    feed = arrays(3)
+    want = part.segment.run([feed["a"], feed["b"]])
+
+    def lead(*arguments: object) -> NoReturn:
+        raise AssertionError("Python leads the run")
+
+    monkeypatch.setattr(part.segment, "run", lead)
+    for left, right in zip(part.run([feed["a"], feed["b"]]), want, strict=True):
+        np.testing.assert_array_equal(left, right)
+    with pytest.raises(AssertionError, match="Python leads"):
+        part.run([feed["a"].astype(np.float64), feed["b"]])

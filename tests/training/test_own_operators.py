@@ -59,6 +59,30 @@ def test_images_are_normalised_and_rectified_in_one_operator_each(affine: bool) 
     assert found["ReduceMean"] == 1  # the loss
 
 
+class Attention(nn.Module):
+    def __init__(self, parts: str) -> None:
+        super().__init__()
+        self.norm, self.read, self.parts = nn.LayerNorm(6), nn.Linear(6, 18), parts
+
+    def forward(self, x: Any) -> Any:
+        split = self.read(self.norm(x)).reshape(*x.shape[:2], 3, 6)
+        q, k, v = split.unbind(2)
+        if self.parts != "all":
+            q = k
+        return nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def test_parts_that_are_all_taken_are_one_division_and_rows_are_normalised_in_one() -> None:
+    found = operators(lambda: Attention("all"), 2, 5, 6)
+    assert found["Split"] == 1
+    assert not found["ScatterND"]
+    assert not found["ReduceMax"]  # no query sees nothing
+    assert found["LayerNormTraining"] == found["LayerNormTrainingGradient"] == 1
+    some = operators(lambda: Attention("some"), 2, 5, 6)
+    assert not some["Split"]
+    assert some["ScatterND"] == 2
+
+
 def test_other_normalisations_stay_as_they_are() -> None:
     found = operators(lambda: Norms(nn.InstanceNorm2d, 5), 2, 3, 8, 7)
     assert not found["BatchNormTraining"]

@@ -52,6 +52,10 @@ def command(
     ] = False,
     bits: Annotated[int, typer.Option(help="Of weights: 8, or 4 with --weights-only.")] = 8,
     block: Annotated[int, typer.Option(help="Weights of 4 bits that share a scale.")] = 32,
+    float_sums: Annotated[
+        bool,
+        typer.Option("--float-sums", help="Sums of residual networks stay floats beside bytes."),
+    ] = False,
     equalize: Annotated[
         bool, typer.Option("--equalize", help="Balance the weights of successive convolutions.")
     ] = False,
@@ -89,7 +93,7 @@ def command(
     try:
         if report is not None:
             check_report(report)
-        scheme = Scheme(not per_tensor, symmetric, weights_only, dynamic, bits, block)
+        scheme = Scheme(not per_tensor, symmetric, weights_only, dynamic, bits, block, float_sums)
         options = QuantizeOptions(
             method,
             percentile,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from hagane.machine import CodeCache, find_compiler
+from hagane.machine.cache import make_module
 
 FLAGS = ("-O2", "-std=c11", "-fPIC", "-fno-plt")
 
@@ -36,3 +39,21 @@ def load_library(source: str, flags: Sequence[str] = FLAGS) -> ctypes.CDLL:
         NoCompiler: There is no compiler, or it refuses the source.
     """
     return ctypes.CDLL(str(compile_library(source, flags)))
+
+
+def load_module(name: str, source: str, flags: Sequence[str] = FLAGS) -> Any | None:
+    """Compile a Python module in C where needed and load it; None without Python's headers.
+
+    Args:
+        name: The module is ``hagane_`` and this.
+        source: Its text.
+        flags: Flags of the compiler.
+
+    Raises:
+        NoCompiler: There is no compiler, or it refuses the source.
+    """
+    headers = sysconfig.get_paths()["include"]
+    if not (Path(headers) / "Python.h").exists():
+        return None
+    flags = (*flags, f"-I{headers}")
+    return make_module(CodeCache("lexgen"), name, source, find_compiler(), flags)

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import importlib.machinery
+import importlib.util
 import os
 import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hagane.errors import NoCompiler
 from hagane.machine.folder import find_place, is_private
 from hagane.machine.notices import notice
+
+if TYPE_CHECKING:
+    from hagane.machine.compiler import Compiler
 
 Loaded = TypeVar("Loaded")
 
@@ -50,13 +56,15 @@ class CodeCache:
     own and renamed into place, so that several processes may use one cache and a process may end
     at any moment. An entry whose checksums do not fit, or that somebody else may write to, is
     made anew. The entries used least recently are removed once all take more than
-    ``HAGANE_CACHE_BYTES`` (1 GiB if unset).
+    ``HAGANE_CACHE_BYTES``.
 
     Args:
         name: Subfolder of the user's cache, such as ``native``.
         environment: Where ``XDG_CACHE_HOME``, ``HOME`` and ``HAGANE_CACHE_BYTES`` are looked up;
             that of the process if None.
         clock: Returns the time in seconds since 1970.
+        limit: Bytes for all entries if ``HAGANE_CACHE_BYTES`` is unset. More than 1 GiB is given
+            only as far as it is no more than a tenth of the disk.
     """
 
     def __init__(
@@ -64,10 +72,11 @@ class CodeCache:
         name: str,
         environment: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.time,
+        limit: int = _LIMIT,
     ):
         environment = os.environ if environment is None else environment
         self._place = find_place(name, environment)
-        self._limit = _limit(environment)
+        self._limit = _limit(environment, self._place.folder, limit)
         self._clock = clock
 
     @property
@@ -241,14 +250,26 @@ def evict(folder: Path, limit: int, now: float) -> None:
         total -= size
 
 
-def _limit(environment: Mapping[str, str]) -> int:
+def _limit(environment: Mapping[str, str], folder: Path, wanted: int) -> int:
     stated = environment.get("HAGANE_CACHE_BYTES", "")
-    if not stated:
-        return _LIMIT
     if stated.isascii() and stated.isdigit():
         return int(stated)
-    notice(f"HAGANE_CACHE_BYTES: expected a whole number of bytes, got '{stated}'; it is {_LIMIT}")
-    return _LIMIT
+    if wanted > _LIMIT:
+        wanted = max(_LIMIT, min(wanted, _disk_bytes(folder) // 10))
+    if stated:
+        notice(
+            f"HAGANE_CACHE_BYTES: expected a whole number of bytes, got '{stated}'; it is {wanted}"
+        )
+    return wanted
+
+
+def _disk_bytes(folder: Path) -> int:
+    """The size of the disk that a folder, which may not be there yet, will be on."""
+    for place in (folder, *folder.parents):
+        with suppress(OSError):
+            found = os.statvfs(place)
+            return found.f_blocks * found.f_frsize
+    return 0
 
 
 def _name(key: str) -> str:
@@ -364,3 +385,50 @@ def _no_room(folder: Path | None, error: OSError) -> NoCompiler:
         f"there is no room for compiled code in {where}: {_reason(error)}; make room, or let "
         "XDG_CACHE_HOME and TMPDIR name folders that have it"
     )
+
+
+def make_module(
+    kept: CodeCache,
+    name: str,
+    source: str,
+    compiler: Compiler,
+    flags: Sequence[str],
+    also: str = "",
+) -> Any:
+    """Return a Python module in C, compiled once: for calls that ctypes lacks, or makes slowly.
+
+    Args:
+        kept: The cache of its code.
+        name: The module is ``hagane_`` and this.
+        source: Its text.
+        compiler: The compiler.
+        flags: Its flags, folders of headers included.
+        also: A text that changes where the code must be another.
+
+    Raises:
+        NoCompiler: The compiler refuses the source, or it cannot be loaded.
+    """
+    key = "\0".join((source, also, *flags, *compiler.command, compiler.version))
+
+    def build(folder: Path) -> Path:
+        written, library = folder / f"{name}.c", folder / f"{name}.so"
+        written.write_text(source, encoding="utf-8")
+        compiler.build([written], library, flags)
+        return library
+
+    return kept.load(key, build, lambda path: open_module(path, name))
+
+
+@cache
+def open_module(path: Path, name: str) -> Any:
+    """Return the module of a library; it is loaded once.
+
+    Raises:
+        ImportError: It cannot be loaded.
+    """
+    loader = importlib.machinery.ExtensionFileLoader(f"hagane_{name}", str(path))
+    spec = importlib.util.spec_from_loader(f"hagane_{name}", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module

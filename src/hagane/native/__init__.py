@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hagane.native.plan.listing import assembly_listing, c_listing
     from hagane.native.plan.partition import Draft, Target, draft_nodes
     from hagane.native.plan.widen_halves import HALVES, widen_halves
-    from hagane.native.ready.caller import Caller, make_entry, make_frame
+    from hagane.native.ready.caller import Caller, entry_of, make_entry, make_frame
     from hagane.native.ready.context import ShapeMismatch
     from hagane.native.ready.mapped import WeightStore
     from hagane.native.ready.outputs import OutputPool, is_pooled
@@ -55,6 +55,7 @@ __all__ = [
     "choice_from_json",
     "choice_to_json",
     "draft_nodes",
+    "entry_of",
     "grown_outputs",
     "has_numbers",
     "has_rule",
@@ -99,6 +100,7 @@ _PLACES = {
     "is_pooled": ("hagane.native.ready.outputs", "is_pooled"),
     "library_obstacle": ("hagane.native.rules.onednn.binding", "obstacle"),
     "load_compiled": ("hagane.native.run.files", "load_compiled"),
+    "entry_of": ("hagane.native.ready.caller", "entry_of"),
     "make_entry": ("hagane.native.ready.caller", "make_entry"),
     "make_frame": ("hagane.native.ready.caller", "make_frame"),
     "peak_flops": ("hagane.native.tuning.peak", "peak_flops"),

@@ -77,7 +77,10 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
             LayerNormalization LogSoftmax LpNormalization MeanVarianceNormalization
             NegativeLogLikelihoodLoss RMSNormalization Softmax SoftmaxCrossEntropyLoss
         """,
-        "hagane": "BatchNormTraining BatchNormTrainingGradient",
+        "hagane": """
+            BatchNormTraining BatchNormTrainingGradient LayerNormTraining
+            LayerNormTrainingGradient
+        """,
     },
     "quantization": {
         "": """

@@ -115,6 +115,12 @@ PASSES: tuple[Pass, ...] = (
     ),
     Pass(
         "control",
+        "widen_starts",
+        "states that broadcast in a loop begin with the shape that iterations give them",
+        needs=("Loop",),
+    ),
+    Pass(
+        "control",
         "stack_appended",
         "rows that iterations of a loop only add to an end are stacked and joined once",
         needs=("Loop",),
@@ -155,7 +161,7 @@ PASSES: tuple[Pass, ...] = (
         "quantized",
         "spread_quantized",
         "grouped 8-bit convolutions become convolutions of floats",
-        needs=("QLinearConv",),
+        needs=(frozenset({"ConvInteger", "QLinearConv"}),),
     ),
     Pass(
         "removing",

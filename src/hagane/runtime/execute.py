@@ -33,17 +33,31 @@ def execute(
     Raises:
         KernelError: A kernel failed; the message names its node.
     """
+    with np.errstate(all="ignore"):
+        return _execute(program, _frame_of(program, captured or {}), inputs, observe)
+
+
+def _frame_of(program: Program, captured: Mapping[int, RuntimeValue]) -> list[Value]:
+    """Return slots of which constants and captured values are filled."""
     frame: list[Value] = [None] * program.n_slots
     for number, value in program.constants:
         frame[number] = value
-    if captured is not None:
-        for number, value in captured.items():
-            frame[number] = value
+    for number, value in captured.items():
+        frame[number] = value
+    return frame
+
+
+def _execute(
+    program: Program,
+    frame: list[Value],
+    inputs: Sequence[RuntimeValue],
+    observe: Observer | None,
+) -> list[RuntimeValue]:
+    """Run a program on slots, which it fills."""
     for number, value in zip(program.inputs, inputs, strict=True):
         frame[number] = value
-    with np.errstate(all="ignore"):
-        for step in program.steps:
-            _run(step, frame, observe)
+    for step in program.steps:
+        _run(step, frame, observe)
     return [frame[number] for number in program.outputs]
 
 
@@ -82,15 +96,15 @@ def _fall_back(step: Step, frame: list[Value], observe: Observer | None) -> None
 
 
 class BoundBody:
-    """A body as a function of its inputs."""
+    """A body as a function of its inputs, for the time of a run of the node that has it."""
 
     def __init__(self, body: Body, captured: Mapping[int, RuntimeValue], watch: Watch | None):
-        self._body, self._captured = body, captured
+        self._body, self._frame = body, _frame_of(body.program, captured)
         self._observe = None if watch is None else watch.observer
 
     def __call__(self, *inputs: RuntimeValue) -> list[RuntimeValue]:
         """Return the outputs of the body."""
-        return execute(self._body.program, inputs, self._captured, self._observe)
+        return _execute(self._body.program, list(self._frame), inputs, self._observe)
 
     def nothing(self, index: int) -> Array:
         """Return no tensors of an output, stacked."""

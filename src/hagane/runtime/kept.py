@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from hagane.native.run.loaded import Loaded
     from hagane.ops.definition import Array
 
-# A folder of its own in the user's cache, limited as that of code is: packed weights are large.
+# A folder of its own in the user's cache. It has room for the weights of large models.
 _CACHE = "sessions"
+_BYTES = 4 << 30
 # Options without effect on compiled code.
 _IDLE = frozenset({"log_severity_level", "log_verbosity_level", "logid", "profile_file_prefix"})
 # Packages whose source decides about it.
@@ -103,6 +104,10 @@ class Kept(NamedTuple):
     extension: Path | None = None
 
 
+def _sessions() -> CodeCache:
+    return CodeCache(_CACHE, limit=_BYTES)
+
+
 def key_of(path: str, options: SessionOptions) -> str | None:
     """Return the key of a session's compiled parts; None if nothing is kept.
 
@@ -115,7 +120,7 @@ def key_of(path: str, options: SessionOptions) -> str | None:
         return None
     if options.enable_profiling or options.optimized_model_filepath or not can_repeat(options):
         return None
-    cache = CodeCache(_CACHE)
+    cache = _sessions()
     if cache.limit == 0:
         return None
     try:
@@ -237,7 +242,7 @@ def _text_at(content: mmap, at: int) -> str | None:
 
 def find(key: str) -> Kept | None:
     """Return the session that is kept under a key, if there is one."""
-    found = CodeCache(_CACHE).find(key)
+    found = _sessions().find(key)
     if found is None:
         return None
     try:
@@ -274,7 +279,7 @@ def keep(key: str, kept: Kept, path: str) -> None:
     loaded = kept.loaded
     assert isinstance(loaded, Loaded)
     _live[key] = loaded
-    cache = CodeCache(_CACHE)
+    cache = _sessions()
     if not may_be_kept(loaded) or len(loaded.packed()) > cache.limit // _SHARE:
         return
     about = {

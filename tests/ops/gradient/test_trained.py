@@ -30,6 +30,18 @@ def test_batch_normalisation(shape: tuple[int, ...]) -> None:
     check(lambda *values: batch_norm(*values)[:1], *operands, tolerance=1e-5)
 
 
+@pytest.mark.parametrize(("shape", "axis"), [((4, 5), -1), ((2, 3, 4), 1), ((6,), 0)], ids=str)
+def test_normalisation_of_rows(shape: tuple[int, ...], axis: int) -> None:
+    row = shape[axis:]
+    operands = draw(*shape), draw(*row, seed=1), draw(*row, seed=2)
+    for count in (3, 2):  # with a summand and without
+
+        def norm(*values: Any) -> Any:
+            return [op("LayerNormTraining", *values, axis=axis, epsilon=1e-3, domain="hagane")]
+
+        check(norm, *operands[:count], tolerance=1e-5)
+
+
 def test_choices() -> None:
     operands = draw(3, 4), draw(1, 4, seed=1), draw(3, 1, seed=2), draw(3, 4, seed=3)
     check(lambda *values: [op("SelectGreater", *values, domain="hagane")], *operands, wanted=[2, 3])
@@ -63,6 +75,14 @@ def test_references_of_normalisations_are_their_compositions() -> None:
     same("BatchNormTrainingGradient", x, scale, *moments, draw(3, 4, 5, seed=3), epsilon=1e-3)
 
 
+def test_references_of_normalised_rows_are_their_compositions() -> None:
+    for shape, axis in (((3, 4, 5), -1), ((3, 4, 5), 1), ((7,), 0)):
+        x, g, row = draw(*shape), draw(*shape, seed=3), shape[axis:]
+        scale, bias = draw(*row, seed=1), draw(*row, seed=2)
+        same("LayerNormTraining", x, scale, bias, axis=axis, epsilon=1e-3)
+        same("LayerNormTrainingGradient", x, scale, g, axis=axis, epsilon=1e-3)
+
+
 def test_operands_that_do_not_fit_are_named() -> None:
     import onnx_ir as ir
 
@@ -71,3 +91,5 @@ def test_operands_that_do_not_fit_are_named() -> None:
     x, wrong = (types.Typed(TensorType(ir.DataType.FLOAT, shape)) for shape in ((2, 3, 4), (5,)))
     with pytest.raises(TypeInferenceError, match="one number a channel"):
         batch_norm(x, wrong, wrong)
+    with pytest.raises(TypeInferenceError, match="the shape of a row"):
+        op("LayerNormTraining", x, wrong, axis=-1, epsilon=1e-3, domain="hagane")

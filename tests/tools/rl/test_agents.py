@@ -179,6 +179,31 @@ class Squashed(nn.Module):
         return self.mean(x), self.mean(x)
 
 
+class Rainbow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.n_atoms, self.layer = 5, nn.Linear(4, 3 * 5)
+        self.register_buffer("support", torch.linspace(-1, 1, 5))
+
+    def forward(self, x):
+        return self.layer(x).view(-1, 3, 5).softmax(2)
+
+
+class DiscreteSoft(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc_logits = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.fc_logits(x)
+
+
+class Remembering(ActorCritic):
+    def __init__(self):
+        super().__init__()
+        self.network, self.lstm = nn.Linear(2, 3), nn.LSTM(3, 4)
+
+
 @pytest.mark.parametrize(
     ("module", "keys"),
     [
@@ -186,6 +211,8 @@ class Squashed(nn.Module):
         (Continuous(), {"action_means", "action_vars", "state_value"}),
         (Categorical(), {"action_values", "action_value_dist", "z_values"}),
         (Squashed(), {"action_deterministic"}),
+        (Rainbow(), {"action_values", "action_value_dist", "z_values"}),
+        (DiscreteSoft(), {"action_logits", "action_probs"}),
         (nn.Linear(4, 3), {"action_values"}),
     ],
 )
@@ -195,6 +222,23 @@ def test_networks_of_cleanrl_are_told_apart(module: nn.Module, keys: set[str]) -
     assert shown.keys() == keys
     agent.act(np.ones(4, np.float32))
     assert agent.can("gradient")
+
+
+def test_the_memory_of_a_recurrent_network_of_cleanrl_is_carried_through_an_episode() -> None:
+    module = Remembering()
+    agent = adapted(module)
+    assert agent.recurrent
+    steps = np.random.default_rng(0).integers(0, 255, (3, 2)).astype(np.float32)
+    for _ in range(2):  # the second episode begins anew
+        agent.reset()
+        values = []
+        for step in steps:
+            values.append(agent.explain(step)["state_value"])
+            agent.act(step)
+        with torch.no_grad():
+            hidden, _ = module.lstm(module.network(torch.from_numpy(steps) / 255.0)[:, None])
+            expected = module.critic(hidden[:, 0])
+        np.testing.assert_allclose(np.stack(values), expected.numpy(), rtol=1e-5, atol=1e-7)
 
 
 def _layers(inputs: int, outputs: int, kind: type[nn.Module], width: int = 6) -> nn.Sequential:

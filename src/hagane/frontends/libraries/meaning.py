@@ -26,10 +26,15 @@ from hagane.frontends.libraries.viewing import Put, put_back
 from hagane.frontends.libraries.writing import Into, check_writable, copied, write, written_into
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import DType, Many, Tensor, Value
+from hagane.frontends.python.values.values import DType, Host, Many, Tensor, Value
 
-# Operators that other packages add to PyTorch: tests compare them with their definition.
-_ADDED = frozenset(("torch.ops.torchvision.nms",))
+# Operators that other packages add to PyTorch, and functions that return nothing: tests of their
+# own compare them with their definition.
+_ADDED = frozenset(
+    ("torch.ops.torchvision.nms", "numpy.copyto", "numpy.ndarray.fill", "numpy.ndarray.sort",
+     "numpy.ndarray.is_integer",
+     *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
+)  # fmt: skip
 MEANT = meant.MEANT | CHAINERS | ADDITIONS | _ADDED
 # Makers of objects: the operators are in the use of these.
 _MAKING = ("__init__",)
@@ -120,6 +125,9 @@ class MeaningTables(LibraryTables):
                 core, name, lambda: _super(self).call(core, name, arguments, keywords)
             ), by_statement=True)  # fmt: skip
             return None
+        if name == "numpy.copyto" and arguments and isinstance(arguments[0], Tensor):
+            self._copied_to(core, *arguments, **keywords)
+            return None
         found = self._complex.result(
             core, name, arguments, keywords,
             lambda a, k: _super(self).call(core, name, a, k),
@@ -168,11 +176,12 @@ class MeaningTables(LibraryTables):
             ))  # fmt: skip
         filling = _FILLING.get(name)
         if filling is not None and isinstance(x, Tensor):
-            return self._written(core, x, f"make a new tensor with {filling}", lambda: core.op(
+            made = self._written(core, x, f"make a new tensor with {filling}", lambda: core.op(
                 "Identity", self._within(core, filling, lambda: _super(self).call(
                     core, filling, arguments, keywords
                 )),
             ))  # fmt: skip
+            return None if name.startswith("numpy.") else made
         if name == "torch.Tensor.copy_" and isinstance(x, Tensor) and len(arguments) > 1:
             return self._written(core, x, "make a new tensor", lambda: self._like(
                 core, arguments[1], x
@@ -220,6 +229,9 @@ class MeaningTables(LibraryTables):
                 if old in self._views and self._views[old][0].value in renewed:
                     whole, put = self._views[old]
                     self._views[fresh.value] = renewed[whole.value], put
+                elif old in self._parts and self._parts[old][0].value in renewed:
+                    whole, index = self._parts[old]
+                    self._parts[fresh.value] = renewed[whole.value], index
             return made
         (whole, index), item = self._parts[x.value], run()
         new = self._written(core, whole, remedy, lambda: self._with(core, whole, index, item))
@@ -240,6 +252,15 @@ class MeaningTables(LibraryTables):
             return self._like(core, found, into.target)
 
         return self._written(core, into.target, "use its result, and leave out 'out'", made)
+
+    def _copied_to(
+        self, core: Core, dst: Tensor, src: Value, casting: Value = "", where: Value = True
+    ) -> None:
+        """Write an array into another one where a condition holds (``numpy.copyto``)."""
+        del casting  # of types that NumPy refuses, a run of the program tells
+        target = Into(dst, where, [src], {})
+        array = "numpy.asarray"
+        self._into(core, "numpy.copyto", target, lambda a, k: self.call(core, array, a, k))
 
     def _like(self, core: Core, value: Value, x: Tensor) -> Tensor:
         """Return a tensor with the element type and shape of another one."""
@@ -368,7 +389,10 @@ _COPYING = frozenset(
      "torch.take", "torch.Tensor.take")
 )  # fmt: skip
 # Methods that give a tensor a new content, by the functions that make a tensor of it.
-_FILLING = {"torch.Tensor.zero_": "torch.zeros_like", "torch.Tensor.fill_": "torch.full_like"}
+_FILLING = {
+    "torch.Tensor.zero_": "torch.zeros_like", "torch.Tensor.fill_": "torch.full_like",
+    "numpy.ndarray.fill": "numpy.full_like", "numpy.ndarray.sort": "numpy.sort",
+}  # fmt: skip
 _IN_PLACE = frozenset(
     f"i{name}"
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
@@ -412,7 +436,7 @@ def _stacked(
         return None
     x, last = many.stacked, name.rpartition(".")[2]
     if name in _ARRAYS:
-        return _as_array(core, x, name, arguments, keywords)
+        return _as_array(core, many, x, name, arguments, keywords)
     if last not in _AXIS or name.partition(".")[0] not in ("torch", "numpy", "chainer"):
         return None
     default = 1 if name == "chainer.functions.concat" else 0
@@ -440,7 +464,12 @@ def _stacked(
 
 
 def _as_array(
-    core: Core, x: Tensor, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    core: Core,
+    many: Many,
+    x: Tensor,
+    name: str,
+    arguments: Sequence[Value],
+    keywords: Mapping[str, Value],
 ) -> Tensor:
     """Return a list of numbers or of arrays as an array of a library's own."""
     library = name.partition(".")[0]
@@ -448,17 +477,27 @@ def _as_array(
     wanted = x.dtype
     if library == "torch" and wanted == ir.DataType.DOUBLE and x.kind not in _KINDS.values():
         wanted = ir.DataType.FLOAT  # as torch.get_default_dtype() has it
+    if isinstance(given, Host) and given.object in _PYTHON:
+        given = DType(_PYTHON[given.object], library)
     if isinstance(given, DType):
         wanted = given.dtype
     elif given is not None:
         raise CheckError(
             "capture", f"'{name}' of a list whose length the data decide, with {given}"
         )
+    kinds = {ir.DataType.INT64 if kind is int else kind for kind in many.also} - {x.dtype}
+    if given is None and kinds:
+        raise CheckError(
+            "capture",
+            "the data decide which types the numbers of a list have, and so which element type the "
+            f"array has; say it, as in {name}(items, dtype=...), or give them one type",
+        )
     made: Tensor = core.op("Cast", x, to=wanted)
     return replace(made, kind=_KINDS[library])
 
 
 _ARRAYS = ("numpy.array", "numpy.asarray", "torch.tensor", "torch.as_tensor")
+_PYTHON = {float: ir.DataType.DOUBLE, int: ir.DataType.INT64, bool: ir.DataType.BOOL}
 _KINDS = {"numpy": "numpy.ndarray", "torch": "torch.Tensor"}
 _AXIS = ("stack", "cat", "concat", "concatenate", "vstack", "hstack")
 __all__ = ["MeaningTables"]

@@ -6,14 +6,12 @@ import ctypes
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hagane.lexgen.c_toolchain import load_library
+from hagane.lexgen.masks.library import grammar_library
 from hagane.lexgen.masks.units import MOST_STATES, Nfa, Unit
 from hagane.machine import NoCompiler
 
@@ -32,7 +30,8 @@ class Block:
 
     Attributes:
         starts: The first state of each rule of the block; -1 where it matches no text.
-        delta: Next states by state and byte, (states, 256), -1 for none.
+        first_span: Where the spans of a state begin, (states + 1,).
+        spans: The first byte, the last one, the state after them, (spans, 3).
         accepts: Whether the rule of a state may end there, (states,).
         first_call: Where the calls of a state begin, (states + 1,).
         calls: The rule, the state after it, the least and the most repetitions, (calls, 4).
@@ -41,7 +40,8 @@ class Block:
     """
 
     starts: Mapping[int, int]
-    delta: NDArray[np.int32]
+    first_span: NDArray[np.int32]
+    spans: NDArray[np.int32]
     accepts: NDArray[np.uint8]
     first_call: NDArray[np.int32]
     calls: NDArray[np.int32]
@@ -66,7 +66,7 @@ def joined(units: Mapping[int, Unit], facts: Facts) -> Block:
     rows = [np.where(unit.delta < 0, np.int32(-1), unit.delta + np.int32(at)) for unit, at in kept]
     return Block(
         starts,
-        np.concatenate([np.zeros((0, 256), np.int32), *rows]),
+        *_spans_of(np.concatenate([np.zeros((0, 256), np.int32), *rows])),
         np.concatenate([np.zeros(0, np.uint8), *(unit.accepts for unit, _ in kept)]),
         np.concatenate(first),
         np.concatenate([np.zeros((0, 4), np.int32), *tables]),
@@ -75,21 +75,17 @@ def joined(units: Mapping[int, Unit], facts: Facts) -> Block:
     )
 
 
-@cache
-def _library() -> ctypes.PyDLL:
-    source = (resources.files("hagane.lexgen.masks") / "subsets.c").read_text(encoding="utf-8")
-    library = ctypes.PyDLL(load_library(source)._name)
-    void, number = ctypes.c_void_p, ctypes.c_int32
-    library.hagane_block.restype = void
-    library.hagane_block.argtypes = [
-        number, void, number, void, number, void, number, void, number, void, number,
-        ctypes.c_char_p, number,
-    ]  # fmt: skip
-    library.hagane_block_parts.restype = None
-    library.hagane_block_parts.argtypes = [void, void]
-    library.hagane_block_end.restype = None
-    library.hagane_block_end.argtypes = [void]
-    return library
+def _spans_of(delta: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return where the spans of each state begin, and the spans."""
+    edge = np.ones((len(delta), 257), np.bool_)
+    edge[:, 1:256] = delta[:, 1:] != delta[:, :-1]
+    state, low = np.nonzero(edge[:, :256])
+    high = np.nonzero(edge[:, 1:])[1]
+    to = delta[state, low]
+    kept = to >= 0
+    first = np.zeros(len(delta) + 1, np.int32)
+    np.cumsum(np.bincount(state[kept], minlength=len(delta)), out=first[1:])
+    return first, np.stack([low[kept], high[kept], to[kept]], axis=1).astype(np.int32)
 
 
 def compile_block(
@@ -109,14 +105,14 @@ def compile_block(
         native: Insist on C.
 
     Returns:
-        None without a compiler, and where a rule matches no text, has states that lead nowhere, or
-        calls itself before any text.
+        None without a compiler, with too many states, and where a rule calls itself before any
+        text.
 
     Raises:
         NoCompiler: C is asked for and there is no compiler.
     """
     try:
-        library = _library()
+        library = grammar_library().functions
     except NoCompiler:
         if native:
             raise
@@ -136,23 +132,25 @@ def compile_block(
     if not made:
         return None
     try:
-        parts = array("q", [0] * 9)
+        parts = array("q", [0] * 11)
         library.hagane_block_parts(made, parts.buffer_info()[0])
-        states, calls = parts[0], parts[1]
+        states, spans, calls = parts[:3]
 
-        def copied(place: int, count: int, kind: type[np.generic]) -> NDArray[np.generic]:
+        def copied(place: int, count: int, kind: type[np.generic] = np.int32) -> NDArray[Any]:
             size = count * np.dtype(kind).itemsize
-            return np.frombuffer(ctypes.string_at(parts[2 + place], size) if size else b"", kind)
+            text = ctypes.string_at(parts[3 + place], size) if size else b""
+            return np.frombuffer(text, kind)
 
-        starts = copied(4, len(rules), np.int32).tolist()
+        starts = copied(5, len(rules)).tolist()
         return Block(
             dict(zip(rules, starts, strict=True)),
-            copied(0, states * 256, np.int32).reshape(-1, 256),  # type: ignore[arg-type]
-            copied(1, states, np.uint8),  # type: ignore[arg-type]
-            copied(2, states + 1, np.int32),  # type: ignore[arg-type]
-            copied(3, calls * 4, np.int32).reshape(-1, 4),  # type: ignore[arg-type]
-            copied(5, len(known), np.uint8),  # type: ignore[arg-type]
-            copied(6, len(known) * 256, np.uint8).reshape(-1, 256),  # type: ignore[arg-type]
+            copied(0, states + 1),
+            copied(1, spans * 3).reshape(-1, 3),
+            copied(2, states, np.uint8),
+            copied(3, states + 1),
+            copied(4, calls * 4).reshape(-1, 4),
+            copied(6, len(known), np.uint8),
+            copied(7, len(known) * 256, np.uint8).reshape(-1, 256),
         )
     finally:
         library.hagane_block_end(made)

@@ -49,7 +49,7 @@ class FiniteStates:
     def __iter__(self) -> Iterator[int]:
         return iter(self._words)
 
-    def words(self, state: int) -> tuple[NDArray[np.uint32], bool]:
+    def bits(self, state: int) -> tuple[NDArray[np.uint8], bool]:
         """Return the bits of the tokens that may come next, and whether the output may end.
 
         The caller may add the token that ends an output, which is the same in every use.
@@ -57,7 +57,7 @@ class FiniteStates:
         Raises:
             LookupError: There is no such state.
         """
-        return self._words[state], bool(self._accepting[state])
+        return self._words[state].view(np.uint8), bool(self._accepting[state])
 
     def accepts(self, state: int) -> bool:
         """Return whether the output may end."""

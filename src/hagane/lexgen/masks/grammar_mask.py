@@ -31,7 +31,7 @@ class GrammarStates:
         self._machine = make_machine(rules.compile(vocabulary.alphabet, native), vocabulary, native)
         # The bits of the tokens that may come next, which the caller may change, and whether the
         # output may end; the state after a token, or -1.
-        self.words = self._machine.mask
+        self.bits = self._machine.mask
         self.take = self._machine.take
         self.start = self._machine.start(0)
         if self.start < 0:

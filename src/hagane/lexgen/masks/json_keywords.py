@@ -50,9 +50,10 @@ _HARD_FORMATS = {"idn-hostname"}
 _LOOSE_FORMATS = {"int32", "int64", "float", "double", "password", "byte", "binary"}
 
 
-def all_cases() -> list[Case]:
-    """Return the cases of all values, by type."""
-    return [Null(), Booleans(), Numbers(), Strings(), Arrays(), Objects()]
+# All values of each type.
+PLAIN: dict[str, Case] = dict(
+    zip(TYPES, (Null(), Booleans(), Numbers(), Strings(), Arrays(), Objects()), strict=True)
+)
 
 
 def _listed(value: Any) -> list[str]:

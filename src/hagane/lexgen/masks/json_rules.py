@@ -6,6 +6,8 @@ Members come in the order of the schema, then others. Source of the texts: RFC 8
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -24,7 +26,7 @@ from hagane.lexgen.masks.cases import (
 )
 from hagane.lexgen.masks.json_schema import Schemas
 from hagane.lexgen.masks.json_schema_form import refuse
-from hagane.lexgen.masks.numbers import Numbers
+from hagane.lexgen.masks.numbers import Numbers, written
 from hagane.lexgen.masks.parts import NO_TEXT, Alt, Bytes, Call, Net, OneOf, Part, Rep, alt, seq
 from hagane.lexgen.masks.rules import Module, Rules
 from hagane.lexgen.masks.texts import ANYTHING, Texts, literals, matching, of_length
@@ -86,7 +88,7 @@ def _any_of(case: Case) -> int:
 @lru_cache(8)
 def _space(space: str) -> Part:
     if space == " ?":  # the usual one, in fewer states
-        return Rep(Bytes(b" "), 0, 1)
+        return Alt((NO_TEXT, Bytes(b" ")))
     return OneOf(matching(space, whole=True)) if space else NO_TEXT
 
 
@@ -102,6 +104,39 @@ def in_string(low: int, high: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     return tuple(found)
 
 
+@lru_cache(4096)
+def _named(name: str) -> Bytes:
+    """Return the text of a member's name, and the colon."""
+    return Bytes(json.dumps(name, ensure_ascii=False).encode() + b":")
+
+
+def _in_quotes(texts: Texts) -> Part:
+    return seq(Bytes(b'"'), OneOf(texts, in_string), Bytes(b'"'))
+
+
+def _single(case: Case) -> Fraction | None:
+    """Return the number of a case of one alone."""
+    if isinstance(case, Numbers) and case.low == case.high and case.possible:
+        return case.low
+    return None
+
+
+# Of a state. Numbers, names and words have fewer.
+_FEW_CHARACTERS = 16
+
+
+@lru_cache(4096)
+def _is_narrow(texts: Texts) -> bool:
+    """Return whether each character of a text is one of few: then few tokens are within them.
+
+    What is known of such texts is found quickly, so that they stand in their grammar alone.
+    """
+    return all(
+        sum(high - low + 1 for low, high, _ in texts.edges(state)) <= _FEW_CHARACTERS
+        for state in range(len(texts.rows))
+    )
+
+
 class _Writer:
     def __init__(self, schemas: Schemas, space: str, apart: bool = True):
         self.rules = Rules()
@@ -109,6 +144,7 @@ class _Writer:
         self.space = _space(space)
         self.comma = seq(Bytes(b","), self.space)
         self.known: dict[Conjunction, Call] = {}
+        self.narrow: dict[tuple[Texts, Callable[[Texts], Part]], Call] = {}
         # The rules that most schemas have somewhere; they themselves are written without.
         self.any = _any_value(space) if apart else None
 
@@ -118,11 +154,19 @@ class _Writer:
             if conjunction == TRUE and self.any is not None:
                 self.known[TRUE] = self.rules.include(self.any, 0)
                 return self.known[TRUE]
-            call = self.known[conjunction] = Call(self.rules.reserve())
             cases = self.schemas.cases(conjunction)
             cases = [case for case in cases if not case.weak] or cases
+            if len(cases) == 1 and self.any is not None and (kind := _any_of(cases[0])) >= 0:
+                self.known[conjunction] = self.rules.include(self.any, 1 + kind)
+                return self.known[conjunction]
+            call = self.known[conjunction] = Call(self.rules.reserve())
             where = self.schemas.where(conjunction)
-            self.rules.define(call.rule, Alt(tuple(self.case(case, where) for case in cases)))
+            numbers = [number for case in cases if (number := _single(case)) is not None]
+            ways = [self.case(case, where) for case in cases if _single(case) is None]
+            if numbers:
+                texts = literals(written(number, where) for number in numbers)
+                ways.append(self._rule(texts, OneOf))
+            self.rules.define(call.rule, Alt(tuple(ways)))
         return self.known[conjunction]
 
     def case(self, case: Case, where: str) -> Part:
@@ -135,7 +179,7 @@ class _Writer:
             case Booleans(values):
                 return alt(Bytes(json.dumps(value).encode()) for value in sorted(values))
             case Numbers():
-                return self.rules.shared(OneOf(case.texts(where)))
+                return self._rule(case.texts(where), OneOf)
             case Strings():
                 return self._string(case, where)
             case Arrays():
@@ -156,7 +200,16 @@ class _Writer:
             refuse(where, f"a length beside a pattern or a format: {error}")
 
     def _quoted(self, texts: Texts) -> Call:
-        return self.rules.shared(seq(Bytes(b'"'), OneOf(texts, in_string), Bytes(b'"')))
+        return self._rule(texts, _in_quotes)
+
+    def _rule(self, texts: Texts, body: Callable[[Texts], Part]) -> Call:
+        """Return a call of the rule of some texts."""
+        if not _is_narrow(texts):
+            return self.rules.shared(body(texts))
+        key = texts, body
+        if key not in self.narrow:
+            self.narrow[key] = self.rules.add(body(texts))
+        return self.narrow[key]
 
     def _array(self, case: Arrays, where: str) -> Part:
         low, high, size = case.low, case.high, len(case.prefix)
@@ -194,37 +247,62 @@ class _Writer:
         if counted > _MOST_COUNTED:
             refuse(where, f"more than {_MOST_COUNTED - 1} members are not counted; drop the bound")
         extra = self._others(case, {name for name, _, _ in members})
-        edges: list[tuple[int, Part, int]] = []
-        width = counted + 1
-        end = (len(members) + 1) * width
-
-        def then(count: int) -> int | None:
-            if high is not None and count >= high:
-                return None
-            return min(count + 1, counted)
-
         parts: list[tuple[Part, bool]] = [
-            (self._member(Bytes(json.dumps(name, ensure_ascii=False).encode()), held), needed)
+            (seq(_named(name), self.space, self.value(held)), needed)
             for name, held, needed in members
         ]
-        for number in range(len(parts) + 1):
-            for count in range(min(number, counted) + 1 if number < len(parts) else width):
+        if counted == 1 and high is None:
+            net = self._uncounted(parts, extra, low)
+        else:
+            net = self._counted(parts, extra, low, high, counted)
+        return seq(Bytes(b"{"), self.space, net, Bytes(b"}"))
+
+    def _uncounted(self, parts: Sequence[tuple[Part, bool]], extra: Call | None, low: int) -> Net:
+        """Return members in order, then others, of which at least ``low`` (0 or 1) are written."""
+        # Before member k: 3k if none was written, 3k + 1 after one, 3k + 2 if it follows now.
+        edges: list[tuple[int, Part, int]] = []
+        last, end = 3 * len(parts), 3 * len(parts) + 3
+        for number, (part, needed) in enumerate(parts):
+            none, some, now = 3 * number, 3 * number + 1, 3 * number + 2
+            if not needed:
+                edges += (none, NO_TEXT, none + 3), (some, NO_TEXT, some + 3)
+            edges += (none, NO_TEXT, now), (some, self.comma, now), (now, part, some + 3)
+        if extra is not None:
+            edges += (last, NO_TEXT, last + 2), (last + 1, self.comma, last + 2)
+            edges.append((last + 2, extra, last + 1))
+        if low == 0:
+            edges.append((last, NO_TEXT, end))
+        edges.append((last + 1, self.space, end))
+        return Net(tuple(edges), 0, end)
+
+    def _counted(
+        self,
+        parts: Sequence[tuple[Part, bool]],
+        extra: Call | None,
+        low: int,
+        high: int | None,
+        counted: int,
+    ) -> Net:
+        """Return members in order, then others, and count those written, up to a number."""
+        edges: list[tuple[int, Part, int]] = []
+        width = counted + 1
+        last, end = len(parts) * width, (len(parts) + 1) * width
+        for number, (part, needed) in enumerate(parts):
+            for count in range(min(number, counted) + 1):
                 at = number * width + count
-                following = then(count)
-                if number == len(parts):
-                    if count >= low:
-                        edges.append((at, self.space if count else NO_TEXT, end))
-                    if extra is not None and following is not None:
-                        part = seq(self.comma, extra) if count else extra
-                        edges.append((at, part, number * width + following))
-                    continue
-                part, needed = parts[number]
                 if not needed:
                     edges.append((at, NO_TEXT, at + width))
-                if following is not None:
-                    part = seq(self.comma, part) if count else part
-                    edges.append((at, part, (number + 1) * width + following))
-        return seq(Bytes(b"{"), self.space, Net(tuple(edges), 0, end), Bytes(b"}"))
+                if high is None or count < high:
+                    following = (number + 1) * width + min(count + 1, counted)
+                    edges.append((at, seq(self.comma, part) if count else part, following))
+        for count in range(width):
+            at = last + count
+            if count >= low:
+                edges.append((at, self.space if count else NO_TEXT, end))
+            if extra is not None and (high is None or count < high):
+                part = seq(self.comma, extra) if count else extra
+                edges.append((at, part, last + min(count + 1, counted)))
+        return Net(tuple(edges), 0, end)
 
     def _others(self, case: Objects, known: set[str]) -> Call | None:
         """Return the rule of members that the schema does not name, if they are written."""
@@ -234,8 +312,6 @@ class _Writer:
         for texts, held, _ in case.others:
             names = texts - literals(known) if known else texts
             if self.schemas.possible(held) and not names.empty:
-                ways.append(self._member(self._quoted(names), held))
+                name = self._quoted(names)
+                ways.append(seq(name, Bytes(b":"), self.space, self.value(held)))
         return self.rules.add(alt(ways)) if ways else None
-
-    def _member(self, name: Part, held: Conjunction) -> Part:
-        return seq(name, Bytes(b":"), self.space, self.value(held))

@@ -27,20 +27,19 @@ from hagane.lexgen.masks.cases import (
     is_possible,
     without_others,
 )
-from hagane.lexgen.masks.formats import FORMATS
+from hagane.lexgen.masks.json_contrary import failing
 from hagane.lexgen.masks.json_keywords import (
     ANNOTATIONS,
     ANYWHERE,
     OF_TYPE,
+    PLAIN,
     REFUSED,
     TYPES,
-    all_cases,
     case_texts,
     count_of,
     each_of,
     fraction_of,
     numbers_of,
-    other_than,
     pattern_texts,
     strings_of,
     target_of,
@@ -48,15 +47,21 @@ from hagane.lexgen.masks.json_keywords import (
 )
 from hagane.lexgen.masks.json_schema_form import check_form, pointer, refuse
 from hagane.lexgen.masks.numbers import Numbers
-from hagane.lexgen.masks.texts import ANYTHING, NOTHING, Texts, literals, matching
+from hagane.lexgen.masks.texts import ANYTHING, NOTHING, Texts, literals
 
 _log = logging.getLogger("hagane.lexgen")
-# All values of each type, and those of types that a schema does not speak of.
-_PLAIN: dict[str, Case] = dict(zip(TYPES, all_cases(), strict=True))
-_WEAK: dict[str, Case] = {kind: replace(case, weak=True) for kind, case in _PLAIN.items()}
+# All values of types that a schema does not speak of.
+_WEAK: dict[str, Case] = {kind: replace(case, weak=True) for kind, case in PLAIN.items()}
 _MOST_CASES = 2_000
 # Of one schema, in all: some tens of seconds of work.
 _MOST_PAIRS = 400_000
+
+
+# Keywords with schemas that hold of the same value.
+_OF_PARTS = frozenset(
+    {"$ref", "allOf", "anyOf", "oneOf", "not", "if", "dependentRequired", "dependentSchemas",
+     "dependencies"}
+)  # fmt: skip
 
 
 def _also_touched(schema: Mapping[str, Any], integer: bool) -> set[str]:
@@ -81,7 +86,7 @@ class Schemas:
     """
 
     def __init__(self, root: Any):
-        self._root = root
+        self.root = root
         self._known: list[tuple[Any, str]] = []
         self._numbers: dict[int, int] = {}
         self._cases: dict[Conjunction, list[Case]] = {}
@@ -119,7 +124,7 @@ class Schemas:
                     found = each if holds else list(dict.fromkeys(each))
                 else:
                     found = self._meet(found, each, self._known[number][1])
-            self._cases[conjunction] = list(_PLAIN.values()) if found is None else found
+            self._cases[conjunction] = list(PLAIN.values()) if found is None else found
         return self._cases[conjunction]
 
     def possible(self, conjunction: Conjunction) -> bool:
@@ -145,7 +150,7 @@ class Schemas:
             )
         self._open.append((number, holds))
         try:
-            return self._holding(schema, where) if holds else self._failing(schema, where)
+            return self._holding(schema, where) if holds else failing(self, schema, where)
         finally:
             self._open.pop()
 
@@ -162,7 +167,7 @@ class Schemas:
                 refuse(where, f"its combinations are more than {_MOST_CASES}")
         return list(met)
 
-    def _any(self, schemas: Iterable[tuple[Any, str]], holds: bool = True) -> list[Case]:
+    def any_of(self, schemas: Iterable[tuple[Any, str]], holds: bool = True) -> list[Case]:
         """Return the cases of which one of some schemas holds (or fails)."""
         found: dict[Case, None] = {}
         for schema, where in schemas:
@@ -170,7 +175,8 @@ class Schemas:
                 found.setdefault(case)
         return list(found)
 
-    def _every(self, schemas: Iterable[tuple[Any, str]], holds: bool = True) -> list[Case]:
+    def every(self, schemas: Iterable[tuple[Any, str]], holds: bool = True) -> list[Case]:
+        """Return the cases of which all of some schemas hold (or fail)."""
         whole = TRUE
         for schema, where in schemas:
             whole |= self.conjunction(schema, where, holds)
@@ -179,11 +185,11 @@ class Schemas:
     # Schemas that hold.
 
     def _holding(self, schema: Mapping[str, Any], where: str) -> list[Case]:
-        self._check_keywords(schema, where)
+        self.check_keywords(schema, where)
         kinds, integer = types_of(schema)
         hinted = {OF_TYPE[keyword] for keyword in schema if keyword in OF_TYPE}
         touched = hinted | _also_touched(schema, integer)
-        plain = _WEAK if hinted and "type" not in schema else _PLAIN
+        plain = _WEAK if hinted and "type" not in schema else PLAIN
         found: list[Case] = []
         for kind in TYPES:
             if kind not in kinds:
@@ -199,8 +205,9 @@ class Schemas:
         for values in (schema.get("enum"), [schema["const"]] if "const" in schema else None):
             if values is not None:
                 found = self._meet(found, self._values(values), where)
-        for part in self._parts(schema, where):
-            found = self._meet(found, part, where)
+        if not _OF_PARTS.isdisjoint(schema):
+            for part in self._parts(schema, where):
+                found = self._meet(found, part, where)
         if schema.get("unevaluatedProperties") is False:
             self._check_evaluated(schema, where, set())
             found = [without_others(c) if isinstance(c, Objects) else c for c in found]
@@ -210,12 +217,12 @@ class Schemas:
     def _parts(self, schema: Mapping[str, Any], where: str) -> Iterable[list[Case]]:
         """Yield the cases of each schema that holds of the same value."""
         if "$ref" in schema:
-            target, place = target_of(self._root, schema["$ref"], where)
+            target, place = target_of(self.root, schema["$ref"], where)
             yield self.cases(self.conjunction(target, place))
         if "allOf" in schema:
-            yield self._every(each_of(schema, "allOf", where))
+            yield self.every(each_of(schema, "allOf", where))
         if "anyOf" in schema:
-            yield self._any(each_of(schema, "anyOf", where))
+            yield self.any_of(each_of(schema, "anyOf", where))
         if "oneOf" in schema:
             yield self._exactly_one(each_of(schema, "oneOf", where), where)
         if "not" in schema:
@@ -225,7 +232,7 @@ class Schemas:
         for name, needed in self._dependencies(schema):
             absent = {"not": {"required": [name]}}
             schemas = [(absent, where), ({"required": [name], "allOf": [needed]}, where)]
-            yield self._any(schemas)
+            yield self.any_of(schemas)
 
     def _check_evaluated(self, schema: Any, where: str, seen: set[int]) -> None:
         """Refuse schemas in which a keyword that fails names members that count as unevaluated."""
@@ -239,7 +246,7 @@ class Schemas:
             for each in schema.get(keyword, ()):
                 self._check_evaluated(each, where, seen)
         if "$ref" in schema:
-            self._check_evaluated(target_of(self._root, schema["$ref"], where)[0], where, seen)
+            self._check_evaluated(target_of(self.root, schema["$ref"], where)[0], where, seen)
 
     def _branches(self, schema: Mapping[str, Any], where: str) -> list[Case]:
         found: list[Case] = []
@@ -300,7 +307,7 @@ class Schemas:
                     "that items differ is not covered for more than one item; write false and "
                     "check it afterwards",
                 )
-            self._note(where, "uniqueItems", "arrays get at most one item")
+            self.note(where, "uniqueItems", "arrays get at most one item")
             high = 1
         found = Arrays(
             tuple(
@@ -325,7 +332,7 @@ class Schemas:
         other = self.conjunction(schema["contains"], f"{where}/contains", holds=False)
         if most is not None and most < least:
             return Arrays((), FALSE, 1, 0)
-        self._note(where, "contains", "the items that must be somewhere come first")
+        self.note(where, "contains", "the items that must be somewhere come first")
         return Arrays((wanted,) * least, TRUE if most is None else other, least)
 
     def _objects(self, schema: Mapping[str, Any], where: str) -> Objects:
@@ -406,91 +413,7 @@ class Schemas:
                     )
         return found
 
-    # Schemas that fail.
-
-    def _failing(self, schema: Mapping[str, Any], where: str) -> list[Case]:
-        self._check_keywords(schema, where)
-        kinds, integer = types_of(schema)
-        found: list[Case] = [case for kind, case in _PLAIN.items() if kind not in kinds]
-        if integer:
-            found.append(Numbers(fractional=True))
-        for keyword, value in schema.items():
-            kind = OF_TYPE.get(keyword)
-            if kind is None or kind in kinds:
-                found += self._contrary(keyword, value, schema, where)
-        return [case for case in found if is_possible(case, self.possible)]
-
-    def _contrary(
-        self, keyword: str, value: Any, schema: Mapping[str, Any], where: str
-    ) -> list[Case]:
-        """Return the cases of values of which one keyword fails."""
-        place = f"{where}/{keyword}"
-        match keyword:
-            case "enum" | "const":
-                return other_than(value if keyword == "enum" else [value], place)
-            case "allOf":
-                return self._any(each_of(schema, keyword, where), holds=False)
-            case "anyOf":
-                return self._every(each_of(schema, keyword, where), holds=False)
-            case "not":
-                return self.cases(self.conjunction(value, place))
-            case "$ref":
-                return self.cases(
-                    self.conjunction(*target_of(self._root, value, where), holds=False)
-                )
-            case "minLength":
-                return [Strings(high=int(value) - 1)]
-            case "maxLength":
-                return [Strings(low=int(value) + 1)]
-            case "pattern":
-                return [Strings(ANYTHING - pattern_texts(value, place))]
-            case "minimum":
-                open_ = schema.get("exclusiveMinimum") is True
-                return [Numbers(high=fraction_of(value), high_open=not open_)]
-            case "maximum":
-                open_ = schema.get("exclusiveMaximum") is True
-                return [Numbers(low=fraction_of(value), low_open=not open_)]
-            case "exclusiveMinimum" if not isinstance(value, bool):
-                return [Numbers(high=fraction_of(value))]
-            case "exclusiveMaximum" if not isinstance(value, bool):
-                return [Numbers(low=fraction_of(value))]
-            case "minItems":
-                return [Arrays(high=int(value) - 1)]
-            case "maxItems":
-                return [Arrays(low=int(value) + 1)]
-            case "minProperties":
-                return [Objects(high=int(value) - 1)]
-            case "maxProperties":
-                return [Objects(low=int(value) + 1)]
-            case "required":
-                return [Objects(((name, FALSE),), named=True) for name in value]
-            case "properties":
-                return [
-                    Objects(
-                        ((name, self.conjunction(each, pointer(place, name), holds=False)),),
-                        frozenset({name}),
-                        named=True,
-                    )
-                    for name, each in value.items()
-                ]
-            case "prefixItems":
-                return [
-                    Arrays((*(TRUE,) * at, self.conjunction(each, place, holds=False)), low=at + 1)
-                    for at, each in enumerate(value)
-                ]
-            case "type" | "nullable" | "exclusiveMinimum" | "exclusiveMaximum":
-                return []
-            case "format" if value in FORMATS:
-                return [Strings(ANYTHING - matching(FORMATS[value], whole=True))]
-            case "contains" if not {"minContains", "maxContains"} & set(schema):
-                return [Arrays(rest=self.conjunction(value, place, holds=False))]
-            case "then" | "else" | "minContains" | "maxContains":
-                return []
-            case _ if keyword in OF_TYPE or keyword in ANYWHERE:
-                self._note(where, keyword, "texts that fail by it alone are left out")
-        return []
-
-    def _note(self, where: str, keyword: str, narrower: str) -> None:
+    def note(self, where: str, keyword: str, narrower: str) -> None:
         """Say that fewer texts are allowed than the schema would."""
         self._narrowed = True
         if (where, keyword) not in self._noticed:
@@ -499,7 +422,8 @@ class Schemas:
 
     # References and keywords.
 
-    def _check_keywords(self, schema: Mapping[str, Any], where: str) -> None:
+    def check_keywords(self, schema: Mapping[str, Any], where: str) -> None:
+        """Refuse keywords that are not covered, and say once of each that is none."""
         for keyword, value in schema.items():
             if keyword in REFUSED:
                 refuse(f"{where}/{keyword}", f"{REFUSED[keyword]} is not covered")

@@ -1,29 +1,22 @@
 """Push-down automata over rules that call each other: the bytes, and the tokens, that may follow.
 
 All stacks that the text so far allows are followed at once. Equal stacks are one node, so that a
-choice between alternatives costs no more than the places in which they differ. ``pushdown.c`` does
-it where there is a compiler, and says how it finds masks; ``PythonMachine`` is the same in short.
+choice between alternatives costs no more than the places in which they differ. C does it where
+there is a compiler (``compiled_machine.py``); ``PythonMachine`` is the same in short.
 """
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator, Sequence
-from functools import cache
-from importlib import resources
 from itertools import pairwise
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hagane.lexgen.c_toolchain import load_library
+from hagane.lexgen.masks.compiled_machine import CompiledMachine
 from hagane.lexgen.masks.rules import Automata
 from hagane.lexgen.masks.vocabulary import Vocabulary
 from hagane.machine import NoCompiler
-
-# Masks lie in arrays of so many rows, the last of which is let go of with all of its masks.
-_ROWS = 12
 
 
 class Machine(Protocol):
@@ -45,148 +38,14 @@ class Machine(Protocol):
     def ends(self, place: int) -> bool:
         """Return whether the text may end."""
 
-    def mask(self, place: int) -> tuple[NDArray[np.uint32], bool]:
+    def mask(self, place: int) -> tuple[bytearray, bool]:
         """Return the bits of the tokens that may follow, and whether the text may end.
 
-        The caller may change the bits.
+        The bits are 32-bit words of this machine's byte order, which the caller may change.
 
         Raises:
             LookupError: There is no such place.
         """
-
-
-@cache
-def _library() -> ctypes.PyDLL:
-    source = (resources.files("hagane.lexgen.masks") / "pushdown.c").read_text(encoding="utf-8")
-    # Python's lock stays taken: calls are short, and no two threads may be in one machine.
-    library = ctypes.PyDLL(load_library(source)._name)
-    void, number, long = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
-    for name, result, arguments in (
-        ("hagane_store", void, [ctypes.c_char_p, void, number, void, number]),
-        ("hagane_store_end", None, [void]),
-        ("hagane_machine", void, [void, number, *[void] * 8]),
-        ("hagane_machine_end", None, [void]),
-        ("hagane_start", number, [void, number]),
-        ("hagane_advance", number, [void, number, ctypes.c_char_p, long]),
-        ("hagane_take", number, [void, number, number]),
-        ("hagane_ends", number, [void, number]),
-        ("hagane_places", number, [void]),
-        ("hagane_mask", number, [void, number, void]),
-    ):
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, arguments
-    return library
-
-
-class _Store:
-    """A vocabulary as a trie, and what is known of states that many grammars have."""
-
-    def __init__(self, vocabulary: Vocabulary):
-        self._library = _library()
-        self.words = (len(vocabulary) + 31) // 32
-        ids = vocabulary.order
-        data, offsets = vocabulary.sorted_bytes
-        self._memory = ids, data, offsets  # which it reads
-        self.pointer = self._library.hagane_store(
-            data, offsets.ctypes.data, len(ids), ids.ctypes.data, len(vocabulary)
-        )
-        if not self.pointer:
-            raise MemoryError("trie of a vocabulary")
-
-    def __del__(self) -> None:
-        if getattr(self, "pointer", None):
-            self._library.hagane_store_end(self.pointer)
-
-
-_stores: dict[int, tuple[Vocabulary, _Store]] = {}
-
-
-def _store_of(vocabulary: Vocabulary) -> _Store:
-    """Return the vocabulary's store, made once for the last few vocabularies."""
-    known = _stores.get(id(vocabulary))
-    if known is not None and known[0] is vocabulary:
-        return known[1]
-    made = _Store(vocabulary)
-    while len(_stores) >= 4:
-        del _stores[next(iter(_stores))]
-    _stores[id(vocabulary)] = (vocabulary, made)
-    return made
-
-
-class CompiledMachine:
-    """The automaton in C.
-
-    Raises:
-        NoCompiler: There is no C compiler.
-    """
-
-    def __init__(self, automata: Automata, vocabulary: Vocabulary):
-        self._library = _library()
-        self._store = _store_of(vocabulary)
-        self._automata = a = automata  # whose memory the machine reads
-        self._mask, self._take = self._library.hagane_mask, self._library.hagane_take
-        self._rows = np.empty((0, self._store.words), np.uint32)
-        self._at, self._row, self._step = 0, 0, 4 * self._store.words
-        tables = (
-            a.delta, a.starts, a.first_call, a.calls, a.shared, a.accepts, a.begins, a.nullable,
-        )  # fmt: skip
-        self._machine = self._library.hagane_machine(
-            self._store.pointer,
-            len(a.accepts),
-            *(table.__array_interface__["data"][0] for table in tables),
-        )
-        if not self._machine:
-            raise MemoryError("tables of a grammar")
-
-    def __del__(self) -> None:
-        if getattr(self, "_machine", None):
-            self._library.hagane_machine_end(self._machine)
-
-    @property
-    def places(self) -> int:
-        """The number of places so far."""
-        return int(self._library.hagane_places(self._machine))
-
-    def start(self, rule: int) -> int:
-        """Return the place before a text of a rule; -1 if there is none."""
-        return self._checked(self._library.hagane_start(self._machine, rule))
-
-    def advance(self, place: int, text: bytes) -> int:
-        """Return the place after some bytes; -1 if no text goes on like that."""
-        return self._checked(self._library.hagane_advance(self._machine, place, text, len(text)))
-
-    def take(self, place: int, token: int) -> int:
-        """Return the place after a token; -1 if it is not allowed, or there is no such place."""
-        to: int = self._take(self._machine, place, token)
-        return to if to >= 0 else self._checked(to)
-
-    def ends(self, place: int) -> bool:
-        """Return whether the text may end."""
-        return bool(self._library.hagane_ends(self._machine, place))
-
-    def mask(self, place: int) -> tuple[NDArray[np.uint32], bool]:
-        """Return the bits of the tokens that may follow, and whether the text may end.
-
-        The caller may change the bits.
-
-        Raises:
-            LookupError: There is no such place.
-        """
-        if self._row == len(self._rows):
-            self._rows = np.empty((_ROWS, self._store.words), np.uint32)
-            self._at, self._row = self._rows.ctypes.data, 0
-        ends = self._mask(self._machine, place, self._at)
-        if ends < 0:
-            raise LookupError(place) if ends < -1 else MemoryError("masks of a grammar")
-        row: NDArray[np.uint32] = self._rows[self._row]
-        self._at += self._step
-        self._row += 1
-        return row, ends == 1
-
-    def _checked(self, result: int) -> int:
-        if result < -1:
-            raise MemoryError("stacks of a grammar")
-        return result
 
 
 # The threads of a place: a state of a rule, and the stack below it.
@@ -202,7 +61,10 @@ class PythonMachine:
         self._accepts = a.accepts.astype(bool).tolist()
         self._nullable = a.nullable.astype(bool).tolist()
         self._begins = a.begins.astype(bool)
-        self._delta = a.delta
+        self._delta = np.full((len(a.accepts), 256), -1, np.int32)
+        for state, (first, last) in enumerate(pairwise(a.first_span.tolist())):
+            for low, high, to in a.spans[first:last].tolist():
+                self._delta[state, low : high + 1] = to
         self._calls = a.calls.tolist()
         self._of = [range(*pair) for pair in pairwise(a.first_call)]
         data, offsets = vocabulary.sorted_bytes
@@ -241,10 +103,10 @@ class PythonMachine:
             for state, below in self._closed(self._threads[place], -1)
         )
 
-    def mask(self, place: int) -> tuple[NDArray[np.uint32], bool]:
+    def mask(self, place: int) -> tuple[bytearray, bool]:
         """Return the bits of the tokens that may follow, and whether the text may end.
 
-        The caller may change the bits.
+        The bits are 32-bit words of this machine's byte order, which the caller may change.
 
         Raises:
             LookupError: There is no such place.
@@ -270,7 +132,7 @@ class PythonMachine:
                     break
             if path[-1]:
                 bits[id >> 5] |= np.uint32(1 << (id & 31))
-        return bits, self.ends(place)
+        return bytearray(bits.tobytes()), self.ends(place)
 
     def _place(self, found: Sequence[tuple[int, Any]]) -> int:
         threads = tuple(found)

@@ -8,7 +8,7 @@ once (``Rules.shared``, ``Module``).
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -35,7 +35,8 @@ class Automata:
     """Compiled rules, all states numbered together.
 
     Attributes:
-        delta: Next states by state and byte, (states, 256), -1 for none.
+        first_span: Where the bytes of a state begin in the following, (states + 1,).
+        spans: The first byte, the last one, the state after them, in order, (spans, 3).
         accepts: Whether the rule of a state may end there, (states,).
         starts: The first state of each rule; -1 where a rule matches no text.
         first_call: Where the calls of a state begin in the following, (states + 1,).
@@ -47,7 +48,8 @@ class Automata:
             -1 for states of this grammar alone, (states,).
     """
 
-    delta: NDArray[np.int32]
+    first_span: NDArray[np.int32]
+    spans: NDArray[np.int32]
     accepts: NDArray[np.uint8]
     starts: NDArray[np.int32]
     first_call: NDArray[np.int32]
@@ -156,10 +158,16 @@ class Module:
 
     rules: Rules
     size: int
+    _made: dict[tuple[frozenset[int], bool], Automata] = field(default_factory=dict, repr=False)
 
-    @lru_cache(8)  # noqa: B019
     def compiled(self, usable: frozenset[int], native: bool) -> Automata:
         """Return their automata, with numbers of their own for the states."""
+        key = usable, native
+        if key not in self._made:
+            self._made[key] = self._compiled(usable, native)
+        return self._made[key]
+
+    def _compiled(self, usable: frozenset[int], native: bool) -> Automata:
         made = self.rules.compile(usable, None if native else False)
         states = len(made.accepts)
         first = take_keys(states)
@@ -209,33 +217,31 @@ def _assemble(block: Block, modules: Sequence[tuple[int, Automata]], facts: _Fac
     states += len(block.accepts)
     if states > MOST_STATES:
         raise InvalidArgument(f"a grammar needs more than {MOST_STATES} states")
-    delta = np.empty((states, 256), np.int32)
     accepts = np.empty(states, np.uint8)
     shared = np.full(states, -1, np.int32)
-    first_call = np.zeros(states + 1, np.int32)
-    tables = []
-    seen = 0
+    first_span, first_call = np.zeros(states + 1, np.int32), np.zeros(states + 1, np.int32)
+    spans: list[NDArray[np.int32]] = [np.zeros((0, 3), np.int32)]
+    calls: list[NDArray[np.int32]] = [np.zeros((0, 4), np.int32)]
+    read, called = 0, 0
     for part, first, at in parts:
         end = at + len(part.accepts)
-        rows = delta[at:end]
-        np.add(part.delta, at, out=rows)
-        if at:
-            rows[part.delta < 0] = -1
         accepts[at:end] = part.accepts
         if isinstance(part, Automata):
             shared[at:end] = part.shared
-        np.add(part.first_call[1:], seen, out=first_call[at + 1 : end + 1])
+        np.add(part.first_span[1:], read, out=first_span[at + 1 : end + 1])
+        np.add(part.first_call[1:], called, out=first_call[at + 1 : end + 1])
+        read, called = read + len(part.spans), called + len(part.calls)
+        spans.append(part.spans + np.array([0, 0, at], np.int32))
         if len(part.calls):
-            tables.append(part.calls + np.array([first, at, 0, 0], np.int32))
-            seen += len(part.calls)
-    begins = block.begins
+            calls.append(part.calls + np.array([first, at, 0, 0], np.int32))
     return Automata(
-        delta,
+        first_span,
+        np.concatenate(spans),
         accepts,
         np.array(facts.starts, np.int32),
         first_call,
-        np.concatenate(tables) if tables else np.zeros((0, 4), np.int32),
-        begins,
+        np.concatenate(calls),
+        block.begins,
         block.nullable,
         shared,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -71,10 +71,10 @@ class Texts:
         return _product(self, other, operator.or_)
 
     def __sub__(self, other: Texts) -> Texts:
-        return _product(self, other, operator.gt)
+        return _contrary(other) if self is ANYTHING else _product(self, other, operator.gt)
 
 
-def _next(row: Row, code: int) -> int:
+def _next(row: Sequence[tuple[int, int]], code: int) -> int:
     found = -1
     for low, to in row:
         if low > code:
@@ -219,6 +219,43 @@ _STEPS = ((0, 0), (0xD800, -1), (0xE000, 0))
 ANYTHING = Texts((_STEPS,), frozenset({0}))
 
 
+def _characters(row: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return a row without the code points that are no characters."""
+    (_, _), (low, _), (high, _) = _STEPS
+    if row[-1][0] < low:  # as most rows are
+        return [*row, (low, -1), (high, row[-1][1])]
+    return [
+        *(step for step in row if step[0] < low),
+        (low, -1),
+        (high, _next(row, high)),
+        *(step for step in row if high < step[0] <= MAX),
+    ]
+
+
+def _loop(state: int) -> Row:
+    """Return the row of a state that every character leads to itself."""
+    return tuple((low, to if to < 0 else state) for low, to in _STEPS)
+
+
+@lru_cache(4096)
+def _contrary(texts: Texts) -> Texts:
+    """Return the texts that are not in a set: as its states are kept apart, so are they here."""
+    if texts.empty:
+        return ANYTHING
+    beyond = len(texts.rows)  # behind characters that no text of the set has there
+    rows: list[Row] = []
+    for row in texts.rows:
+        steps = [(low, beyond if to < 0 else to) for low, to in row]
+        if steps[0][0] > 0:
+            steps.insert(0, (0, beyond))
+        rows.append(_joined(_characters(steps)))
+    whole = (*rows, _loop(beyond))
+    accepts = frozenset(range(beyond + 1)) - texts.accepts
+    if any(rows[state] == _loop(state) for state in texts.accepts):  # nothing follows there now
+        return _minimal([list(row) for row in whole], set(accepts))
+    return Texts(whole, accepts)
+
+
 def literals(texts: Iterable[str]) -> Texts:
     """Return the set of some texts."""
     return _literals(tuple(sorted(set(texts))))
@@ -226,19 +263,28 @@ def literals(texts: Iterable[str]) -> Texts:
 
 @lru_cache(4096)
 def _literals(wanted: tuple[str, ...]) -> Texts:
-
-    def step(state: Any) -> tuple[dict[int, Any], bool]:
-        begun = str(state)
-        size = len(begun)
-        found: dict[int, Any] = {}
-        for text in wanted:
-            if text.startswith(begun) and len(text) > size:
-                found[ord(text[size])] = text[: size + 1]
-        for code in list(found):
-            found.setdefault(code + 1, None)
-        return {0: None, **found}, begun in wanted
-
-    return _built("", step)
+    if not wanted:
+        return NOTHING
+    # States are what may follow, so that equal ones are one.
+    numbers = {wanted: 0}
+    order = [wanted]
+    rows: list[Row] = []
+    for rests in order:  # grows while it runs
+        following: dict[int, list[str]] = {}
+        for rest in rests:  # in order, and so are their first characters
+            if rest:
+                following.setdefault(ord(rest[0]), []).append(rest[1:])
+        row = [(0, -1)]
+        for code, more in following.items():
+            key = tuple(more)
+            if key not in numbers:
+                numbers[key] = len(order)
+                order.append(key)
+            if row[-1][0] == code:
+                row.pop()
+            row += [(code, numbers[key]), (code + 1, -1)]
+        rows.append(_joined(row))
+    return Texts(tuple(rows), frozenset(n for n, rests in enumerate(order) if not rests[0]))
 
 
 @lru_cache(256)
@@ -286,16 +332,16 @@ def matching(source: str, whole: bool = False, flags: Flags = _ECMA) -> Texts:
     if first < 0:
         return NOTHING
     alphabet = dfa.alphabet
-
-    def step(state: Any) -> tuple[dict[int, Any], bool]:
-        row = dfa.delta[state]
-        found: dict[int, Any] = {}
-        for low, id in zip(alphabet.starts, alphabet.ids, strict=True):
-            if low <= MAX:
-                found[low] = row[id] if row[id] >= 0 else None
-        return found, row[alphabet.end_class] >= 0
-
-    return _built(first, step) & ANYTHING
+    classes = _characters(list(zip(alphabet.starts, alphabet.ids, strict=True)))
+    order = [first, *(state for state in range(len(dfa.delta)) if state != first)]
+    names = {state: name for name, state in enumerate(order)}
+    names[-1] = -1
+    rows = [
+        [(low, -1 if id < 0 else names[dfa.delta[state][id]]) for low, id in classes]
+        for state in order
+    ]
+    end = alphabet.end_class
+    return _minimal(rows, {name for name, state in enumerate(order) if dfa.delta[state][end] >= 0})
 
 
 def _at_text_end(node: Node) -> Node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -19,6 +20,9 @@ from hagane.lexgen.masks.grammar_text import Grammar
 from hagane.lexgen.masks.json_rules import schema_rules
 from hagane.lexgen.masks.vocabulary import Source, Vocabulary
 
+# Where the lowest byte of a word lies.
+_FIRST_BYTE = 0 if sys.byteorder == "little" else 3
+
 
 class Bitmask:
     """The allowed tokens, one bit each.
@@ -27,11 +31,16 @@ class Bitmask:
     ``words``: 32 tokens each, the lowest number in the lowest bit.
     """
 
-    __slots__ = ("size", "words")
+    __slots__ = ("_bits", "size")
 
-    def __init__(self, words: NDArray[np.uint32], size: int):
-        self.words = words
+    def __init__(self, bits: bytearray | NDArray[np.uint8], size: int):
+        self._bits = bits
         self.size = size
+
+    @property
+    def words(self) -> NDArray[np.uint32]:
+        """The bits as 32-bit words, which share their memory."""
+        return np.frombuffer(self._bits, np.uint32)
 
     def __len__(self) -> int:
         return self.size
@@ -39,7 +48,7 @@ class Bitmask:
     def __getitem__(self, token: int) -> bool:
         if not 0 <= token < self.size:
             raise IndexError(f"expected a token between 0 and {self.size - 1}, got {token}")
-        return bool(int(self.words[token >> 5]) >> (token & 31) & 1)
+        return bool(self._bits[(token >> 3) ^ _FIRST_BYTE] >> (token & 7) & 1)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         array = self.to_bool()
@@ -100,10 +109,11 @@ class TokenMask:
         self.size = len(self.vocabulary)
         self._states = _states_of(pattern, self.vocabulary, native)
         self.start = self._states.start
-        self._take = self._states.take
+        self._take, self._bits = self._states.take, self._states.bits
         self.done = -1  # after the token that ends the output
         self._masks: dict[int, Bitmask] = {}
-        self._end_bit = np.uint32(0 if self.end is None else 1 << (self.end & 31))
+        end = self.end or 0
+        self._end_byte, self._end_bit = (end >> 3) ^ _FIRST_BYTE, 1 << (end & 7)
 
     @property
     def states(self) -> list[int]:
@@ -117,23 +127,23 @@ class TokenMask:
             InvalidArgument: There is no such state.
         """
         found = self._masks.get(state)
-        if found is None:
-            found = self._masks[state] = Bitmask(self._words(state), self.size)
-            if len(self._masks) > _KEPT:
-                del self._masks[next(iter(self._masks))]
-        return found
+        return self._made(state) if found is None else found
 
-    def _words(self, state: int) -> NDArray[np.uint32]:
+    def _made(self, state: int) -> Bitmask:
+        bits: bytearray | NDArray[np.uint8]
         if state == self.done:
-            words, ends = np.zeros((self.size + 31) // 32, np.uint32), True
+            bits, ends = bytearray((self.size + 31) // 32 * 4), True
         else:
             try:
-                words, ends = self._states.words(state)
+                bits, ends = self._bits(state)
             except LookupError:
                 raise InvalidArgument(f"TokenMask: there is no state {state}") from None
         if ends and self.end is not None:
-            words[self.end >> 5] |= self._end_bit
-        return words
+            bits[self._end_byte] |= self._end_bit
+        found = self._masks[state] = Bitmask(bits, self.size)
+        if len(self._masks) > _KEPT:
+            del self._masks[next(iter(self._masks))]
+        return found
 
     def accepts(self, state: int) -> bool:
         """Return whether the output may end here."""

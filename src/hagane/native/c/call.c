@@ -505,6 +505,7 @@ static Py_ssize_t output_of(const entry *self, PyObject *name) {
 
 /* call(feed, names, targets): the outputs of some names, or all, in order.
  *
+ * feed: a dict of all inputs by name, or a list of them in order.
  * targets: for each of them an array to write into, or None; unfit ones are passed over.
  */
 static PyObject *call(PyObject *capsule, PyObject *const *arguments, Py_ssize_t n) {
@@ -512,7 +513,9 @@ static PyObject *call(PyObject *capsule, PyObject *const *arguments, Py_ssize_t 
   PyObject *feed = n > 0 ? arguments[0] : Py_None;
   PyObject *wanted = n > 1 ? arguments[1] : Py_None, *targets = n > 2 ? arguments[2] : Py_None;
   Py_ssize_t n_inputs = self->n_inputs, n_outputs = self->n_outputs;
-  if (!PyDict_CheckExact(feed) || PyDict_GET_SIZE(feed) != n_inputs) Py_RETURN_NONE;
+  int listed = PyList_CheckExact(feed);
+  if (listed ? PyList_GET_SIZE(feed) != n_inputs : !PyDict_CheckExact(feed) || PyDict_GET_SIZE(feed) != n_inputs)
+    Py_RETURN_NONE;
   PyArrayObject *arrays[n_inputs + 1];
   PyObject *outputs[n_outputs + 1], *results = NULL;
   Py_ssize_t which[n_outputs + 1], n_arrays = 0, n_results = n_outputs;
@@ -522,7 +525,8 @@ static PyObject *call(PyObject *capsule, PyObject *const *arguments, Py_ssize_t 
   memset(outputs, 0, sizeof outputs);
   Py_INCREF(capsule);
   for (; n_arrays < n_inputs; n_arrays++) {
-    PyObject *value = PyDict_GetItemWithError(feed, PyTuple_GET_ITEM(self->names, n_arrays));
+    PyObject *value = listed ? PyList_GET_ITEM(feed, n_arrays)
+                             : PyDict_GetItemWithError(feed, PyTuple_GET_ITEM(self->names, n_arrays));
     arrays[n_arrays] = value == NULL ? NULL : array_of(self, value);
     if (arrays[n_arrays] == NULL) goto end;
   }

@@ -205,6 +205,8 @@ INLINE __m512i hg_scaled(__m512i sums, __m512 factors, __m512 limit) {
 INLINE __m512i hg_scaled_freely(__m512i sums, __m512 factors) {
   return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_cvtepi32_ps(sums), factors));
 }
+INLINE __m512i hg_rounded(vf x, __m512 limit) { return _mm512_cvtps_epi32(_mm512_min_ps((__m512)x, limit)); }
+INLINE __m512i hg_rounded_freely(vf x) { return _mm512_cvtps_epi32((__m512)x); }
 /* Whole numbers plus a zero point of 16 bits as unsigned bytes; interleaved numbers lie in their old
  * order. */
 INLINE __m512i hg_bytes(__m512i a, __m512i b, __m512i c, __m512i d, __m512i zero) {

@@ -182,7 +182,8 @@ INLINE vf v_exp_near(vf r) {
   p = v_fma(p, r, v_set1(4.166637530e-02f));
   p = v_fma(p, r, v_set1(1.666657701e-01f));
   p = v_fma(p, r, v_set1(5.000000027e-01f));
-  return v_fma(p, r * r, r) + 1.f;
+  p = v_fma(p, r, v_set1(1.f));
+  return v_fma(p, r, v_set1(1.f));
 }
 /* 2^n e^r as a product of two factors, so that results near the ends of the range come out right:
  * a factor goes between them, where nothing is lost below 2^-126. */
@@ -190,6 +191,26 @@ INLINE vf v_exp_parts(vf n, vf r, vf *second) {
   vf low = v_floor(n * 0.5f);
   *second = v_pow2(n - low);
   return v_exp_near(r) * v_pow2(low);
+}
+/* f e^x for x = n ln 2 + r, rounded once more only where the result is below 2^-126. */
+INLINE vf v_exp_times(vf n, vf r, vf f) {
+#if defined(__AVX512F__)
+  return (vf)_mm512_scalef_ps((__m512)(f * v_exp_near(r)), (__m512)n);
+#else
+  vf second, first = v_exp_parts(n, r, &second);
+  return f * first * second;
+#endif
+}
+/* a e^x / (1 + e^x) for x = n ln 2 + r not above zero. */
+INLINE vf v_logistic_times(vf n, vf r, vf a) {
+#if defined(__AVX512F__)
+  vf e = v_exp_near(r);
+  vf over = a * (e / ((vf)_mm512_scalef_ps((__m512)e, (__m512)n) + 1.f));
+  return (vf)_mm512_scalef_ps((__m512)over, (__m512)n);
+#else
+  vf second, first = v_exp_parts(n, r, &second);
+  return a * (first / v_fma(first, second, v_set1(1.f))) * second;
+#endif
 }
 /* e^x within 1.1 ulp; underflows to zero, overflows to infinity. */
 INLINE vf v_exp(vf x) {
@@ -205,10 +226,13 @@ INLINE vf v_exp(vf x) {
 /* The same of a number not above zero whose result is added to one or more: zero below e^-80, where it counts
  * no more. Numbers too small to be normal cost hundreds of cycles each on many processors. */
 INLINE vf v_exp_share(vf x) {
-  vf least = v_set1(-80.f), n, r = v_exp_reduce(v_max2(least, x), &n);
+  vf least = v_set1(-80.f);
 #if defined(__AVX512F__)
+  vf n = v_round(x * 1.44269504088896341f);
+  vf r = v_fma(n, v_set1(2.12194440e-4f), v_fma(n, v_set1(-0.693359375f), x));
   return (vf)_mm512_maskz_scalef_ps(_mm512_cmp_ps_mask((__m512)x, (__m512)least, _CMP_NLT_UQ), (__m512)v_exp_near(r), (__m512)n);
 #else
+  vf n, r = v_exp_reduce(v_max2(least, x), &n);
   return v_sel(x < least, v_set1(0.f), v_exp_near(r) * v_pow2(n));
 #endif
 }
@@ -363,9 +387,8 @@ INLINE vf v_softplus(vf x) {
 /* x sigmoid(x) within 3 ulp. */
 INLINE vf v_swish(vf x) {
   vf a = v_min2(v_set1(120.f), v_abs(x));
-  vf n, second, r = v_exp_reduce(-a, &n);
-  vf first = v_exp_parts(n, r, &second);
-  return v_max2(v_set1(0.f), x) - a * (first / v_fma(first, second, v_set1(1.f))) * second;
+  vf n, r = v_exp_reduce(-a, &n);
+  return v_max2(v_set1(0.f), x) - v_logistic_times(n, r, a);
 }
 /* x tanh(ln(1 + e^x)) within 4.3 ulp. */
 INLINE vf v_mish(vf x) {
@@ -384,9 +407,8 @@ INLINE vf v_gelu(vf x) {
   vf a = v_min2(v_set1(14.5f), v_abs(x));
   /* the square of the first half of its digits is exact; the rest is small enough to add to r */
   vf high = (vf)((vi)a & (int32_t)0xfffff000);
-  vf n, second, r = v_exp_reduce(high * high * -0.5f, &n);
+  vf n, r = v_exp_reduce(high * high * -0.5f, &n);
   r = v_fma((a + high) * (a - high), v_set1(-0.5f), r);
-  vf first = v_exp_parts(n, r, &second);
   /* e^(a a / 2) erfc(a / sqrt(2)) / 2 in terms of t */
   vf t = 1.f / v_fma(a, v_set1(0.45f), v_set1(1.f));
   vf p = v_set1(-3.779698668e-02f);
@@ -401,7 +423,7 @@ INLINE vf v_gelu(vf x) {
   p = v_fma(p, t, v_set1(1.791348647e-01f));
   p = v_fma(p, t, v_set1(1.795539310e-01f));
   p = v_fma(p, t, v_set1(-9.537576015e-07f));
-  return v_max2(v_set1(0.f), x) - a * (first * p) * second;
+  return v_max2(v_set1(0.f), x) - v_exp_times(n, r, a * p);
 }
 /* x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 within 3.3 ulp, 120 at the portable level. */
 INLINE vf v_gelu_tanh(vf x) {
@@ -415,9 +437,8 @@ INLINE vf v_gelu_tanh(vf x) {
   vf sum = cubed + 1.595769167e+00f, one = sum - cubed, two = sum - one;
   rest += (1.595769167e+00f - one) + (cubed - two) + -4.534068054e-08f;
   vf u = sum * -a;
-  vf n, second, r = v_exp_reduce(u, &n);
+  vf n, r = v_exp_reduce(u, &n);
   r += v_fma(sum, -a, -u) - rest * a;
-  vf first = v_exp_parts(n, r, &second);
-  return v_max2(v_set1(0.f), x) - a * (first / v_fma(first, second, v_set1(1.f))) * second;
+  return v_max2(v_set1(0.f), x) - v_logistic_times(n, r, a);
 }
 INLINE vf v_num(float x) { return v_set1(x); }

@@ -49,6 +49,23 @@ def make_entry(
     return made
 
 
+def entry_of(segment: Ready) -> Caller | None:
+    """Return a function from a list of arrays, the inputs of a part, to its outputs.
+
+    Like those of ``make_entry`` it returns None for arrays that do not fit as they are.
+    """
+    inputs, outputs = (range(len(ports)) for ports in (segment.takes, segment.gives))
+
+    def fit(arrays: Sequence[Array], owner: object, full: bool, *past: int) -> Frame | None:
+        return make_frame(segment, arrays, inputs, outputs, owner, full)
+
+    return make_entry([*map(str, inputs)], [*map(str, outputs)], fit, _Nothing, None)
+
+
+class _Nothing:
+    """The class of no value."""
+
+
 def make_frame(
     segment: Ready,
     arrays: Sequence[Array],

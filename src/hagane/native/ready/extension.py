@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hagane.machine import CodeCache, Lock, NoCompiler, notice
+from hagane.machine.cache import make_module, open_module
 from hagane.native.c import c_source
 
 if TYPE_CHECKING:
@@ -71,28 +70,13 @@ def _module(
 
 def _compiled(name: str, source: str, compiler: Compiler, include: tuple[str, str]) -> Any:
     flags = ("-O2", "-std=gnu11", "-fPIC", "-w", *(f"-I{folder}" for folder in include))
-    key = "\0".join((source, np.__version__, *flags, *compiler.command, compiler.version))
-
-    def build(folder: Path) -> Path:
-        written = folder / f"{name}.c"
-        written.write_text(source, encoding="utf-8")
-        library = folder / f"{name}.so"
-        compiler.build([written], library, flags)
-        return library
-
-    return CodeCache("native").load(key, build, lambda path: open_extension(path, name))
+    return make_module(CodeCache("native"), name, source, compiler, flags, np.__version__)
 
 
-@cache
 def open_extension(path: Path, name: str = "call") -> Any:
     """Return the module of a library; it is loaded once.
 
     Raises:
         ImportError: It cannot be loaded.
     """
-    loader = importlib.machinery.ExtensionFileLoader(f"hagane_{name}", str(path))
-    spec = importlib.util.spec_from_loader(f"hagane_{name}", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
+    return open_module(path, name)

@@ -6,6 +6,7 @@ The scores of a tile of rows never leave the nearest cache, as in "FlashAttentio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,12 +18,11 @@ from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
+from hagane.native.rules.attention_rows import BLOCKS, heights, rows_function
 from hagane.native.rules.attention_tiles import QUERIES, emit_attention_tiles, fits_tiles
-from hagane.native.rules.products.gemm import panel_function
 from hagane.native.tiles.tile import tile_pixels
 from hagane.symbolic import Dim, ceildiv, floordiv, product
 
-_BLOCKS = 2
 # Attributes that the kernel has with these values only, and all that it knows of.
 _PLAIN = {"softcap": 0.0, "left_window_size": -1, "right_window_size": -1}
 _KNOWN = frozenset(
@@ -162,7 +162,7 @@ def _target(
 
 def _emit(low: Lowering, node: ir.Node, at: _Shapes) -> None:
     level, lanes = low.facts.level, low.facts.level.lanes
-    wide, rows = _BLOCKS * lanes, tile_pixels(level, _BLOCKS)
+    wide, rows = BLOCKS * lanes, tile_pixels(level, BLOCKS)
     batch, heads, queries, size = at.q.shape
     keys, width = at.k.shape[2], at.v.shape[3]
     body = Body()
@@ -201,42 +201,56 @@ def _emit(low: Lowering, node: ir.Node, at: _Shapes) -> None:
         shape = (batch, heads, queries, keys, size, width)
         emit_attention_tiles(low, node, body, softmax, shape, at.scale, tasks)
         return
-    body.helper(panel_function("KERNEL_panel", rows, level))
-    body.helper(panel_function("KERNEL_row", 1, level))
+    sizes = heights(rows)
+    for height in sizes:
+        body.helper(rows_function(f"KERNEL_rows{height}", height, level))
+    left = "Q + top * q2" if at.q.strides[3] == 1 else "PQ"
+    step = "q2 * 4" if at.q.strides[3] == 1 else "HS * 4"
     body.add(
         f"const int64_t GK = (LK + {wide - 1}) / {wide}, GV = (W + {wide - 1}) / {wide}, LS = GK * {wide};",
         f"float *PK = (float *)thread->scratch, *PV = PK + GK * HS * {wide};",
-        f"static const float none[{wide}] __attribute__((aligned(64)));",
-        f"float *PQ = PV + GV * LK * {wide}, *S = PQ + {rows} * HS, *PP = S + {rows} * LS;",
-        f"float tile[{rows * wide}] __attribute__((aligned(64)));",
+        f"float *PQ = PV + GV * LK * {wide}, *S = PQ + {rows} * HS; (void)PQ;",
+        f"float tile[{rows * wide}] __attribute__((aligned(64))); vf factors[{rows}];",
         f"for (int64_t g = 0; g < GK; g++) {{ float *to = PK + g * HS * {wide};",
         f"int64_t n = hg_min({wide}, LK - g * {wide}); const float *from = K + g * {wide} * k2;",
         f"if (n < {wide}) memset(to, 0, (size_t)HS * {wide * 4});",
-        f"for (int64_t c = 0; c < n; c++) for (int64_t i = 0; i < HS; i++) to[i * {wide} + c] = from[c * k2 + i * k3]; }}",
+        "int64_t c = 0, done = 0;",
+        "if (k3 == 1) { for (; c + 8 <= n; c += 8) for (int64_t i = 0; i + 8 <= HS; i += 8)",
+        f"hg_square_4((const uint32_t *)(from + c * k2 + i), k2, (uint32_t *)(to + i * {wide} + c), {wide});",
+        "done = HS / 8 * 8; }",
+        "for (int64_t r = 0; r < n; r++) for (int64_t i = r < c ? done : 0; i < HS; i++)",
+        f"to[i * {wide} + r] = from[r * k2 + i * k3];",
+        f"for (int64_t i = 0; i < HS * {wide}; i += VL) "
+        f"v_store(to + i, v_load(to + i) * {float_text(at.scale)}); }}",
         f"for (int64_t g = 0; g < GV; g++) {{ float *to = PV + g * LK * {wide};",
         f"int64_t n = hg_min({wide}, W - g * {wide}); const float *from = V + g * {wide} * v3;",
         f"if (n < {wide}) memset(to, 0, (size_t)LK * {wide * 4});",
         f"for (int64_t i = 0; i < LK; i++) for (int64_t c = 0; c < n; c++) to[i * {wide} + c] = from[i * v2 + c * v3]; }}",
-        f"for (int64_t top = first; top < last; top += {rows}) {{",
-        f"int64_t m = hg_min({rows}, last - top), height = m == 1 ? 1 : {rows};",
-        "for (int64_t t = 0; t < height; t++) for (int64_t i = 0; i < HS; i++)",
-        f"PQ[i * height + t] = t < m ? Q[(top + t) * q2 + i * q3] * {float_text(at.scale)} : 0;",
-        f"for (int64_t g = 0; g < GK; g++) {{ const float *w = PK + g * HS * {wide};",
-        f"if (height == 1) KERNEL_row(PQ, w, HS, none, 0, S + g * {wide}, LS);",
-        f"else KERNEL_panel(PQ, w, HS, none, 0, S + g * {wide}, LS); }}",
-        "for (int64_t t = 0; t < m; t++) { float *x = S + t * LS; int64_t row = top + t;",
-        *softmax,
-        "for (int64_t j = 0; j < LK; j++) PP[j * height + t] = x[j]; }",
-        "for (int64_t t = m; t < height; t++) for (int64_t j = 0; j < LK; j++) PP[j * height + t] = 0;",
-        f"for (int64_t g = 0; g < GV; g++) {{ const float *w = PV + g * LK * {wide};",
-        f"if (height == 1) KERNEL_row(PP, w, LK, none, 0, tile, {wide});",
-        f"else KERNEL_panel(PP, w, LK, none, 0, tile, {wide});",
-        f"int64_t n = hg_min({wide}, W - g * {wide}); float *o = O + top * o2 + g * {wide};",
-        f"for (int64_t t = 0; t < m; t++) memcpy(o + t * o2, tile + t * {wide}, (size_t)n * 4); }}",
+        "for (int64_t top = first, m; top < last; top += m) {",
+        *_height(sizes),
+        *_gathered(at),
+        "for (int64_t g = 0; g < GK; g++) {",
+        f"const float *s = {left}, *w = PK + g * HS * {wide}; float *d = S + g * {wide};",
+        *_by_height(sizes, f"s, {step}, w, HS, d, LS * 4"),
         "}",
+        "for (int64_t t = 0; t < m; t++) { float *x = S + t * LS; int64_t row = top + t; (void)row;",
+        *masked,
+        *_softmax(at.causal, "factors[t] = factor;"),
+        "}",
+        "for (int64_t g = 0; g < GV; g++) {",
+        f"const float *s = S, *w = PV + g * LK * {wide};",
+        f"const int64_t n = hg_min({wide}, W - g * {wide}); float *o = O + top * o2 + g * {wide};",
+        f"float *d = n == {wide} ? o : tile; const int64_t to = n == {wide} ? o2 : {wide};",
+        *_by_height(sizes, "s, LS * 4, w, LK, d, to * 4"),
+        "for (int64_t t = 0; t < m; t++, d += to, o += o2)",
+        f"if (n == {wide}) {{ v_store(o, v_load(o) * factors[t]); "
+        f"v_store(o + {lanes}, v_load(o + {lanes}) * factors[t]); }}",
+        f"else for (int64_t c = 0; c < n; c += {lanes})",
+        "v_store_n(o + c, v_load(d + c) * factors[t], hg_min(VL, n - c));",
+        "} }",
     )
     g_keys, g_values = ceildiv(keys, wide), ceildiv(width, wide)
-    floats = g_keys * size * wide + g_values * keys * wide + rows * (size + g_keys * wide + keys)
+    floats = g_keys * size * wide + g_values * keys * wide + rows * (size + g_keys * wide)
     whole = product((batch, heads, queries, keys, size + width))
     low.recorder.emit(
         node,
@@ -291,11 +305,43 @@ def _add_mask(body: Body, mask: Tensor | None) -> list[str]:
     ]
 
 
-def _softmax(causal: bool) -> list[str]:
-    """Return lines that turn the scores ``x`` of ``row`` into probabilities, zero without a key."""
-    count = "hg_max(0, hg_min(LK, row + past + 1))" if causal else "LK"
+def _height(sizes: Sequence[int]) -> list[str]:
+    """Return lines that set ``m``, the height of the tile from row ``top`` on."""
+    lines = [f"if (last - top >= {size}) m = {size}; else" for size in sizes[:-1]]
+    return [*lines, f"m = {sizes[-1]};"]
+
+
+def _by_height(sizes: Sequence[int], arguments: str) -> list[str]:
+    """Return lines that compute a tile of ``m`` rows."""
+    cases = [f"case {size}: KERNEL_rows{size}({arguments}); break;" for size in sizes]
+    return ["switch (m) {", *cases, "}"]
+
+
+def _gathered(at: _Shapes) -> list[str]:
+    """Return lines that bring queries together whose numbers lie apart."""
+    if at.q.strides[3] == 1:
+        return []
     return [
-        f"{{ int64_t n = {count}, i = 0;",
+        "for (int64_t t = 0; t < m; t++) for (int64_t i = 0; i < HS; i++)",
+        "PQ[t * HS + i] = Q[(top + t) * q2 + i * q3];",
+    ]
+
+
+def _softmax(causal: bool, divided: str | None = None) -> list[str]:
+    """Return lines that turn the scores ``x`` of ``row`` into probabilities, zero without a key.
+
+    Args:
+        causal: Whether a row sees keys up to itself alone.
+        divided: What becomes of the vector ``factor``, which probabilities are still to be
+            multiplied by; they are, if this is None.
+    """
+    count = "hg_max(0, hg_min(LK, row + past + 1))" if causal else "LK"
+    product = [
+        "i = 0; for (; i + VL <= n; i += VL) v_store(x + i, v_load(x + i) * factor);",
+        "for (; i < n; i++) x[i] *= factor[0];",
+    ]
+    return [
+        f"{{ int64_t n = {count}, i = 0; vf factor = v_set1(0.f); (void)factor;",
         "vf most = v_set1(-INFINITY);",
         "for (; i + VL <= n; i += VL) most = v_max2(most, v_load(x + i));",
         "float top1 = v_top(most); for (; i < n; i++) top1 = x[i] > top1 ? x[i] : top1;",
@@ -304,10 +350,11 @@ def _softmax(causal: bool) -> list[str]:
         "for (; i + VL <= n; i += VL) { vf e = v_exp_share(v_load(x + i) - top0); sum += e; v_store(x + i, e); }",
         "if (i < n) { vf e = v_exp_share(v_load_n(x + i, n - i) - top0); v_store_n(x + i, e, n - i);",
         "for (int64_t j = 0; j < n - i; j++) total += e[j]; }",
-        "vf factor = v_set1(1.f / (total + v_sum(sum))); i = 0;",
-        "for (; i + VL <= n; i += VL) v_store(x + i, v_load(x + i) * factor);",
-        "for (; i < n; i++) x[i] *= factor[0];",
-        "for (; i < LK; i++) x[i] = 0; } }",
+        "factor = v_set1(1.f / (total + v_sum(sum)));",
+        *(product if divided is None else []),
+        "for (i = n; i < LK; i++) x[i] = 0; }",
+        divided or "",
+        "}",
     ]
 
 

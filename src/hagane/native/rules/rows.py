@@ -246,15 +246,18 @@ def lower_softmax(low: Lowering, node: ir.Node) -> None:
         ]
     else:
         lines += [
-            # The largest elements add one each, which the logarithm of one and a little is given
-            # apart from the rest, or that rest would be lost where one element is far the largest.
-            "vf sum = {0}, peaks = {0}, top = v_set1(m); i = 0;",
-            "for (; i + VL <= n; i += VL) { vf z = v_load(x + i) - top;",
-            "sum += v_sel(z == 0.f, v_set1(0.f), v_exp_share(z)); peaks += v_of_mask(z == 0.f); }",
-            "if (i < n) { vm in = v_first(n - i); vf z = v_load_n(x + i, n - i) - top;",
-            "sum += v_sel(in & (z != 0.f), v_exp_share(z), v_set1(0.f)); peaks += v_of_mask(in & (z == 0.f)); }",
-            "float rest = v_sum(sum), ones = v_sum(peaks) - 1.f;",
-            "float shift = log1pf(ones + rest);",
+            "vf sum = {0}, top = v_set1(m); i = 0;",
+            "for (; i + VL <= n; i += VL) sum += v_exp_share(v_load(x + i) - top);",
+            "float total = v_sum(sum), shift;",
+            "if (i < n) { vf e = v_exp_share(v_load_n(x + i, n - i) - top);",
+            "for (int64_t k = 0; k < n - i; k++) total += e[k]; }",
+            "if (total > 1.5f) shift = logf(total);",
+            "else {",
+            # One element is far the largest and adds one; beside it the rest would be lost.
+            "sum = v_set1(0.f); i = 0;",
+            "for (; i < n; i += VL) { vf z = v_load_n(x + i, hg_min(n - i, VL)) - top;",
+            "sum += v_sel(v_first(n - i) & (z != 0.f), v_exp_share(z), v_set1(0.f)); }",
+            "shift = log1pf(v_sum(sum)); }",
             "for (i = 0; i < n; i++) y[i] = (x[i] - m) - shift;",
         ]
     _row_kernel(low, node, product(moved.shape[:-1]), moved.shape[-1], lines, body, 0.15)
@@ -285,7 +288,7 @@ def lower_layer_norm(low: Lowering, node: ir.Node) -> None:
     b = None if shift is None else body.pointer(shift)
     d = body.pointer(target, written=True)
     epsilon = float_text(float(attributes["epsilon"]))
-    centred = node.op_type == "LayerNormalization"
+    centred = node.op_type != "RMSNormalization"
     lines = [f"const float *x = {s} + row * n; float *y = {d} + row * n; int64_t i;"]
     if centred:
         lines.append("const float mean = hg_sum_of(x, n) / n;")

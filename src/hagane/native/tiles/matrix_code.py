@@ -135,7 +135,7 @@ def finish_function(
     """
     target_step, residual_step = steps
     if tile.store is Store.QUAD:
-        return _finish_bytes(name, wide, tile, target_step)
+        return _finish_bytes(name, wide, tile, steps, partial)
     out = [
         f"INLINE void {name}(const float *c, int64_t count, const float *b, const float *r, float *d,"
         " int64_t left, const float *p, const float *w, int64_t plane) {",
@@ -202,10 +202,12 @@ def _sum_function(name: str, wide: int, tile: Tile) -> str:
 """
 
 
-def _finish_bytes(name: str, wide: int, tile: Tile, target_step: int) -> str:
+def _finish_bytes(name: str, wide: int, tile: Tile, steps: tuple[int, int], partial: bool) -> str:
     """Return the function for bytes: four vectors of sums become one vector."""
     at_once = 4 // wide
-    rows = [f"{i * tile.parameters // 4}" for i in range(5)]
+    target_step, residual_step = steps
+    added = tile.residuals is not None
+    rows = [f"{i * tile.parameters // 4}" for i in range(8)]
     out = [
         f"INLINE void {name}(const float *c, int64_t count, const float *b, const float *r, float *d,"
         " int64_t left, const float *p, const float *w, int64_t plane) {",
@@ -215,18 +217,36 @@ def _finish_bytes(name: str, wide: int, tile: Tile, target_step: int) -> str:
         f"  __m512 most = _mm512_loadu_ps(b + {rows[4]}); (void)most;",
         "  int64_t i = 0;",
     ]
+    for j in range(wide if added else 0):
+        out += [
+            f"  const vf shift{j} = v_load(b + {rows[6]} + {j * LANES});",
+            f"  const vf of_residual{j} = v_load(b + {rows[7]} + {j * LANES});",
+        ]
+        if partial:
+            out.append(f"  const __mmask16 lanes{j} = hg_lanes(left - {j * LANES});")
     for pixels in (at_once, 1):
         values = []
         for v in range(4):
             pixel, j = divmod(v, wide) if pixels > 1 else (0, v % wide)
             sums = f"(__m512i)((vi)v_load(c + {pixel * LANES + j * TILE_FLOATS}) + (vi)start{j})"
             both = f"{sums}, (__m512)factor{j}"
+            if added:
+                at = pixel * residual_step + j // tile.residual_parts * tile.known[1]
+                at += j % tile.residual_parts * tile.residual_part
+                residual = _added(tile, at, f"lanes{j}" if partial else "")
+                scaled = f"v_fma({residual}, of_residual{j}, v_fma((vf)_mm512_cvtepi32_ps({sums}), factor{j}, shift{j}))"
+                values.append(
+                    f"hg_rounded({scaled}, most)"
+                    if tile.limited
+                    else f"hg_rounded_freely({scaled})"
+                )
+                continue
             values.append(
                 f"hg_scaled({both}, most)" if tile.limited else f"hg_scaled_freely({both})"
             )
         out += [
             f"  for (; i + {pixels} <= count; i += {pixels}, c += {pixels * LANES}, "
-            f"d += {pixels * target_step}) {{",
+            f"d += {pixels * target_step}, r += {pixels * residual_step if added else 0}) {{",
             f"    __m512i y = hg_bytes_in_rows({', '.join(values)}, zero);",
             "    y = _mm512_max_epu8(y, least);",
         ]
@@ -268,6 +288,8 @@ def _scaled(tile: Tile, j: int) -> str:
 def _added(tile: Tile, at: int, lanes: str) -> str:
     if tile.residual_words is Words.PAIR:
         return f"v_load_bf16((const uint16_t *)(r + {at}))"
+    if tile.residual_words is Words.QUAD:
+        return f"v_load_u8((const uint8_t *)(r + {at}))"
     if tile.residual_words is Words.TRIPLE:
         return f"v_load_triples((const uint16_t *)(r + {at}))"
     return f"v_load_kept(r + {at}, {lanes})" if lanes else f"v_load(r + {at})"

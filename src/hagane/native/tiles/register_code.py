@@ -280,15 +280,21 @@ class _Assembler:
         order = self.weights[0]
         factor, zero = self._scaling()
         lines.append(f"vmovdqu32 {5 * tile.parameters}(%[b]), {order}")
-        lines.append(f"vmovdqu32 {2 * tile.parameters}(%[b]), {zero}")
+        if tile.residuals is None:
+            lines.append(f"vmovdqu32 {2 * tile.parameters}(%[b]), {zero}")
+        else:  # the residual takes its register
+            zero = f"{2 * tile.parameters}(%[b])"
         for j in range(tile.blocks):
             lines.append(f"vmovups {tile.parameters + j * self.vector}(%[b]), {factor}")
             for first in range(0, self.pixels, QUAD):
                 pixels = range(first, min(first + QUAD, self.pixels))
                 accs = [self.accumulator(j, t) for t in pixels]
-                for acc in accs:
+                for t, acc in zip(pixels, accs, strict=True):
                     lines.append(f"vcvtdq2ps {acc}, {acc}")
-                    lines.append(f"vmulps {factor}, {acc}, {acc}")
+                    if tile.residuals is None:
+                        lines.append(f"vmulps {factor}, {acc}, {acc}")
+                    else:
+                        self._add_scaled(j, t, acc)
                     if tile.limited:
                         lines.append(f"vminps {4 * tile.parameters}(%[b]), {acc}, {acc}")
                     lines.append(f"vcvtps2dq {acc}, {acc}")
@@ -314,6 +320,21 @@ class _Assembler:
                 for i, place in enumerate(places[1:], 1):
                     lines.append(f"vextracti32x4 ${i}, {y}, {place}")
             self._next_block()
+
+    def _add_scaled(self, block: int, pixel: int, acc: str) -> None:
+        """Scale and shift a sum, and add the residual times its factor."""
+        tile, lines = self.tile, self.lines
+        assert tile.residuals is not None
+        factor, added = self._scaling()
+        shifts, factors = (f"{row * tile.parameters + block * self.vector}(%[b])" for row in (6, 7))
+        at = (block * (tile.residual_plane or 0) + tile.residuals[pixel]) * 4
+        place = self.place("r", at, pixel, "kw")
+        lines.append(f"vfmadd213ps {shifts}, {factor}, {acc}")
+        if tile.residual_words is Words.QUAD:
+            lines += [f"vpmovzxbd {place}, {added}", f"vcvtdq2ps {added}, {added}"]
+        else:
+            lines.append(f"vmovups {place}, {added}")
+        lines.append(f"vfmadd231ps {factors}, {added}, {acc}")
 
     def _constant(self, register: str, value: float) -> None:
         bits = struct.unpack("<I", struct.pack("<f", value))[0]

@@ -111,7 +111,8 @@ class Tile:
         missing: Inputs of the last block that there are no weights for, where they are cut.
         parameters: Bytes from the biases to the factors of the channels, and from there to their
             shifts. For bytes to the zero point instead, 16 bits each, from there to the least
-            byte, to the largest result before rounding, and to ``IN_ROWS``.
+            byte, to the largest result before rounding, and to ``IN_ROWS``. Where a residual is
+            added to these, the shifts follow, then its factors.
         limited: Whether there is a largest result before rounding.
         rows: Rows of an image that share the pixels, 1 or 2. Offsets then count from a row's first
             pixel, and the distances to the second row are known at run time only: ``source_row``,
@@ -177,7 +178,7 @@ class Tile:
     @property
     def residual_part(self) -> int:
         """The same of the residual."""
-        return 16 if self.residual_words is Words.FLOAT else 8
+        return {Words.FLOAT: 16, Words.QUAD: 4}.get(self.residual_words, 8)
 
 
 # The places of words after four vectors of 32-bit numbers are packed to bytes: those of the first

@@ -1,6 +1,15 @@
 """Operators that normalise by statistics of their input."""
 
-from hagane.ops.normalization import batch, dropout, layer, local, loss, softmax, trained
+from hagane.ops.normalization import (
+    batch,
+    dropout,
+    layer,
+    local,
+    loss,
+    softmax,
+    trained,
+    trained_rows,
+)
 
 OPERATORS = (
     *batch.OPERATORS,
@@ -10,4 +19,5 @@ OPERATORS = (
     *loss.OPERATORS,
     *softmax.OPERATORS,
     *trained.OPERATORS,
+    *trained_rows.OPERATORS,
 )

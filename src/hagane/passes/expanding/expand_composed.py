@@ -25,8 +25,8 @@ _LATE = frozenset(
     {("com.microsoft", "MatMulNBits"),
      *(("hagane", name) for name in (
          "AveragePoolGradient", "BatchNormTraining", "BatchNormTrainingGradient",
-         "ConvWeightGradient", "LSTMSteps", "LSTMStepsGradient", "MaxPoolGradient",
-         "SelectGreater",
+         "ConvWeightGradient", "LSTMSteps", "LSTMStepsGradient", "LayerNormTraining",
+         "LayerNormTrainingGradient", "MaxPoolGradient", "SelectGreater",
      ))}
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Write grouped 8-bit convolutions as dequantise, convolve, quantise."""
+"""Write grouped 8-bit convolutions as convolutions of floats."""
 
 from __future__ import annotations
 
@@ -13,9 +13,16 @@ from hagane.passes.edit import (
     constant,
     given,
     name_of,
+    readers,
+    remove,
+    replace_value,
     shape_of,
     substitute,
+    type_of,
 )
+
+# Floats hold all whole numbers below.
+_EXACT = 1 << 24
 
 
 def spread_quantized(graph: ir.Graph, types: GraphTypes) -> list[str]:
@@ -25,9 +32,14 @@ def spread_quantized(graph: ir.Graph, types: GraphTypes) -> list[str]:
     of floats: a result in the middle of two bytes may be rounded to the other one. A convolution
     in which each channel has a filter of its own stays as it is, if it has one or two spatial axes
     and its result one constant scale.
+
+    ConvInteger of several groups, whose zero point only a run knows, becomes one of floats that are
+    whole numbers, if weights are so small that all sums are exact.
     """
     changed: list[str] = []
     for node in list(graph):
+        if node.op_type == "ConvInteger" and node.domain == "":
+            changed += _spread_integers(graph, node, types)
         if node.op_type != "QLinearConv" or node.domain != "":
             continue
         if int(attributes_of(node)["group"]) == 1:
@@ -60,6 +72,35 @@ def spread_quantized(graph: ir.Graph, types: GraphTypes) -> list[str]:
             made = op("Conv", x, floats, row, **given(node))
         substitute(graph, types, node, "QuantizeLinear", [made, y_scale, y_zero])
     return changed
+
+
+def _spread_integers(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> list[str]:
+    """Replace a ConvInteger of several groups, if that may be done; return its name then."""
+    x, w, x_zero, w_zero = (*node.inputs, None, None)[:4]
+    weight, offset, found = constant(w, types), constant(w_zero, types), type_of(x_zero, types)
+    if int(attributes_of(node)["group"]) == 1 or weight is None or weight.ndim < 3:
+        return []
+    if found is None or found.shape not in ((), (1,)) or constant(x_zero, types) is not None:
+        return []
+    if (w_zero is not None and offset is None) or shape_of(x, types) is None:
+        return []
+    zero = np.zeros(1) if offset is None else offset.astype(np.float64)
+    floats = weight.astype(np.float64) - zero.reshape(-1, *(1,) * (weight.ndim - 1))
+    if 255 * np.abs(floats).sum(tuple(range(1, weight.ndim))).max(initial=0) >= _EXACT:
+        return []
+    old = node.outputs[0]
+    with building(graph, types, node, name_of(node)):
+        around = op("Sub", *(op("Cast", v, to=ir.DataType.FLOAT) for v in (x, x_zero)))
+        made = op("Conv", around, floats.astype(np.float32), **given(node))
+    for reader in list(readers(old, "Cast")):
+        if attributes_of(reader)["to"] == ir.DataType.FLOAT:
+            replace_value(graph, types, reader.outputs[0], made)
+            remove(graph, [reader])
+    if old.uses() or old.is_graph_output():
+        substitute(graph, types, node, "Cast", [made], to=ir.DataType.INT32)
+    else:
+        remove(graph, [node])
+    return [name_of(node)]
 
 
 def _has_kernels(node: ir.Node, types: GraphTypes) -> bool:

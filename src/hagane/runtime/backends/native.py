@@ -13,6 +13,7 @@ from hagane.graph.walk import has_bodies
 from hagane.native import (
     AT_RUN_TIME,
     HALVES,
+    Caller,
     Compiled,
     Draft,
     Loaded,
@@ -21,6 +22,7 @@ from hagane.native import (
     Target,
     WeightStore,
     draft_nodes,
+    entry_of,
     grown_outputs,
     has_rule,
     make_frame,
@@ -49,6 +51,7 @@ class NativePart(Part):
         self.varies = draft.varies
         self._draft: Draft | None = draft
         self._segment: Loaded | None = None
+        self._call: Caller | None = None
 
     @classmethod
     def of(cls, nodes: tuple[ir.Node, ...], loaded: Loaded) -> NativePart:
@@ -57,6 +60,7 @@ class NativePart(Part):
         made.nodes, made.varies = nodes, False
         made.inputs = made.outputs = ()
         made._store, made._draft, made._segment = loaded.store, None, loaded
+        made._call = None
         return made
 
     @property
@@ -92,7 +96,11 @@ class NativePart(Part):
         """Return the outputs."""
         try:
             if watch is None:
-                return self.segment.run(values)
+                # (It must not lead back to the part: see `fit` in `session.py`.)
+                if self._call is None:
+                    self._call = entry_of(self.segment) or _no_way
+                found: list[Value] | None = self._call(list(values))
+                return self.segment.run(values) if found is None else found
             return self._watched(values, watch)
         except (NotTheShapes, Refused):
             raise ShapeMismatch from None
@@ -125,6 +133,10 @@ class NativePart(Part):
     ) -> tuple[Any, ...] | None:
         """Return the arguments of the C function that checks a feed and runs the kernels."""
         return make_frame(self.segment, arrays, own, order, owner, full, lease, general=general)
+
+
+def _no_way(arrays: Sequence[Array]) -> None:
+    """Return that Python has to lead the run."""
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ class Scheme:
         dynamic: Whether each run finds the range of activations by itself.
         bits: Of weights; 4 of products alone, with ``weights_only``.
         block: Weights of four bits that share a scale.
+        float_sums: Whether rectified values that layers read are added to others as floats.
     """
 
     per_channel: bool = True
@@ -52,6 +53,7 @@ class Scheme:
     dynamic: bool = False
     bits: int = 8
     block: int = 32
+    float_sums: bool = False
 
     @property
     def rounds_activations(self) -> bool:
@@ -214,7 +216,7 @@ def quantized_model(
     inserter = Inserter(source, ranges, scheme)
     layers = [layer for layer in source.layers if layer.name not in kept]
     chosen = {id(layer.node): (i, layer) for i, layer in enumerate(layers)}
-    results = _early(source, layers)
+    results = _early(source, layers, scheme)
     outputs = {value.name for value in source.model.graph.output}
     nodes: list[onnx.NodeProto] = []
     renamed: dict[str, str] = {}
@@ -240,18 +242,36 @@ def quantized_model(
     return result
 
 
-def _early(source: Source, layers: Sequence[Layer]) -> set[str]:
+def _early(source: Source, layers: Sequence[Layer], scheme: Scheme) -> set[str]:
     """Return values that are rounded where they are written, for all readers.
 
     Results whose readers all are layers, or move bytes as they move floats: rounding in front of
-    a sum, or of any other operator of floats, would be an error without a gain.
+    a sum, or of any other operator of floats, would be an error without a gain. Rectified values
+    that layers read are the exception: residual networks add them to later results, and a sum of
+    floats would have to be kept beside its bytes, four times as large as these.
     """
     plain = [layer for layer in layers if layer.operator not in RECURRENT]
-    found = {layer.output for layer in plain}
+    rectified: set[str] = set()
+    if not scheme.float_sums:
+        rectified = _rectified(source) & {layer.input for layer in plain}
+    found = {layer.output for layer in plain} | rectified
     reading = {id(layer.node) for layer in plain}
     for node in source.model.graph.node:
-        if id(node) not in reading and node.op_type not in _MOVING:
-            found -= set(node.input)
+        if id(node) in reading or node.op_type in _MOVING:
+            continue
+        found -= set(node.input) - (rectified if node.op_type == "Add" else set())
+    return found
+
+
+def _rectified(source: Source) -> set[str]:
+    """Return values that are nought or more, as their operators say."""
+    found: set[str] = set()
+    for node in source.model.graph.node:
+        least = source.constants.get(node.input[1]) if len(node.input) > 1 else None
+        clipped = node.op_type == "Clip" and least is not None and bool((least >= 0).all())
+        pooled = node.op_type == "MaxPool" and node.input[0] in found
+        if node.op_type == "Relu" or clipped or pooled:
+            found.add(node.output[0])
     return found
 
 

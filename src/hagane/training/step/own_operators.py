@@ -12,6 +12,7 @@ from hagane.ops.builder import interpreting, op
 from hagane.ops.elementwise.selected import SELECT
 from hagane.ops.inference import GraphTypes
 from hagane.ops.normalization.trained import TRAINING
+from hagane.ops.normalization.trained_rows import ROWS
 from hagane.ops.own_schemas import DOMAIN
 from hagane.passes.edit import (
     attributes_of,
@@ -133,6 +134,64 @@ def _is_per_channel(value: ir.Value | None, channels: int, types: GraphTypes) ->
         return False
     ones = [1] * (len(shape) - 1)
     return list(shape) in ([channels, *ones], [1, channels, *ones[1:]])
+
+
+def own_layer_norms(graph: ir.Graph, types: GraphTypes) -> None:
+    """Let rows of float32 be normalised by the operator whose gradients take one pass over them."""
+    for node in list(graph):
+        if node.op_type != "LayerNormalization" or node.domain != "":
+            continue
+        x, *parameters = (value for value in node.inputs if value is not None)
+        if any(output.uses() or output.is_graph_output() for output in node.outputs[1:]):
+            continue
+        shape, given = shape_of(x, types), attributes_of(node)
+        if shape is None or not all(
+            has_dtype(v, types, ir.DataType.FLOAT) for v in (x, *parameters)
+        ):
+            continue
+        axis = int(given["axis"]) % len(shape)
+        row = list(shape[axis:])
+        fixed = all(isinstance(size, int) for size in row)
+        if not fixed or any(list(shape_of(v, types) or ()) != row for v in parameters):
+            continue
+        made: Any
+        with interpreting(nodes_before(graph, types, node, node.name or "")):
+            made = op(
+                ROWS, x, *parameters, axis=axis, epsilon=float(given["epsilon"]), domain=DOMAIN
+            )
+        put_in_place(graph, types, node, made)
+
+
+def divide_taken(graph: ir.Graph, types: GraphTypes) -> None:
+    """Let all entries of an axis that are taken one by one be parts of one division.
+
+    Their gradients are then joined, in place of a sum of tensors that are zero but for one entry.
+    """
+    merge_common(graph, types)
+    for value in [value for node in graph for value in node.outputs]:
+        for axis in range(len(shape_of(value, types) or ())):
+            _divide_taken(graph, types, value, axis)
+
+
+def _divide_taken(graph: ir.Graph, types: GraphTypes, value: ir.Value, axis: int) -> None:
+    shape = shape_of(value, types)
+    assert shape is not None
+    size, taken = shape[axis], dict[int, ir.Node]()
+    for node in readers(value, "Gather"):
+        place = constant(node.inputs[1], types)
+        own = int(attributes_of(node)["axis"]) % len(shape) == axis
+        here = own and node.graph is graph and node.inputs[0] is value
+        if here and place is not None and place.ndim == 0 and isinstance(size, int):
+            taken[int(place) % size] = node
+    if len(taken) < 2 or not isinstance(size, int) or sorted(taken) != list(range(size)):
+        return
+    order = {node: number for number, node in enumerate(graph)}
+    first = min(taken.values(), key=order.__getitem__)
+    with interpreting(nodes_before(graph, types, first, first.name or "")):
+        parts = op("Split", value, axis=axis, num_outputs=size, outputs=size)
+        made = [op("Squeeze", part, [axis]) for part in parts]
+    for number, node in taken.items():
+        put_in_place(graph, types, node, made[number])
 
 
 def join_selections(graph: ir.Graph, types: GraphTypes) -> None:

@@ -24,7 +24,12 @@ from hagane.passes.removing.merge_common import merge_common
 from hagane.passes.removing.remove_dead import remove_dead
 from hagane.training.step.accumulation import Share, sum_name
 from hagane.training.step.open_recurrent import open_recurrent
-from hagane.training.step.own_operators import join_batch_norms, join_selections
+from hagane.training.step.own_operators import (
+    divide_taken,
+    join_batch_norms,
+    join_selections,
+    own_layer_norms,
+)
 from hagane.training.step.precision import lower_precision
 from hagane.training.step.rules import Group, Rule
 from hagane.training.step.scaling import FINITE, SCALE, all_finite, unscaled
@@ -119,6 +124,8 @@ def step_program(
     _check_loss(loss, types.types.get(loss))
     open_recurrent(graph, types)
     join_batch_norms(graph, types)
+    own_layer_norms(graph, types)
+    divide_taken(graph, types)
     if precision is not None:
         lower_precision(graph, types, precision)
     loss = graph.outputs[0]

@@ -93,13 +93,13 @@ class GraphEmitter(ScalarEmitter):
 
     def marked(self) -> tuple[Any, ...]:
         """Return the mark that :meth:`back_to` goes back to."""
-        names = dict(self.numbers), dict(self.truths), dict(self.sizes)
+        names = dict(self.numbers), dict(self.truths), dict(self.sizes), dict(self.kinds)
         return *names, self._counts.marked()
 
     def back_to(self, mark: tuple[Any, ...]) -> None:
         """Forget the names of values made since."""
         *names, counts = mark
-        self.numbers, self.truths, self.sizes = map(dict, names)
+        self.numbers, self.truths, self.sizes, self.kinds = map(dict, names)
         self._counts.back_to(counts)
 
     def choose(

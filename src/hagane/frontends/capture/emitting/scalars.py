@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.capture.emitting.scoped import ScopedEmitter
 from hagane.frontends.capture.emitting.terms import as_value
-from hagane.frontends.python.values.values import Real, Tensor, Truth, Value
+from hagane.frontends.python.values.values import Kinds, Real, Tensor, Truth, Value
 from hagane.ops.builder import interpreting
 from hagane.ops.functions.numbers.division import floor_quotient, signed_remainder
-from hagane.symbolic import Dim, Expr
+from hagane.symbolic import Dim, Expr, symbols_of
 from hagane.symbolic.questions import denominator
 from hagane.symbolic.term import BOOL, Term, variable
 
@@ -98,6 +99,41 @@ class ScalarEmitter(ScopedEmitter):
         if isinstance(value, Truth):
             return self._wide(self.tensor(as_value(self, value.term)))
         return self.constant(np.array(value, np.float64))
+
+    # Types that the data decide.
+
+    def also(self, value: Value) -> Kinds:
+        """Return the types besides its own that a number may have, as the data decide."""
+        if isinstance(value, Expr) and self.kinds:
+            return frozenset(k for name in symbols_of(value) for k in self.kinds.get(name, ()))
+        if isinstance(value, Real):
+            inner = () if value.formula is None else self.also(value.formula)
+            return value.also.union(
+                ir.DataType.DOUBLE if kind == ir.DataType.INT64 else kind for kind in inner
+            )
+        return frozenset()
+
+    def of_kinds(self, value: Value, kinds: Kinds) -> Value:
+        """Return a number as one that may have other types besides its own."""
+        if isinstance(value, float | Real):
+            found = value if isinstance(value, Real) else Real(None, self.real_tensor(value))
+            return replace(found, also=kinds - {float})
+        more = kinds - {int}
+        if isinstance(value, Truth | bool) or not isinstance(value, int | Expr):
+            return value
+        if not more or more <= self.also(value):
+            return value
+        made = self.number(self.size(value), "mixed")
+        self.kinds[str(made)] = more
+        return made
+
+    def plain(self, value: Value) -> Value:
+        """Return a number as one of Python."""
+        if not self.also(value):
+            return value
+        if isinstance(value, Real):
+            return Real(None, self.real_tensor(value))
+        return self.number(self.size(value), "whole")
 
     def real_scalar(self, value: Real) -> Tensor | None:
         """Return a float that is not known as a tensor without axes."""

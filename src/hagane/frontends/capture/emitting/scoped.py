@@ -23,7 +23,7 @@ from hagane.frontends.python.values.memory import (
     share,
     written_since,
 )  # fmt: skip
-from hagane.frontends.python.values.values import Place, Tensor
+from hagane.frontends.python.values.values import Kinds, Place, Tensor
 from hagane.graph.places import note_place
 from hagane.graph.types import Shape, TensorType, Type, to_ir_shape, to_ir_type
 from hagane.ops.builder import Nodes, node_of
@@ -115,6 +115,7 @@ class ScopedEmitter(Emitter):
         self.names = names
         self.types = GraphTypes()
         self.numbers: dict[str, Tensor] = {}  # integers that the data decide, by name
+        self.kinds: dict[str, Kinds] = {}  # the types that some of them have on other paths
         self.truths: dict[str, Tensor] = {}  # truth values, likewise
         self.sizes: dict[str, tuple[ir.Value, int]] = {}
         self.shared: dict[object, ir.Value] = {}  # small constants by content

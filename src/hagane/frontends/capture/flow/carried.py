@@ -62,6 +62,7 @@ class Carried:
         self.loose: set[int] = set()  # changed lists whose items are not stacked before the loop
         self.doubtful: dict[tuple[int, Any], Odd] = {}  # names of which no slot holds the value
         self._memory: dict[tuple[int, Any], set[ir.Value]] = {}  # before a turn, and after it
+        self._before: set[ir.Value] = set()  # that of the values before the loop
         self._count = holding.emit.made_so_far()
 
     def learn(self, after: dict[int, Any]) -> tuple[Odd | None, bool]:
@@ -99,14 +100,18 @@ class Carried:
         known = {key: self._older(found) for key, found in self._memory.items()}
         for key, part in self.slots:
             found = self._memory.setdefault((key, part), set())
-            found |= _memory(at(self.start, key, part), self.start)
+            first = _memory(at(self.start, key, part), self.start)
+            self._before |= first
+            found |= first
             if key in after:
                 found |= _memory(at(after, key, part), after)
         older = {key: self._older(found) for key, found in self._memory.items()}
         return older != known or self._together() != before
 
     def _older(self, memory: set[ir.Value]) -> set[ir.Value]:
-        return {value for value in memory if self.emit.born(value) < self._count}
+        # A value that nothing computes, as one of a doubtful name, has no place among the others.
+        born = self.emit.born
+        return {v for v in memory if v in self._before or 0 <= born(v) < self._count}
 
     def _together(self) -> list[set[tuple[int, Any]]]:
         """Return groups of values that may share memory."""
@@ -132,14 +137,15 @@ class Carried:
     ) -> Slot | None:
         if isinstance(known, Fixed):  # a name that is of another type before the loop
             return known
+        also = self.emit.also
         if part is None:
             like = ListRef(0)
             if not isinstance(before, Rows) and before != ():
                 self.loose.add(key)
-            first = content_slot(before, self.start, like)
-            last = content_slot(value, after, like)
+            first = content_slot(before, self.start, like, also)
+            last = content_slot(value, after, like, also)
         else:
-            first, last = slot_of(before, self.start), slot_of(value, after)
+            first, last = slot_of(before, self.start, also), slot_of(value, after, also)
         found = unified(first, last)
         found = found if known is None else unified(known, found)
         for one in _lists(found):

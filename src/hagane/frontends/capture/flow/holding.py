@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx_ir as ir
@@ -32,6 +32,7 @@ from hagane.frontends.python.values.values import (
     Choice,
     DictRef,
     Instance,
+    Kinds,
     ListRef,
     Real,
     Tensor,
@@ -76,7 +77,7 @@ class Holding:
             assert isinstance(value, Tensor)
             return [value]
         if isinstance(slot, NumberSlot):
-            return [self.emit.as_scalar(value, slot.kind)]
+            return [self._scalar(value, slot.kind)]
         if isinstance(slot, OneOf):
             return [self._place_of(slot, value)]
         if isinstance(slot, Listed):
@@ -85,6 +86,16 @@ class Holding:
         found = self._items(slot, value, contents)
         pairs = zip(slot.items, found, strict=True)
         return [t for part, item in pairs for t in self.apart(part, item, contents)]
+
+    def _scalar(self, value: Value, kind: str) -> Tensor:
+        """Return a number, or one of several that the data decide, as a scalar."""
+        if isinstance(value, Choice):
+            yes, no = self._scalar(value.yes, kind), self._scalar(value.no, kind)
+            return self.emit.choose(value.condition, yes, no, ())
+        if isinstance(value, Tensor):
+            made: Tensor = self.core.op("Cast", value, to=DTYPES[kind])
+            return made
+        return self.emit.as_scalar(value, kind)
 
     @staticmethod
     def _items(slot: Parts, value: Value, contents: Contents) -> list[Value]:
@@ -134,7 +145,7 @@ class Holding:
             found = next(tensors)
             return replace(found, kind=slot.kind, device=slot.device)
         if isinstance(slot, NumberSlot):
-            return self._number(slot.kind, next(tensors))
+            return self._number(slot.kind, next(tensors), slot.also)
         if isinstance(slot, OneOf):
             return self._text(slot, self._number("int", next(tensors)))
         if isinstance(slot, Listed):
@@ -166,12 +177,12 @@ class Holding:
             return ()
         return self.rows_of(slot.item, tuple(next(tensors) for _ in leaves(slot.item)))
 
-    def _number(self, kind: str, scalar: Tensor) -> Value:
+    def _number(self, kind: str, scalar: Tensor, also: Kinds = frozenset()) -> Value:
         if kind == "int":
-            return self.emit.number(scalar, "state")
+            return self.emit.of_kinds(self.emit.number(scalar, "state"), also)
         if kind == "bool":
             return Truth(self.emit.truth(scalar, self.emit.new_truth()))
-        return Real(None, scalar)
+        return Real(None, scalar, also)
 
     # Lists.
 
@@ -186,7 +197,8 @@ class Holding:
         first = columns[0]
         assert first.shape is not None
         whole = first if isinstance(form, TensorSlot | NumberSlot) else None
-        return Rows(UNKNOWN_ITEMS, first.shape[0], item, whole, form, columns)
+        also = form.also if isinstance(form, NumberSlot) else frozenset[Any]()
+        return Rows(UNKNOWN_ITEMS, first.shape[0], item, whole, also, form, columns)
 
     def rows(self, form: Slot, content: Value, contents: Contents) -> Rows:
         """Return a list's content with its items stacked, in a form that holds them all."""
@@ -208,7 +220,8 @@ class Holding:
     def _widened(
         self, before: TensorSlot | NumberSlot, after: TensorSlot | NumberSlot, column: Tensor
     ) -> Tensor:
-        if isinstance(after, NumberSlot) and before != after:
+        held = before.dtype if isinstance(before, TensorSlot) else DTYPES[before.kind]
+        if isinstance(after, NumberSlot) and held != DTYPES[after.kind]:
             made: Tensor = self.core.op("Cast", column, to=DTYPES[after.kind])
             return made
         return column

@@ -71,7 +71,7 @@ class Lists(Holding):
         """Return the form of all items of a content; None if there is none."""
         if isinstance(content, Rows):
             return content.form
-        slot = content_slot(content, self.core.heap.contents, ListRef(0))
+        slot = content_slot(content, self.core.heap.contents, ListRef(0), self.emit.also)
         found = unified(slot, Listed(None))
         return found.item if isinstance(found, Listed) else None
 
@@ -104,7 +104,8 @@ class Lists(Holding):
     def joined(self, condition: Term, yes: Value, no: Value) -> Value:
         """Return the content that is ``yes`` where a condition holds, else ``no``; None if none."""
         contents = self.core.heap.contents
-        slots = [content_slot(content, contents, ListRef(0)) for content in (yes, no)]
+        also = self.emit.also
+        slots = [content_slot(content, contents, ListRef(0), also) for content in (yes, no)]
         both = unified(unified(slots[0], Listed(None)), unified(slots[1], Listed(None)))
         if not isinstance(both, Listed) or both.item is None or not is_stackable(both.item):
             return None
@@ -140,7 +141,7 @@ class Lists(Holding):
         return self.rows_of(form, tuple(self.core.op("Concat", x, y, axis=0) for x, y in pairs))
 
     def _common(self, a: Slot | None, b: Slot | None, *shown: Value) -> Slot:
-        form = varying(unified(a, b))
+        form = varying(unified(a, b, mixing=True))
         if form is None or not is_stackable(form):
             told = [self.core.show(self.core.new_list(x)) for x in shown]
             raise refuse_items(f"the items of {' and '.join(told)}")
@@ -172,7 +173,8 @@ class Lists(Holding):
             )
         contents = self.core.heap.contents
         rows = self.stacked(content)
-        form = self._common(rows.form, slot_of(value, contents), content, (value,))
+        slot = slot_of(value, contents, self.emit.also)
+        form = self._common(rows.form, slot, content, (value,))
         place = self.emit.constant([self._place(index)])
         columns = [
             self.core.op("ScatterND", column, place, tensor)
@@ -305,7 +307,7 @@ class Lists(Holding):
         form = rows.form
         if isinstance(form, NumberSlot) and form.kind in ("int", "float"):
             made = self.core.op(name, rows.columns[0], keepdims=0)
-            return self._number(form.kind, made)
+            return self._number(form.kind, made, form.also)
         if isinstance(form, TensorSlot) and name == "ReduceSum":
             return self.core.op(name, rows.columns[0], _FIRST, keepdims=0)
         return None

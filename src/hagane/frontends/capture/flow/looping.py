@@ -174,7 +174,7 @@ class Looping:
             if value is not False:
                 ends[how] = value, NumberSlot("bool")
         if found.result is not MISSING:
-            slot = varying(slot_of(found.result, found.contents))
+            slot = varying(slot_of(found.result, found.contents, self.emit.also))
             if slot is None or (isinstance(slot, Fixed) and not is_plain(slot.value)):
                 raise CheckError(
                     "capture",

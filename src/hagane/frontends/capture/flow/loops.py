@@ -16,7 +16,7 @@ from hagane.frontends.capture.flow.slots import is_stackable
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Step, Visit
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import ListRef, Many, Tensor, Value
+from hagane.frontends.python.values.values import ListRef, Many, Tensor, Unknown, Value
 from hagane.symbolic import Dim
 from hagane.symbolic.path import PathCondition
 from hagane.symbolic.term import Term
@@ -282,6 +282,8 @@ class Graph(Calling):
             shown = [self.core.show(i) for c in (before, after) if isinstance(c, tuple) for i in c]
             raise refuse_items(" and ".join(dict.fromkeys(shown)) or "items of several forms")
         name = f"'{part}'" if isinstance(part, str) else "a list or object"
+        if isinstance(after, Unknown) and after.failed:
+            _refuse(f"{name} in a loop whose number of iterations the data decide: {after.reason}")
         _refuse(
             f"{name} changes from {self.core.show(before)} to {self.core.show(after)} in a loop "
             "whose number of iterations the data decide; give it one type before the loop"

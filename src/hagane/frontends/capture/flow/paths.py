@@ -14,6 +14,7 @@ from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.emitting.scope import Scope, meeting_scope
 from hagane.frontends.capture.emitting.telling import Telling
 from hagane.frontends.capture.flow.lists import Lists
+from hagane.frontends.capture.flow.mixtures import NUMPY, is_numpy_scalar, mixes
 from hagane.frontends.capture.flow.slots import number_kind
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Plain
@@ -215,7 +216,7 @@ class Paths(Plain):
         if isinstance(yes, Tensor) and isinstance(no, Tensor):
             return self._join_tensors(condition, yes, no)
         if _is_real(yes) and _is_real(no):
-            return self._join_sizes(condition, yes, no)
+            return self._join_integers(condition, yes, no)
         if isinstance(yes, ListRef | DictRef | Instance) and type(yes) is type(no):
             return self._join_objects(condition, yes, no)
         return self.core.join_parts(condition, yes, no)
@@ -253,28 +254,44 @@ class Paths(Plain):
         kind = number_kind(number)
         if tensor.shape != () or not kind or tensor.kind not in _SCALARS:
             return yes, no
+        made = self._number_of(tensor, number, kind)
+        if made is None:
+            made = number
+        elif _SCALARS[tensor.kind]:
+            return (made, no) if tensor is yes else (yes, made)
+        return (yes, made) if tensor is yes else (made, no)
+
+    def _number_of(self, tensor: Tensor, number: Value, kind: str) -> Value:
+        """Return a scalar of NumPy as a number, or a number as one of PyTorch; None if neither."""
         whole = tensor.dtype.is_integer()
-        if _SCALARS[tensor.kind]:  # NumPy's scalars are numbers of Python
-            if tensor.dtype == ir.DataType.BOOL and kind == "bool":
-                name = str(self.core.new_truth().data)
-                made: Value = Truth(self.emit.truth(tensor, name))
-            elif kind == "bool" or tensor.dtype == ir.DataType.BOOL:
-                return yes, no
-            else:
-                made = self.core.tensor_number(tensor, whole=whole)
-        else:
+        if not _SCALARS[tensor.kind]:
             if (whole and kind != "int") or kind == "bool":
-                return yes, no
+                return None
             made = self.core.op("Cast", self.emit.as_scalar(number, kind), to=tensor.dtype)
             made.kind = tensor.kind
-            return (yes, made) if yes is tensor else (made, no)
-        return (made, no) if yes is tensor else (yes, made)
+            return made
+        if tensor.dtype == ir.DataType.BOOL and kind == "bool":
+            return Truth(self.emit.truth(tensor, str(self.core.new_truth().data)))
+        also = self.emit.also(number)
+        simple = is_numpy_scalar(tensor) and kind != "bool"
+        if not simple or not (tensor.dtype in also or mixes(tensor.dtype, None, also)):
+            return None
+        found = self.core.tensor_number(tensor, whole=whole)
+        return self.emit.of_kinds(found, also | {tensor.dtype})
 
     def _join_reals(self, condition: Term, yes: Value, no: Value) -> Value:
-        if isinstance(yes, int | float) and isinstance(no, int | float) and yes == no:
+        if type(yes) is type(no) and isinstance(yes, int | float) and yes == no:
             return yes
+        also = self.emit.also(yes) | self.emit.also(no)
+        if isinstance(yes, int | Expr) or isinstance(no, int | Expr):
+            also |= {int}
         a, b = self.emit.real_tensor(yes), self.emit.real_tensor(no)
-        return Real(None, self.emit.choose(condition, a, b, ()))
+        return Real(None, self.emit.choose(condition, a, b, ()), also)
+
+    def _join_integers(self, condition: Term, yes: Dim, no: Dim) -> Value:
+        also = self.emit.also(yes) | self.emit.also(no)
+        made = self._join_sizes(condition, yes, no)
+        return self.emit.of_kinds(made, also | {int}) if also else made
 
     def _join_tensors(self, condition: Term, yes: Tensor, no: Tensor) -> Value:
         if yes.value is no.value and yes.kind == no.kind:
@@ -298,7 +315,7 @@ class Paths(Plain):
 
 
 # Whether a library's tensor of one element is a number like Python's.
-_SCALARS = {"numpy.ndarray": True, "torch.Tensor": False}
+_SCALARS = {NUMPY: True, "torch.Tensor": False}
 
 
 def _is_value(found: Instance) -> bool:

@@ -5,17 +5,19 @@ A slot says how many tensors hold a value and how it is made of them again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import onnx_ir as ir
 
+from hagane.frontends.capture.flow.mixtures import NUMPY, mixes
 from hagane.frontends.python.values.values import (
     Choice,
     DictRef,
     Fields,
     Instance,
+    Kinds,
     ListRef,
     Many,
     Real,
@@ -40,9 +42,13 @@ class TensorSlot:
 
 @dataclass(frozen=True, slots=True)
 class NumberSlot:
-    """A number of Python: ``int``, ``bool`` or ``float``."""
+    """A number of Python: ``int``, ``bool`` or ``float``.
+
+    ``also`` has the types that it may have besides, as the data decide.
+    """
 
     kind: str
+    also: Kinds = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,7 @@ class Maybe:
 Slot: TypeAlias = TensorSlot | NumberSlot | Fixed | OneOf | Parts | Listed | Maybe
 DTYPES = {"int": ir.DataType.INT64, "bool": ir.DataType.BOOL, "float": ir.DataType.DOUBLE}
 Contents: TypeAlias = Mapping[int, Any]
+Also: TypeAlias = Callable[[Value], Kinds]  # the types that a number may have beside its own
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,54 +122,67 @@ def number_kind(value: Value) -> str:
     return "float" if isinstance(value, float | Real) else ""
 
 
-def slot_of(value: Value, contents: Contents) -> Slot | None:
-    """Return the form of one value, given the contents of objects; None if no tensors hold it."""
+def slot_of(value: Value, contents: Contents, also: Also) -> Slot | None:
+    """Return the form of one value; None if no tensors hold it.
+
+    Args:
+        value: The value.
+        contents: The contents of objects.
+        also: Says which types a number may have beside its own.
+    """
     if isinstance(value, Tensor):
         if value.shape is None:
             return None
         return TensorSlot(value.dtype, tuple(value.shape), value.kind, value.device)
     if isinstance(value, Choice):
-        return unified(slot_of(value.yes, contents), slot_of(value.no, contents))
+        sides = (slot_of(side, contents, also) for side in (value.yes, value.no))
+        return unified(*sides, mixing=True)
     if value is None or isinstance(value, str | bytes) or (number_kind(value) and is_plain(value)):
         return Fixed(value)
     if number_kind(value):
-        return NumberSlot(number_kind(value))
+        return NumberSlot(number_kind(value), also(value))
     if isinstance(value, ListRef):
-        return content_slot(contents[value.key], contents, value)
+        return content_slot(contents[value.key], contents, value, also)
     if isinstance(value, tuple):
-        return _parts(value, value, (), contents)
+        return _parts(value, value, (), contents, also)
     if isinstance(value, DictRef) and isinstance(contents[value.key], dict):
         held = contents[value.key]
-        return _parts(tuple(held.values()), value, tuple(held), contents)
+        return _parts(tuple(held.values()), value, tuple(held), contents, also)
     fields = getattr(getattr(value, "cls", None), "fields", None)
     if isinstance(value, Instance) and fields:
         held = contents[value.key]
         names = tuple(name for name, _ in fields if name in held)
         if set(names) == set(held):
-            return _parts(tuple(held[name] for name in names), value, names, contents)
+            return _parts(tuple(held[name] for name in names), value, names, contents, also)
     return Fixed(value)
 
 
-def content_slot(content: Any, contents: Contents, like: Value) -> Slot | None:
+def content_slot(content: Any, contents: Contents, like: Value, also: Also) -> Slot | None:
     """Return the form of a list's content."""
     if isinstance(content, tuple):
-        return _parts(content, like, (), contents)
+        return _parts(content, like, (), contents, also)
     if isinstance(content, Rows):
         return Listed(content.form)
     return None
 
 
 def _parts(
-    values: Sequence[Value], like: Value, names: tuple[Any, ...], contents: Contents
+    values: Sequence[Value], like: Value, names: tuple[Any, ...], contents: Contents, also: Also
 ) -> Slot | None:
-    found = tuple(slot_of(item, contents) for item in values)
+    found = tuple(slot_of(item, contents, also) for item in values)
     if any(slot is None for slot in found):
         return None
     return Parts(tuple(slot for slot in found if slot is not None), like, names)
 
 
-def unified(a: Slot | None, b: Slot | None) -> Slot | None:
-    """Return the form that holds values of two forms; None if there is none."""
+def unified(a: Slot | None, b: Slot | None, *, mixing: bool = False) -> Slot | None:
+    """Return the form that holds values of two forms; None if there is none.
+
+    Args:
+        a: A form.
+        b: Another one.
+        mixing: Whether numbers of Python and scalars of NumPy may be held as one number.
+    """
     if a is None or b is None:
         return None
     for one, other in ((a, b), (b, a)):
@@ -171,7 +191,8 @@ def unified(a: Slot | None, b: Slot | None) -> Slot | None:
                 return other
             return other if isinstance(other, Maybe) else Maybe(_open(other))
         if isinstance(one, Maybe):
-            item = unified(one.item, other.item if isinstance(other, Maybe) else other)
+            inner = other.item if isinstance(other, Maybe) else other
+            item = unified(one.item, inner, mixing=mixing)
             return None if item is None else Maybe(_open(item))
     if isinstance(a, TensorSlot) and isinstance(b, TensorSlot):
         return _tensor(a, b)
@@ -179,6 +200,8 @@ def unified(a: Slot | None, b: Slot | None) -> Slot | None:
         found = _numbers(a, b)
         if found is not None:
             return found
+    if mixing and {type(a), type(b)} in ({TensorSlot, Fixed}, {TensorSlot, NumberSlot}):
+        return _mixture(a, b) if isinstance(a, TensorSlot) else _mixture(b, a)
     if isinstance(a, Parts | Listed) and isinstance(b, Parts | Listed):
         return _containers(a, b)
     texts = [*_texts(a), *_texts(b)]
@@ -222,9 +245,26 @@ def _numbers(a: Fixed | NumberSlot, b: Fixed | NumberSlot) -> Slot | None:
     kinds = {s.kind if isinstance(s, NumberSlot) else number_kind(s.value) for s in (a, b)}
     if "" in kinds:
         return None
+    also = frozenset(k for s in (a, b) if isinstance(s, NumberSlot) for k in s.also)
     if len(kinds) == 1:
-        return NumberSlot(kinds.pop())
-    return NumberSlot("float") if kinds == {"int", "float"} else None
+        return NumberSlot(kinds.pop(), also)
+    return NumberSlot("float", also | {int}) if kinds == {"int", "float"} else None
+
+
+def _mixture(tensor: Any, number: Any) -> Slot | None:
+    """Return the form of a scalar of NumPy or a number of Python."""
+    also = number.also if isinstance(number, NumberSlot) else frozenset[Any]()
+    kind = number.kind if isinstance(number, NumberSlot) else number_kind(number.value)
+    whole = tensor.dtype.is_integer()
+    if tensor.kind != NUMPY or tensor.shape or kind not in ("int", "float"):
+        return None
+    if not whole and tensor.dtype.numpy().kind != "f":
+        return None
+    if not mixes(tensor.dtype, getattr(number, "value", None), also):
+        return None
+    if kind == "int" and not whole:
+        return NumberSlot("float", also | {tensor.dtype, int})
+    return NumberSlot(kind, also | {tensor.dtype})
 
 
 def _containers(a: Parts | Listed, b: Parts | Listed) -> Slot | None:
@@ -232,7 +272,7 @@ def _containers(a: Parts | Listed, b: Parts | Listed) -> Slot | None:
         alike = type(a.like) is type(b.like) and a.names == b.names
         alike = alike and getattr(a.like, "cls", None) is getattr(b.like, "cls", None)
         if alike and len(a.items) == len(b.items):
-            found = tuple(unified(x, y) for x, y in zip(a.items, b.items, strict=True))
+            found = tuple(unified(x, y, mixing=True) for x, y in zip(a.items, b.items, strict=True))
             if None not in found:
                 return replace(a, items=tuple(s for s in found if s is not None))
     if not all(isinstance(s, Listed) or isinstance(s.like, ListRef) for s in (a, b)):
@@ -243,7 +283,7 @@ def _containers(a: Parts | Listed, b: Parts | Listed) -> Slot | None:
         for one in inner:
             if one is None:
                 continue
-            item = one if item is None else unified(item, one)
+            item = one if item is None else unified(item, one, mixing=True)
             if item is None:
                 return None
     return Listed(varying(item))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.interface.arguments import Argument, Arguments, equal
@@ -189,6 +190,9 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
     if isinstance(value, Unknown):
         raise CheckError("capture", value.reason)
     if isinstance(value, Choice):
+        kind = _number_kind(value)
+        if kind:
+            return _output(core, _scalar(core, value, kind), path, suffix, kind)
         raise CheckError(
             "capture",
             f"{core.show(value)}: the data decide which; return values of one type on all paths",
@@ -200,6 +204,37 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
         made = emit.constant(np.array(value, dtype))
         return _output(core, made, path, suffix, type(value).__name__)
     raise CheckError("capture", f"{core.show(value)} is no tensor, number or container of such")
+
+
+def _number_kind(value: Value) -> str:
+    """Return ``int`` or ``float`` for one of several numbers of Python and NumPy; else nothing."""
+    if isinstance(value, Choice):
+        kinds = {_number_kind(value.yes), _number_kind(value.no)}
+        return "" if "" in kinds else kinds.pop() if len(kinds) == 1 else "float"
+    if isinstance(value, bool):
+        return ""
+    if isinstance(value, Tensor):
+        scalar = value.kind == "numpy.ndarray" and value.shape == ()
+        found = {"i": "int", "u": "int", "f": "float"}.get(value.dtype.numpy().kind, "")
+        return found if scalar else ""
+    return "int" if isinstance(value, int | Expr) else "float" if _is_float(value) else ""
+
+
+def _is_float(value: Value) -> bool:
+    return isinstance(value, float | Real)
+
+
+def _scalar(core: Interpreter, value: Value, kind: str) -> Tensor:
+    """Return one of several numbers as a scalar of a kind."""
+    emit = core.emit
+    assert isinstance(emit, GraphEmitter)
+    if isinstance(value, Choice):
+        yes, no = _scalar(core, value.yes, kind), _scalar(core, value.no, kind)
+        return emit.choose(value.condition, yes, no, ())
+    if isinstance(value, Tensor):
+        made: Tensor = emit.op("Cast", value, to=_SCALARS[kind])
+        return made
+    return emit.as_scalar(value, kind)
 
 
 def _made(
@@ -251,6 +286,7 @@ def _part(core: Interpreter, value: Value, path: str, suffix: str, around: tuple
     return outputs(core, value, path, suffix=suffix)
 
 
+_SCALARS = {"int": ir.DataType.INT64, "float": ir.DataType.DOUBLE}
 # Parts of objects that hold no tensor which a caller could read.
 _NO_VALUES = (Bound, Class, Function, Library, LibraryMethod, Method, Wrapped)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -354,15 +355,18 @@ def scalar(t: Core, dtype: ir.DataType, value: Value) -> Tensor:
     return cast(t, to_array(t, value, dtype if is_number(value) else None), dtype)
 
 
-def _scalar(name: str, dtype: ir.DataType) -> None:
+@cache
+def _scalar(dtype: ir.DataType) -> Callable[..., Tensor]:
+    """Return the function behind all names of a scalar type: ``numpy.intc``, ``numpy.int32``."""
+
     def function(t: Core, value: Value = 0) -> Tensor:
         return scalar(t, dtype, value)
 
-    NUMPY.function(name)(function)
+    return function
 
 
 for _name, _value in list(NUMPY.constants.items()):
     if isinstance(_value, DType):
-        _scalar(_name.partition(".")[2], _value.dtype)
+        NUMPY.function(_name.partition(".")[2])(_scalar(_value.dtype))
 
 __all__ = ["BOOL", "arange", "filled", "made", "scalar"]

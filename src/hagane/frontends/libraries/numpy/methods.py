@@ -199,6 +199,15 @@ def fill(t: Core, self: Value, value: Value) -> Value:
     return None
 
 
+@NUMPY.method("is_integer")
+def is_integer(t: Core, self: Value) -> Value:
+    """Return whether a scalar is a whole number."""
+    if self.shape != ():
+        t.fail("attribute", "'numpy.ndarray' has no attribute 'is_integer'", self)
+    same = t.tables.operator(t, "eq", self, t.call_library("numpy.floor", [self]))
+    return t.as_truth(t.as_term(t.truth(same)))
+
+
 @NUMPY.method("setflags", "put", "dump", "itemset", "byteswap")
 def change(t: Core, self: Value, *_: Value, **__: Value) -> Value:
     """Change content that no type shows."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,9 +83,49 @@ def promoted(t: Core, values: Sequence[Value]) -> ir.DataType:
     """Return the common element type (``numpy.result_type``); numbers of Python are weak."""
     parts = [v.dtype.numpy() if isinstance(v, Tensor) else weak(v) for v in values]
     try:
-        return ir.DataType.from_numpy(np.result_type(*parts))
+        found = [np.result_type(*each) for each in readings(t, values, parts)]
     except TypeError as error:
         t.fail("dtype-mismatch", str(error), *[v for v in values if isinstance(v, Tensor)])
+    return ir.DataType.from_numpy(agreed(t, values, found))
+
+
+def readings(
+    t: Core, values: Sequence[Value], own: Sequence[Any], whole: Any = 0
+) -> Iterator[Sequence[Any]]:
+    """Yield the types that values have together, on each path that the data may take.
+
+    Args:
+        t: The interpreter.
+        values: Arrays and numbers.
+        own: What NumPy is to be asked about each, as if it had its own type.
+        whole: What it is to be asked about an integer of Python.
+    """
+    choices = [
+        (mine, *(k.numpy() if isinstance(k, ir.DataType) else whole for k in t.emit.also(value)))
+        for value, mine in zip(values, own, strict=True)
+    ]
+    return itertools.product(*choices)
+
+
+def agreed(t: Core, values: Sequence[Value], found: Sequence[Any]) -> Any:
+    """Return the one result of all readings.
+
+    Raises:
+        CheckError: The data decide which it is.
+    """
+    if all(one == found[0] for one in found):
+        return found[0]
+    mixed = next(value for value in values if t.emit.also(value))
+    kinds = [k.numpy().name if isinstance(k, ir.DataType) else "int" for k in t.emit.also(mixed)]
+    own = "float" if isinstance(mixed, Real) else "int"
+    names = " or ".join((own, *sorted(set(kinds))))
+    t.fail(
+        "dtype-mismatch",
+        f"the data decide whether a number is of type {names}, and so which element type the "
+        f"result has; give it one type on all paths, as in {own}(x)",
+        *[value for value in values if isinstance(value, Tensor)],
+    )
+    return None
 
 
 def new(t: Core, dtype: ir.DataType, shape: Sequence[Dim], known: Any = None) -> Tensor:
@@ -217,7 +258,8 @@ def _common(t: Core, items: Sequence[Value]) -> ir.DataType:
         return promoted(t, items)
     kinds = {int: np.int64, float: np.float64, bool: np.bool_, complex: np.complex128}
     parts = [i.dtype.numpy() if isinstance(i, Tensor) else kinds[type(weak(i))] for i in items]
-    return ir.DataType.from_numpy(np.result_type(*parts))
+    found = [np.result_type(*each) for each in readings(t, items, parts, np.int64)]
+    return ir.DataType.from_numpy(agreed(t, items, found))
 
 
 def _stacked(t: Core, value: Value, dtype: ir.DataType) -> Tensor:

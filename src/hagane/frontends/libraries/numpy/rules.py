@@ -38,6 +38,14 @@ def _whole_inverse(x: Any) -> Any:
     return division.whole_quotient(np.array(1, dtype_of(x).numpy()), x)
 
 
+def _whole_power(x: Any, y: Any) -> Any:
+    """Return ``x ** y`` of integers, modulo the number of their values."""
+    dtype = dtype_of(x)
+    if dtype in (ir.DataType.INT32, ir.DataType.INT64):
+        return op("Pow", x, y)
+    return cast(op("Pow", *(cast(v, ir.DataType.INT64) for v in (x, y))), dtype)
+
+
 def _truths(name: str) -> Rule:
     return lambda *operands: op(name, *(cast(x, ir.DataType.BOOL) for x in operands))
 
@@ -72,7 +80,7 @@ _INTEGERS: dict[str, Rule] = {
     "gcd": integers.greatest_divisor, "lcm": integers.least_multiple,
     "bitwise_count": integers.count_bits, "fmax": _named("Max"), "fmin": _named("Min"),
     "floor": _named("Identity"), "ceil": _named("Identity"), "trunc": _named("Identity"),
-    "isnan": _never, "isinf": _never,
+    "isnan": _never, "isinf": _never, "power": _whole_power,
     "isfinite": lambda x: op("Not", _never(x)), "reciprocal": _whole_inverse,
 }  # fmt: skip
 _TRUTHS: dict[str, Rule] = {

@@ -18,12 +18,14 @@ from hagane.frontends.libraries.numpy.operands import (
     BOOL,
     FLOATS,
     INT64,
+    agreed,
     broadcast_shape,
     cast,
     content,
     dtype_of,
     is_number,
     promoted,
+    readings,
     shape_of,
     to_array,
     typed,
@@ -58,12 +60,15 @@ def resolved(t: Core, name: str, values: Sequence[Value]) -> list[ir.DataType]:
     given: list[Any] = [v.dtype.numpy() if isinstance(v, Tensor) else type(weak(v)) for v in values]
     # bool is no weak type; a complex number is resolved by the kind it promotes to.
     given = [np.dtype(bool) if g is bool else g for g in given]
+    outputs = [None] * ufunc.nout
     try:
-        found = ufunc.resolve_dtypes((*given, *[None] * ufunc.nout))
+        found = [
+            ufunc.resolve_dtypes((*each, *outputs)) for each in readings(t, values, given, int)
+        ]
     except TypeError as error:
         tensors = [v for v in values if isinstance(v, Tensor)]
         t.fail("dtype-mismatch", f"{type(error).__name__}: {error}", *tensors)
-    return [ir.DataType.from_numpy(dtype) for dtype in found]
+    return [ir.DataType.from_numpy(dtype) for dtype in agreed(t, values, found)]
 
 
 # Their names in errors of broadcasting.

@@ -79,7 +79,24 @@ def scalar_dtype(value: Value) -> ir.DataType:
 
 
 def result_dtype(values: Sequence[Value]) -> ir.DataType:
-    """Return the common element type of tensors and numbers (``torch.result_type``)."""
+    """Return the common element type of tensors and numbers (``torch.result_type``).
+
+    Raises:
+        CheckError: The data decide whether a number is an integer, and so which type it is.
+    """
+    found = _result_dtype(values)
+    if any(isinstance(value, Real) and int in value.also for value in values):
+        whole = [0 if isinstance(v, Real) and int in v.also else v for v in values]
+        if _result_dtype(whole) != found:
+            raise CheckError(
+                "dtype-mismatch",
+                "the data decide whether a number is of type int or float, and so which element "
+                "type the result has; give it one type on all paths, as in float(x)",
+            )
+    return found
+
+
+def _result_dtype(values: Sequence[Value]) -> ir.DataType:
     groups: list[ir.DataType | None] = [None, None, None]  # with axes, without axes, numbers
     for value in values:
         place = 2 if not isinstance(value, Tensor) else 1 if value.shape == () else 0

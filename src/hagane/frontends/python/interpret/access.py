@@ -127,7 +127,7 @@ class Access(Objects):
         if isinstance(
             value,
             (
-                tuple | frozenset | str | bytes | int | float | Expr | range | Range,
+                tuple | frozenset | str | bytes | int | float | Expr | Real | range | Range,
                 ListRef | DictRef | SetRef | Stream,
             ),
         ):
@@ -149,7 +149,10 @@ class Access(Objects):
             SetRef: set,
             Stream: iter(()).__class__,
             Range: range,
+            Real: float,
         }
+        if isinstance(value, Real) and name in ("real", "imag"):
+            return value if name == "real" else 0.0
         python = kinds.get(type(value), type(value))
         extra = isinstance(value, DictRef) and value.kind != "dict"
         deque = isinstance(value, ListRef) and name in ("appendleft", "popleft")

@@ -21,7 +21,7 @@ from hagane.frontends.python.interpret.counts import Counts
 from hagane.frontends.python.interpret.effects import Training
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.content import as_array
-from hagane.frontends.python.values.values import Real, Tensor, Truth, Value
+from hagane.frontends.python.values.values import Kinds, Real, Tensor, Truth, Value
 from hagane.graph.types import SequenceType, Shape, TensorType, Type, dtype_name
 from hagane.ops.builder import Call, interpreting, library_node, node_of, op
 from hagane.ops.definition import Array
@@ -201,6 +201,10 @@ class Emitter(Claims):
     def truth_scalar(self, value: Truth) -> Tensor | None:
         """Return a truth value that is not known as a tensor without axes, if it can be had."""
         return None
+
+    def also(self, value: Value) -> Kinds:
+        """Return the types besides its own that a number may have, as the data decide."""
+        return value.also if isinstance(value, Real) else frozenset()
 
     @contextmanager
     def types_only(self) -> Iterator[None]:

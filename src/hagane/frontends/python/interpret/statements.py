@@ -256,7 +256,10 @@ class Statements(Core):
 
     def set_item(self, receiver: Value, index: Value, value: Value) -> None:
         """Do ``receiver[index] = value``."""
-        receiver = self.settle(receiver)
+        receiver, index = self.settle(receiver), self.settle(index)
+        if isinstance(index, Choice):
+            self.either(index, lambda place: self.set_item(receiver, place, value))
+            return
         match receiver:
             case Tensor():
                 self.emit.label = "item assignment"

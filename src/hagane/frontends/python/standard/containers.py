@@ -16,8 +16,10 @@ from hagane.frontends.python.values.values import (
     ListRef,
     Many,
     Method,
+    Real,
     SetRef,
     Stream,
+    Truth,
     Value,
     is_key,
     is_plain,
@@ -65,6 +67,8 @@ class Containers(Core):
             return receiver
         if isinstance(receiver, str):
             return self._text_method(receiver, name, arguments, keywords)
+        if isinstance(receiver, Real) and name in ("is_integer", "conjugate"):
+            return Truth(self.unknown_truth()) if name == "is_integer" else receiver
         real = [self.real_of(argument) for argument in arguments]
         if is_plain(receiver) and MISSING not in real:
             return self.lift(apply_plain(lambda *a: getattr(receiver, name)(*a), *real))

@@ -88,12 +88,21 @@ class Tensor:
         return len(self.shape)
 
 
+Kinds: TypeAlias = frozenset[ir.DataType | type]
+
+
 @dataclass(frozen=True, slots=True)
 class Real:
-    """A float that is not known: the formula of sizes or the tensor that it is, if there is one."""
+    """A float that is not known: the formula of sizes or the tensor that it is, if there is one.
+
+    Attributes:
+        also: What it is on other paths that the data decide: an element type of NumPy's scalars, or
+            Python's ``int``.
+    """
 
     formula: Expr | None = None
     tensor: Tensor | None = None
+    also: Kinds = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,13 +217,14 @@ class Many:
     """Content of a list whose length depends on sizes: ``length`` values like ``element``.
 
     ``at`` gives the item of a position, where items follow a rule; ``stacked`` is a tensor of them
-    all, where there is one.
+    all, where there is one, and ``also`` has the types that numbers among them may have besides.
     """
 
     element: Value
     length: Dim
     at: Callable[[Dim], Value] | None = None
     stacked: Tensor | None = None
+    also: Kinds = frozenset()
 
     def item(self, position: Dim) -> Value:
         """Return the item at a position."""

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.tensor import Blocked, Pads, Tensor
+from hagane.native.layouts.quads import Quads
 from hagane.native.lowering.epilogue import Epilogue, follow
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
@@ -30,6 +31,7 @@ from hagane.native.rules.bytes.operands import (
     signed_weight,
 )
 from hagane.native.rules.bytes.planes import lower_depthwise_planes
+from hagane.native.rules.bytes.rounded import Rounded, rounded, rounded_numbers
 from hagane.native.rules.bytes.scaled import Scaled, scaled
 from hagane.native.rules.bytes.short_depthwise import emit_short_depthwise
 from hagane.native.rules.bytes.shorts import (
@@ -256,15 +258,13 @@ def _lower_floats(low: Lowering, node: ir.Node, weight: Array, x_zero: int) -> b
     if (bounds.low or 0) > 0 or (0 if bounds.high is None else bounds.high) < 0:
         low.done.take_back(before)  # the filling of blocks is to be nought
         return False
-    nodes = (*found.nodes, *epilogue.nodes)
-    epilogue = replace(epilogue, nodes=nodes)
+    epilogue = replace(epilogue, nodes=(*found.nodes, *epilogue.nodes))
+    if in_quads:
+        how = rounded(low, epilogue, found.factor)
+        _emit_scaled_quads(low, node, window, filters.astype(np.int8), x_zero, found, epilogue, how)
+        return True
     residual = None if epilogue.residual is None else low.forms.blocked(epilogue.residual)
     target = low.forms.new_blocked(epilogue.value, low.facts.shape(epilogue.value))
-    if in_quads:
-        _emit_quads_to_floats(
-            low, node, window, filters.astype(np.int8), x_zero, found, residual, epilogue, target
-        )
-        return True
     image = image_of_shorts(low, node.inputs[0], x_zero, needed_pads(window))
     result = Result(target, found.factor, found.shift, (0, 0), bounds, residual)
     emit = emit_short_depthwise if depthwise else emit_shorts
@@ -273,18 +273,17 @@ def _lower_floats(low: Lowering, node: ir.Node, weight: Array, x_zero: int) -> b
     return True
 
 
-def _emit_quads_to_floats(
+def _emit_scaled_quads(
     low: Lowering,
     node: ir.Node,
     window: windows.Window,
     weight: Array,
     x_zero: int,
     found: Scaled,
-    residual: Blocked | None,
     epilogue: Epilogue,
-    target: Blocked,
+    how: Rounded | None,
 ) -> None:
-    """Write the kernel of a convolution of quads whose results are floats."""
+    """Write the kernel of a convolution of quads whose results are floats, or rounded after a sum."""
     x = node.inputs[0]
     lanes = low.facts.level.lanes
     shift = 128 if low.facts.dtype(x) == np.int8 else 0
@@ -296,8 +295,24 @@ def _emit_quads_to_floats(
         Words.QUAD,
     )  # fmt: skip
     start = -(x_zero + shift) * weight.astype(np.int64).sum((1, 2, 3))
-    length = (target.blocks + 8) * lanes
-    numbers = parameters(low, id(node), length, start.astype(np.int32), found.factor, found.shift)
+    residual: Blocked | Quads | None = None
+    target: Blocked | Quads
+    if how is None:
+        if epilogue.residual is not None:
+            residual = low.forms.blocked(epilogue.residual)
+        target = low.forms.new_blocked(epilogue.value, low.facts.shape(epilogue.value))
+        length = (target.blocks + 8) * lanes
+        rows = start.astype(np.int32), found.factor, found.shift
+        numbers = parameters(low, id(node), length, *rows)
+    else:
+        residual, bounds = how.residual, (epilogue.activation.low, epilogue.activation.high)
+        epilogue = how.epilogue
+        target = low.forms.new_quads(epilogue.value, how.zero)
+        length = (target.blocks * target.lanes // lanes + 8) * lanes
+        largest = 255 * np.abs(weight.astype(np.int64)).sum((1, 2, 3))
+        numbers = rounded_numbers(
+            low, id(node), length, (start, largest), found, how, bounds, target
+        )
     pixels = window.images * window.out_height * window.out_width
     flops = work_of(pixels, 2.0 * weight.size)
     emit_direct(low, node, window, weight, numbers, source, epilogue, residual, target, flops=flops)

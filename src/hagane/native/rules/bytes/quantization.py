@@ -150,20 +150,26 @@ def lower_dynamic_quantize(low: Lowering, node: ir.Node) -> None:
     x = body.pointer(source)
     s, z = body.pointer(scale, written=True), body.pointer(zero, written=True)
     body.add(
-        f"float low = 0, high = 0; int64_t n = {body.size(source.size)};",
-        f"for (int64_t i = 0; i < n; i++) {{ float v = {x}[i]; low = v < low ? v : low; "
-        "high = v > high ? v : high; }",
+        f"float low = 0, high = 0; int64_t n = {body.size(source.size)}, i = 0;",
+        "vf least[4] = {0}, most[4] = {0};",
+        "for (; i + 4 * VL <= n; i += 4 * VL) for (int j = 0; j < 4; j++) {",
+        f"vf v = v_load({x} + i + j * VL);",
+        "least[j] = v_min2(v, least[j]); most[j] = v_max2(v, most[j]); }",
+        f"for (; i < n; i += VL) {{ vf v = v_load_n({x} + i, hg_min(n - i, VL));",
+        "least[0] = v_min2(v, least[0]); most[0] = v_max2(v, most[0]); }",
+        "for (int j = 0; j < 4; j++) for (int k = 0; k < VL; k++) {",
+        "low = least[j][k] < low ? least[j][k] : low; high = most[j][k] > high ? most[j][k] : high; }",
         "float step = (high - low) / 255.f;",
         f"{s}[0] = step; {z}[0] = step == 0 ? 0 : hg_saturate(-low / step, 0, 0, 255);",
     )
-    low.recorder.emit(f"range '{node.name}'", body, 1, work=work_of(source.size, 0.1))
+    low.recorder.emit(f"range '{node.name}'", body, 1, work=work_of(source.size, 0.03))
     low.forms[scale_value], low.forms[zero_value] = scale, zero
     byte = np.dtype(np.uint8)
-    arguments = (Leaf(source), Leaf(scale), Leaf(zero))
-    text = "({1} == 0 ? 0 : (uint8_t)hg_saturate({0} / {1}, {2}, 0, 255))"
-    lazy = Lazy(
-        Apply(text, arguments, byte, vector=False), byte, low.facts.shape(y), False, (node,)
-    )
+    # (Where the range is nought, so is the zero point; nought over nought is no number, which is nought.)
+    ones = [1] * len(source.shape)
+    arguments = (Leaf(source), *(Leaf(each.reshaped(ones)) for each in (scale, zero)))
+    expression = Apply("v_quantize({0} / {1}, {2}, 0.f, 255.f)", arguments, byte)
+    lazy = Lazy(expression, byte, low.facts.shape(y), False, (node,))
     low.forms[y] = low.forms.store(y, lazy)
 
 

@@ -39,7 +39,7 @@ def sums_bytes(
         (expression,) = expression.arguments
     if not isinstance(expression, Apply) or expression.template != _template("Add", 2):
         return False
-    sides = [_image(low, side) for side in expression.arguments]
+    sides = [dequantized_quads(low, side) for side in expression.arguments]
     if any(side is None or side[0].shape != target.shape for side in sides):
         return False
     (a, a_scale, a_zero), (b, b_scale, b_zero) = (side for side in sides if side is not None)
@@ -98,7 +98,7 @@ def _template(operator: str, arguments: int) -> str:
     return made.template
 
 
-def _image(low: Lowering, side: Expression) -> tuple[Quads, float, float] | None:
+def dequantized_quads(low: Lowering, side: Expression) -> tuple[Quads, float, float] | None:
     """Return the image in quads that is dequantised, its scale and its zero point as it is kept."""
     if not isinstance(side, Apply) or side.template != DEQUANTIZE:
         return None

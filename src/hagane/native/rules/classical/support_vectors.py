@@ -15,17 +15,24 @@ from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.classical.scores import features, labels, one_score, table, transform
 
-# Fills the kernels ``k`` of a row ``from`` with all vectors, which lie a feature after the other.
-_KERNELS = """
-typedef double KERNEL_vector __attribute__((vector_size(64), aligned(8), may_alias));
-static void KERNEL_values(double *restrict k, const {kind} *restrict from, const double *restrict vectors) {{
-for (int64_t s = 0; s < {padded}; s += 32) {{
-KERNEL_vector sum[4] = {{{{0}}}};
-for (int64_t i = 0; i < {columns}; i++) {{
-const double v = (double)from[i]; const double *restrict at = vectors + i * {padded} + s;
+# Sums of a row ``from`` and of all vectors, which lie a feature after the other; then what is made of them.
+_SUMS = """
+for (int64_t s = {begin}; s < {end}; s += {step}) {{{{
+KERNEL_vector sum[{blocks}] = {{{{{{{{0}}}}}}}};
+for (int64_t i = 0; i < {{columns}}; i++) {{{{
+const double v = (double)from[i]; const double *restrict at = vectors + i * {{padded}} + s;
 _Pragma("GCC unroll 4")
-for (int j = 0; j < 4; j++) {{ const KERNEL_vector own = *(const KERNEL_vector *)(at + 8 * j); {step} }} }}
-for (int j = 0; j < 4; j++) *(KERNEL_vector *)(k + s + 8 * j) = sum[j]; }}
+for (int j = 0; j < {blocks}; j++) {{{{ const KERNEL_vector own = *(const KERNEL_vector *)(at + 8 * j); {{product}} }}}} }}}}
+_Pragma("GCC unroll 4")
+for (int j = 0; j < {blocks}; j++) {{{{ {{keep}} }}}} }}}}"""
+_TYPES = """
+typedef double KERNEL_vector __attribute__((vector_size(64), aligned(8), may_alias));
+typedef float KERNEL_floats __attribute__((vector_size(32), aligned(4), may_alias));
+"""
+# Fills the kernels ``k`` of a row with all vectors.
+_KERNELS = """
+static void KERNEL_values(double *restrict k, const {kind} *restrict from, const double *restrict vectors) {{
+{sums}
 {last} }}
 static double KERNEL_dot(const double *restrict a, const double *restrict b, int64_t n) {{
 double sums[8] = {{0}}, sum = 0;
@@ -35,8 +42,30 @@ for (; i < n; i++) sum += a[i] * b[i];
 for (int j = 0; j < 8; j++) sum += sums[j];
 return sum; }}
 """
-# Vectors whose sums stand side by side.
-_TOGETHER = 32
+_KEEP = "*(KERNEL_vector *)(k + s + 8 * j) = sum[j];"
+# The sum of a row's kernels by weights; ``k`` is room for numbers.
+_TOTAL = """
+static double KERNEL_total(float *restrict k, const {kind} *restrict from, const double *restrict vectors,
+    const {weight} *restrict weights) {{
+double sum_of_all = 0;
+KERNEL_vector total[4] = {{{{0}}}};
+(void)k;
+{sums}
+{last}
+for (int j = 0; j < 4; j++) for (int i = 0; i < 8; i++) sum_of_all += total[j][i];
+return sum_of_all; }}
+"""
+_ADD = "const KERNEL_vector t = {gamma} * sum[j] + {coefficient}; total[j] += {power} * *(const KERNEL_vector *)(weights + s + 8 * j);"
+_NARROW = "*(KERNEL_floats *)(k + s + 8 * j) = __builtin_convertvector({gamma} * sum[j] + {coefficient}, KERNEL_floats);"
+_ADD_TANH = """
+for (int64_t s = {filled}; s < {room}; s++) k[s] = 0;
+vf floats = v_set1(0.f);
+for (int64_t s = 0; s < {room}; s += VL) {{
+const vf e = v_exp(v_abs(v_load(k + s)) * 2.f);
+floats = v_fma(v_copysign(1.f - 2.f / (e + 1.f), v_load(k + s)), v_load(weights + s), floats); }}
+for (int i = 0; i < VL; i++) sum_of_all += floats[i];"""
+# Vectors whose sums stand side by side, in so many vectors of the processor; floats of one of these.
+_SIDE, _BLOCKS, _FLOATS = 8, 4, 16
 # The function of each sum; that of vectors, of floats, is as exact as the result.
 _EACH = "for (int64_t s = 0; s < {count}; s++) k[s] = {end};"
 _TANH = """
@@ -99,25 +128,76 @@ def _values(
     names = dict(
         zip(("gamma", "coefficient", "degree"), (float(v).hex() for v in given), strict=True)
     )
-    names["padded"] = str(room_of(vectors))
+    names["padded"] = str(_floats_of(vectors))
     step, end = _KINDS[kind]
     if kind == "POLY" and given[2] in _POWERS:
         end = " * ".join(["({gamma} * k[s] + {coefficient})"] * int(given[2]))
-    count, columns = vectors.shape
-    names["count"] = str(count)
+    names["count"] = str(len(vectors))
     step, end = (text.format(**names) for text in (step, end))
     last = _EACH.format(end=end, **names) if end else _TANH.format(**names)
-    padded = room_of(vectors)
-    kernels = _KERNELS.format(
-        kind=c_type(x.dtype), padded=padded, columns=columns, step=step, last=last
+    kernels = _TYPES + _KERNELS.format(
+        kind=c_type(x.dtype), last=last, sums=_sums(vectors, step, _KEEP)
     )
-    across = np.ascontiguousarray(np.pad(vectors, ((0, padded - count), (0, 0))).T)
-    return {"vectors": table(low, node, "vectors", across)}, kernels
+    return {"vectors": _across(low, node, vectors)}, kernels
+
+
+def _total(
+    low: Lowering, node: ir.Node, x: Tensor, vectors: np.ndarray, weights: np.ndarray
+) -> tuple[dict[str, Tensor], str] | None:
+    """Return the tables and C of the sum of a row's kernels, where it needs them in no memory."""
+    attributes = low.facts.attributes(node)
+    gamma, coefficient, degree = (*(attributes.get("kernel_params") or ()), 0.0, 0.0, 0.0)[:3]
+    names = {"gamma": float(gamma).hex(), "coefficient": float(coefficient).hex()}
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+    last = ""
+    if attributes["kernel_type"] == "POLY" and degree in _POWERS:
+        keep = _ADD.format(power=" * ".join("t" * int(degree)), **names)
+    elif attributes["kernel_type"] == "SIGMOID":
+        dtype, keep = np.dtype(np.float32), _NARROW.format(**names)
+        last = _ADD_TANH.format(filled=room_of(vectors), room=_floats_of(vectors))
+    else:
+        return None
+    kernels = _TYPES + _TOTAL.format(
+        kind=c_type(x.dtype), weight=c_type(dtype), last=last,
+        sums=_sums(vectors, _KINDS["POLY"][0], keep),
+    )  # fmt: skip
+    filled = np.zeros(_floats_of(vectors), dtype)
+    filled[: len(weights)] = weights
+    reads = {
+        "weights": table(low, node, "weights", filled), "vectors": _across(low, node, vectors),
+    }  # fmt: skip
+    return reads, kernels
+
+
+def _sums(vectors: np.ndarray, product: str, keep: str) -> str:
+    """Return C of the sums of a row with all vectors, several side by side."""
+    room, columns = room_of(vectors), vectors.shape[1]
+    whole = room - room % (_SIDE * _BLOCKS)
+    parts = [(0, whole, _BLOCKS), (whole, room, (room - whole) // _SIDE)]
+    return "".join(
+        _SUMS.format(begin=begin, end=end, step=_SIDE * blocks, blocks=blocks).format(
+            columns=columns, padded=room, product=product, keep=keep
+        )
+        for begin, end, blocks in parts
+        if begin < end
+    )
+
+
+def _across(low: Lowering, node: ir.Node, vectors: np.ndarray) -> Tensor:
+    """Return the table of vectors, a feature after the other."""
+    more = room_of(vectors) - len(vectors)
+    across = np.ascontiguousarray(np.pad(vectors, ((0, more), (0, 0))).T)
+    return table(low, node, "vectors", across)
+
+
+def _floats_of(vectors: np.ndarray) -> int:
+    """Return how many floats the kernels of a row take."""
+    return -(-len(vectors) // _FLOATS) * _FLOATS
 
 
 def room_of(vectors: np.ndarray) -> int:
     """Return how many numbers the kernels of a row with all vectors take."""
-    return -(-len(vectors) // _TOGETHER) * _TOGETHER
+    return -(-len(vectors) // _SIDE) * _SIDE
 
 
 def _cost(vectors: np.ndarray) -> int:
@@ -139,7 +219,14 @@ def lower_regressor(low: Lowering, node: ir.Node) -> None:
         vectors, weights = (weights @ vectors)[None], np.ones(1)
     if len(weights) != len(vectors):
         raise NotNative("another number of coefficients than of support vectors")
-    reads, helper = _values(low, node, x, vectors)
+    total = _total(low, node, x, vectors, weights)
+    sums = f"KERNEL_total((float *)k, x + row * {vectors.shape[1]}, vectors, weights)"
+    if total is None:
+        reads, helper = _values(low, node, x, vectors)
+        reads["weights"] = table(low, node, "weights", weights)
+        sums = f"(KERNEL_values(k, x + row * {vectors.shape[1]}, vectors), KERNEL_dot(k, weights, {len(vectors)}))"
+    else:
+        reads, helper = total
     name = str(attributes.get("post_transform", "NONE"))
     end = "KERNEL_transform(s, 1); y[row] = (float)s[0];"
     if attributes.get("one_class"):
@@ -149,12 +236,10 @@ def lower_regressor(low: Lowering, node: ir.Node) -> None:
         f"""
 double *k = (double *)thread->scratch;
 for (int64_t row = first; row < last; row++) {{
-double s[1] = {{0}};
-KERNEL_values(k, x + row * {vectors.shape[1]}, vectors);
-s[0] = KERNEL_dot(k, weights, {len(vectors)}) + {float(attributes["rho"][0]).hex()};
+double s[1] = {{{sums} + {float(attributes["rho"][0]).hex()}}};
 {end} }}""",
-        reads={"x": x, "weights": table(low, node, "weights", weights), **reads}, writes={"y": y},
-        items=x.shape[0], each=_cost(vectors), scratch=8 * room_of(vectors),
+        reads={"x": x, **reads}, writes={"y": y},
+        items=x.shape[0], each=_cost(vectors), scratch=8 * _floats_of(vectors),
         helper=helper + transform(name),
     )  # fmt: skip
     low.forms[node.outputs[0]] = y
@@ -223,7 +308,7 @@ KERNEL_values(k, x + row * {vectors.shape[1]}, vectors);
 label[row] = labels[best];
 for (int64_t j = 0; j < {width}; j++) y[row * {width} + j] = (float)s[j]; }}""",
         reads={"x": x, **reads, **table_of}, writes={"label": chosen, "y": y},
-        items=x.shape[0], each=_cost(vectors), scratch=8 * room_of(vectors),
+        items=x.shape[0], each=_cost(vectors), scratch=8 * _floats_of(vectors),
         helper=helper + transform(name) + couple,
     )  # fmt: skip
     low.forms[node.outputs[0]], low.forms[node.outputs[1]] = chosen, y

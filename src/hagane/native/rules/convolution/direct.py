@@ -69,6 +69,12 @@ def _store(target: Blocked | Paired | Quads, words: Words) -> Store:
     return Store.SCALED if words is Words.QUAD else Store.SUM
 
 
+def _residual_words(residual: Blocked | Paired | Quads | None) -> Words:
+    if isinstance(residual, Quads):
+        return Words.QUAD
+    return residual.words if isinstance(residual, Paired) else Words.FLOAT
+
+
 def _parts(image: Blocked | Paired | Quads, lanes: int) -> int:
     """Return how many vectors of channels one block of an image holds."""
     return image.lanes // lanes
@@ -111,7 +117,7 @@ def emit_direct(
     bias: Array | Parameters | None,
     source: Source,
     epilogue: Epilogue,
-    residual: Blocked | Paired | None,
+    residual: Blocked | Paired | Quads | None,
     target: Blocked | Paired | Quads,
     key: str = "",
     flops: Work | None = None,
@@ -191,7 +197,7 @@ def emit_direct(
         limited=numbers.limited,
         target_parts=parts,
         residual_parts=1 if residual is None else _parts(residual, lanes),
-        residual_words=residual.words if isinstance(residual, Paired) else Words.FLOAT,
+        residual_words=_residual_words(residual),
     )
     body = Body()
     names = (
@@ -233,7 +239,7 @@ def _fixed(
     groups: Sequence[Group],
     source: Source,
     target: Blocked | Paired | Quads,
-    residual: Blocked | Paired | None,
+    residual: Blocked | Paired | Quads | None,
     order: str | None,
     pool: Pool | None,
 ) -> Contraction:
@@ -292,7 +298,7 @@ def _open(
     groups: Sequence[Group],
     source: Source,
     target: Blocked | Paired | Quads,
-    residual: Blocked | Paired | None,
+    residual: Blocked | Paired | Quads | None,
     order: str | None,
 ) -> OpenContraction:
     """Return the sums of images whose sizes only a run knows; groups count planes of the source."""

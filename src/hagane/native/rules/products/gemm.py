@@ -2,7 +2,8 @@
 
 The classical scheme of "Anatomy of High-Performance Matrix Multiplication" (Goto and van de
 Geijn, ACM TOMS 2008): a block of columns of the right side and a few rows of the left one are
-copied into the order in which the inner kernel reads them.
+copied into the order in which the inner kernel reads them. Rows that many blocks of columns meet
+are packed once, by a kernel of their own.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from hagane.machine import Level
 from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.names import sizes
 from hagane.native.kernels.tensor import Tensor
+from hagane.native.rules.products.left_side import DEPTH, pack_ahead, pack_left, turn_function
 from hagane.native.tiles.tile import tile_pixels
 from hagane.symbolic import Dim, ceildiv, floordiv, maximum, minimum, product
 
@@ -26,13 +28,14 @@ if TYPE_CHECKING:
 # The most columns of the right side that one task packs, in groups of one tile's width.
 _GROUPS = 8
 _BLOCKS = 2
-# So much of the inner size is summed at once: a tile's rows stay in the first cache, and the columns
-# of a task in the second.
-_DEPTH = 256
 # Tiles of rows of a task, and how many tasks there should be for each thread.
 _LEAST_TILES, _TASKS = 4, 2
+# The same where rows are packed ahead: each task packs its columns.
+_TASKS_AHEAD = 3
 # Groups of columns of a task, as long as there are so many.
 _LEAST_GROUPS = 4
+# So many rows of the right side ahead are fetched.
+_FETCHED = 4
 # How many tasks there are for each thread at least, as long as there are columns.
 _SHARES = 2
 
@@ -149,90 +152,32 @@ def _panels(body: Body, level: Level, heights: Sequence[int], n: Dim) -> list[st
     return ["switch (height) {", *cases, "}"]
 
 
-def turn_function(name: str, lanes: int) -> str:
-    """Return a C function that writes a square of at most ``VL`` rows and columns as columns.
-
-    ``name(s, step, rows, count, d, to)`` reads ``rows`` rows of ``count`` floats, ``step`` apart, and
-    writes ``count`` rows of ``VL`` floats, ``to`` apart, in order; missing rows are zeros.
-    """
-    lines = [
-        "#ifdef __clang__",
-        "#define HG_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)",
-        "#else",
-        "#define HG_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (vi){__VA_ARGS__})",
-        "#endif",
-        f"INLINE void {name}(const float *s, int64_t step, int64_t rows, int64_t count, float *d, "
-        "int64_t to) {",
-        "const vf none = {0};",
-        "vf " + ", ".join(f"r{i}" for i in range(lanes)) + ", t;",
-        f"if (rows >= {lanes} && count >= {lanes}) {{",
-        *(f"r{i} = v_load(s + {i} * step);" for i in range(lanes)),
-        "} else {",
-        *(
-            f"r{i} = rows > {i} ? v_load_n(s + {i} * step, hg_min(count, VL)) : none;"
-            for i in range(lanes)
-        ),
-        "}",
-    ]
-    apart = lanes // 2
-    while apart:
-        low = [i if not i & apart else lanes + i - apart for i in range(lanes)]
-        high = [i + apart if not i & apart else lanes + i for i in range(lanes)]
-        for i in range(lanes):
-            if not i & apart:
-                one, other = f"r{i}", f"r{i + apart}"
-                lines += [
-                    f"t = HG_SHUFFLE({one}, {other}, {', '.join(map(str, low))});",
-                    f"{other} = HG_SHUFFLE({one}, {other}, {', '.join(map(str, high))});",
-                    f"{one} = t;",
-                ]
-        apart //= 2
-    lines += [f"if (count > {i}) v_store(d + {i} * to, r{i});" for i in range(lanes)]
-    return "\n".join([*lines, "}\n"])
-
-
-def _pack_left(body: Body, rows: int, lanes: int, a: Tensor) -> None:
-    """Write the packing of ``m`` rows from ``top``, missing ones of ``height`` as zeros."""
-    row, step = body.size(a.strides[-2]), body.size(a.strides[-1])
-    body.add(
-        f"const float *from = a0 + top * {row} + k0 * {step};",
-        f"if (height == 1) for (int64_t k = 0; k < kc; k++) left[k] = from[k * {step}];",
-    )
-    if a.strides[-1] == 1 and rows <= lanes:
-        # Rows of VL floats, of which the next one covers the end.
-        body.add(
-            "else for (int64_t k = 0; k < kc; k += VL)",
-            f"KERNEL_turn(from + k, {row}, m, kc - k, left + k * height, height);",
-        )
-    elif a.strides[-2] == 1 and rows <= lanes:
-        body.add(
-            "else for (int64_t k = 0; k < kc; k++)",
-            f"v_store(left + k * height, v_load_n(from + k * {step}, m));",
-        )
-    else:
-        body.add(
-            "else for (int64_t k = 0; k < kc; k++) for (int64_t t = 0; t < height; t++)",
-            f"left[k * height + t] = t < m ? from[t * {row} + k * {step}] : 0;",
-        )
-
-
-def _pack_right(body: Body, wide: int, b: Tensor) -> None:
-    """Write the packing of ``width`` columns of a group; missing ones are zeros."""
+def _pack_right(body: Body, wide: int, lanes: int, b: Tensor) -> None:
+    """Write the packing of ``columns`` columns in groups; missing ones of the last are zeros."""
     row, step = body.size(b.strides[-2]), body.size(b.strides[-1])
+    body.add(f"const float *right_from = b0 + column * {step} + k0 * {row};")
+    if b.strides[-1] == 1:
+        # Groups side by side, as they share pages and lines of memory.
+        body.add(
+            "for (int64_t k = 0; k < kc; k++) {",
+            f"const float *from = right_from + k * {row}; float *to = right + k * {wide};",
+            f"for (int64_t c = 0; c < columns; c += 16) __builtin_prefetch(from + {_FETCHED} * {row} + c);",
+            "int64_t g = 0;",
+            f"for (; g < columns / {wide}; g++, from += {wide}, to += kc * {wide}) {{",
+            *(f"v_store(to + {at}, v_load(from + {at}));" for at in range(0, wide, lanes)),
+            "}",
+            f"if (g < groups) {{ memset(to, 0, {wide * 4}); "
+            f"memcpy(to, from, (columns - g * {wide}) * 4); }}",
+            "}",
+        )
+        return
     body.add(
+        "for (int64_t g = 0; g < groups; g++) {",
         f"int64_t width = hg_min({wide}, columns - g * {wide});",
-        f"const float *from = b0 + (column + g * {wide}) * {step} + k0 * {row};",
+        f"const float *from = right_from + g * {wide} * {step};",
         f"float *to = right + g * kc * {wide};",
     )
-    if b.strides[-1] == 1:
-        body.add(
-            f"if (width < {wide}) memset(to, 0, kc * {wide * 4});",
-            f"if (width == {wide}) for (int64_t k = 0; k < kc; k++) "
-            f"memcpy(to + k * {wide}, from + k * {row}, {wide * 4});",
-            f"else for (int64_t k = 0; k < kc; k++) "
-            f"memcpy(to + k * {wide}, from + k * {row}, width * 4);",
-        )
-    elif b.strides[-2] == 1:
+    if b.strides[-2] == 1:
         body.add(
             f"for (int64_t c = 0; c < {wide}; c += VL) for (int64_t k = 0; k < kc; k += VL)",
             f"KERNEL_turn(from + c * {step} + k, {step}, width - c, kc - k, "
@@ -243,6 +188,7 @@ def _pack_right(body: Body, wide: int, b: Tensor) -> None:
             f"for (int64_t k = 0; k < kc; k++) for (int64_t c = 0; c < {wide}; c++)",
             f"to[k * {wide} + c] = c < width ? from[c * {step} + k * {row}] : 0;",
         )
+    body.add("}")
 
 
 def _as_rows(a: Tensor, b: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -257,6 +203,45 @@ def _as_rows(a: Tensor, b: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tens
     a = replace(a, shape=(rows, a.shape[-1]), strides=a.strides[-2:])
     b = replace(b, shape=b.shape[-2:], strides=b.strides[-2:])
     return a, b, target.reshaped((rows, target.shape[-1]))
+
+
+def _is_packed_ahead(m: Dim, groups: Dim, batch: Sequence[Dim], rows: int) -> bool:
+    """Whether a kernel of its own packs the left side: several tasks would read the same rows."""
+    many = not isinstance(m, int) or m > _LEAST_TILES * rows
+    return not batch and isinstance(groups, int) and groups > _LEAST_GROUPS and many
+
+
+def _division(tiles: Dim, groups: Dim, count: Dim, threads: int, ahead: bool) -> tuple[Dim, Dim]:
+    """Return the groups of columns and the tiles of rows of a task.
+
+    Args:
+        tiles: Of rows.
+        groups: Of columns.
+        count: Of products.
+        threads: How many share the tasks.
+        ahead: Whether rows are packed already.
+    """
+    tasks = (_TASKS_AHEAD if ahead else _TASKS) * max(1, threads)
+    if ahead and isinstance(groups, int):
+        # Columns are packed once where tasks take all rows, so rows are divided only for want of
+        # tasks; of the numbers of columns, one that keeps the threads busy to the end.
+        least = max(1, min(_LEAST_GROUPS, groups // (_SHARES * threads)))
+        best = min(
+            range(min(_GROUPS, groups), least - 1, -1),
+            key=lambda share: -(-groups // share // threads) * share,
+        )
+        wanted = ceildiv(tasks, ceildiv(groups, best))
+        return best, maximum(_LEAST_TILES, ceildiv(tiles, wanted))
+    # Tasks that share rows would pack the same columns: columns are divided first, as far as packed
+    # rows serve some groups of them, then rows, until all threads have tasks.
+    apart = minimum(ceildiv(groups, _LEAST_GROUPS), ceildiv(tasks, maximum(1, count)))
+    # Where there are too few rows for that, columns alone are divided, down to one group.
+    rough = maximum(1, count * ceildiv(tiles, _LEAST_TILES))
+    spread = minimum(groups, ceildiv(_SHARES * threads, rough))
+    wanted = maximum(maximum(ceildiv(groups, _GROUPS), apart), spread)
+    per_task = ceildiv(groups, maximum(1, wanted))
+    share = floordiv(tiles * ceildiv(groups, maximum(1, per_task)) * count, tasks)
+    return per_task, maximum(_LEAST_TILES, minimum(tiles, share))
 
 
 def emit_batched(
@@ -296,19 +281,13 @@ def emit_batched(
     height = ceildiv(m, maximum(1, tiles))
     heights = [max(1, height)] if isinstance(height, int) else range(1, rows + 1)
     calls = _panels(body, level, heights, n)
-    # Tasks that share rows would pack the same columns: columns are divided first, as far as packed
-    # rows serve some groups of them, then rows, until all threads have tasks.
     groups = ceildiv(n, wide)
-    tasks = _TASKS * max(1, low.facts.threads)
-    apart = minimum(ceildiv(groups, _LEAST_GROUPS), ceildiv(tasks, maximum(1, count)))
-    # Where there are too few rows for that, columns alone are divided, down to one group.
-    rough = maximum(1, count * ceildiv(tiles, _LEAST_TILES))
-    spread = minimum(groups, ceildiv(_SHARES * low.facts.threads, rough))
-    wanted = maximum(maximum(ceildiv(groups, _GROUPS), apart), spread)
-    per_task = ceildiv(groups, maximum(1, wanted))
+    ahead = None
+    if _is_packed_ahead(m, groups, batch, rows):
+        ahead = pack_ahead(low, node, a, rows, tiles, height)
+        a = ahead.tensor
+    per_task, each = _division(tiles, groups, count, low.facts.threads, ahead is not None)
     column_tasks = ceildiv(groups, maximum(1, per_task))
-    share = floordiv(tiles * column_tasks * count, tasks)
-    each = maximum(_LEAST_TILES, minimum(tiles, share))
     row_tasks = ceildiv(tiles, maximum(1, each))
     s, w = body.pointer(a), body.pointer(b)
     added = None if row is None else body.pointer(row)
@@ -328,24 +307,28 @@ def emit_batched(
             f"{{ int64_t at = index % {body.size(batch[i])}; index /= {body.size(batch[i])};",
             f"a0 += at * {body.size(a.strides[i])}; b0 += at * {body.size(b.strides[i])}; }}",
         )
-    deep: Dim = minimum(_DEPTH, maximum(1, k))
+    deep: Dim = minimum(DEPTH, maximum(1, k))
     body.add(
         f"int64_t columns = hg_min(most, N - column), groups = (columns + {wide - 1}) / {wide};",
-        f"float *right = (float *)thread->scratch, *left = right + {body.size(deep)} * {wide * _GROUPS};",
+        "float *right = (float *)thread->scratch;",
+        "" if ahead else f"float *left = right + {body.size(deep)} * {wide * _GROUPS};",
         f"float tile[{rows * wide}] __attribute__((aligned(64)));",
         f"static const float none[{wide}] __attribute__((aligned(64)));",
         "int64_t k0 = 0;",
         "do {",
-        f"const int64_t kc = hg_min({_DEPTH}, K - k0);",
-        "for (int64_t g = 0; g < groups; g++) {",
+        f"const int64_t kc = hg_min({DEPTH}, K - k0);",
     )
-    _pack_right(body, wide, b)
+    _pack_right(body, wide, lanes, b)
     body.add(
-        "}",
         "for (int64_t top = first; top < last; top += height) {",
         "int64_t m = hg_min(height, last - top);",
     )
-    _pack_left(body, rows, lanes, a)
+    if ahead is None:
+        pack_left(body, rows, lanes, a)
+    else:
+        body.add(
+            f"const float *left = {ahead.panel('a0', 'top / height', body.size(tiles), 'height')};"
+        )
     # Whole tiles are summed from the row or the sums so far, into their place.
     begin = "none" if added is None else f"{added} + column + g * {wide}"
     body.add(
@@ -363,7 +346,7 @@ def emit_batched(
         f"out[t * N + i] = tile[t * {wide} + i] + (k0 > 0 ? out[t * N + i] : "
         + ("0.f);" if added is None else f"({begin})[i]);"),
         "} }",
-        f"k0 += {_DEPTH};",
+        f"k0 += {DEPTH};",
         "} while (k0 < K);",
     )
     whole = product((count, m, n, k))

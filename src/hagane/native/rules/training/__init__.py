@@ -3,6 +3,7 @@
 from hagane.native.lowering.state import Rule
 from hagane.native.rules.training import (
     batch_norm,
+    layer_norm,
     pooled,
     recurrent,
     selected,
@@ -17,6 +18,7 @@ RULES: dict[tuple[str, str], list[Rule]] = {
         weight_gradient_any.lower_any_weight_gradient,
     ],
     **batch_norm.RULES,
+    **layer_norm.RULES,
     **pooled.RULES,
     **recurrent.RULES,
     **selected.RULES,

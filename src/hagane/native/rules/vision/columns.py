@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import c_type
@@ -11,6 +12,20 @@ from hagane.native.kernels.tensor import Tensor
 from hagane.native.kernels.written import coordinates, emit_written, loaded, number_type, stored
 from hagane.native.lowering.state import Lowering
 from hagane.symbolic import Dim, product
+
+# Numbers of a line from ``lo`` on and below ``hi``, zeros around them.
+_PART = """
+static inline __attribute__((always_inline)) vf KERNEL_part(const float *p, int64_t lo, int64_t hi) {
+if (lo <= 0 && hi >= VL) return v_load(p);
+#if defined(__AVX512F__)
+return (vf)_mm512_maskz_loadu_ps((__mmask16)(hg_lanes(hi) & ~hg_lanes(lo)), p);
+#else
+vf x = {0};
+for (int64_t i = lo < 0 ? 0 : lo; i < (hi < VL ? hi : VL); i++) x[i] = p[i];
+return x;
+#endif
+}
+"""
 
 
 def emit_columns(
@@ -56,6 +71,8 @@ def emit_columns(
     if bias is not None:
         reads["bias"] = bias
         start = loaded(bias.dtype, "bias[map % maps]")
+    line = f"from + (({tap}) * K + k) * all + ({at}) * B"
+    row = _vectors if x.dtype == np.float32 else _numbers
     text = f"""
 {blocks}
 const int64_t all = {" * ".join(f"B{i}" for i in range(last + 1))}, Y = Y{last}, B = B{last}, K = K{last};
@@ -66,16 +83,7 @@ int64_t left = row;
 {coordinates(["map", *(f"c{i}" for i in range(last))], ["0", *(f"Y{i}" for i in range(last))])}
 const T *from = x + map * ({" * ".join(f"K{i}" for i in range(last + 1))}) * all;
 const N start = {start};
-for (int64_t c = 0; c < Y; c++) sums[c] = start;
-{loops}
-for (int64_t k = 0; k < K; k++) {{
-const T *restrict line = from + (({tap}) * K + k) * all + ({at}) * B;
-const int64_t off = k * {dilations[last]} - {before[last]};
-const int64_t b0 = off < 0 ? (-off + {step - 1}) / {step} : 0;
-const int64_t b1 = Y > off ? hg_min(B, (Y - off + {step - 1}) / {step}) : 0;
-for (int64_t b = b0; b < b1; b++) sums[b * {step} + off] += {loaded(x.dtype, "line[b]")}; }}
-{"}" * last}
-for (int64_t c = 0; c < Y; c++) y[row * Y + c] = {stored(x.dtype, "sums[c]")};
+{row(x, loops, "}" * last, line, step, f"k * {dilations[last]} - {before[last]}")}
 }}"""
     numbers: dict[str, Dim] = {
         "columns": x.shape[-1], "maps": y.shape[1], **(sizes or {}),
@@ -85,5 +93,55 @@ for (int64_t c = 0; c < Y; c++) y[row * Y + c] = {stored(x.dtype, "sums[c]")};
     emit_written(
         low.recorder, node, text, reads=reads, writes={"y": y}, sizes=numbers,
         types={"T": c_type(x.dtype), "N": number_type(x.dtype)}, items=product(y.shape[:-1]),
-        each=y.shape[-1] * product(kernel), cost=0.3, scratch=y.shape[-1] * 8 + 64,
+        each=y.shape[-1] * product(kernel), cost=0.3, scratch=y.shape[-1] * 8 + 64 * (step + 1),
+        helper=_PART if x.dtype == np.float32 else "",
     )  # fmt: skip
+
+
+def _vectors(x: Tensor, loops: str, ends: str, line: str, step: int, off: str) -> str:
+    """Return C of a row of floats: pixels a stride apart, which the same taps reach, in vectors.
+
+    Args:
+        x: The columns.
+        loops: C that begins loops over the taps of all axes but the last.
+        ends: C that ends them.
+        line: C of the place of a tap's line.
+        step: The stride along a row.
+        off: C of the pixel that a tap's first block reaches.
+    """
+    kept = "v_store_n(y + row * Y + j, sum, length - j);"
+    spread = ""
+    if step > 1:
+        kept = "v_store(sums + p * apart + j, sum);"
+        spread = f"""
+for (int64_t j = 0; j < Y / {step}; j++) for (int p = 0; p < {step}; p++) y[row * Y + j * {step} + p] = sums[p * apart + j];
+for (int64_t c = Y / {step} * {step}; c < Y; c++) y[row * Y + c] = sums[c % {step} * apart + c / {step}];"""
+    return f"""
+const int64_t apart = (Y / {step} + VL) / VL * VL;
+for (int64_t p = 0; p < {step}; p++) {{
+const int64_t length = (Y - p + {step - 1}) / {step};
+for (int64_t j = 0; j < length; j += VL) {{
+vf sum = v_set1(start);
+{loops}
+for (int64_t k = 0; k < K; k++) {{
+const int64_t far = p - ({off});
+if (far % {step} != 0) continue;
+const int64_t b = j + far / {step};
+sum += KERNEL_part({line} + b, -b, B - b); }}
+{ends}
+{kept} }} }}{spread}"""
+
+
+def _numbers(x: Tensor, loops: str, ends: str, line: str, step: int, off: str) -> str:
+    """Return C of a row of numbers of another type; see ``_vectors``."""
+    return f"""
+for (int64_t c = 0; c < Y; c++) sums[c] = start;
+{loops}
+for (int64_t k = 0; k < K; k++) {{
+const T *restrict line = {line};
+const int64_t off = {off};
+const int64_t b0 = off < 0 ? (-off + {step - 1}) / {step} : 0;
+const int64_t b1 = Y > off ? hg_min(B, (Y - off + {step - 1}) / {step}) : 0;
+for (int64_t b = b0; b < b1; b++) sums[b * {step} + off] += {loaded(x.dtype, "line[b]")}; }}
+{ends}
+for (int64_t c = 0; c < Y; c++) y[row * Y + c] = {stored(x.dtype, "sums[c]")};"""

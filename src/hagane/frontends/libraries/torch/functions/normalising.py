@@ -376,7 +376,8 @@ def _attended(
         heads = size_of(q, 1)
         k, v = (repeat_heads(x, floordiv(heads, size_of(x, 1))) for x in (k, v))
     added = attention.hiding(q, k, None if causal else mask, causal=causal)
-    found: Tensor = attention.attend(q, k, v, added, scale)[0]
+    # (Under a causal mask, each query sees the first key.)
+    found: Tensor = attention.attend(q, k, v, added, scale, safe=not causal)[0]
     return found
 
 

@@ -1,0 +1,238 @@
+"""Operators and functions of Python's own on numbers that the data decide."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.frontends.capture.flow.lists import is_data
+from hagane.frontends.capture.flow.mathematics import FUNCTIONS, OPERATORS, TRUTHS
+from hagane.frontends.capture.flow.mixtures import NUMPY, kinds_of_result, refuse_narrow
+from hagane.frontends.capture.flow.paths import Paths
+from hagane.frontends.python.interpret.domain import Operation
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import Real, Tensor, Truth, Value, is_plain
+from hagane.ops.builder import interpreting
+from hagane.symbolic import Dim, Expr
+from hagane.symbolic.term import variables_of
+
+NONE = object()  # Python's own meaning does
+_NUMBERS = (int, float, Expr, Real, Truth)
+_BITS: dict[type[ast.AST], str] = {
+    ast.BitAnd: "BitwiseAnd",
+    ast.BitOr: "BitwiseOr",
+    ast.BitXor: "BitwiseXor",
+}
+_ROUNDING = {"floor": "Floor", "ceil": "Ceil"}
+_BY_TEN = 10.0
+
+
+class Numbers(Paths):
+    """Operators and functions whose operands are numbers that the data decide."""
+
+    # Operators.
+
+    def number_operation(self, kind: Operation, *operands: Value) -> Value:
+        """Return an operator applied to numbers; ``NONE`` where Python's own meaning does."""
+        if not all(isinstance(value, _NUMBERS) for value in operands):
+            return NONE
+        also = [self.emit.also(value) for value in operands]
+        if any(also):
+            refuse_narrow(self.core, kind, operands, also)
+        found = (
+            self._unary(kind, *operands) if len(operands) == 1 else self._binary(kind, *operands)
+        )
+        if not any(also) or not issubclass(kind, ast.operator | ast.unaryop):
+            return found
+        made = self.core.compute(kind, *operands) if found is NONE else found
+        return self.emit.of_kinds(made, kinds_of_result(kind, operands, also))
+
+    def _unary(self, kind: Operation, value: Value) -> Value:
+        if isinstance(value, Real) and kind is ast.USub:
+            return self._real("Neg", value) if value.tensor is not None else NONE
+        if isinstance(value, Truth) and kind in (ast.USub, ast.Invert, ast.UAdd):
+            number = self._counted(value)
+            return (
+                self.core.compute(kind, number)
+                if kind is ast.USub
+                else (number if kind is ast.UAdd else -1 - number)
+            )
+        if isinstance(value, Expr) and kind is ast.Invert:
+            return -1 - value
+        return NONE
+
+    def _counted(self, value: Truth) -> Expr:
+        return self.emit.number(self.emit.as_scalar(value, "bool"), "truth")
+
+    def _binary(self, kind: Operation, left: Value, right: Value) -> Value:
+        if not (is_data(left) or is_data(right)):
+            return NONE
+        if issubclass(kind, ast.operator) and not (
+            kind in _BITS and all(isinstance(x, bool | Truth) for x in (left, right))
+        ):
+            left, right = (self._counted(x) if isinstance(x, Truth) else x for x in (left, right))
+        if isinstance(left, Real | float) or isinstance(right, Real | float):
+            return self._reals(kind, left, right)
+        if isinstance(left, int | Expr) and isinstance(right, int | Expr):
+            return self._integers(kind, left, right)
+        if issubclass(kind, ast.cmpop) and kind not in (ast.Is, ast.IsNot):
+            a, b = (self._counted(x) if isinstance(x, Truth) else x for x in (left, right))
+            both = isinstance(left, bool | Truth) and isinstance(right, bool | Truth)
+            return NONE if both and kind in (ast.Eq, ast.NotEq) else (self.core.compute(kind, a, b))
+        return NONE
+
+    def _reals(self, kind: Operation, left: Value, right: Value) -> Value:
+        if not any(isinstance(x, Real) and x.tensor is not None for x in (left, right)):
+            found = self.core.compute(kind, left, right)  # by a formula, if there is one
+            if not _is_lost(found):
+                return found
+        if issubclass(kind, ast.operator):
+            return self.emit.real_operation(kind, left, right)
+        if issubclass(kind, ast.cmpop) and kind not in (ast.Is, ast.IsNot):
+            name = str(self.core.new_truth().data)
+            return Truth(self.emit.truth(self.emit.real_comparison(kind, left, right), name))
+        return NONE
+
+    def _integers(self, kind: Operation, left: Dim, right: Dim) -> Value:
+        """Return the result of integers of which one is not known, where no formula gives it."""
+        if kind in _BITS or (kind is ast.Pow and not isinstance(right, int)):
+            name = _BITS.get(kind, "Pow")
+            return self._whole(name, left, right)
+        if kind in (ast.LShift, ast.RShift) and not isinstance(right, int):
+            power = self._whole("Pow", 2, right)
+            return (
+                left * power if kind is ast.LShift else self.core.compute(ast.FloorDiv, left, power)
+            )
+        if kind is ast.Pow and isinstance(right, int) and right < 0:
+            return self.emit.real_operation(ast.Pow, left, right)
+        if kind is ast.Pow and isinstance(right, int) and right > 8:
+            return self._whole("Pow", left, right)
+        if kind is ast.Div:
+            found = self.core.compute(kind, left, right)
+            return self.emit.real_operation(kind, left, right) if _is_lost(found) else found
+        return NONE
+
+    def _whole(self, name: str, left: Dim, right: Dim) -> Expr:
+        return self.emit.number(
+            self.core.op(name, self.emit.size(left), self.emit.size(right)), "whole"
+        )
+
+    # Functions.
+
+    def _abs(self, value: Value) -> Value:
+        also = self.emit.also(value)
+        if isinstance(value, Real):
+            return self.emit.of_kinds(self._real("Abs", value), also)
+        if isinstance(value, Expr) and not self._is_size(value):
+            # Formulas take sizes for non-negative.
+            made = self.emit.number(self.core.op("Abs", self.emit.size(value)), "whole")
+            return self.emit.of_kinds(made, also)
+        return NONE
+
+    def _round(self, value: Value, digits: Value = None) -> Value:
+        if isinstance(value, Expr) and (digits is None or (is_plain(digits) and digits >= 0)):
+            return value
+        if isinstance(value, Tensor) and value.kind == NUMPY and value.shape == ():
+            if digits is not None:
+                return self.core.call_library("numpy.round", [value, digits])
+            value = self.core.tensor_number(value, whole=False)
+        if not isinstance(value, Real):
+            return NONE
+        if digits is None:
+            return self.emit.number(self.core.op("Round", self.emit.real_tensor(value)), "rounded")
+        if not isinstance(digits, int):
+            return NONE
+        scale = np.array(_BY_TEN**digits, np.float64)
+        scaled = self.core.op("Mul", self.emit.real_tensor(value), scale)
+        made = Real(None, self.core.op("Div", self.core.op("Round", scaled), scale))
+        return self.emit.of_kinds(made, self.emit.also(value))
+
+    def _int(self, value: Value = 0, *base: Value) -> Value:
+        if isinstance(value, Truth):
+            return self._counted(value)
+        if isinstance(value, Real) and not base:
+            tensor = self.emit.real_tensor(value)
+            return self.emit.number(self.core.op("Cast", tensor, to=ir.DataType.INT64), "whole")
+        if isinstance(value, Expr) and self.emit.also(value):
+            return self.emit.plain(value)
+        return NONE
+
+    def _float(self, value: Value = 0.0) -> Value:
+        if isinstance(value, Truth):
+            return Real(None, self.emit.as_scalar(value, "float"))
+        if self.emit.also(value):
+            return self._real("Identity", value)
+        return NONE
+
+    def _pow(self, left: Value, right: Value, modulus: Value = None) -> Value:
+        if modulus is None:
+            return NONE
+        found = self.core.binary(ast.Pow, left, right)
+        return self.core.binary(ast.Mod, found, modulus)
+
+    def _real(self, name: str, value: Value) -> Real:
+        return Real(None, self.core.op(name, self.emit.real_tensor(value)))
+
+    def _math(self, name: str, arguments: Sequence[Value]) -> Value:
+        values = [
+            self.core.tensor_number(v, whole=v.dtype.is_integer()) if isinstance(v, Tensor) else v
+            for v in arguments
+        ]
+        if not all(isinstance(v, _NUMBERS) for v in values):
+            return NONE
+        several = FUNCTIONS.get((name, len(values)))
+        if several is not None or (name in OPERATORS and len(values) == 1):
+            if several is None:
+                made = self._real(OPERATORS[name], values[0])
+            else:
+                with interpreting(self.emit):
+                    made = Real(None, several(*map(self.emit.real_tensor, values)))
+            if name in TRUTHS:
+                assert made.tensor is not None
+                return Truth(self.emit.truth(made.tensor, str(self.core.new_truth().data)))
+            return made
+        value = values[0]
+        if name in ("floor", "ceil", "trunc") and not isinstance(value, Expr):
+            tensor = self.emit.real_tensor(value)
+            if name in _ROUNDING:
+                tensor = self.core.op(_ROUNDING[name], tensor)
+            return self.emit.number(self.core.op("Cast", tensor, to=ir.DataType.INT64), name)
+        if name == "pow":
+            tensors = [self.emit.real_tensor(v) for v in values]
+            return Real(None, self.core.op("Pow", *tensors))
+        if name == "hypot" and len(values) == 2:
+            squares = [self.core.binary(ast.Mult, v, v) for v in values]
+            return self._real("Sqrt", self.core.binary(ast.Add, *squares))
+        if name in ("log2", "log10"):
+            base = np.array(math.log(2 if name == "log2" else 10), np.float64)
+            return Real(None, self.core.op("Div", self._real("Log", value).tensor, base))
+        if name in ("floor", "ceil", "trunc", "prod"):
+            return NONE
+        raise CheckError("capture", f"'math.{name}' of a number that the data decide")
+
+    def extreme_number(self, name: str, items: Sequence[Value]) -> Value:
+        """Return the least or greatest of integers: a formula where none may be negative."""
+        if all(map(self._is_size, items)):
+            return NONE
+        also = frozenset(kind for item in items for kind in self.emit.also(item))
+        scalars = [self.emit.size(item) for item in items]
+        made = self.emit.number(self.core.op(name.removeprefix("Reduce"), *scalars), "extreme")
+        return self.emit.of_kinds(made, also)
+
+    def _is_size(self, value: Value) -> bool:
+        """Whether an integer is known not to be negative, as formulas take it."""
+        return self.core.decide(self.core.as_term(self.core.knowledge.less(-1, value))) is True
+
+
+def _is_lost(value: Value) -> bool:
+    """Whether a number, or the truth of a comparison, is one that nothing computes."""
+    if isinstance(value, Truth):
+        return any(name.startswith("?") for name in variables_of((value.term,)))
+    return isinstance(value, Real) and value.formula is None and value.tensor is None
+
+
+__all__ = ["NONE", "Numbers"]

@@ -1,0 +1,190 @@
+"""Numbers that are Python's on one path and a scalar of NumPy on another, as the data decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import hagane
+from hagane.errors import CaptureError
+
+RNG = np.random.default_rng(0)
+INPUTS = [np.round(RNG.standard_normal(4) * 3, 1) for _ in range(4)]
+INPUTS += [np.full(4, -0.7), np.full(4, 0.3)]
+
+
+def bounded(x: Any, y: Any) -> Any:
+    return y * min(0.5, x.sum())
+
+
+def best_of_a_loop(x: Any, y: Any) -> Any:
+    best = 0.0
+    for value in x:
+        if value > best:
+            best = value
+    return y * best
+
+
+def chosen_integer(x: Any, y: Any) -> Any:
+    place = 1
+    if x[0] > 0:
+        place = (x > 0).sum()
+    return y * place
+
+
+def derived(x: Any, y: Any) -> Any:
+    h = x[0] if x[0] > 0 else 1.0
+    return abs(-(h * 2 + 1)) ** 2 * y
+
+
+def quotient(x: Any, y: Any) -> Any:
+    h = (x > 0).sum() if x[0] > 0 else 1
+    return y * (min(h, 3) / 2)
+
+
+def float_or_integer(x: Any, y: Any) -> Any:
+    scale = 1 if x[0] > 0 else 0.5
+    return y.astype(np.int32) * scale
+
+
+def narrow_in_a_loop(x: Any, y: Any) -> Any:
+    best = 0.0
+    for value in y:
+        if value > best:
+            best = value
+        best = best * 0.5
+    return best
+
+
+def items_of_two_types(x: Any, y: Any) -> Any:
+    items = []
+    for value in y:
+        items.append(value if value > 0 else 0.0)
+    return np.array(items)
+
+
+def items_that_may_be_integers(x: Any, y: Any) -> Any:
+    items = []
+    for value in y:
+        items.append(1 if value > 0 else 0.5)
+    return np.array(items)
+
+
+REFUSED: dict[Callable[..., Any], str] = {
+    bounded: "of type float or float64, and so which element type the result has; .* as in float",
+    best_of_a_loop: "of type float or float64",
+    chosen_integer: r"of type int or int64, .* as in int\(x\)",
+    derived: "of type float or float64",
+    quotient: "of type float or float64",
+    float_or_integer: "of type float or int",
+    narrow_in_a_loop: r"scalar of float32, and so how it is rounded; .*np.float32\(0\)",
+    items_of_two_types: "which element type the array has; say it, as in numpy.array",
+    items_that_may_be_integers: "which element type the array has",
+}
+
+
+@pytest.mark.parametrize("function", REFUSED, ids=lambda f: f.__name__)
+def test_a_result_whose_element_type_the_data_decide_is_refused(
+    function: Callable[..., Any],
+) -> None:
+    types = {np.asarray(function(x, x.astype(np.float32))).dtype for x in INPUTS}
+    assert len(types) == 2 or function is narrow_in_a_loop
+    with pytest.raises(CaptureError, match=REFUSED[function]) as caught:
+        captured(function)
+    assert __file__.rpartition("/")[2] in str(caught.value)
+
+
+def converted(x: Any, y: Any) -> Any:
+    h = min(0.5, x.sum())
+    n = (x > 0).sum() if x[0] > 0 else 1
+    return y * float(h), y * np.float64(h), y * int(n), y / float(n)
+
+
+def beside_wide_arrays(x: Any, y: Any) -> Any:
+    h = min(0.5, x.sum())
+    return x * h, x[:, None] + np.array([h, 1.0]), np.full(3, h), np.where(x > 0, x, h)
+
+
+def beside_arrays_of_its_type(x: Any, y: Any) -> Any:
+    best = 0.0
+    for value in y:
+        if value > best:
+            best = value
+    return y * best, x * best, best
+
+
+def as_numbers(x: Any, y: Any) -> Any:
+    h = x[0] if x[0] > 0 else 1
+    k = (x > 0).sum() if x[1] > 0 else 2
+    return h * 0.5 - 1, abs(-h), max(h, 0.25), k + 1, [1, 2, 3, 4, 5][k], k > 2
+
+
+def rounded_by_its_type(x: Any, y: Any) -> Any:
+    return y * ((y[0] if y[0] > 0 else 0.1) * 0.1)
+
+
+def with_types_that_are_said(x: Any, y: Any) -> Any:
+    mixed, numbers = [], []
+    for value in y:
+        mixed.append(value if value > 0 else 0.0)
+        numbers.append(1 if value > 0 else 0.5)
+    return np.array(mixed, np.float32), np.array(mixed, dtype=float), np.array(numbers, float)
+
+
+def counted(x: Any, y: Any) -> Any:
+    items = [0]
+    while len(items) < 6:
+        items.append(items[-1] + (x > 0).sum())
+    return np.array(items), y[items[1] % 4]
+
+
+def digits(x: Any, y: Any) -> Any:
+    return y * round(y[0], 1), x * round(x[0], 1), y * round(float(x[0]), 1), round(y[1])
+
+
+CAPTURED = [
+    converted,
+    beside_wide_arrays,
+    beside_arrays_of_its_type,
+    as_numbers,
+    rounded_by_its_type,
+    with_types_that_are_said,
+    counted,
+    digits,
+]
+
+
+def captured(function: Callable[..., Any]) -> Any:
+    sizes = {"x": {0: "n"}, "y": {0: "n"}}
+    return hagane.capture(function, INPUTS[0], INPUTS[0].astype(np.float32), dynamic=sizes)
+
+
+@pytest.mark.parametrize("function", CAPTURED, ids=lambda f: f.__name__)
+def test_a_number_of_two_types_is_used_where_they_give_the_same(
+    function: Callable[..., Any],
+) -> None:
+    session = hagane.InferenceSession(captured(function))
+    for x in INPUTS:
+        y = x.astype(np.float32)
+        made = function(x, y)
+        expected = [np.asarray(v) for v in (made if isinstance(made, tuple) else (made,))]
+        feeds = {"x": x, "y": y}
+        found = session.run(None, {i.name: feeds[i.name] for i in session.get_inputs()})
+        for ours, theirs in zip(found, expected, strict=True):
+            assert np.ndim(theirs) == 0 or np.asarray(ours).dtype == theirs.dtype
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_an_integer_or_float_beside_integers_of_pytorch_is_refused() -> None:
+    def scaled(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+        return n * (1 if x.sum() > 0 else 0.5)
+
+    with pytest.raises(CaptureError, match="of type int or float"):
+        hagane.capture(scaled, "float32[n]", "int64[n]")
+    with pytest.raises(CaptureError, match="of type int or float"):
+        hagane.capture(scaled, "float32[n]", "int32[n]")
+    hagane.capture(scaled, "float32[n]", "float32[n]")

@@ -1,0 +1,101 @@
+"""States that broadcast in the first iteration of a loop begin with the shape of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.native.agreement import same
+from tests.native.bodies import BOOL, INT64, by_onnxruntime, graph, info, node
+from tests.native.models import draw, model, refused, session
+from tests.passes.harness import applied
+
+ROW = node("Gather", "x i", "row")
+
+
+def summing(
+    nodes: Sequence[onnx.NodeProto], start: np.ndarray, limit: int | None, *, kept: bool = False
+) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """Return a loop over the rows of ``x`` whose state ``s`` becomes ``t``, and a feed.
+
+    Args:
+        nodes: Of the body.
+        start: The initial value.
+        limit: How many iterations there are, if the model says.
+        kept: Whether the states of all iterations are results, too.
+    """
+    going = node("Identity", "go", "goes")
+    kept_one = [node("Identity", "t", "all")] if kept else []
+    states = [info(name) for name in ("s", "t", "all")[: 2 + kept]]
+    for state in states:
+        state.type.tensor_type.ClearField("shape")
+    inner = graph(
+        [*nodes, *kept_one, going],
+        [info("i", INT64), info("go", BOOL), states[0]],
+        [info("goes", BOOL), *states[1:]],
+    )
+    feed = {"x": draw((6, 5)), "s0": start}
+    constants = {} if limit is None else {"n": np.array(limit)}
+    if limit is None:
+        feed["n"] = np.array(4)
+    loop = node("Loop", "n - s0", "y z" if kept else "y", body=inner)
+    shapes = {"x": ("rows", "width"), "s0": ("a",) * start.ndim}
+    outputs = ("y", "z") if kept else ("y",)
+    return model([loop], feed, outputs, constants, shapes), feed
+
+
+def check(proto: onnx.ModelProto, feed: dict[str, np.ndarray], *, native: bool = True) -> None:
+    """Compare with ONNX Runtime over several sizes and numbers of iterations."""
+    made = session(proto)
+    for width in (5, 1, 3):
+        for turns in (4, 0, 1):
+            given = feed | {"x": feed["x"][:, :width]}
+            if "n" in feed:
+                given["n"] = np.array(turns)
+            for left, right in zip(
+                made.run(None, given), by_onnxruntime(proto, given), strict=True
+            ):
+                same("y", left, right)
+    if native:
+        assert refused(made) == {}
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(4, False), (4, True), (None, False)])
+def test_a_sum_that_begins_with_one_element_is_native(limit: int | None, kept: bool) -> None:
+    body = [ROW, node("Add", "s row", "u"), node("Tanh", "u", "t")]
+    proto, feed = summing(body, draw((1,)), limit, kept=kept)
+    counts, _ = applied(proto, feed)
+    assert counts["widen_starts"] == 1
+    check(proto, feed)
+
+
+def test_a_sum_that_begins_as_a_number_is_native_where_there_is_an_iteration() -> None:
+    proto, feed = summing([ROW, node("Add", "s row", "t")], np.array(1.5, np.float32), 4)
+    check(proto, feed)
+
+
+def test_a_loop_that_begins_with_a_number_may_have_no_iteration() -> None:
+    body = [ROW, node("Add", "s row", "t")]
+    proto, feed = summing(body, np.array(1.5, np.float32), None)
+    counts, left = applied(proto, feed)
+    assert counts["widen_starts"] == 1
+    assert left[-1] == "If"
+    check(proto, feed, native=False)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [ROW, node("ReduceSum", "s", "m", keepdims=1), node("Add", "m row", "t")],
+        [ROW, node("Shape", "s", "k"), node("Cast", "k", "f", to=1), node("Add", "f row", "t")],
+        [ROW, node("Concat", "s row", "t", axis=0)],
+    ],
+    ids=["sum", "shape", "concat"],
+)
+def test_a_state_stays_as_it_is_where_its_shape_matters(body: list[onnx.NodeProto]) -> None:
+    proto, feed = summing(body, draw((1,)), 4)
+    counts, _ = applied(proto, feed)
+    assert "widen_starts" not in counts
