@@ -206,3 +206,60 @@ def test_sums_of_products_that_do_not_fit_are_refused() -> None:
         F.broadcast()
     with pytest.raises(TypeError, match="tile: expected x to be an array"):
         F.tile((x, x), 2)
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_losses_of_clusters_are_means_over_instances_and_pairs_of_them(norm: int) -> None:
+    x = N.normal(size=(2, 3, 4, 5))
+    # The last instance is in neither sample; 0 and 7 are none.
+    labels = N.choice([0, 1, 2, 7], size=(2, 4, 5))
+
+    def length(v: np.ndarray) -> float:
+        return float(np.abs(v).sum() if norm == 1 else np.sqrt((v * v).sum()))
+
+    means, spread = np.zeros((3, 2, 3)), 0.0
+    for one in (1, 2):
+        pixels = [(n, *place) for n, *place in zip(*np.nonzero(labels == one), strict=True)]
+        for n in range(2):
+            own = np.array([x[n, :, i, j] for k, i, j in pixels if k == n])
+            means[one - 1, n] = own.mean(axis=0)
+        far = [max(length(means[one - 1, n] - x[n, :, i, j]) - 0.5, 0) ** 2 for n, i, j in pixels]
+        spread += np.mean(far) / 3
+    apart = [
+        max(3 - length(means[a, n] - means[b, n]), 0) ** 2
+        for a in range(3)
+        for b in range(a)
+        for n in range(2)
+    ]
+    size = sum(length(each) for each in means) / 6
+
+    def losses(x: object) -> object:
+        return F.discriminative_margin_based_clustering_loss(
+            x, labels, 0.5, 1.5, 3, norm, 2.0, 3.0, 4.0
+        )
+
+    found = [y.item() for y in losses(x)]
+    np.testing.assert_allclose(found, [2 * spread, 3 * np.mean(apart), 4 * size], rtol=1e-12)
+    check_backward(lambda x: sum(losses(x)), x, None, atol=1e-4)
+    with pytest.raises(InvalidType, match=r"embeddings.shape\[1\] == 4, the number of instances"):
+        F.discriminative_margin_based_clustering_loss(x, labels, 0.5, 1.5, 4)
+
+
+def test_a_cast_to_the_same_type_has_a_gradient_of_its_own() -> None:
+    x = hagane.Variable(np.ones(3, "f"))
+    one, other = F.cast(x, "f"), F.cast(x, "f")
+    found = hagane.grad([one + 2 * other], [one, other], [hagane.Variable(np.ones(3, "f"))])
+    assert [g.array[0] for g in found] == [1, 2]
+    with hagane.no_backprop_mode():
+        assert F.cast(x, "f") is x
+
+
+@pytest.mark.parametrize("name", ["vstack", "dstack"])
+def test_stacks_of_arrays_with_differing_numbers_of_axes_are_refused(name: str) -> None:
+    with pytest.raises(InvalidType, match=r"xs\[1\].ndim == xs\[0\].ndim\nActual: 2 != 1"):
+        getattr(F, name)([np.ones(3, "f"), np.ones((1, 3), "f")])
+
+
+def test_more_indices_than_axes_are_refused_by_sums_at_indices() -> None:
+    with pytest.raises(InvalidType, match="ndim >= 3"):
+        F.scatter_add(np.ones((2, 3)), (0, 0, 0), np.ones(()))

@@ -70,6 +70,16 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         chainer.utils.type_check.InvalidType,
         "n_step_lstm (Forward)\n\nExpect: xs[1].shape == (…, 3)\nActual: xs[1].shape == (4, 2)",
     ),
+    "an index beyond the rows": (
+        lambda: L.EmbedID(10, 3)(np.array([1, 12], "i")),
+        ValueError,
+        "need to satisfy `0 <= x < len(W)`, here 10, got 12",
+    ),
+    "states of too few layers": (
+        lambda: L.NStepGRU(2, 3, 4, 0.0)(_ones(1, 2, 4), [_ones(5, 3), _ones(4, 3)]),
+        ValueError,
+        "hx: expected initial states of 2 layers, (layers × directions, batch, units), got 1",
+    ),
     "a shape of one axis": (
         lambda: L.BatchNormalization(4)(_ones(2, 3, 5)),
         chainer.utils.type_check.InvalidType,

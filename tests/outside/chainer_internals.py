@@ -55,11 +55,24 @@ def _flip(x: Any, axis: int) -> Any:
     return functions.flip(x, axis).array
 
 
+def _stride_array(array: Any, shape: Any, strides: Any, storage_offset: Any) -> Any:
+    """Return a view of the memory behind an array, by strides in elements."""
+    import numpy as np
+
+    from hagane.nn.functions.strides import memory_of
+
+    memory, _ = memory_of(array)
+    size = memory.itemsize
+    steps = [step * size for step in strides]
+    return np.ndarray(shape, memory.dtype, memory, storage_offset * size, steps)
+
+
 INTERNALS = {
     "distributions.bernoulli": (_bernoulli_log_prob,),
     "distributions.laplace": (_laplace_cdf, _laplace_icdf),
     "distributions.multivariate_normal": (_triangular_inv,),
     "distributions.utils": (_modified_xlogx,),
+    "functions.array.as_strided": (_stride_array,),
     "functions.array.flip": (_flip,),
 }
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hagane.nn.autograd import type_check
+from hagane.nn.autograd.configuration import read
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.functions.applying import array_of, constant_like, function, lift, require, shape_of
 from hagane.nn.functions.indexing import get_item, scatter_add
@@ -288,7 +289,9 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 def cast(x: Any, typ: Any) -> Any:
     """Return an array with its elements converted to an element type."""
     wanted = np.dtype(typ)
-    if isinstance(x, Variable) and x.dtype == wanted:
+    # Where gradients may be asked for, each result has one of its own.
+    recorded = isinstance(x, Variable) and x.requires_grad and read("enable_backprop")
+    if isinstance(x, Variable) and x.dtype == wanted and not recorded:
         return x
     return op("Cast", x, to=array_dtype(np.empty(0, wanted)))
 

@@ -93,8 +93,10 @@ class ScatterAdd(FunctionNode):
         self.key = _key("scatter_add", slices)
 
     def check_type_forward(self, in_types: Any) -> None:
-        """Check that both have one element type."""
+        """Check that both have one element type, and the number of indices."""
         type_check.expect(in_types.size() == 2, in_types[0].dtype == in_types[1].dtype)
+        valid = [one for one in self.key if one is not None and one is not Ellipsis]
+        type_check.expect(in_types[0].ndim >= len(valid))
 
     def forward(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the sum."""

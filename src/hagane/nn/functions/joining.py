@@ -61,13 +61,27 @@ def hstack(xs: Any) -> Any:
 @function("*xs")
 def vstack(xs: Any) -> Any:
     """Return arrays, of two or more axes, joined along the first."""
-    return concat([_at_least(lift(x), 2) for x in xs], axis=0)
+    row = [lift(x) for x in xs]
+    _same_rank("vstack", row)
+    return concat([_at_least(x, 2) for x in row], axis=0)
 
 
 @function("*xs")
 def dstack(xs: Any) -> Any:
     """Return arrays, of three or more axes, joined along the third."""
-    return concat([_at_least(lift(x), 3) for x in xs], axis=2)
+    row = [lift(x) for x in xs]
+    _same_rank("dstack", row)
+    return concat([_at_least(x, 3) for x in row], axis=2)
+
+
+def _same_rank(where: str, xs: Sequence[Any]) -> None:
+    for i, x in enumerate(xs):
+        if len(shape_of(x)) != len(shape_of(xs[0])):
+            raise type_check.refuse(
+                where,
+                f"xs[{i}].ndim == xs[0].ndim",
+                f"{len(shape_of(x))} != {len(shape_of(xs[0]))}",
+            )
 
 
 def _at_least(x: Any, rank: int) -> Any:

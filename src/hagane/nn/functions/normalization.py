@@ -21,6 +21,8 @@ from hagane.nn.functions.applying import (
 from hagane.nn.functions.array import reshape
 from hagane.nn.functions.fusing import fused
 from hagane.ops.builder import dtype_of, op
+from hagane.ops.normalization.trained_rows import ROWS
+from hagane.ops.own_schemas import DOMAIN
 
 
 def _axes(where: str, axis: Any, x: Any, gamma: Any) -> tuple[int, ...]:
@@ -262,7 +264,7 @@ def layer_normalization(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Any
 
 def _normalized_in_one(x: Any, gamma: Any, beta: Any, *, eps: float) -> Any:
     """Return ``rows_normalized`` by the operator that has it in one kernel."""
-    return op("LayerNormalization", x, gamma, beta, axis=-1, epsilon=eps)
+    return op(ROWS, x, gamma, beta, axis=-1, epsilon=eps, domain=DOMAIN)
 
 
 def rows_normalized(x: Any, gamma: Any, beta: Any, *, eps: float) -> Any:

@@ -282,8 +282,10 @@ def embed_id(x: Any, W: Any, ignore_label: int | None = None) -> Any:
     rows = shape_of(W)[0]
     valid = indices if ignore_label is None else indices[indices != ignore_label]
     if valid.size and (valid.min() < 0 or valid.max() >= rows):
+        found = valid.min() if valid.min() < 0 else valid.max()
         raise ValueError(
-            f"Each not ignored `x` value need to satisfy `0 <= x < len(W)`, here {rows}"
+            "Each not ignored `x` value need to satisfy `0 <= x < len(W)`, "
+            f"here {rows}, got {found}"
         )
     if ignore_label is None:
         return op("Gather", W, indices, axis=0)

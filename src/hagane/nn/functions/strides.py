@@ -20,7 +20,7 @@ def _places(shape: Sequence[int], strides: Sequence[int], offset: int) -> Any:
     return found
 
 
-def _memory(x: Any) -> tuple[Any, int]:
+def memory_of(x: Any) -> tuple[Any, int]:
     """Return the memory that an array looks at, flat, and where in it the array begins."""
     base = x
     while isinstance(base.base, np.ndarray):
@@ -47,7 +47,7 @@ class AsStrided(FunctionNode):
             ValueError: Some lie outside of the memory.
         """
         (x,) = inputs
-        memory, begin = _memory(x)
+        memory, begin = memory_of(x)
         offset = begin if self.storage_offset is None else self.storage_offset
         places = _places(self.shape, self.strides, offset)
         if places.size and (places.min() < 0 or places.max() >= memory.size):

@@ -263,10 +263,11 @@ def discriminative_margin_based_clustering_loss(
 
     Args:
         embeddings: (batch, dimensions, height, width).
-        labels: Instances, integers (batch, height, width).
+        labels: Instances, integers (batch, height, width): from 1 to ``max_embedding_dim``; others,
+            0 for the background among them, count for none.
         delta_v: The radius within which spread costs nothing.
-        delta_d: The distance from which clusters cost nothing.
-        max_embedding_dim: The largest number of instances.
+        delta_d: Half the distance from which clusters cost nothing.
+        max_embedding_dim: The number of instances, and of dimensions.
         norm: 1 or 2: the distance.
         alpha: Factor of the spread.
         beta: Factor of the distance.
@@ -275,49 +276,41 @@ def discriminative_margin_based_clustering_loss(
     Returns:
         The three losses.
     """
-    ids = array_of(labels)
+    where, ids = "discriminative_margin_based_clustering_loss", array_of(labels)
     n, dimensions, *places = embeddings.shape
     if ids.shape != (n, *places):
+        raise type_check.refuse(where, f"labels.shape == {(n, *places)}", f"{ids.shape}")
+    if max_embedding_dim != dimensions:
         raise type_check.refuse(
-            "discriminative_margin_based_clustering_loss",
-            f"labels.shape == {(n, *places)}",
-            f"{ids.shape}",
+            where,
+            f"embeddings.shape[1] == {max_embedding_dim}, the number of instances",
+            f"embeddings.shape == {embeddings.shape}",
         )
     if norm not in (1, 2):
         raise ValueError(f"norm: expected 1 or 2, got {norm}")
-    spread: list[Any] = []
-    apart: list[Any] = []
-    size: list[Any] = []
 
-    def length(v: Any, axis: int) -> Any:
+    dtype, instances = embeddings.dtype, range(1, dimensions + 1)
+
+    def length(v: Any, axis: Any) -> Any:
         if norm == 1:
             return sum(op("Abs", v), axis=axis)
-        return op("Sqrt", op("Add", sum(v * v, axis=axis), constant_like(1e-12, v)))
+        squares = sum(v * v, axis=axis)
+        none = (array_of(squares) == 0).astype(dtype)  # where a root has no derivative
+        return op("Sqrt", squares + none) - none
 
-    for sample, marks in zip(split_axis(embeddings, n, 0), ids, strict=True):
-        flat = reshape(sample, (dimensions, -1))
-        found = [one for one in np.unique(marks) if one >= 0][:max_embedding_dim]
-        means = []
-        for one in found:
-            mask = (marks.reshape(-1) == one).astype(embeddings.dtype)
-            count = mask.sum()
-            mean = sum(flat * mask[None], axis=1) * (1 / count)
-            distance = length(flat - reshape(mean, (dimensions, 1)), 0)
-            over = op("Relu", distance - delta_v)
-            spread.append(sum(over * over * mask) * (1 / (count * len(found) * n)))
-            size.append(length(mean, 0) * (1 / (len(found) * n)))
-            means.append(mean)
-        for i, a in enumerate(means):
-            for j, b in enumerate(means):
-                if i != j:
-                    near = op("Relu", 2 * delta_d - length(a - b, 0))
-                    apart.append(near * near * (1 / (len(means) * (len(means) - 1) * n)))
-    zero = Variable(np.zeros((), embeddings.dtype))
-
-    def added(terms: list[Any], factor: float) -> Any:
-        found: Any = zero
-        for term in terms:
-            found = found + term
-        return found * factor
-
-    return added(spread, alpha), added(apart, beta), added(size, gamma)
+    masks = np.stack([ids.reshape(n, 1, -1) == one for one in instances]).astype(dtype)
+    flat = reshape(embeddings, (1, n, dimensions, -1))
+    # (instances, batch, dimensions), zeros where a sample lacks an instance.
+    means = sum(flat * masks, axis=3) * (1 / np.maximum(masks.sum(axis=3), 1)).astype(dtype)
+    away = length((reshape(means, (dimensions, n, dimensions, 1)) - flat) * masks, 2)
+    over = op("Relu", away - delta_v)
+    counts = np.maximum(masks.sum(axis=(1, 2, 3)), 1)
+    spread = sum(sum(over * over, axis=(1, 2)) * (1 / counts).astype(dtype)) / dimensions
+    apart: Any = Variable(np.zeros((), dtype))
+    for i in range(dimensions):
+        for j in range(i + 1, dimensions):
+            near = op("Relu", 2 * delta_d - length(means[i] - means[j], 1))
+            apart = apart + sum(near * near)
+    apart = apart / max(dimensions * (dimensions - 1) // 2 * n, 1)
+    size = sum(length(means, (1, 2))) / (dimensions * n)
+    return alpha * spread, beta * apart, gamma * size

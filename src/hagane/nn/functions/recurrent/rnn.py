@@ -92,7 +92,8 @@ def _n_step(
     initial = [separate(lift(first), axis=0) for first in firsts]
     if len(initial[0]) != n_layers * directions:
         raise ValueError(
-            f"expected initial states of {n_layers * directions} layers, got {len(initial[0])}"
+            f"hx: expected initial states of {n_layers * directions} layers, "
+            f"(layers × directions, batch, units), got {len(initial[0])}"
         )
     last: list[list[Any]] = [[] for _ in firsts]
     for layer in range(n_layers):
