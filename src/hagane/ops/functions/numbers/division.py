@@ -7,7 +7,7 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op
-from hagane.ops.functions.numbers.activations import truncated
+from hagane.ops.functions.numbers.activations import number_like, truncated
 from hagane.ops.functions.numbers.elementary import (
     add,
     cast,
@@ -72,11 +72,18 @@ def _is_below(rest: Any, y: Any) -> Any:
 
 
 def whole_power(x: Any, y: Any) -> Any:
-    """Return ``x ** y`` of integers, modulo the number of their values."""
+    """Return ``x ** y`` of integers, modulo the number of their values.
+
+    Of negative powers the whole part is left: 0, but for 1 and -1.
+    """
     dtype = dtype_of(x)
-    if dtype in (ir.DataType.INT32, ir.DataType.INT64):
-        return op("Pow", x, y)
-    return cast(op("Pow", *(cast(v, ir.DataType.INT64) for v in (x, y))), dtype)
+    wide = dtype if dtype == ir.DataType.INT32 else ir.DataType.INT64
+    x, y = cast(x, wide), cast(y, wide)
+    sign = sub(number_like(1, y), op("Mul", op("Mod", y, number_like(2, y)), number_like(2, y)))
+    one, none = number_like(1, x), number_like(0, x)
+    inverse = where(op("Equal", x, one), one, where(op("Equal", x, op("Neg", one)), sign, none))
+    found = where(op("Less", y, none), inverse, op("Pow", x, op("Max", y, none)))
+    return cast(found, dtype)
 
 
 def hypotenuse(x: Any, y: Any) -> Any:

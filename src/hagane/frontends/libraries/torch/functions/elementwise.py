@@ -62,6 +62,10 @@ def prelu(t: Core, input: Value, weight: Value) -> Tensor:
 
 def binary(t: Core, name: str, left: Value, right: Value) -> Tensor:
     """Return an arithmetic operator of two operands, promoted and broadcast."""
+    if name == "truediv":  # numbers are not those of an integer tensor's type
+        tensors = [v for v in (left, right) if isinstance(v, Tensor)]
+        if len(tensors) == 1 and category(tensors[0].dtype) < 2:
+            left, right = (cast(t, v, FLOAT) if v is tensors[0] else v for v in (left, right))
     a, b = promote(t, left, right)
     if name == "truediv" and category(a.dtype) < 2:
         a, b = cast(t, a, FLOAT), cast(t, b, FLOAT)
@@ -79,7 +83,8 @@ def binary(t: Core, name: str, left: Value, right: Value) -> Tensor:
             b,
             remedy="use ^ or logical_xor, or ~ to invert",
         )
-    plain = category(a.dtype) == 2 or a.dtype in (INT64, ir.DataType.INT32) or name != "pow"
+    counted = a.dtype in (INT64, ir.DataType.INT32) and isinstance(right, int) and right >= 0
+    plain = category(a.dtype) == 2 or counted or name != "pow"
     if a.dtype == BOOL or category(a.dtype) == 3 or name == "floordiv" or not plain:
         made = broadcast_typed(t, BINARY.get(name, "Div"), a, b, a.dtype)
         if name == "floordiv" and a.dtype in (INT64, ir.DataType.INT32):
@@ -259,6 +264,15 @@ def _times(t: Core, value: Value, factor: Value) -> Value:
     return value if isinstance(factor, int) and factor == 1 else operator(t, "mul", value, factor)
 
 
+def _scaled(t: Core, input: Value, other: Value, alpha: Value) -> Value:
+    """Return ``alpha * other`` as PyTorch adds it: of the type that both operands have together."""
+    if isinstance(alpha, int) and alpha == 1:
+        return other
+    _, b = promote(t, input, other)
+    made = operator(t, "mul", b, alpha)
+    return cast(t, made, b.dtype) if isinstance(made, Tensor) else made
+
+
 def _arithmetic(name: str, method: str) -> None:
     def function(
         t: Core,
@@ -283,10 +297,10 @@ def _arithmetic(name: str, method: str) -> None:
             return (
                 computed(t, made, lambda: op("Mod", a, b, fmod=1)) if made.dtype != BOOL else made
             )
-        return operator(t, method, input, _times(t, other, alpha))
+        return operator(t, method, input, _scaled(t, input, other, alpha))
 
     def in_place(t: Core, input: Value, other: Value, *, alpha: Value = 1) -> Value:
-        return operator(t, f"i{method}", input, _times(t, other, alpha))
+        return operator(t, f"i{method}", input, _scaled(t, input, other, alpha))
 
     TORCH.function(name, methods=(name,))(function)
     TORCH.method(f"{name}_")(in_place)

@@ -314,7 +314,8 @@ def _truth(name: str) -> None:
         if category(x.dtype) == 3 or name not in ("any", "all"):
             return made
         function_of = statistics.any_true if name == "any" else statistics.all_true
-        return over_axes(t, made, x, dim, keepdim, function_of)
+        found = over_axes(t, made, x, dim, keepdim, function_of)
+        return cast(t, found, x.dtype) if x.dtype == ir.DataType.UINT8 else found
 
     TORCH.function(name, methods=(name,))(function)
 
