@@ -8,33 +8,22 @@ operators that only have the same type. Names with the right values are listed i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
-
-import onnx_ir as ir
 
 from hagane.frontends.libraries import meant
 from hagane.frontends.libraries.additions import MEANT as ADDITIONS
 from hagane.frontends.libraries.chainer.meant import MEANT as CHAINERS
 from hagane.frontends.libraries.chainer.uncomputed import UNCOMPUTED
 from hagane.frontends.libraries.complex_parts import COMPLEX, ComplexParts
-from hagane.frontends.libraries.registry import LibraryTables
+from hagane.frontends.libraries.sharing import SharingTables, refuse_complex
+from hagane.frontends.libraries.stacking import stacked
 from hagane.frontends.libraries.table import arguments_of
 from hagane.frontends.libraries.typed_only import reason_of
-from hagane.frontends.libraries.viewing import Put, is_view, put_back
-from hagane.frontends.libraries.writing import Into, check_writable, copied, write, written_into
+from hagane.frontends.libraries.writing import check_writable, copied, write, written_into
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.memory import (
-    base_of,
-    lies_in_order,
-    memory_of,
-    note_reshaped,
-    own,
-    share,
-)
-from hagane.frontends.python.values.values import DType, Host, ListRef, Many, Tensor, Value
+from hagane.frontends.python.values.values import ListRef, Many, Tensor, Value
 
 # Operators that other packages add to PyTorch, and functions that return nothing: tests of their
 # own compare them with their definition.
@@ -48,7 +37,7 @@ MEANT = meant.MEANT | CHAINERS | ADDITIONS | _ADDED
 _MAKING = ("__init__",)
 
 
-class MeaningTables(LibraryTables):
+class MeaningTables(SharingTables):
     """The tables of all libraries, of which only some functions may be used.
 
     Args:
@@ -57,12 +46,9 @@ class MeaningTables(LibraryTables):
     """
 
     def __init__(self, used: Callable[[str], None] = lambda name: None, *, trusting: bool = False):
+        super().__init__()
         self._used = used
         self._trusting = trusting
-        # Views that indices took, with the whole and the index; and others, with the way back.
-        self._parts: dict[ir.Value, tuple[Tensor, Value]] = {}
-        self._views: dict[ir.Value, tuple[Tensor, Put]] = {}
-        self._arrays: set[ir.Value] = set()  # NumPy's arrays without axes, which are no scalars
         self._frame: object = None  # of the program, in which a function of a library runs
         self._complex = ComplexParts()
 
@@ -120,9 +106,9 @@ class MeaningTables(LibraryTables):
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         """Call a function or a class of a library."""
-        stacked = _stacked(core, name, arguments, keywords)
-        if stacked is not None:
-            return stacked
+        joined = stacked(core, name, arguments, keywords)
+        if joined is not None:
+            return joined
         table = self.table_of(name)
         if table is None or name not in table.functions:
             return super().call(core, name, arguments, keywords)
@@ -215,109 +201,6 @@ class MeaningTables(LibraryTables):
             return self._noted(name, copied(core, made, x))
         return self._noted(name, self._noted_view(core, name, x, made))
 
-    def _noted_view(self, core: Core, name: str, whole: Value, made: Value) -> Value:
-        """Note how a view that a function returned is written back, or that it may be a copy."""
-        if name in _CONTIGUOUS and isinstance(made, Tensor) and not lies_in_order(made.value):
-            made = replace(made, value=core.op("Identity", made).value)
-        put = put_back(name, whole, made)
-        if put is not None:
-            self._views[made.value] = whole, put
-        elif not isinstance(whole, Tensor) or not isinstance(made, Tensor):
-            return made
-        elif made.value is not whole.value:
-            if not is_view(name):
-                return copied(core, made, None)
-            note_reshaped(made.value, whole.value)
-        return self._shared(core, whole, made)
-
-    def _shared(self, core: Core, whole: Tensor, made: Tensor) -> Tensor:
-        """Return a view of known content, which no operator took from the whole, as one of it."""
-        if made.known is None or base_of(made.value) is base_of(whole.value):
-            return made
-        made = replace(made, value=core.op("Identity", made).value)
-        own(made.value)
-        share(made.value, (whole.value,))
-        return made
-
-    def _written(
-        self, core: Core, x: Tensor, remedy: str, run: Callable[[], Value],
-        *, by_statement: bool = False,
-    ) -> Value:  # fmt: skip
-        """Give a tensor the content that a function returns.
-
-        A part that was taken by an index is set as an item of the whole: ``x[i].zero_()``, and
-        other views are put back into theirs: ``x.t().mul_(2)``.
-        """
-        _refuse_complex(x)
-        if x.value in self._views:
-            whole, put = self._views[x.value]
-            view = run()
-            if not isinstance(view, Tensor) or view.dtype != x.dtype or view.shape != x.shape:
-                return write(core, x, view)  # which is refused
-            now = self._written(core, whole, remedy, lambda: put(core, whole, view))
-            assert isinstance(now, Tensor)
-            value = core.emit.again(x.value, whole.value, now.value)
-            made = core.emit.tensors[value] = replace(x, value=value, known=None)
-            self._views[value] = now, put
-            return made
-        if x.value not in self._parts:
-            check_writable(core, x, remedy, by_statement=by_statement)
-            renewed: dict[ir.Value, Tensor] = {}
-            made = write(core, x, run(), renewed)
-            for old, fresh in renewed.items():
-                if old in self._arrays:
-                    self._arrays.add(fresh.value)
-                if old in self._views and self._views[old][0].value in renewed:
-                    whole, put = self._views[old]
-                    self._views[fresh.value] = renewed[whole.value], put
-                elif old in self._parts and self._parts[old][0].value in renewed:
-                    whole, index = self._parts[old]
-                    self._parts[fresh.value] = renewed[whole.value], index
-            return made
-        (whole, index), item = self._parts[x.value], run()
-        new = self._written(core, whole, remedy, lambda: self._with(core, whole, index, item))
-        return self.tensor_item(core, new, index)
-
-    def _into(
-        self, core: Core, name: str, into: Into,
-        run: Callable[[Sequence[Value], Mapping[str, Value]], Value],
-    ) -> Value:  # fmt: skip
-        """Write the result of a function into the array given as ``out``, where ``where`` holds."""
-
-        def made() -> Value:
-            found = self._like(core, run(into.arguments, into.keywords), into.target)
-            if into.where is True:
-                return found
-            place = name.partition(".")[0] + ".where"
-            found = self.call(core, place, [into.where, found, into.target], {})
-            return self._like(core, found, into.target)
-
-        return self._written(core, into.target, "use its result, and leave out 'out'", made)
-
-    def _copied_to(
-        self, core: Core, dst: Tensor, src: Value, casting: Value = "", where: Value = True
-    ) -> None:
-        """Write an array into another one where a condition holds (``numpy.copyto``)."""
-        del casting  # of types that NumPy refuses, a run of the program tells
-        target = Into(dst, where, [src], {})
-        array = "numpy.asarray"
-        self._into(core, "numpy.copyto", target, lambda a, k: self.call(core, array, a, k))
-
-    def _like(self, core: Core, value: Value, x: Tensor) -> Tensor:
-        """Return a tensor with the element type and shape of another one."""
-        for name in ("torch.Tensor.type_as", "torch.Tensor.expand_as"):
-            value = self.call_method(core, name, [value, x], {})
-        made: Tensor = core.op("Identity", value)
-        return made
-
-    def _with(self, core: Core, value: Tensor, index: Value, item: Value) -> Tensor:
-        """Return a tensor with another item."""
-        made = core.op("Identity", value) if value.known is not None else replace(value)
-        made.known = None
-        super().set_tensor_item(core, made, index, item)
-        copied(core, made, None)
-        return made
-
     def tensor_attribute(self, core: Core, value: Tensor, name: str) -> Value:
         """Return an attribute or a method of a tensor."""
         computed = self._of(value).attributes.get(value.kind, {}).get(name)
@@ -339,7 +222,7 @@ class MeaningTables(LibraryTables):
         kind = next(v.kind for v in (left, right) if isinstance(v, Tensor))
         whole = f"{kind} {name.removeprefix('i') if name in _IN_PLACE else name}"
         if name in _IN_PLACE and isinstance(left, Tensor):
-            _refuse_complex(left)
+            refuse_complex(left)
         found = self._complex.result(
             core, whole, (left, right), {},
             lambda a, _: _super(self).operator(core, name, *a),
@@ -354,21 +237,6 @@ class MeaningTables(LibraryTables):
         return self._written(core, left, "write x = x + y for x += y", lambda: self._within(
             core, whole, lambda: _super(self).operator(core, name, left, right)
         ))  # fmt: skip
-
-    def _is_scalar(self, value: Value) -> bool:
-        """Whether a tensor is a scalar of NumPy, which no statement changes."""
-        plain = isinstance(value, Tensor) and value.kind == "numpy.ndarray" and value.shape == ()
-        return plain and not self._arrays & {value.value, *memory_of(value.value)}
-
-    def _noted(self, name: str, made: Value) -> Value:
-        """Return a result; arrays without axes are noted, as NumPy returns scalars elsewhere."""
-        if (
-            isinstance(made, Tensor)
-            and made.shape == ()
-            and name.removeprefix("numpy.").removeprefix("ndarray.") in _ARRAY_MAKERS
-        ):
-            self._arrays.add(made.value)
-        return made
 
     def unary(self, core: Core, name: str, value: Tensor) -> Value:
         """Return an operator applied to a tensor."""
@@ -449,19 +317,11 @@ _COPYING = frozenset(
 )  # fmt: skip
 # Methods that change the axes of a tensor in place: all its names have others, and no view.
 _TURNING = ("t", "transpose", "swapaxes", "swapdims", "squeeze", "unsqueeze", "resize", "set")
-# Functions that return the tensor itself if its elements lie in order.
-_CONTIGUOUS = ("torch.Tensor.contiguous", "numpy.ascontiguousarray")
 # Methods that give a tensor a new content, by the functions that make a tensor of it.
 _FILLING = {
     "torch.Tensor.zero_": "torch.zeros_like", "torch.Tensor.fill_": "torch.full_like",
     "numpy.ndarray.fill": "numpy.full_like", "numpy.ndarray.sort": "numpy.sort",
 }  # fmt: skip
-# Functions of NumPy that return arrays without axes, where most others return scalars.
-_ARRAY_MAKERS = frozenset(
-    ("array", "asarray", "asanyarray", "ascontiguousarray", "copy", "zeros", "ones", "empty",
-     "full", "zeros_like", "ones_like", "empty_like", "full_like", "reshape", "squeeze", "ravel",
-     "transpose", "broadcast_to", "view", "astype")
-)  # fmt: skip
 _IN_PLACE = frozenset(
     f"i{name}"
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
@@ -477,15 +337,6 @@ def _is_in_place(handler: Any, arguments: Sequence[Value], keywords: Mapping[str
     return keywords.get("inplace", given) is True
 
 
-def _refuse_complex(x: Tensor) -> None:
-    """Refuse to write a complex tensor in place: its parts may have been taken before."""
-    if x.dtype in COMPLEX:
-        raise CheckError(
-            "capture",
-            "a complex tensor changes in place; make a new one, as in x = x * y for x *= y",
-        )
-
-
 def _super(tables: MeaningTables) -> Any:
     return super(MeaningTables, tables)
 
@@ -496,77 +347,4 @@ def _holds_tensors(value: Value) -> bool:
     return isinstance(value, Tensor | Many)
 
 
-def _stacked(
-    core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Tensor | None:
-    """Return the stack of a list whose length the data decide."""
-    many = arguments[0] if arguments else None
-    if not isinstance(many, Many) or many.stacked is None or many.stacked.shape is None:
-        return None
-    x, last = many.stacked, name.rpartition(".")[2]
-    if name in _ARRAYS:
-        return _as_array(core, many, x, name, arguments, keywords)
-    if last not in _AXIS or name.partition(".")[0] not in ("torch", "numpy", "chainer"):
-        return None
-    default = 1 if name == "chainer.functions.concat" else 0
-    axis = keywords.get("dim", keywords.get("axis", (*arguments, default)[1]))
-    axis = {"vstack": 0, "hstack": 0 if len(x.shape or ()) == 2 else 1}.get(last, axis)
-    rank = len(many.stacked.shape)
-    if not isinstance(axis, int):
-        return None
-    if last == "stack":
-        axis %= rank
-    elif rank == 1:
-        return None
-    elif last == "vstack" and rank == 2:
-        return x
-    else:
-        axis %= rank - 1
-    order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
-    made: Tensor = core.op("Transpose", x, perm=order) if axis else core.op("Identity", x)
-    if last == "stack":
-        return made
-    shape = list(made.shape or ())
-    joined = [*shape[:axis], -1, *shape[axis + 2 :]]
-    whole: Tensor = core.op("Reshape", made, core.emit.constant(joined, ir.DataType.INT64))
-    return whole
-
-
-def _as_array(
-    core: Core,
-    many: Many,
-    x: Tensor,
-    name: str,
-    arguments: Sequence[Value],
-    keywords: Mapping[str, Value],
-) -> Tensor:
-    """Return a list of numbers or of arrays as an array of a library's own."""
-    library = name.partition(".")[0]
-    given = keywords.get("dtype", arguments[1] if len(arguments) > 1 else None)
-    wanted = x.dtype
-    if library == "torch" and wanted == ir.DataType.DOUBLE and x.kind not in _KINDS.values():
-        wanted = ir.DataType.FLOAT  # as torch.get_default_dtype() has it
-    if isinstance(given, Host) and given.object in _PYTHON:
-        given = DType(_PYTHON[given.object], library)
-    if isinstance(given, DType):
-        wanted = given.dtype
-    elif given is not None:
-        raise CheckError(
-            "capture", f"'{name}' of a list whose length the data decide, with {given}"
-        )
-    kinds = {ir.DataType.INT64 if kind is int else kind for kind in many.also} - {x.dtype}
-    if given is None and kinds:
-        raise CheckError(
-            "capture",
-            "the data decide which types the numbers of a list have, and so which element type the "
-            f"array has; say it, as in {name}(items, dtype=...), or give them one type",
-        )
-    made: Tensor = core.op("Cast", x, to=wanted)
-    return replace(made, kind=_KINDS[library])
-
-
-_ARRAYS = ("numpy.array", "numpy.asarray", "torch.tensor", "torch.as_tensor")
-_PYTHON = {float: ir.DataType.DOUBLE, int: ir.DataType.INT64, bool: ir.DataType.BOOL}
-_KINDS = {"numpy": "numpy.ndarray", "torch": "torch.Tensor"}
-_AXIS = ("stack", "cat", "concat", "concatenate", "vstack", "hstack")
 __all__ = ["MeaningTables"]

@@ -1,0 +1,173 @@
+"""Tables that know which memory the tensors of a program share, and write it for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from hagane.frontends.libraries.complex_parts import COMPLEX
+from hagane.frontends.libraries.registry import LibraryTables
+from hagane.frontends.libraries.viewing import Put, is_view, put_back
+from hagane.frontends.libraries.writing import Into, check_writable, copied, write
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.memory import (
+    base_of,
+    lies_in_order,
+    memory_of,
+    note_reshaped,
+    own,
+    share,
+)
+from hagane.frontends.python.values.values import Tensor, Value
+
+# Functions that return the tensor itself if its elements lie in order.
+_CONTIGUOUS = ("torch.Tensor.contiguous", "numpy.ascontiguousarray")
+# Functions of NumPy that return arrays without axes, where most others return scalars.
+_ARRAY_MAKERS = frozenset(
+    ("array", "asarray", "asanyarray", "ascontiguousarray", "copy", "zeros", "ones", "empty",
+     "full", "zeros_like", "ones_like", "empty_like", "full_like", "reshape", "squeeze", "ravel",
+     "transpose", "broadcast_to", "view", "astype")
+)  # fmt: skip
+
+
+class SharingTables(LibraryTables):
+    """The tables of all libraries, with the views that the program has taken."""
+
+    def __init__(self) -> None:
+        # Views that indices took, with the whole and the index; and others, with the way back.
+        self._parts: dict[ir.Value, tuple[Tensor, Value]] = {}
+        self._views: dict[ir.Value, tuple[Tensor, Put]] = {}
+        self._arrays: set[ir.Value] = set()  # NumPy's arrays without axes, which are no scalars
+
+    def _noted_view(self, core: Core, name: str, whole: Value, made: Value) -> Value:
+        """Note how a view that a function returned is written back, or that it may be a copy."""
+        if name in _CONTIGUOUS and isinstance(made, Tensor) and not lies_in_order(made.value):
+            made = replace(made, value=core.op("Identity", made).value)
+        put = put_back(name, whole, made)
+        if put is not None:
+            self._views[made.value] = whole, put
+        elif not isinstance(whole, Tensor) or not isinstance(made, Tensor):
+            return made
+        elif made.value is not whole.value:
+            if not is_view(name):
+                return copied(core, made, None)
+            note_reshaped(made.value, whole.value)
+        return self._shared(core, whole, made)
+
+    def _shared(self, core: Core, whole: Tensor, made: Tensor) -> Tensor:
+        """Return a view of known content, which no operator took from the whole, as one of it."""
+        if made.known is None or base_of(made.value) is base_of(whole.value):
+            return made
+        made = replace(made, value=core.op("Identity", made).value)
+        own(made.value)
+        share(made.value, (whole.value,))
+        return made
+
+    def _written(
+        self, core: Core, x: Tensor, remedy: str, run: Callable[[], Value],
+        *, by_statement: bool = False,
+    ) -> Value:  # fmt: skip
+        """Give a tensor the content that a function returns.
+
+        A part that was taken by an index is set as an item of the whole: ``x[i].zero_()``, and
+        other views are put back into theirs: ``x.t().mul_(2)``.
+        """
+        refuse_complex(x)
+        if x.value in self._views:
+            whole, put = self._views[x.value]
+            view = run()
+            if not isinstance(view, Tensor) or view.dtype != x.dtype or view.shape != x.shape:
+                return write(core, x, view)  # which is refused
+            now = self._written(core, whole, remedy, lambda: put(core, whole, view))
+            assert isinstance(now, Tensor)
+            value = core.emit.again(x.value, whole.value, now.value)
+            made = core.emit.tensors[value] = replace(x, value=value, known=None)
+            self._views[value] = now, put
+            return made
+        if x.value not in self._parts:
+            check_writable(core, x, remedy, by_statement=by_statement)
+            renewed: dict[ir.Value, Tensor] = {}
+            made = write(core, x, run(), renewed)
+            for old, fresh in renewed.items():
+                if old in self._arrays:
+                    self._arrays.add(fresh.value)
+                if old in self._views and self._views[old][0].value in renewed:
+                    whole, put = self._views[old]
+                    self._views[fresh.value] = renewed[whole.value], put
+                elif old in self._parts and self._parts[old][0].value in renewed:
+                    whole, index = self._parts[old]
+                    self._parts[fresh.value] = renewed[whole.value], index
+            return made
+        (whole, index), item = self._parts[x.value], run()
+        new = self._written(core, whole, remedy, lambda: self._with(core, whole, index, item))
+        return self.tensor_item(core, new, index)
+
+    def _into(
+        self, core: Core, name: str, into: Into,
+        run: Callable[[Sequence[Value], Mapping[str, Value]], Value],
+    ) -> Value:  # fmt: skip
+        """Write the result of a function into the array given as ``out``, where ``where`` holds."""
+
+        def made() -> Value:
+            found = self._like(core, run(into.arguments, into.keywords), into.target)
+            if into.where is True:
+                return found
+            place = name.partition(".")[0] + ".where"
+            found = self.call(core, place, [into.where, found, into.target], {})
+            return self._like(core, found, into.target)
+
+        return self._written(core, into.target, "use its result, and leave out 'out'", made)
+
+    def _copied_to(
+        self, core: Core, dst: Tensor, src: Value, casting: Value = "", where: Value = True
+    ) -> None:
+        """Write an array into another one where a condition holds (``numpy.copyto``)."""
+        del casting  # of types that NumPy refuses, a run of the program tells
+        target = Into(dst, where, [src], {})
+        array = "numpy.asarray"
+        self._into(core, "numpy.copyto", target, lambda a, k: self.call(core, array, a, k))
+
+    def _like(self, core: Core, value: Value, x: Tensor) -> Tensor:
+        """Return a tensor with the element type and shape of another one."""
+        for name in ("torch.Tensor.type_as", "torch.Tensor.expand_as"):
+            value = self.call_method(core, name, [value, x], {})
+        made: Tensor = core.op("Identity", value)
+        return made
+
+    def _with(self, core: Core, value: Tensor, index: Value, item: Value) -> Tensor:
+        """Return a tensor with another item."""
+        made = core.op("Identity", value) if value.known is not None else replace(value)
+        made.known = None
+        super().set_tensor_item(core, made, index, item)
+        copied(core, made, None)
+        return made
+
+    def _is_scalar(self, value: Value) -> bool:
+        """Whether a tensor is a scalar of NumPy, which no statement changes."""
+        plain = isinstance(value, Tensor) and value.kind == "numpy.ndarray" and value.shape == ()
+        return plain and not self._arrays & {value.value, *memory_of(value.value)}
+
+    def _noted(self, name: str, made: Value) -> Value:
+        """Return a result; arrays without axes are noted, as NumPy returns scalars elsewhere."""
+        if (
+            isinstance(made, Tensor)
+            and made.shape == ()
+            and name.removeprefix("numpy.").removeprefix("ndarray.") in _ARRAY_MAKERS
+        ):
+            self._arrays.add(made.value)
+        return made
+
+
+def refuse_complex(x: Tensor) -> None:
+    """Refuse to write a complex tensor in place: its parts may have been taken before."""
+    if x.dtype in COMPLEX:
+        raise CheckError(
+            "capture",
+            "a complex tensor changes in place; make a new one, as in x = x * y for x *= y",
+        )
+
+
+__all__ = ["SharingTables", "refuse_complex"]

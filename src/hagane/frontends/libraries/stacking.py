@@ -1,0 +1,89 @@
+"""Lists whose length the data decide, as arrays: stacked, joined, or made arrays of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import DType, Host, Many, Tensor, Value
+
+_ARRAYS = ("numpy.array", "numpy.asarray", "torch.tensor", "torch.as_tensor")
+_PYTHON = {float: ir.DataType.DOUBLE, int: ir.DataType.INT64, bool: ir.DataType.BOOL}
+_KINDS = {"numpy": "numpy.ndarray", "torch": "torch.Tensor"}
+_AXIS = ("stack", "cat", "concat", "concatenate", "vstack", "hstack")
+
+
+def stacked(
+    core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+) -> Tensor | None:
+    """Return the stack of a list whose length the data decide."""
+    many = arguments[0] if arguments else None
+    if not isinstance(many, Many) or many.stacked is None or many.stacked.shape is None:
+        return None
+    x, last = many.stacked, name.rpartition(".")[2]
+    if name in _ARRAYS:
+        return _as_array(core, many, x, name, arguments, keywords)
+    if last not in _AXIS or name.partition(".")[0] not in ("torch", "numpy", "chainer"):
+        return None
+    default = 1 if name == "chainer.functions.concat" else 0
+    axis = keywords.get("dim", keywords.get("axis", (*arguments, default)[1]))
+    axis = {"vstack": 0, "hstack": 0 if len(x.shape or ()) == 2 else 1}.get(last, axis)
+    rank = len(many.stacked.shape)
+    if not isinstance(axis, int):
+        return None
+    if last == "stack":
+        axis %= rank
+    elif rank == 1:
+        return None
+    elif last == "vstack" and rank == 2:
+        return x
+    else:
+        axis %= rank - 1
+    order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
+    made: Tensor = core.op("Transpose", x, perm=order) if axis else core.op("Identity", x)
+    if last == "stack":
+        return made
+    shape = list(made.shape or ())
+    joined = [*shape[:axis], -1, *shape[axis + 2 :]]
+    whole: Tensor = core.op("Reshape", made, core.emit.constant(joined, ir.DataType.INT64))
+    return whole
+
+
+def _as_array(
+    core: Core,
+    many: Many,
+    x: Tensor,
+    name: str,
+    arguments: Sequence[Value],
+    keywords: Mapping[str, Value],
+) -> Tensor:
+    """Return a list of numbers or of arrays as an array of a library's own."""
+    library = name.partition(".")[0]
+    given = keywords.get("dtype", arguments[1] if len(arguments) > 1 else None)
+    wanted = x.dtype
+    if library == "torch" and wanted == ir.DataType.DOUBLE and x.kind not in _KINDS.values():
+        wanted = ir.DataType.FLOAT  # as torch.get_default_dtype() has it
+    if isinstance(given, Host) and given.object in _PYTHON:
+        given = DType(_PYTHON[given.object], library)
+    if isinstance(given, DType):
+        wanted = given.dtype
+    elif given is not None:
+        raise CheckError(
+            "capture", f"'{name}' of a list whose length the data decide, with {given}"
+        )
+    kinds = {ir.DataType.INT64 if kind is int else kind for kind in many.also} - {x.dtype}
+    if given is None and kinds:
+        raise CheckError(
+            "capture",
+            "the data decide which types the numbers of a list have, and so which element type the "
+            f"array has; say it, as in {name}(items, dtype=...), or give them one type",
+        )
+    made: Tensor = core.op("Cast", x, to=wanted)
+    return replace(made, kind=_KINDS[library])
+
+
+__all__ = ["stacked"]
