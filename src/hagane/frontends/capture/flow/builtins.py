@@ -26,20 +26,10 @@ from hagane.frontends.python.values.values import (
     SetRef,
     Stream,
     Tensor,
-    Truth,
     Value,
     is_plain,
 )
 from hagane.symbolic import Expr
-
-_NUMBERS = (int, float, Expr, Real, Truth)
-_BITS: dict[type[ast.AST], str] = {
-    ast.BitAnd: "BitwiseAnd",
-    ast.BitOr: "BitwiseOr",
-    ast.BitXor: "BitwiseXor",
-}
-_ROUNDING = {"floor": "Floor", "ceil": "Ceil"}
-_BY_TEN = 10.0
 
 
 class Calling(Numbers):
