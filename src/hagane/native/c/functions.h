@@ -199,6 +199,27 @@ INLINE vf v_of_doubles(vd low, vd high) {
   return y;
 }
 #endif
+INLINE vd vd_load(const double *p) { return *(const vd *)p; }
+INLINE void vd_store(double *p, vd x) { *(vd *)p = x; }
+/* The first n lanes of memory, of which the others read as zero. */
+#if defined(__AVX512F__)
+INLINE vd vd_load_n(const double *p, int64_t n) { return (vd)_mm512_maskz_loadu_pd((__mmask8)hg_lanes(hg_min(n, 8)), p); }
+INLINE void vd_store_n(double *p, vd x, int64_t n) { _mm512_mask_storeu_pd(p, (__mmask8)hg_lanes(hg_min(n, 8)), (__m512d)x); }
+#else
+INLINE vd vd_load_n(const double *p, int64_t n) {
+  vd x = {0};
+  for (int64_t i = 0; i < hg_min(n, VL / 2); i++) x[i] = p[i];
+  return x;
+}
+INLINE void vd_store_n(double *p, vd x, int64_t n) {
+  for (int64_t i = 0; i < hg_min(n, VL / 2); i++) p[i] = x[i];
+}
+#endif
+INLINE double vd_sum(vd x) {
+  double y = 0;
+  for (int i = 0; i < VL / 2; i++) y += x[i];
+  return y;
+}
 /* x^y within 1.2 ulp, by the logarithm to base two in doubles; signs, zeros and infinities as in C. */
 INLINE vf v_pow(vf x, vf y) {
   vf a = v_abs(x);
