@@ -96,7 +96,8 @@ x = torch.relu(x) if self.mode == 'relu' else torch.tanh(x)
 x = x + 1 if self.flag else x - 1
     net.flag = False ;; net.flag = None ;; net.flag = [1] ;; net.flag = '' ;; net.flag = 2
 x = self.lin(x)
-    net.lin.weight.data.mul_(2) ;; net.lin.bias = None ;; net.lin = nn.Linear(3, 3)
+    net.lin.weight.data.mul_(2) ;; net.lin.bias = None
+    torch.manual_seed(5); net.lin = nn.Linear(3, 3)
     net.lin.weight.data = torch.ones(3, 3) ;; net.lin.weight = nn.Parameter(torch.eye(3))
     net.lin.double() ;; net.lin.float() ;; net.lin.forward = lambda x: x * 2
     net.lin.weight[0].data.fill_(3) ;; net.lin.bias.data[1] = 4 ;; net.lin = nn.Identity()

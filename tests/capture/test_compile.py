@@ -689,3 +689,33 @@ def test_another_default_type_than_float32_runs_in_python() -> None:
         torch.set_default_dtype(torch.float32)
     agree(compiled, function, torch.ones(3))
     assert len(compiled.captures) == 1
+
+
+def test_not_a_number_and_the_sign_of_zero_are_compared() -> None:
+    net = Net().eval()
+    compiled = hagane.compile(net, fullgraph=True)
+    x = torch.randn(4, 3)
+    for scale in (float("nan"), 0.0, float("nan"), 2.0):
+        net.scale = scale
+        with torch.no_grad():
+            torch.testing.assert_close(compiled(x)["y"], net(x)["y"], equal_nan=True)
+
+    def signed(x: Any) -> Any:
+        return torch.copysign(x, torch.full((3,), net.scale))
+
+    compiled = hagane.compile(signed, fullgraph=True)
+    for scale in (0.0, -0.0, 0.0):
+        net.scale = scale
+        agree(compiled, signed, torch.ones(3))
+
+
+def test_batch_norm_goes_by_its_buffers_outside_of_training() -> None:
+    norm = nn.BatchNorm1d(3).eval()
+    norm.running_mean.add_(1)
+    compiled = hagane.compile(norm, fullgraph=True)
+    x = torch.randn(4, 3)
+    agree(compiled, norm, x)
+    norm.track_running_stats = False
+    agree(compiled, norm, x)
+    norm.running_mean = norm.running_var = None
+    agree(compiled, norm, x)

@@ -238,7 +238,9 @@ def _same(before: Any, now: Any) -> bool:
     if type(before) is not type(now):
         return False
     if isinstance(before, _PLAIN):
-        return bool(before == now) or before != before  # NaN stays NaN
+        same = before == now or (before != before and now != now)  # NaN stays NaN
+        signed = isinstance(before, float | complex)  # 0.0 is not -0.0
+        return bool(same) and (not signed or str(before) == str(now))
     if isinstance(before, tuple):
         return len(before) == len(now) and all(map(_same_item, before, now))
     return isinstance(before, types.MethodType) and bool(before == now)
