@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -81,6 +83,12 @@ class Access(Objects):
             what = "None"
         raise CheckError("attribute", f"{what} has no attribute '{name}'")
 
+    def _asked(self, found: Any, question: Callable[[], Any]) -> Value:
+        """Return the answer to a question to a real object, ``MISSING`` if it is that."""
+        answer = question()
+        self.observer.asked(found, question, answer)
+        return MISSING if answer is MISSING else self.lift(answer)
+
     def find_attribute(self, value: Value, name: str) -> Value:
         """Return an attribute, ``MISSING`` if there is none."""
         match value:
@@ -101,8 +109,7 @@ class Access(Objects):
             case ModuleRef():
                 return self.module_attribute(value, name)
             case Host(object=found):
-                result = getattr(found, name, MISSING)
-                return MISSING if result is MISSING else self.lift(result)
+                return self._asked(found, partial(getattr, found, name, MISSING))
             case DType() | Device():
                 return self.tables.constant_attribute(value, name)
             case Function() if name == "__class__":
@@ -110,7 +117,7 @@ class Access(Objects):
             case Function() if name in ("__name__", "__qualname__", "__module__"):
                 return value.scope.module.name if name == "__module__" else value.name
             case Function() if value.host is not None and hasattr(value.host, name):
-                return self.lift(getattr(value.host, name))
+                return self._asked(value.host, partial(getattr, value.host, name))
             case Wrapped(kind="property") if name == "setter":
                 return Bound(Host(with_setter), value)
             case Wrapped(kind="property") if name in ("getter", "deleter"):
@@ -203,7 +210,8 @@ class Access(Objects):
             return value  # List[int]: an annotation
         if isinstance(value, Host):
             if is_plain(index):
-                return self.lift(apply_plain(lambda v, i: v[i], value.object, index))
+                item = partial(apply_plain, lambda v, i: v[i], value.object, index)
+                return self._asked(value.object, item)
             return self.lost("an item of a real object at a place that is not known")
         if isinstance(value, Range | range | ListRef | tuple | str | bytes):
             return self._sequence_item(value, index)
@@ -366,7 +374,10 @@ class Access(Objects):
                     self.emit.fresh("count"),
                 )
             case Host(object=found):
-                return [self.lift(item) for item in apply_plain(list, found)]
+                items = apply_plain(tuple, found)
+                if iter(found) is not found:  # it can be asked again
+                    self.observer.asked(found, partial(tuple, found), items)
+                return [self.lift(item) for item in items]
         raise CheckError("type", f"{self.show(value)} is not iterable")
 
     def _content(self, content: Any) -> list[Value] | Many:
