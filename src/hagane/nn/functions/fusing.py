@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hagane.nn.autograd.backprop import grad_of_call
-from hagane.nn.autograd.configuration import config
+from hagane.nn.autograd.configuration import modes, read
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.hooks import get_function_hooks
 from hagane.nn.autograd.tape import CURRENT
@@ -42,10 +42,18 @@ def fused(
         attributes: Its named arguments, plain values.
     """
     composed = define if otherwise is None else otherwise
-    if config.debug or not all(x is None or isinstance(x, Variable | np.ndarray) for x in values):
+    recorded, debug = modes()
+    if debug:
         return composed(*values, **attributes)
+    arrays: list[Any] = []
+    for x in values:
+        if isinstance(x, Variable):
+            arrays.append(x._array)
+        elif x is None or isinstance(x, np.ndarray):
+            arrays.append(x)
+        else:
+            return composed(*values, **attributes)
     named = tuple(attributes.items())
-    arrays = [x._array if isinstance(x, Variable) else x for x in values]
     forward = NATIVE.function(define, named, arrays, outputs)
     if forward is None or forward.program is None:
         return composed(*values, **attributes)
@@ -57,7 +65,7 @@ def fused(
         ]
     )
     back = None
-    if targets and config.enable_backprop:
+    if targets and recorded:
         back = NATIVE.function(define, named, arrays, outputs, given or (True,) * outputs, targets)
     if forward.is_there() and (back is None or back.is_there()):
         found = forward.run(arrays)
@@ -133,7 +141,7 @@ class Fused(FunctionNode):
 
     def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
         """Return the gradients of the operands."""
-        if config.enable_backprop:
+        if read("enable_backprop"):
             return self._again(target_input_indexes, grad_outputs)
         arrays = self._operands([node.data for node in self.inputs])
         targets = self._targets(target_input_indexes)
