@@ -19,6 +19,7 @@ from hagane.ops.builder import Nodes, dtype_of, interpreting, op
 from hagane.ops.functions.numbers.elementary import cast
 from hagane.ops.gradient.model import add_gradients
 from hagane.ops.inference import GraphTypes, infer_types
+from hagane.ops.layout.stopping import remove_stops
 from hagane.passes.legalise import legalise
 from hagane.passes.removing.merge_common import merge_common
 from hagane.passes.removing.remove_dead import remove_dead
@@ -142,6 +143,7 @@ def step_program(
         [None if scale is None else scale_of_loss],
         [inputs[name] for name in wanted],
     )
+    remove_stops(graph)
     gradients = {name: g for name, g in zip(wanted, found, strict=True) if g is not None}
     if not gradients:
         raise InvalidArgument("the loss does not depend on any parameter of the optimizer")
