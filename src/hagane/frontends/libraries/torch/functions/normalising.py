@@ -270,8 +270,11 @@ def glu(t: Core, input: Value, dim: Value = -1) -> Tensor:
 
 
 @TORCH.function("nn.functional.embedding", "embedding")
-def embedding(t: Core, input: Value, weight: Value, *_: Value, **__: Value) -> Tensor:
-    """Return rows of the weight: (*input, features)."""
+def embedding(
+    t: Core, input: Value, weight: Value, padding_idx: Value = None, max_norm: Value = None,
+    norm_type: Value = 2.0, scale_grad_by_freq: Value = False, sparse: Value = False,
+) -> Tensor:  # fmt: skip
+    """Return rows of the weight: (*input, features); padding has no gradient."""
     x, w = need_tensor(t, input, "input"), need_tensor(t, weight, "weight")
     if x.dtype not in (INT64, ir.DataType.INT32):
         t.fail(
@@ -281,7 +284,18 @@ def embedding(t: Core, input: Value, weight: Value, *_: Value, **__: Value) -> T
             remedy="convert it with .long()",
         )
     _known_rows(t, x, w)
+    if max_norm is not None:  # which changes the weight
+        made_shape = (*shape_of(t, x), *shape_of(t, w)[1:])
+        return t.emit.typed("Embedding", [w], w.dtype, made_shape)
     made: Tensor = t.op("Gather", w, x, axis=0)
+    if t.emit.training is not None:
+        if scale_grad_by_freq:
+            t.fail("capture", "an embedding with scale_grad_by_freq cannot be trained in a "
+                   "compiled step: gradients are not divided by counts", w)  # fmt: skip
+        if isinstance(padding_idx, int):
+            row = padding_idx if padding_idx >= 0 else padding_idx + shape_of(t, w)[0]
+            padded = t.op("Equal", x, np.array(row, x.dtype.numpy()))
+            made = t.op("Where", t.op("Unsqueeze", padded, [-1]), t.emit.stopped(made), made)
     if made.value is not None:
         own(made.value)  # rows are copied, unlike those of w[0]
     return made

@@ -392,7 +392,7 @@ def _kept(name: str, least: int, compute: Callable[[Tensor, Value], Value]) -> N
         return computed(t, (x.dtype, shape_of(t, x)), lambda: compute(x, diagonal))
 
     TORCH.function(name)(function)
-    in_place = (f"{name}_",) if name in ("tril", "triu", "detach") else ()
+    in_place = (f"{name}_",) if name in ("tril", "triu") else ()
     TORCH.method(name, *in_place)(function)
 
 
@@ -406,9 +406,16 @@ for _name, _least, _compute in (
     ("tril", 2, lambda x, diagonal: op("Trilu", x, np.array(diagonal), upper=0)),
     ("triu", 2, lambda x, diagonal: op("Trilu", x, np.array(diagonal), upper=1)),
     ("clone", 0, _itself),
-    ("detach", 0, _itself),
 ):
     _kept(_name, _least, _compute)
+
+
+@TORCH.function("detach")
+@TORCH.method("detach", "detach_")
+def detach(t: Core, input: Value) -> Tensor:
+    """Return the tensor apart from gradients."""
+    x = need_tensor(t, input, "input")
+    return t.emit.stopped(computed(t, (x.dtype, shape_of(t, x)), lambda: x))
 
 
 @TORCH.method("contiguous")
