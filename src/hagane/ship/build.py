@@ -214,7 +214,7 @@ def generate(
             embedded=options.embed_weights,
         ),
     )
-    values = [program.value_bytes(options.threads) if measured else None for program in programs]
+    values = [_value_bytes(program, options) if measured else None for program in programs]
     known = [size for size in values if size is not None]
     peak = file.bytes + max(known) if len(known) == len(values) else None
     return Generated(
@@ -228,6 +228,22 @@ def generate(
         nodes,
         _choices(programs),
     )
+
+
+def _value_bytes(program: RangeProgram, options: BuildOptions) -> int | None:
+    """Return the bytes of values of the largest run; None where only a run tells."""
+    try:
+        return program.value_bytes(options.threads)
+    except MemoryError:
+        largest = "; ".join(
+            f"{each.name}="
+            + ",".join("?" if axis is None else str(axis.most) for axis in each.axes)
+            for each in program.inputs
+        )
+        raise InvalidArgument(
+            f"--shape: with the largest sizes, {largest}, the values of a run are beyond any "
+            "memory: choose smaller ranges"
+        ) from None
 
 
 def _has_numbers(program: RangeProgram) -> bool:
