@@ -3,9 +3,8 @@
 Run: ``python -m tests.tools.rtl.random_modules FIRST LAST [--at-once N]`` compares the modules of
 these seeds with Verilator on random rows, signal by signal, and prints each that differs.
 
-Nothing that a module computes depends on x: quotients are by odd numbers, selects of the text stay
-in range, every register has a reset, memories begin with zeros. Exceptions are drawn on purpose:
-writes beyond an array, which the language drops.
+Nothing that a module computes depends on x: quotients are by odd numbers, selects are in range but
+for writes to a bit, every register has a reset, memories have numbers from the start.
 """
 
 from __future__ import annotations
@@ -135,7 +134,8 @@ class Module:
             return f"({self.expression(d)} {shift} {amount})"
         if way == 10:
             ones = self.draw.choice(("1'b1", "2'sd1", "8'h01"))
-            return f"({self.expression(d)} {self.draw.choice('/%')} (({self.expression(d)}) | {ones}))"
+            divide = self.draw.choice("/%")
+            return f"({self.expression(d)} {divide} (({self.expression(d)}) | {ones}))"
         if way < 13:
             return f"({self.expression(d)} ? {self.expression(d)} : {self.expression(d)})"
         if way == 13:
@@ -171,8 +171,10 @@ class Module:
 
     def sized(self, depth: int) -> str:
         """Return an expression whose width does not hang on its surroundings."""
-        return f"{1 + self.below(20)}'({self.expression(depth)})" if self.below(3) else (
-            self.draw.choice(list(self.known))
+        return (
+            f"{1 + self.below(20)}'({self.expression(depth)})"
+            if self.below(3)
+            else (self.draw.choice(list(self.known)))
         )
 
     def wild(self, width: int) -> str:
@@ -190,8 +192,11 @@ class Module:
             high = self.below(width)
             return f"{name}[{high}:{self.below(high + 1)}]"
         if way == 5:
-            return f"{name}[{self.expression(1)}]" if self.below(3) == 0 else (
-                f"{name}[{self.below(width)}]"
+            # Verilator drops the upper bits of a wide index, and the sign of a narrow one.
+            return (
+                f"{name}[{{8'({self.expression(1)})}}]"
+                if self.below(3) == 0
+                else (f"{name}[{self.below(width)}]")
             )
         size = 1 + self.below(min(width, 6))
         if way == 6:
@@ -243,7 +248,8 @@ class Module:
             self.known[i] = 32
             lines = [head]
             if self.below(3) == 0:
-                lines.append(f"  if ({self.expression(1)}) {self.draw.choice(('break', 'continue'))};")
+                leave = self.draw.choice(("break", "continue"))
+                lines.append(f"  if ({self.expression(1)}) {leave};")
             lines += ["  " + line for line in self.statement(names, how, inner, loops + 1)]
             del self.known[i]
             return [*lines, "end"]
@@ -347,9 +353,9 @@ class Module:
         """Add a memory with a port to write and, maybe, a registered port to read."""
         name, width, size = self.fresh("mem"), 1 + self.below(24), self.draw.choice((2, 4, 8, 16))
         sign = self.draw.choice(("", "signed "))
-        i = self.fresh("i")
+        i, ends = self.fresh("i"), self.draw.choice((f"0:{size - 1}", str(size)))
         self.body += [
-            f"logic {sign}[{width - 1}:0] {name} [{self.draw.choice((f'0:{size - 1}', str(size)))}];",
+            f"logic {sign}[{width - 1}:0] {name} [{ends}];",
             f"initial for (int {i} = 0; {i} < {size}; {i}++) {name}[{i}] = {self.literal()};",
             "always_ff @(posedge clk)",
             f"  if ({self.expression(2)}) {name}[{self.index(size, 2)}] <= {self.expression(2)};",
@@ -509,8 +515,8 @@ def written(text: str, top: str, folder: Path) -> Sources:
     return read_sources([folder / f"{top}.sv"], top)
 
 
-def compared(seeds: Sequence[int], rows: int) -> list[str]:
-    """Compare modules with Verilator; return the differences.
+def compared(seeds: Sequence[int], rows: int) -> tuple[list[str], list[str]]:
+    """Compare modules with Verilator; return the differences, and why it does not take some.
 
     Where Verilator does not take the modules at once, the halves are tried.
     """
@@ -523,12 +529,16 @@ def compared(seeds: Sequence[int], rows: int) -> list[str]:
             replay, run = replayed(sources, rows, folder, "verilator", seed=seeds[0])
         except SimulatorError as error:
             middle = len(seeds) // 2
-            if middle:
-                return [*compared(seeds[:middle], rows), *compared(seeds[middle:], rows)]
-            return [f"m{seeds[0]}: {str(error)[:300]}"]
-    if replay.compared < len(seeds) or "PASSED" not in run.output:
-        return [*map(str, replay.differences), f"{replay.compared} signals, {run.output[-300:]}"]
-    return [*map(str, replay.differences)]
+            if not middle:
+                return [], [f"m{seeds[0]}: {str(error)[:300]}"]
+            first, second = compared(seeds[:middle], rows), compared(seeds[middle:], rows)
+            return first[0] + second[0], first[1] + second[1]
+    differences = [str(difference) for difference in replay.differences]
+    if replay.compared < len(seeds):
+        differences.append(f"only {replay.compared} signals are in the waves")
+    if ("PASSED" in run.output) == bool(differences):
+        differences.append(f"the bench says {run.output[-300:]!r}")
+    return differences, []
 
 
 def main() -> None:
@@ -548,10 +558,10 @@ def main() -> None:
                     seeds.append(seed)
                 except HaganeError as error:
                     print(f"m{seed}: {type(error).__name__}: {str(error)[:300]}", flush=True)
-        differences = compared(seeds, asked.rows)
+        differences, untaken = compared(seeds, asked.rows)
         print(f"{start}: {len(seeds)} modules, {len(differences)} differences", flush=True)
-        for difference in differences[:10]:
-            print("  ", difference, flush=True)
+        for line in (*differences[:10], *untaken):
+            print("  ", line, flush=True)
 
 
 if __name__ == "__main__":

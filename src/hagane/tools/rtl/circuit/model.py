@@ -61,9 +61,10 @@ class Reset:
 class CycleModel:
     """A circuit's cycle: everything is a term over inputs and ``state``.
 
-    ``after_reset`` has the state that asynchronous resets change: its value once the resets of a row
-    have acted, before the clock does (the value before where none is active). ``overwritten`` are
-    points of a branch whose condition its process writes afterwards.
+    ``after_reset`` has the state that asynchronous resets change: its value once the resets of a
+    row have acted, before the clock does (the value before where none is active). ``overwritten``
+    are points of a branch whose condition its process writes afterwards. ``operands`` says of an
+    outcome of ``?:`` where the operand begins that it takes.
     """
 
     inputs: tuple[Input, ...]
@@ -79,6 +80,7 @@ class CycleModel:
     after_reset: dict[str, Term] = field(default_factory=dict)
     assert_text: dict[tuple[Position, str], str] = field(default_factory=dict)
     overwritten: frozenset[PointKey] = frozenset()
+    operands: dict[PointKey, Position] = field(default_factory=dict)
 
     @property
     def sequential(self) -> bool:
@@ -345,11 +347,11 @@ class _Builder:
             ),
         )
         for name in (v.name for v in self.previous if v.hidden):
-            place = PREVIOUS + name
-            new = next_of[place]
+            held = PREVIOUS + name
+            new = next_of[held]
             zero = bv.value(0, new.width)
-            next_of[place] = choose(resetting, zero, new)
-            reset_of[place] = choose(resetting, zero, variable(place, new.sort))
+            next_of[held] = choose(resetting, zero, new)
+            reset_of[held] = choose(resetting, zero, variable(held, new.sort))
         low = Substitution({term: bv.value(0, 1) for term in ticks}) if clocks else _same
         points = {key: low(term) for key, term in points.items()}
         asserts = {key: low(term) for key, term in asserts.items()}
@@ -378,6 +380,11 @@ class _Builder:
             overwritten=frozenset(
                 key for machine in self.machines.values() for key in machine.overwritten
             ),
+            operands={
+                key: place
+                for machine in self.machines.values()
+                for key, place in machine.operands.items()
+            },
         )
 
 
