@@ -13,7 +13,8 @@ from onnx import helper
 import hagane
 from hagane.native.ready import caller, extension
 from hagane.native.run import context, engine
-from tests.native.models import model
+from tests.native.agreement import same
+from tests.native.models import draw, model, refused, session
 
 
 @pytest.mark.wrong_c
@@ -54,3 +55,20 @@ def test_a_failure_ahead_of_a_session_is_left_to_the_session(
         if thread.name == "hagane-engine":
             thread.join()
     assert called == ["engine"]
+
+
+def test_kernels_of_many_sizes_compile_with_few_optimisations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Sums of many products in two rows of open sizes need most of the registers for addresses.
+    monkeypatch.setenv("HAGANE_CFLAGS", "-O1")
+    x, w = draw((1, 36, 9, 9)), draw((22, 36, 5, 5), 1)
+    proto = model(
+        [helper.make_node("Conv", ["x", "w"], ["y"], pads=[4] * 4, dilations=[2, 2])],
+        {"x": x}, constants={"w": w}, shapes={"x": ["n", 36, "h", "v"]},
+    )  # fmt: skip
+    made = session(proto)
+    assert refused(made) == {}
+    (got,) = made.run(None, {"x": x})
+    (want,) = session(proto, engine="reference").run(None, {"x": x})
+    same("y", got, want, length=900)

@@ -58,12 +58,13 @@ def check(proto: onnx.ModelProto, feed: dict[str, np.ndarray], *, native: bool =
             for left, right in zip(
                 made.run(None, given), by_onnxruntime(proto, given), strict=True
             ):
-                same("y", left, right)
+                if left.size or right.size:  # (ONNX Runtime's empty stacks have one axis)
+                    same("y", left, right)
     if native:
         assert refused(made) == {}
 
 
-@pytest.mark.parametrize(("limit", "kept"), [(4, False), (4, True), (None, False)])
+@pytest.mark.parametrize(("limit", "kept"), [(4, False), (4, True), (None, False), (None, True)])
 def test_a_sum_that_begins_with_one_element_is_native(limit: int | None, kept: bool) -> None:
     body = [ROW, node("Add", "s row", "u"), node("Tanh", "u", "t")]
     proto, feed = summing(body, draw((1,)), limit, kept=kept)
@@ -77,9 +78,10 @@ def test_a_sum_that_begins_as_a_number_is_native_where_there_is_an_iteration() -
     check(proto, feed)
 
 
-def test_a_loop_that_begins_with_a_number_may_have_no_iteration() -> None:
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_loop_that_begins_with_a_number_may_have_no_iteration(kept: bool) -> None:
     body = [ROW, node("Add", "s row", "t")]
-    proto, feed = summing(body, np.array(1.5, np.float32), None)
+    proto, feed = summing(body, np.array(1.5, np.float32), None, kept=kept)
     counts, left = applied(proto, feed)
     assert counts["widen_starts"] == 1
     assert left[-1] == "If"

@@ -195,22 +195,26 @@ class _Loops:
             writer.loop(inner, "last - first")
             return
         rows_of_task = body.size(self.rows_of_task)
+        # Coordinates of a task's first row are divided out of its number, those of others counted.
+        numbers = range(len(self.outer))
         body.add(
-            f"for (int64_t row = {task} * {rows_of_task}, end = hg_min({body.size(self.rows)}, "
-            f"row + {rows_of_task}); row < end; row++) {{",
-            "int64_t left = row;",
+            f"int64_t row = {task} * {rows_of_task};",
+            f"const int64_t end = hg_min({body.size(self.rows)}, row + {rows_of_task});",
+            *([f"int64_t {', '.join(f'i{number} = 0' for number in numbers)};"] if numbers else []),
         )
+        if numbers:
+            body.add("if (row < end) {", "int64_t left = row;")
+            for number in reversed(numbers):
+                length = body.size(self.outer[number].length)
+                rest = f"left % {length}; left /= {length};" if number else "left;"
+                body.add(f"i{number} = {rest}")
+            body.add("}")
+        body.add("for (; row < end; row++) {")
         offsets = ["0"] * len(inner.strides)
-        for number, axis in reversed(list(enumerate(self.outer))):
-            index = f"i{number}"
-            if number == 0:
-                body.add(f"int64_t {index} = left;")
-            else:
-                length = body.size(axis.length)
-                body.add(f"int64_t {index} = left % {length}; left /= {length};")
+        for number, axis in enumerate(self.outer):
             for k, stride in enumerate(axis.strides):
                 if stride != 0:
-                    offsets[k] += f" + {index} * {body.size(stride)}"
+                    offsets[k] += f" + i{number} * {body.size(stride)}"
         if middle is not None:
             body.add(f"for (int64_t j = 0; j < {body.size(middle.length)}; j++) {{")
             for k, stride in enumerate(middle.strides):
@@ -220,7 +224,12 @@ class _Loops:
         writer.loop(inner, body.size(inner.length))
         if middle is not None:
             body.add("}")
-        body.add("}")
+        for number in reversed(numbers):
+            carried = (
+                f"if (++i{number} == {body.size(self.outer[number].length)}) {{ i{number} = 0;"
+            )
+            body.add(carried if number else "i0++;")
+        body.add("}" * max(0, len(self.outer) - 1), "}")
 
 
 def emit_copy(recorder: Recorder, source: Tensor, target: Tensor) -> Tensor:

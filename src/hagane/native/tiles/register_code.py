@@ -214,7 +214,11 @@ class _Assembler:
     def finish(self) -> None:
         tile, lines = self.tile, self.lines
         low, high = self.weights[0], (self.spare or [""])[0]
-        if tile.rows > 1:  # these counted taps
+        # (What counted taps and pixels holds the places of results now: open sizes leave few registers.)
+        lines.append("mov %[d], %[p]")
+        if tile.residuals is not None:
+            lines.append("mov %[r], %[c]")
+        if tile.rows > 1:
             lines.append("mov %[target_row], %[kh]")
             lines += ["mov %[residual_row], %[kw]"] if tile.residuals is not None else []
         if tile.activation.low is not None:
@@ -238,22 +242,22 @@ class _Assembler:
                 if tile.residuals is not None:
                     # Large beside the products: each of them would be rounded to its steps.
                     at = (j * (tile.residual_plane or 0) + tile.residuals[t]) * 4
-                    lines.append(f"vaddps {self.place('r', at, t, 'kw')}, {acc}, {acc}")
+                    lines.append(f"vaddps {self.place('c', at, t, 'kw')}, {acc}, {acc}")
                 # The data come last: these instructions return it where it is NaN.
                 if tile.activation.low is not None:
                     lines.append(f"vmaxps {acc}, {low}, {acc}")
                 if tile.activation.high is not None:
                     lines.append(f"vminps {acc}, {high}, {acc}")
                 at = (j * (tile.target_plane or 0) + tile.targets[t]) * 4
-                self._store(acc, self.place("d", at, t, "kh"))
+                self._store(acc, self.place("p", at, t, "kh"))
             self._next_block()
 
     def _next_block(self) -> None:
         """Go on to the next block of channels of target and residual."""
         if self.tile.target_plane is None:
-            self.lines.append("add %[target_plane], %[d]")
+            self.lines.append("add %[target_plane], %[p]")
         if self.tile.residual_plane is None:
-            self.lines.append("add %[residual_plane], %[r]")
+            self.lines.append("add %[residual_plane], %[c]")
 
     def _scaling(self) -> tuple[str, str]:
         """Return the registers of a block's factors and shifts, apart from the bounds."""
@@ -310,7 +314,7 @@ class _Assembler:
                 ]
                 offsets = [(j * (tile.target_plane or 0) + tile.targets[t]) * 4 for t in pixels]
                 places = [
-                    self.place("d", at, t, "kh") for t, at in zip(pixels, offsets, strict=True)
+                    self.place("p", at, t, "kh") for t, at in zip(pixels, offsets, strict=True)
                 ]
                 in_row = tile.is_below(pixels[0]) == tile.is_below(pixels[-1])
                 if in_row and offsets == [offsets[0] + 16 * i for i in range(QUAD)]:
@@ -328,7 +332,7 @@ class _Assembler:
         factor, added = self._scaling()
         shifts, factors = (f"{row * tile.parameters + block * self.vector}(%[b])" for row in (6, 7))
         at = (block * (tile.residual_plane or 0) + tile.residuals[pixel]) * 4
-        place = self.place("r", at, pixel, "kw")
+        place = self.place("c", at, pixel, "kw")
         lines.append(f"vfmadd213ps {shifts}, {factor}, {acc}")
         if tile.residual_words is Words.QUAD:
             lines += [f"vpmovzxbd {place}, {added}", f"vcvtdq2ps {added}, {added}"]
@@ -371,12 +375,7 @@ def _assembly(name: str, tile: Tile, level: Level) -> str:
         f', [{each}] "{"r" if each == "source_row" else "rm"}"({each})' for each in tile.distances
     )
     count = tile.blocks * writer.pixels * level.lanes
-    sums = stretches = moved = still = ""
-    for pointer, distance in (("r", tile.residual_plane), ("d", tile.target_plane)):
-        if distance is None:
-            moved += f', [{pointer}] "+r"({pointer})'
-        else:
-            still += f', [{pointer}] "r"({pointer})'
+    sums = stretches = ""
     if writer.folds:
         sums = (
             f"\n  float sums[{count}] __attribute__((aligned(64))) = {{0}};\n  int64_t stretches;"
@@ -388,9 +387,9 @@ def _assembly(name: str, tile: Tile, level: Level) -> str:
   int64_t ib, kh, kw, c;{sums}
   __asm__ volatile(
 {text}
-    : [s] "+r"(s), [w] "+r"(w), [pf] "+r"(pf), [p] "=&r"(p), [ib] "=&r"(ib), [kh] "=&r"(kh),
-      [kw] "=&r"(kw), [c] "=&r"(c){moved}{stretches}
-    : [b] "r"(b){still}{distances}
+    : [s] "+&r"(s), [w] "+r"(w), [pf] "+r"(pf), [p] "=&r"(p), [ib] "=&r"(ib), [kh] "=&r"(kh),
+      [kw] "=&r"(kw), [c] "=&r"(c){stretches}
+    : [b] "r"(b), [r] "rm"(r), [d] "rm"(d){distances}
     : "memory", "cc", {clobbered});
 }}
 """

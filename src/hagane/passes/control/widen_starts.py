@@ -42,7 +42,8 @@ def widen_starts(graph: ir.Graph, types: GraphTypes) -> list[str]:
     iteration on, and kernels are for states of one shape. All that the body computes of such a
     state up to its outputs must be elementwise, and its outputs the same if the state is expanded.
     Where nothing tells that there is an iteration, the loop goes into a branch, for its result is
-    the initial value if there is none; it leaves no stacked values then.
+    the initial value if there is none; a loop that leaves stacked values stays where it is, and the
+    branch behind it picks the result.
 
     Sizes must be numbers, or names that inputs of the graph show.
     """
@@ -71,13 +72,14 @@ def _widen(graph: ir.Graph, node: ir.Node, index: int, shape: Shape, types: Grap
         if _names(shape_of(result, types)) & types.invented:
             result.shape = None  # a name of a size that is another now
         return True
-    if not _leaves_states_alone(node):
-        return False
     with building(graph, types, node):
         runs = op("Greater", 1 if limit is None else op("Reshape", limit, [1]), [0])
         if not begins:
             runs = op("And", runs, op("Reshape", going, [1]))
-        _part(graph, node, index, runs, shape, types)
+        if _leaves_states_alone(node):
+            _part(graph, node, index, runs, shape, types)
+        else:
+            _choose(graph, node, index, runs, shape, types)
     return True
 
 
@@ -106,6 +108,28 @@ def _part(
 
     results = branch(runs, then, lambda: node.inputs[2:], len(states))
     for old, new in zip(states, results, strict=True):
+        if old in types.types:
+            types.types[new] = types.types[old]
+        replace_value(graph, types, old, new)
+    remove(graph, [node])
+
+
+def _choose(
+    graph: ir.Graph, node: ir.Node, index: int, runs: ir.Value, shape: Shape, types: GraphTypes
+) -> None:
+    """Choose behind a loop between a state's last value and its first; called while building."""
+    start = node.inputs[index]
+    inputs = list(node.inputs)
+    inputs[index] = op("Expand", start, [*shape])
+    found = op("Loop", *inputs, outputs=len(node.outputs), **given(node))
+    made = list(found if isinstance(found, tuple) else (found,))
+    result = node.outputs[index - 2]
+    if result.uses() or result.is_graph_output():
+        last = made[index - 2]
+        if last.shape is not None and _names(shape_of(result, types)) & types.invented:
+            last.shape = None  # a name of a size that is another now
+        (made[index - 2],) = branch(runs, lambda: (last,), lambda: (start,), 1)
+    for old, new in zip(node.outputs, made, strict=True):
         if old in types.types:
             types.types[new] = types.types[old]
         replace_value(graph, types, old, new)
