@@ -38,7 +38,7 @@ def check(level: str, dtype: str) -> None:
     agree_over(nodes, feeds, level, names, outputs=outputs, length=2000)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.long)])
 def test_products_of_few_numbers_agree_at_every_size(dtype: str) -> None:
     check(LEVEL, dtype)
 
