@@ -12,7 +12,10 @@ import torch.nn.functional as F  # noqa: N812 (as everybody calls it)
 # Expressions of ``{a}`` and ``{b}``; ``@`` is an axis, ``#`` a size, ``^`` a small number from one
 # on, ``~`` one of either sign.
 _EXPRESSIONS = (
-    "{a}.reshape(#, #)", "{a}.view(#, -1)", "{a}.flatten(@, @)", "{a}.transpose(@, @)",
+    "{a}.reshape(#, #)", "{a}.view(#, -1)", "{a}.view(-1)", "{a}.view({a}.shape[0], -1)",
+    "{a}.reshape(-1, #)", "{a}.permute(1, 0)", "{a}.permute(0, 2, 1)", "{a}.contiguous()",
+    "{a}.permute(2, 0, 1)", "{a}.relu()", "{a}[..., 0]", "{a}[:, :^]", "{a}[:, None]",
+    "{a}.flatten(@, @)", "{a}.transpose(@, @)",
     "{a}.unsqueeze(@)", "{a}.expand(#, #)", "{a}.expand(-1, #, -1)", "{a}.repeat(^, ^)",
     "{a}.sum(@)", "{a}.mean(@, keepdim=True)", "{a}.max(@)[0]", "{a}.argmax(@)",
     "{a} + {b}", "{a} * {b}", "{a} @ {b}", "torch.where({a} > 0, {a}, {b})",

@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.strides import lie, sliced
 from hagane.frontends.python.values.values import Many, Real, Tensor, Truth, Value, is_size
 from hagane.graph.types import Shape
 from hagane.ops.builder import interpreting
@@ -47,9 +48,10 @@ def item(t: Core, x: Tensor, index: Value) -> Tensor:
     with interpreting(t.emit):
         made = take_items(x, parts, numbers_are_arrays=x.kind == "numpy.ndarray")
     made = t.op("Identity", x) if made is x else made
+    strides = sliced(x, index) if x.kind != "numpy.ndarray" else None
     if made.shape != shape:
         t.emit.show_sizes(made, shape)
-    return made
+    return made if strides is None else lie(made, strides)
 
 
 def _parts_of(t: Core, index: Value) -> list[Value] | None:

@@ -9,8 +9,10 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import computed as computed
+from hagane.frontends.libraries.torch.memory import seen_as
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.strides import lie
 from hagane.frontends.python.values.values import (
     Device,
     DType,
@@ -268,7 +270,12 @@ def size_input(dim: Dim) -> Any:
 def reshape(t: Core, x: Tensor, dims: Sequence[Dim]) -> Tensor:
     """Return ``x`` with another shape; -1 stands for the rest."""
     zero = any(isinstance(dim, int) and dim == 0 for dim in dims)
-    return t.op("Reshape", x, dims_input(dims), allowzero=1 if zero else None)
+    made: Tensor = t.op("Reshape", x, dims_input(dims), allowzero=1 if zero else None)
+    if x.strides is not None and x.shape is not None and made.shape is not None:
+        strides, _ = seen_as(t, x, made.shape)
+        if strides is not None:  # else it is a copy
+            lie(made, strides)
+    return made
 
 
 def elements(x: Tensor) -> Dim:

@@ -38,6 +38,7 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Unknown,
     Value,
+    Wrapped,
 )
 from hagane.symbolic import symbol
 from hagane.symbolic.questions import Knowledge
@@ -234,9 +235,9 @@ def function_of(interpreter: Interpreter, value: Value) -> tuple[Function | None
 
     Of one that others are wrapped around it is the innermost: it says which arguments there are.
     """
-    if isinstance(value, Function):
+    if isinstance(value, Function | Wrapped):
         return _described(interpreter, value), False
-    if isinstance(value, Bound) and isinstance(value.function, Function):
+    if isinstance(value, Bound):
         return _described(interpreter, value.function), True
     if isinstance(value, Instance):
         for name in interpreter.tables.call_order(interpreter, value):
@@ -244,13 +245,20 @@ def function_of(interpreter: Interpreter, value: Value) -> tuple[Function | None
             if isinstance(own, Function | Bound):
                 return function_of(interpreter, own)
             found = interpreter.method_of(value, name)
-            if isinstance(found, Bound) and isinstance(found.function, Function):
-                return _described(interpreter, found.function), True
+            described = (
+                _described(interpreter, found.function) if isinstance(found, Bound) else None
+            )
+            if described is not None:
+                return described, True
     return None, False
 
 
-def _described(interpreter: Interpreter, function: Function) -> Function:
+def _described(interpreter: Interpreter, function: Value) -> Function | None:
     """Return the function whose arguments a wrapper around it takes, as functools.wraps has it."""
+    while isinstance(function, Wrapped) and function.kind in ("within", "managed", "cached"):
+        function = function.function
+    if not isinstance(function, Function):
+        return None
     if function.host is None:
         return function
     inner = inspect.unwrap(function.host)

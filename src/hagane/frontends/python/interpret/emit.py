@@ -21,6 +21,7 @@ from hagane.frontends.python.interpret.counts import Counts
 from hagane.frontends.python.interpret.effects import Training
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.content import as_array
+from hagane.frontends.python.values.strides import in_order, order_of
 from hagane.frontends.python.values.values import Kinds, Real, Tensor, Truth, Value
 from hagane.graph.types import SequenceType, Shape, TensorType, Type, dtype_name
 from hagane.ops.builder import Call, interpreting, library_node, node_of, op
@@ -150,13 +151,20 @@ class Emitter(Claims):
             self._wrap(value, type_, known, kinds[0] if kinds else self.kind, place)
             for value, (type_, known) in zip(node.outputs, made, strict=True)
         ]
-        if call.op.name in _KEEPING_ORDER and given and given[0].order is not None:
-            shaped = [x for x in given if x.shape != ()]
-            if all(x.order == given[0].order for x in shaped):
-                results[0].order = given[0].order
-        if self.still and call.op.name != "StopGradient":
-            return [self.stopped(result) for result in results]
+        if call.op.name in _KEEPING_ORDER:
+            self._keep_order(given, results[0])
         return results
+
+    def _keep_order(self, given: Sequence[Tensor], made: Tensor) -> None:
+        """Have a result lie in memory in the order of its first operand of several axes."""
+        for x in given:
+            if x.shape is None or made.shape is None:
+                return
+            if sum(size != 1 for size in x.shape) > 1:
+                if x.strides is not None and len(x.shape) == len(made.shape):
+                    order = order_of(x, self.knowledge.is_nonnegative)
+                    made.strides = None if order is None else in_order(made.shape, order)
+                return
 
     def stopped(self, tensor: Tensor) -> Tensor:
         """Return a tensor through which no gradient goes, where gradients are computed at all."""
@@ -164,7 +172,7 @@ class Emitter(Claims):
         if self.training is None or not real:
             return tensor
         made: Tensor = self.op("StopGradient", tensor, domain="hagane", device=tensor.device)
-        made.kind, made.order = tensor.kind, tensor.order
+        made.kind, made.strides = tensor.kind, tensor.strides
         return made
 
     def value_of(self, tensor: Tensor) -> ir.Value:

@@ -58,7 +58,8 @@ class Tensor:
         device: ``cpu``, ``cuda:0``, ...; empty if unknown.
         origin: The expression it came from.
         parameter: Whether it is a trained parameter.
-        order: For each axis its place in memory, where the axes lie there in another order.
+        strides: The distance of neighbours along each axis in memory, in elements; None if they
+            lie there in the order of the axes, without gaps.
     """
 
     dtype: ir.DataType
@@ -70,7 +71,7 @@ class Tensor:
     device: str = "cpu"
     origin: Origin | None = None
     parameter: bool = False
-    order: tuple[int, ...] | None = None
+    strides: tuple[Dim, ...] | None = None
 
     def seen_as(self, kind: str) -> Tensor:
         """Return the same value as an object of another class, such as ``numpy.ndarray``."""

@@ -205,7 +205,7 @@ def _answer(name: str, value: Value) -> None:
 @TORCH.method("is_contiguous")
 def is_contiguous(t: Core, self: Value, *_: Value, **__: Value) -> Value:
     """Return whether the axes lie in memory as they are named."""
-    return self.order is None
+    return self.strides is None
 
 
 _answer("get_device", -1)

@@ -25,6 +25,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.strides import lie, strides_of
 from hagane.frontends.python.values.values import Library, Many, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers.elementary import transpose
@@ -181,7 +182,8 @@ def _parts_of(t: Core, x: Tensor, place: int, each: Dim) -> Many:
 def _part(t: Core, x: Tensor, place: int, start: Dim, length: Dim) -> Tensor:
     shape = list(shape_of(t, x))
     shape[place] = length
-    return computed(t, (x.dtype, tuple(shape)), lambda: taken.part(x, place, start, length))
+    made = computed(t, (x.dtype, tuple(shape)), lambda: taken.part(x, place, start, length))
+    return lie(made, strides_of(x))
 
 
 def _parts(t: Core, x: Tensor, place: int, lengths: Sequence[Dim]) -> tuple[Tensor, ...]:
@@ -253,9 +255,11 @@ def unbind(t: Core, input: Value, dim: Value = 0) -> Value:
     rest = shape[:place] + shape[place + 1 :]
     count = shape[place]
     if isinstance(count, int):
-        return tuple(
+        made = (
             computed(t, (x.dtype, rest), partial(taken.element, x, place, k)) for k in range(count)
         )
+        before = strides_of(x)
+        return tuple(lie(part, before[:place] + before[place + 1 :]) for part in made)
     first = x if place == 0 else t.call(Library("torch.movedim"), [x, place, 0], {})
     found = t.sequence(first)
     return found if isinstance(found, Many) else tuple(found)
@@ -294,11 +298,13 @@ def unfold_method(t: Core, self: Value, dimension: Value, size_: Value, step: Va
     window, stride = size(t, size_), size(t, step)
     t.emit.require_size(shape[place] - window, 0, f"axis {place} minus the window of {window}")
     count = shape[place] = floordiv(shape[place] - window, stride) + 1
-    return computed(
+    made = computed(
         t,
         (self.dtype, (*shape, window)),
         lambda: taken.windows_along(self, place, window, stride, count),
     )
+    before = strides_of(self)
+    return lie(made, (*before[:place], before[place] * stride, *before[place + 1 :], before[place]))
 
 
 def _cut(name: str, place: int) -> None:
@@ -356,7 +362,10 @@ def diagonal(t: Core, input: Value, offset: Value = 0, dim1: Value = 0, dim2: Va
         t.fail("axis", f"the diagonal of one axis ({dim1}) with itself: {t.show(x)}", x)
     rows, columns = (shape[a], shape[b] - offset) if offset > 0 else (shape[a] + offset, shape[b])
     length = minimum(rows, columns) if offset == 0 else maximum(0, minimum(rows, columns))
-    return computed(t, (x.dtype, (*rest, length)), lambda: taken.diagonal(x, offset, a, b, length))
+    made = computed(t, (x.dtype, (*rest, length)), lambda: taken.diagonal(x, offset, a, b, length))
+    before = strides_of(x)
+    others = [stride for place, stride in enumerate(before) if place not in (a, b)]
+    return lie(made, (*others, before[a] + before[b]))
 
 
 @TORCH.function("diag", methods=("diag",))

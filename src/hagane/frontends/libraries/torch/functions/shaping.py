@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from hagane.frontends.libraries.computing import computed
-from hagane.frontends.libraries.torch.functions.memory import expect_viewable, turned
+from hagane.frontends.libraries.torch.memory import expect_viewable, turned
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,
@@ -24,10 +24,11 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.strides import lie, strides_of
 from hagane.frontends.python.values.values import DType, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.tensors import parts as taken
-from hagane.symbolic import Dim, floordiv, product
+from hagane.symbolic import Dim, definitely_equal, floordiv, product
 from hagane.symbolic.logic import either
 
 
@@ -35,8 +36,8 @@ from hagane.symbolic.logic import either
 def viewed(t: Core, self: Value, *shape: Value, **named: Value) -> Tensor:
     """Return the same memory in another shape, of which one size may be -1."""
     made = view(t, self, *shape, **named)
-    if self.order is not None and made.shape is not None and made.dtype == self.dtype:
-        expect_viewable(t, self, made.shape)
+    if made.dtype == self.dtype:
+        expect_viewable(t, self, made)
     return made
 
 
@@ -204,7 +205,8 @@ def squeeze(t: Core, input: Value, dim: Value = None) -> Tensor:
             t.emit.require_size(size_, 2, f"axis {place}, which squeeze would drop")
     if not gone:
         return x
-    return t.op("Squeeze", x, np.array(gone, dtype=np.int64))
+    made = t.op("Squeeze", x, np.array(gone, dtype=np.int64))
+    return lie(made, [stride for place, stride in enumerate(strides_of(x)) if place not in gone])
 
 
 @TORCH.function("unsqueeze", methods=("unsqueeze",))
@@ -212,13 +214,16 @@ def unsqueeze(t: Core, input: Value, dim: Value) -> Tensor:
     """Return the input with a new axis of size 1."""
     x = need_tensor(t, input, "input")
     place = axis(t, dim, len(shape_of(t, x)), x, extra=1)
-    return t.op("Unsqueeze", x, np.array([place], dtype=np.int64))
+    made = t.op("Unsqueeze", x, np.array([place], dtype=np.int64))
+    before = strides_of(x)
+    return lie(made, (*before[:place], 1, *before[place:]))
 
 
 def _in_place(name: str, change: Callable[..., Tensor]) -> None:
     def method(t: Core, self: Value, *arguments: Value, **keywords: Value) -> Tensor:
         made = change(t, self, *arguments, **keywords)
         self.shape, self.value, self.known = made.shape, made.value, made.known
+        self.strides = made.strides
         return self
 
     TORCH.method(name)(method)
@@ -257,7 +262,9 @@ def expand(t: Core, self: Value, *shape: Value) -> Tensor:
             )
         else:
             result.append(wanted)
-    return t.op("Expand", self, dims_input(result))
+    made: Tensor = t.op("Expand", self, dims_input(result))
+    kept = zip(own, result[new:], strides_of(self), strict=True)
+    return lie(made, [0] * new + [s if definitely_equal(a, b) else 0 for a, b, s in kept])
 
 
 @TORCH.method("expand_as")
@@ -421,7 +428,7 @@ def detach(t: Core, input: Value) -> Tensor:
 @TORCH.method("contiguous")
 def contiguous(t: Core, self: Value, *_: Value, **__: Value) -> Tensor:
     """Return the tensor with its axes in memory as they are named."""
-    return self if self.order is None else replace(self, order=None)
+    return self if self.strides is None else replace(self, strides=None)
 
 
 @TORCH.function("broadcast_shapes")
