@@ -100,6 +100,15 @@ def test_logarithms_of_16_bits_are_rounded_once(name: str) -> None:
     np.testing.assert_array_equal(found, getattr(np, name)(x))
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_a_truth_value_without_axes_takes_none(there: bool) -> None:
+    x = Variable(np.array(3.0, "f"))
+    y = x[np.array(there)]
+    assert y.shape == (int(there),)
+    functions.sum(y).backward()
+    assert x.grad == float(there)
+
+
 def test_rows_without_elements_are_looked_up() -> None:
     weight = Variable(np.zeros((4, 0), "f"))
     y = functions.embed_id(np.array([0, 3], "i"), weight)

@@ -25,13 +25,16 @@ def _key(where: str, slices: Any) -> tuple[Any, ...]:
     return found
 
 
+def _axes_of(one: Any) -> int:
+    """Return how many axes an index takes: truth values as many as they have."""
+    if one is None or one is Ellipsis:
+        return 0
+    return one.ndim if isinstance(one, np.ndarray) and one.dtype == np.bool_ else 1
+
+
 def _check_key(key: tuple[Any, ...], shape: tuple[int, ...]) -> None:
     """Check indices as far as NumPy's error would not say which function was meant."""
-    used = 0
-    for one in key:
-        if one is None or one is Ellipsis:
-            continue
-        used += one.ndim if isinstance(one, np.ndarray) and one.dtype == np.bool_ else 1
+    used = sum(map(_axes_of, key))
     if used > len(shape):
         type_check.expect(type_check.make_variable(len(shape), "in_types[0].ndim") >= used)
 
@@ -46,19 +49,18 @@ class GetItem(FunctionNode):
         """Check the number of indices and the fixed ones."""
         type_check.expect(in_types.size() == 1)
         (x,) = in_types
-        valid = [one for one in self.key if one is not None and one is not Ellipsis]
-        type_check.expect(x.ndim >= len(valid))
+        type_check.expect(x.ndim >= sum(map(_axes_of, self.key)))
         axis = 0
         for place, one in enumerate(self.key):
             if one is None:
                 continue
             if one is Ellipsis:
-                left = [k for k in self.key[place + 1 :] if k is not None]
-                axis = -len(left) if left else axis
+                left = sum(map(_axes_of, self.key[place + 1 :]))
+                axis = -left if left else axis
                 continue
             if isinstance(one, int | np.integer) and not isinstance(one, bool):
                 type_check.expect(x.shape[axis] > one if one >= 0 else x.shape[axis] >= -one)
-            axis += 1
+            axis += _axes_of(one)
 
     def forward(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the elements."""
