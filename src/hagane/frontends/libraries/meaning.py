@@ -17,6 +17,7 @@ from hagane.frontends.libraries.additions import MEANT as ADDITIONS
 from hagane.frontends.libraries.chainer.meant import MEANT as CHAINERS
 from hagane.frontends.libraries.chainer.uncomputed import UNCOMPUTED
 from hagane.frontends.libraries.complex_parts import COMPLEX, ComplexParts
+from hagane.frontends.libraries.numpy.composing import COMPOSED
 from hagane.frontends.libraries.sharing import SharingTables, refuse_complex
 from hagane.frontends.libraries.stacking import stacked
 from hagane.frontends.libraries.table import arguments_of
@@ -33,7 +34,7 @@ _ADDED = frozenset(
      "numpy.ndarray.is_integer",
      *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
 )  # fmt: skip
-MEANT = meant.MEANT | CHAINERS | ADDITIONS | _ADDED
+MEANT = meant.MEANT | CHAINERS | ADDITIONS | _ADDED | COMPOSED
 # Makers of objects: the operators are in the use of these.
 _MAKING = ("__init__",)
 

@@ -2,6 +2,7 @@
 
 from hagane.frontends.libraries.numpy import (
     accumulating,
+    composing,
     creating,
     drawing,
     joining,
@@ -18,8 +19,8 @@ from hagane.frontends.libraries.numpy.table import NUMPY
 
 # Importing a module enters its functions into the table.
 PARTS = (
-    accumulating, creating, drawing, joining, matrices, methods, products, reducing, searching,
-    shaping, sorting, ufuncs,
+    accumulating, composing, creating, drawing, joining, matrices, methods, products, reducing,
+    searching, shaping, sorting, ufuncs,
 )  # fmt: skip
 
 __all__ = ["NUMPY", "PARTS"]

@@ -343,7 +343,7 @@ def fft(t: Core, a: Value, n: Value = None, axis: Value = -1, norm: Value = None
     place = checked(t, axis, len(shape), x)
     name = t.emit.label.rpartition(".")[2]
     count = shape[place] if n is None else size(t, n)
-    single = x.dtype in (ir.DataType.FLOAT, ir.DataType.COMPLEX64)
+    single = x.dtype in (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.COMPLEX64)
     dtype = ir.DataType.COMPLEX64 if single else ir.DataType.COMPLEX128
     if name == "rfft":
         count = floordiv(count, 2) + 1

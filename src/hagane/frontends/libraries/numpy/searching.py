@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hagane.frontends.libraries.computing import built
-from hagane.frontends.libraries.indexing import broadcast_shapes
+from hagane.frontends.libraries.indexing import broadcast_shapes, check_places
 from hagane.frontends.libraries.numpy.joining import concatenate
 from hagane.frontends.libraries.numpy.operands import (
     BOOL,
@@ -103,6 +103,8 @@ def take(
     shape = shape_of(t, x)
     place = axis_in(t, axis, x)
     own = (*shape[:place], *shape_of(t, places), *shape[place + 1 :])
+    if mode == "raise":
+        check_places(t, x, places, place)
     if mode not in ("raise", "wrap", "clip"):
         return typed(t, "Gather", [x, places], x.dtype, own)
     rule = partial(positions.taken, axis=place, mode=mode)
@@ -335,6 +337,8 @@ def _together(name: str, function: Callable[..., Any]) -> None:
         if y is not None:  # its rows behind those of x
             found = concatenate(t, [_as_rows(t, found), _as_rows(t, to_array(t, y))], 0)
         rows = shape_of(t, found)[0]
+        if isinstance(rows, int) and rows == 1 and len(shape_of(t, found)) == 2:
+            found = reshape(t, found, [-1])  # one variable has a number as result
         shape = () if len(shape_of(t, found)) == 1 else (rows, rows)
         ddof = __.get("ddof")
         unlike = [key for key in __ if key != "ddof" or name == "corrcoef"]

@@ -216,6 +216,8 @@ def operator(t: Core, name: str, left: Value, right: Value) -> Value:
             )
     if name == "matmul":
         return t.call_library("numpy.matmul", [left, right])
+    if name == "pow" and right == 2 and type(right) is int and isinstance(left, Tensor):
+        return elementwise(t, "square", left)  # of another element type for truth values
     return elementwise(t, _BY_OPERATOR[name], left, right)
 
 

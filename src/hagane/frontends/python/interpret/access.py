@@ -204,7 +204,11 @@ class Access(Objects):
             method = self.method_of(value, "__getitem__")
             if method is not MISSING:
                 return self.call(method, [index], {})
-        if isinstance(value, Class | Library) or (
+        if isinstance(value, Library):
+            name = f"{value.name}.__getitem__"
+            known = self.tables.arguments(name) is not None
+            return self.call_library(name, [index]) if known else value  # else an annotation
+        if isinstance(value, Class) or (
             isinstance(value, Host) and (isinstance(value.object, type) or _is_typing(value.object))
         ):
             return value  # List[int]: an annotation

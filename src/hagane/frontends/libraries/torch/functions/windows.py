@@ -147,6 +147,7 @@ def pool(t: Core, operator: str, spatial: int, x: Value, kernel_size: Value, str
     """Return a pooling over the last ``spatial`` axes."""
     what = f"{operator} over {spatial} axes"
     x, lone = _batched(t, need_tensor(t, x, "input"), spatial, what)
+    t.emit.require_size(shape_of(t, x)[1], 1, "number of channels")
     kernel = per_axis(t, kernel_size, spatial, "kernel_size")
     strides = kernel if stride in (None, (), []) else per_axis(t, stride, spatial, "stride")
     pads = per_axis(t, padding, spatial, "padding")

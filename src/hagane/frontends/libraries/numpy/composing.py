@@ -1,0 +1,164 @@
+"""Methods of ufuncs, and indexable objects such as ``np.c_``, composed of other functions.
+
+https://numpy.org/doc/stable/reference/ufuncs.html#methods and
+https://numpy.org/doc/stable/reference/generated/numpy.c_.html
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.frontends.libraries.numpy.joining import concatenated
+from hagane.frontends.libraries.numpy.operands import (
+    is_number,
+    reshape,
+    shape_of,
+    to_array,
+    weak,
+)
+from hagane.frontends.libraries.numpy.table import NUMPY
+from hagane.frontends.libraries.numpy.ufuncs import elementwise
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Tensor, Value
+from hagane.symbolic import Dim
+
+_REDUCED = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all",
+    "logical_or": "any",
+}  # fmt: skip
+_ACCUMULATED = {"add": "cumsum", "multiply": "cumprod"}
+_OUTER = (
+    "add", "subtract", "multiply", "divide", "true_divide", "maximum", "minimum", "power",
+    "floor_divide", "remainder", "equal", "not_equal", "less", "less_equal", "greater",
+    "greater_equal", "arctan2", "hypot", "logical_and", "logical_or",
+)  # fmt: skip
+
+
+def _reduced(name: str, function: str) -> None:
+    def reduce(
+        t: Core, array: Value, axis: Value = 0, dtype: Value = None, out: Value = None,
+        keepdims: Value = False,
+    ) -> Value:  # fmt: skip
+        """Return the array reduced by a ufunc along an axis, the first one by default."""
+        keywords: dict[str, Value] = {"axis": axis, "keepdims": keepdims}
+        if dtype is not None:
+            keywords["dtype"] = dtype
+        if out is not None:
+            t.fail("call", f"np.{name}.reduce(out=...) is not understood")
+        return t.call_library(f"numpy.{function}", [array], keywords)
+
+    NUMPY.function(f"{name}.reduce")(reduce)
+
+
+def _accumulated(name: str, function: str) -> None:
+    def accumulate(t: Core, array: Value, axis: Value = 0) -> Value:
+        """Return the results of a ufunc over ever more elements of an axis."""
+        return t.call_library(f"numpy.{function}", [array], {"axis": axis})
+
+    NUMPY.function(f"{name}.accumulate")(accumulate)
+
+
+def _outer(name: str) -> None:
+    def outer(t: Core, A: Value, B: Value) -> Value:
+        """Return a ufunc of each element of one array with each of another."""
+        first, second = to_array(t, A), to_array(t, B)
+        wide = [*shape_of(t, first), *([1] * len(shape_of(t, second)))]
+        return elementwise(t, name, reshape(t, first, wide), second)
+
+    NUMPY.function(f"{name}.outer")(outer)
+
+
+for _name, _function in _REDUCED.items():
+    _reduced(_name, _function)
+for _name, _function in _ACCUMULATED.items():
+    _accumulated(_name, _function)
+for _name in _OUTER:
+    _outer(_name)
+
+
+@NUMPY.function("trapezoid", "trapz")
+def trapezoid(t: Core, y: Value, x: Value = None, dx: Value = 1.0, axis: Value = -1) -> Value:
+    """Return the integral along an axis of a function that is linear between its values."""
+    values = to_array(t, y)
+    rank = len(shape_of(t, values))
+    if not isinstance(axis, int) or not -rank <= axis < rank:
+        t.fail("axis", f"axis={t.show(axis)} is out of range for {t.show(values)}", values)
+    before = (slice(None),) * (axis % rank)
+    pair = [
+        t.tables.tensor_item(t, values, (*before, part))
+        for part in (slice(1, None), slice(None, -1))
+    ]
+    steps = dx
+    if x is not None:
+        places = to_array(t, x)
+        lone = len(shape_of(t, places)) == 1
+        steps = t.call_library("numpy.diff", [places], {"axis": 0 if lone else axis})
+        if lone:
+            wide: list[Dim] = [1] * rank
+            wide[axis] = shape_of(t, steps)[0]
+            steps = reshape(t, steps, wide)
+    area = elementwise(t, "multiply", steps, elementwise(t, "add", *pair))
+    halves = elementwise(t, "divide", area, 2.0)
+    return t.call_library("numpy.sum", [halves], {"axis": axis})
+
+
+def _joined(t: Core, index: Value, *, columns: bool) -> Tensor:
+    """Return the arrays, numbers and ranges of an index, joined as rows or as columns."""
+    found, kinds = [], list[Any]()
+    for part in index if isinstance(index, tuple) else (index,):
+        if isinstance(part, slice):
+            step = 1 if part.step is None else part.step
+            bounds = [0 if part.start is None else part.start, part.stop, step]
+            if isinstance(step, complex):
+                t.fail("index", "np.r_ and np.c_ with a complex step are not understood")
+            part = t.call_library("numpy.arange", bounds, {})
+        if isinstance(part, str):
+            t.fail("index", "np.r_ and np.c_ with directions as a text are not understood")
+        made = to_array(t, part)
+        kinds.append(weak(part) if is_number(part) else made.dtype.numpy())
+        rank = len(shape_of(t, made))
+        if rank == 0 or (columns and rank == 1):
+            made = reshape(t, made, [-1, 1] if columns else [-1])
+        found.append(made)
+    place = len(shape_of(t, found[0])) - 1 if columns else 0
+    dtype = ir.DataType.from_numpy(np.result_type(*kinds))
+    return concatenated(t, found, place, dtype, "np.c_" if columns else "np.r_")
+
+
+@NUMPY.function("r_.__getitem__")
+def rows(t: Core, key: Value) -> Tensor:
+    """Return arrays, numbers and ranges joined along the first axis."""
+    return _joined(t, key, columns=False)
+
+
+@NUMPY.function("c_.__getitem__")
+def columns(t: Core, key: Value) -> Tensor:
+    """Return arrays joined along the last axis, those of one axis as columns."""
+    return _joined(t, key, columns=True)
+
+
+@NUMPY.function("s_.__getitem__")
+def index_expression(t: Core, item: Value) -> Value:
+    """Return an index itself."""
+    return item
+
+
+@NUMPY.function("index_exp.__getitem__")
+def index_tuple(t: Core, item: Value) -> Value:
+    """Return an index as a tuple."""
+    return item if isinstance(item, tuple) else (item,)
+
+
+# All of them are composed of functions that have their values.
+COMPOSED = frozenset(
+    {
+        *(f"numpy.{name}.reduce" for name in _REDUCED),
+        *(f"numpy.{name}.accumulate" for name in _ACCUMULATED),
+        *(f"numpy.{name}.outer" for name in _OUTER),
+        *(f"numpy.{name}.__getitem__" for name in ("r_", "c_", "s_", "index_exp")),
+        *("numpy.trapezoid", "numpy.trapz"),
+    }
+)
