@@ -117,6 +117,21 @@ def test_operands_share_names_of_equal_sizes_and_keep_those_of_one() -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_of_functions_keep_64_bits_beside_arrays_of_64(
+    monkeypatch: pytest.MonkeyPatch, dtype: str
+) -> None:
+    """Attributes of a model have 32, so that NumPy computes."""
+    x = np.array([[-1, 2], [3, -4]], dtype)
+    made = _agree(monkeypatch, lambda x: functions.leaky_relu(x, 0.1), [x])
+    assert bool(made) == (dtype == "float32")
+    monkeypatch.setattr(WORKSHOP, "mode", "wait")
+    ones = np.ones(2, dtype)
+    y = functions.layer_normalization(np.array([[0, 1e-3]], dtype), ones, ones * 0)
+    expected = 5e-4 / np.sqrt(25e-8 + 1e-5)
+    assert y.array[0, 1] == pytest.approx(expected, rel=1e-6 if dtype == "float32" else 1e-13)
+
+
 def test_an_unknown_mode_is_an_error() -> None:
     with pytest.raises(InvalidArgument, match="HAGANE_EAGER: expected 'off', 'wait' or nothing"):
         mode_of({"HAGANE_EAGER": "on"})

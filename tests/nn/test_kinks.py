@@ -10,6 +10,7 @@ import pytest
 
 from hagane import Variable, functions, grad
 from hagane.errors import KernelError
+from hagane.utils.type_check import InvalidType
 
 
 def _gradient(function: Callable[..., Any], x: Any) -> Any:
@@ -80,6 +81,32 @@ def test_arrays_of_equal_sizes_are_broadcast_to_variables_of_their_own() -> None
     a.grad = np.full(2, 3, "f")
     functions.sum(a * 2 + b).backward()
     np.testing.assert_array_equal(x.grad, [2, 2])
+
+
+def test_sums_of_more_than_two_arrays_broadcast() -> None:
+    x, y, z = (Variable(np.ones(shape, "f")) for shape in ((), (2, 1), (3,)))
+    total = functions.add(x, y, z)
+    np.testing.assert_array_equal(total.array, np.full((2, 3), 3, "f"))
+    functions.sum(total).backward()
+    assert [float(v.grad.flat[0]) for v in (x, y, z)] == [6, 3, 2]
+    with pytest.raises(InvalidType, match="x.dtype == x0.dtype"):
+        functions.add(x, y, np.ones(3))
+
+
+@pytest.mark.parametrize("name", ["log2", "log10"])
+def test_logarithms_of_16_bits_are_rounded_once(name: str) -> None:
+    x = np.linspace(0.1, 50, 500).astype(np.float16)
+    found = getattr(functions, name)(x).array
+    np.testing.assert_array_equal(found, getattr(np, name)(x))
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_truth_value_without_axes_takes_none(there: bool) -> None:
+    x = Variable(np.array(3.0, "f"))
+    y = x[np.array(there)]
+    assert y.shape == (int(there),)
+    functions.sum(y).backward()
+    assert x.grad == float(there)
 
 
 def test_rows_without_elements_are_looked_up() -> None:

@@ -102,6 +102,22 @@ def test_terms_of_a_sum_have_gradients_of_their_own(monkeypatch: pytest.MonkeyPa
     np.testing.assert_array_equal(b, np.ones((3, 5), "f"))
 
 
+@pytest.mark.parametrize(
+    "key", [0, -1, slice(None, None, -2), (..., 1), (slice(1, 3), None, -1), (slice(5, 0, -3), ...)]
+)
+def test_elements_by_numbers_and_slices_are_part_of_a_way(
+    monkeypatch: pytest.MonkeyPatch, key: Any
+) -> None:
+    _agree(monkeypatch, lambda x: functions.tanh(x[key]) * x[key], _drawn((4, 3)))
+    assert _is_one_program()
+
+
+def test_elements_by_arrays_go_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = np.array([0, 2, 2])
+    _agree(monkeypatch, lambda x: functions.tanh(x[chosen]), _drawn((4, 3)))
+    assert not _known()
+
+
 def _loss(w: Any, x: Any) -> Any:
     return functions.sum(functions.tanh(functions.matmul(x, w)))
 

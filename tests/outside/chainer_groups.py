@@ -3,9 +3,9 @@
     python tests/outside/chainer_groups.py FOLDER [--chainer] [--lock FILE] [--keep FOLDER] [GROUP]
 
 ``FOLDER`` holds a source tree of Chainer 7.8.1; the Python is that of ``chainer_suite.py``, which
-runs each group in a process of its own. With ``--chainer`` Chainer itself is tested. With
-``--lock`` a group waits for the file to be free, as ``flock`` has it. ``--keep`` takes the whole
-outputs; a group whose output lies there already is counted from it, and not run again.
+runs each file of a group in a process of its own. With ``--chainer`` Chainer itself is tested. With
+``--lock`` a file waits for the lock to be free, as ``flock`` has it. ``--keep`` takes the whole
+outputs; a file whose output lies there already is counted from it, and not run again.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import fcntl
 import re
 import subprocess
 import sys
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -46,14 +47,20 @@ COUNTS = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed)")
 SECONDS = 3600
 
 
-def run(group: str, folder: Path, chainer: bool) -> str:
-    """Return the output of pytest on a group."""
+def files(group: str, folder: Path) -> list[str]:
+    """Return the files of a group, by their paths below the folder of tests."""
     tests = folder / "tests" / "chainer_tests"
-    there = [each for each in GROUPS[group] if (tests / each).exists()]
-    if not there:
-        return "no such tests"
+    found: list[Path] = []
+    for each in GROUPS[group]:
+        place = tests / each
+        found += sorted(place.rglob("test_*.py")) if place.is_dir() else [place]
+    return [str(place.relative_to(tests)) for place in found if place.exists()]
+
+
+def run(file: str, folder: Path, chainer: bool) -> str:
+    """Return the output of pytest on a file."""
     flag = ["--chainer"] if chainer else []
-    command = [sys.executable, str(SUITE), *flag, str(folder), "--tb=line", "-rfE", *there]
+    command = [sys.executable, str(SUITE), *flag, str(folder), "--tb=line", "-rfE", file]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=SECONDS, check=False
     )  # fmt: skip
@@ -79,17 +86,19 @@ def main() -> None:
     if options.keep is not None:
         options.keep.mkdir(parents=True, exist_ok=True)
     for group in options.groups or GROUPS:
-        kept = options.keep and options.keep / f"{group.replace(' ', '-')}.txt"
-        if kept is not None and kept.exists():
-            text = kept.read_text()
-        else:
-            with ExitStack() as held:
-                if options.lock is not None:
-                    fcntl.flock(held.enter_context(options.lock.open("w")), fcntl.LOCK_EX)
-                text = run(group, options.folder.resolve(), options.chainer)
-            if kept is not None:
-                kept.write_text(text)
-        counts = counted(text)
+        counts: Counter[str] = Counter()
+        for file in files(group, options.folder.resolve()):
+            kept = options.keep and options.keep / f"{file.replace('/', '_')}.txt"
+            if kept is not None and kept.exists():
+                text = kept.read_text()
+            else:
+                with ExitStack() as held:
+                    if options.lock is not None:
+                        fcntl.flock(held.enter_context(options.lock.open("w")), fcntl.LOCK_EX)
+                    text = run(file, options.folder.resolve(), options.chainer)
+                if kept is not None:
+                    kept.write_text(text)
+            counts.update(counted(text))
         passed = counts.get("passed", 0)
         whole = passed + counts.get("failed", 0) + counts.get("error", 0)
         share = f"{passed / whole:.1%}" if whole else "-"

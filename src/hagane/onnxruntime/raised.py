@@ -54,6 +54,12 @@ class KernelError(errors.KernelError, theirs.Fail, theirs.InvalidArgument, their
     """A node that failed."""
 
 
+class InvalidContent(
+    errors.InvalidContent, theirs.Fail, theirs.InvalidArgument, theirs.RuntimeException
+):
+    """A node that refused the content of its operands."""
+
+
 class OutOfMemory(errors.OutOfMemory, theirs.Fail, theirs.RuntimeException):
     """Values for which there is no room."""
 
@@ -76,6 +82,7 @@ _CLASSES: dict[type[errors.HaganeError], type[errors.HaganeError]] = {
     errors.InvalidArgument: InvalidArgument,
     errors.InvalidFeed: InvalidFeed,
     errors.KernelError: KernelError,
+    errors.InvalidContent: InvalidContent,
     errors.OutOfMemory: OutOfMemory,
     errors.NotOffered: NotOffered,
 }

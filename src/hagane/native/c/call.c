@@ -11,6 +11,9 @@
 #include <Python.h>
 #define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
 #include <numpy/arrayobject.h>
+#if NPY_ABI_VERSION < 0x02000000 /* of NumPy 1 */
+#define PyDataType_ELSIZE(descr) ((npy_intp)(descr)->elsize)
+#endif
 
 #define FRAMES 16
 /* The program for all shapes has as many frames as there is room for while they take few bytes, else as many as

@@ -162,13 +162,22 @@ class Sources:
 
     def _whole(self, array: Array) -> tuple[str, Array]:
         """Return the constant that an array looks into, with its name, or the array without."""
-        low, high = np.lib.array_utils.byte_bounds(array)
+        low, high = _bounds(array)
         at = bisect_right(self._starts, low) - 1
         if at >= 0 and array.size:
             name, whole = self._named[at]
             if high <= self._starts[at] + whole.nbytes:
                 return name, whole
         return "", array
+
+
+def _bounds(array: Array) -> tuple[int, int]:
+    """Return the address of the first byte of an array, and that behind the last one."""
+    low = high = _start(array)
+    for size, stride in zip(array.shape, array.strides, strict=True):
+        reach = max(size - 1, 0) * stride
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return low, high + array.itemsize
 
 
 def _start(array: Array) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 
 from hagane.nn.autograd.retention import unread_of
 from hagane.nn.eager.dispatch import NATIVE
-from hagane.nn.eager.order import Operand
+from hagane.nn.eager.order import Operand, is_exact
 from hagane.nn.eager.programs import WORKSHOP, Program
 from hagane.nn.eager.table import SERVED
 from hagane.nn.eager.way import Passed, Way
@@ -220,6 +220,10 @@ class _Description:
         if not self.reached:
             self.is_refused = True
 
+    def _check(self, attributes: Any, inputs: Any) -> None:
+        if not is_exact(attributes, inputs):
+            self.is_refused = True
+
     def way(self) -> Way:
         values = tuple([each for each in self._values if each is not None])
         return Way(values, tuple(self._steps), self._start, self._leaves)
@@ -238,6 +242,7 @@ class _Description:
             if self.sources[own[i]] is None and x.data is not None:
                 self.sources[own[i]] = _Source(at, "x", i, x.data.dtype, x.data.shape)
         place, name, kind, attributes, places, fixed = DESCRIBED[type(function)][1](function)
+        self._check(attributes, inputs)
         operands: list[int | None] = [None] * (len(fixed) if fixed else len(places))
         for where, each in zip(places, own, strict=True):
             operands[where] = each

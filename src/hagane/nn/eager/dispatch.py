@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.nn.eager.order import Operand, Order, operands_of
+from hagane.nn.eager.order import Operand, Order, is_exact, operands_of
 from hagane.nn.eager.programs import WORKSHOP, Program
 from hagane.nn.eager.table import SERVED
 from hagane.ops.builder import Call
@@ -182,7 +182,7 @@ class Native(Eager):
     ) -> tuple[Order, Order] | None:
         served = SERVED[call.op.key]
         arrays = call.inputs
-        if not _can_be_served(call.op, arrays):
+        if not (_can_be_served(call.op, arrays) and is_exact(call.attributes.items(), arrays)):
             return None
         domain, name = call.op.key
         attributes = tuple(sorted(call.attributes.items()))
@@ -216,7 +216,7 @@ class Native(Eager):
         prepared = self._prepared.get(key)
         if prepared is None:
             orders = None
-            if all(x is None or x.size for x in arrays):
+            if all(x is None or x.size for x in arrays) and is_exact(attributes, arrays):
                 place, name = define.__module__, define.__qualname__
                 operands = operands_of(arrays)
                 order = Order(

@@ -6,7 +6,7 @@ program is made; sizes of 1, along which operators repeat elements, are numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -57,6 +57,15 @@ class Order:
     n_outputs: int
     given: tuple[bool, ...] = ()
     targets: tuple[int, ...] = ()
+
+
+def is_exact(attributes: Iterable[tuple[str, Any]], arrays: Iterable[Any]) -> bool:
+    """Whether attributes keep their numbers in a model, whose attributes are of 32 bits.
+
+    Beside arrays of 64 bits another number would show.
+    """
+    inexact = any(type(item) is float and float(np.float32(item)) != item for _, item in attributes)
+    return not (inexact and any(x is not None and x.dtype.char == "d" for x in arrays))
 
 
 def operands_of(

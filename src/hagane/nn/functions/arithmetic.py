@@ -63,7 +63,7 @@ def absolute(self: Any) -> Any:
 
 @function()
 def add(*xs: Any) -> Any:
-    """Return the sum of arrays; two broadcast, and at most one of them is a number."""
+    """Return the sum of arrays, which broadcast; of two, one may be a number."""
     if not xs:
         raise type_check.refuse("add", "one or more arguments", "0")
     if len(xs) > 2:
@@ -71,7 +71,7 @@ def add(*xs: Any) -> Any:
     total, *rest = lift(xs[0]), *xs[1:]
     for x in rest:
         if len(xs) > 2:
-            require("add", "x", x, shape_as=("x0", xs[0]), dtype_as=("x0", xs[0]))
+            require("add", "x", x, dtype_as=("x0", xs[0]))
         total = op("Add", *_operands("_ + _", total, x))
     return total
 

@@ -10,6 +10,8 @@ import numpy as np
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.variable import Variable, as_array
+from hagane.nn.autograd.way_back import DESCRIBED
+from hagane.ops.builder import op
 
 
 def _key(where: str, slices: Any) -> tuple[Any, ...]:
@@ -23,13 +25,16 @@ def _key(where: str, slices: Any) -> tuple[Any, ...]:
     return found
 
 
+def _axes_of(one: Any) -> int:
+    """Return how many axes an index takes: truth values as many as they have."""
+    if one is None or one is Ellipsis:
+        return 0
+    return one.ndim if isinstance(one, np.ndarray) and one.dtype == np.bool_ else 1
+
+
 def _check_key(key: tuple[Any, ...], shape: tuple[int, ...]) -> None:
     """Check indices as far as NumPy's error would not say which function was meant."""
-    used = 0
-    for one in key:
-        if one is None or one is Ellipsis:
-            continue
-        used += one.ndim if isinstance(one, np.ndarray) and one.dtype == np.bool_ else 1
+    used = sum(map(_axes_of, key))
     if used > len(shape):
         type_check.expect(type_check.make_variable(len(shape), "in_types[0].ndim") >= used)
 
@@ -44,19 +49,18 @@ class GetItem(FunctionNode):
         """Check the number of indices and the fixed ones."""
         type_check.expect(in_types.size() == 1)
         (x,) = in_types
-        valid = [one for one in self.key if one is not None and one is not Ellipsis]
-        type_check.expect(x.ndim >= len(valid))
+        type_check.expect(x.ndim >= sum(map(_axes_of, self.key)))
         axis = 0
         for place, one in enumerate(self.key):
             if one is None:
                 continue
             if one is Ellipsis:
-                left = [k for k in self.key[place + 1 :] if k is not None]
-                axis = -len(left) if left else axis
+                left = sum(map(_axes_of, self.key[place + 1 :]))
+                axis = -left if left else axis
                 continue
             if isinstance(one, int | np.integer) and not isinstance(one, bool):
                 type_check.expect(x.shape[axis] > one if one >= 0 else x.shape[axis] >= -one)
-            axis += 1
+            axis += _axes_of(one)
 
     def forward(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the elements."""
@@ -116,6 +120,59 @@ class ScatterAdd(FunctionNode):
 
             found.append(sum_to(get_item(g, self.key), self.inputs[1].shape))
         return found
+
+
+def sliced(x: Any, *, ranges: tuple[tuple[int, ...], ...], sizes: tuple[int, ...]) -> Any:
+    """Return ``x[key]`` of a key of numbers and slices.
+
+    Args:
+        x: An array.
+        ranges: Axis, start, end and step of each axis that is not taken whole.
+        sizes: Of the result.
+    """
+    if ranges:
+        axes, starts, ends, steps = zip(*ranges, strict=True)
+        x = op("Slice", x, list(starts), list(ends), list(axes), list(steps))
+    return op("Reshape", x, np.array(sizes, np.int64))
+
+
+def _plain_key(key: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return a key of numbers and slices as something to be compared; None of any other."""
+    found: list[Any] = []
+    for one in key:
+        if type(one) is slice:
+            found.append((one.start, one.stop, one.step))
+        elif one is None or one is Ellipsis or type(one) is int:
+            found.append(one)
+        else:
+            return None
+    return tuple(found)
+
+
+def _sign(function: GetItem) -> object:
+    key, x = _plain_key(function.key), function.inputs[0]
+    return None if key is None else ("item", key, x.dtype, x.shape)
+
+
+def _described(function: GetItem) -> tuple[Any, ...]:
+    shape, key = function.inputs[0].shape, [one for one in function.key if one is not None]
+    if Ellipsis in key:
+        at = key.index(Ellipsis)
+        key[at : at + 1] = [slice(None)] * (len(shape) - len(key) + 1)
+    ranges = []
+    for axis, one in enumerate(key):
+        size = shape[axis]
+        start, end, step = (
+            one.indices(size) if isinstance(one, slice) else (one % size, one % size + 1, 1)
+        )
+        if (start, end, step) != (0, size, 1):
+            ranges.append((axis, start, end if end >= 0 else -size - 1, step))
+    sizes = np.broadcast_to(np.zeros(()), shape)[function.key].shape
+    attributes = ("ranges", tuple(ranges)), ("sizes", sizes)
+    return __name__, "sliced", "function", attributes, [0], None
+
+
+DESCRIBED[GetItem] = _sign, _described
 
 
 def _add_at(target: Any, key: tuple[Any, ...], values: Any) -> None:

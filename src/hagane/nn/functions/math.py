@@ -14,6 +14,7 @@ from hagane.nn.functions.arithmetic import absolute, add
 from hagane.nn.functions.array import reshape
 from hagane.nn.functions.extremes import extreme, extreme_of_two
 from hagane.ops.builder import op
+from hagane.ops.values import array_dtype
 
 __all__ = ["absolute", "add"]
 
@@ -37,6 +38,9 @@ def _over(x: Any, value: float) -> Any:
 
 
 def _scaled_log(x: Any, base: float) -> Any:
+    if isinstance(x, Variable) and x.dtype == np.float16:  # rounded once, as by NumPy
+        wide = op("Cast", x, to=array_dtype(np.empty(0, "f")))
+        return op("Cast", _scaled_log(wide, base), to=array_dtype(x.array))
     return op("Mul", op("Log", x), constant_like(1 / np.log(base), x))
 
 
