@@ -7,6 +7,7 @@ operators that only have the same type. Names with the right values are listed i
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -51,6 +52,7 @@ class MeaningTables(SharingTables):
         self._trusting = trusting
         self._frame: object = None  # of the program, in which a function of a library runs
         self._complex = ComplexParts()
+        self._default = _default_of_torch()
 
     @cached_property
     def _handlers(self) -> frozenset[int]:
@@ -87,6 +89,13 @@ class MeaningTables(SharingTables):
 
     def _refuse(self, name: str) -> None:
         """Refuse a name that is not listed."""
+        if self._default != "torch.float32" and name.startswith("torch."):
+            raise CheckError(
+                "capture",
+                f"'{name}': expected torch.float32 as PyTorch's default type, which the tables of "
+                f"its functions have, got {self._default}; set torch.set_default_dtype("
+                "torch.float32) and name other types where tensors are made",
+            )
         last = name.rpartition(".")[2]
         if last.endswith("_") and not last.endswith("__") and last != "requires_grad_":
             raise CheckError(
@@ -341,6 +350,12 @@ def _is_in_place(handler: Any, arguments: Sequence[Value], keywords: Mapping[str
     place = names.index("inplace") if "inplace" in names else 1  # as in relu(input, inplace)
     given = arguments[place] if place < len(arguments) else False
     return keywords.get("inplace", given) is True
+
+
+def _default_of_torch() -> str:
+    """Return the type that PyTorch gives to numbers without one."""
+    torch = sys.modules.get("torch")
+    return "torch.float32" if torch is None else str(torch.get_default_dtype())
 
 
 def _super(tables: MeaningTables) -> Any:

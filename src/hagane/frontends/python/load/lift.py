@@ -146,7 +146,7 @@ class Lift(Core):
         return self._module_of(found.__name__, file, vars(found))
 
     def _module_of(self, name: str, file: str, names: dict[str, Any]) -> ModuleRef:
-        key = f"host:{file}"
+        key = f"host:{id(names)}:{file}"  # a file may have run several times
         if key not in self.modules:
             self.modules[key] = ModuleRef(self.heap.new({}), name, file, names, _is_user(file))
         return self.modules[key]
@@ -246,9 +246,7 @@ class Lift(Core):
         return self._from_source(found)
 
     def _from_source(self, found: type) -> Value:
-        module = self._module_of(
-            found.__module__, _file_of(found), vars(sys.modules[found.__module__])
-        )
+        module = self._module_of(found.__module__, _file_of(found), _globals_of(found))
         bases = tuple(
             self.as_base(self.lift(base)) for base in found.__bases__ if base is not object
         )
@@ -387,12 +385,29 @@ def _file_of(found: type) -> str:
     file = getattr(sys.modules.get(found.__module__), "__file__", None) or ""
     if file.endswith(".py") and found.__module__ != "__main__":
         return file
-    codes = [
-        item.__code__
-        for item in vars(found).values()
-        if isinstance(item, types.FunctionType) and not _is_generated(item)
-    ]
-    return codes[0].co_filename if codes else file
+    method = _own_method(found)
+    return file if method is None else str(method.__code__.co_filename)
+
+
+def _own_method(found: type) -> types.FunctionType | None:
+    """Return a method that stands in the body of a class; None if there is none."""
+    for item in vars(found).values():
+        plain = inspect.unwrap(item) if isinstance(item, types.FunctionType) else item
+        if (
+            isinstance(plain, types.FunctionType)
+            and not _is_generated(plain)
+            and plain.__qualname__ == f"{found.__qualname__}.{plain.__name__}"
+        ):
+            return plain
+    return None
+
+
+def _globals_of(found: type) -> dict[str, Any]:
+    """Return the globals of the code of a class, whose module need not be an imported one."""
+    method = _own_method(found)
+    if method is not None and method.__module__ == found.__module__:
+        return method.__globals__
+    return vars(sys.modules[found.__module__]) if found.__module__ in sys.modules else {}
 
 
 def _is_user(file: str) -> bool:

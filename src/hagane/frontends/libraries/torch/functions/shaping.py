@@ -28,6 +28,7 @@ from hagane.frontends.python.values.values import DType, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.tensors import parts as taken
 from hagane.symbolic import Dim, floordiv, product
+from hagane.symbolic.logic import either
 
 
 @TORCH.method("view")
@@ -245,7 +246,9 @@ def expand(t: Core, self: Value, *shape: Value) -> Tensor:
             result.append(dim)
         elif isinstance(dim, int) and dim == 1:
             result.append(wanted)
-        elif t.emit.differ(dim, wanted):
+        elif not t.emit.holds(
+            either(t.knowledge.equal(dim, wanted), t.knowledge.equal(dim, 1)), f"{dim} == {wanted}"
+        ):
             t.fail(
                 "shape-mismatch",
                 f"cannot expand axis {place - new} of {t.show(self)} from {dim} to {wanted}: "
@@ -253,7 +256,7 @@ def expand(t: Core, self: Value, *shape: Value) -> Tensor:
                 self,
             )
         else:
-            result.append(dim)
+            result.append(wanted)
     return t.op("Expand", self, dims_input(result))
 
 
@@ -264,9 +267,9 @@ def expand_as(t: Core, self: Value, other: Value) -> Tensor:
 
 
 @TORCH.function("broadcast_to", methods=("broadcast_to",))
-def broadcast_to(t: Core, input: Value, size_: Value) -> Tensor:
+def broadcast_to(t: Core, input: Value, *size: Value) -> Tensor:
     """Return the input expanded to a shape."""
-    return expand(t, need_tensor(t, input, "input"), size_)
+    return expand(t, need_tensor(t, input, "input"), *size)
 
 
 @TORCH.function("broadcast_tensors")
