@@ -63,6 +63,16 @@ def test_parameters_of_a_group_count_their_own_steps(kind: Any) -> None:
     course(lambda m: kind(m.parameters(), lr=0.01), freeze)
 
 
+def test_states_that_were_loaded_go_on_in_their_types() -> None:
+    def load(number: int, _: Any, optimizer: Any) -> None:
+        if number == 2:
+            optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+
+    step = course(lambda m: optim.NAdam(m.parameters(), lr=0.01), load)
+    (state, *_) = step._optimizer.state.values()
+    assert state["mu_product"].dtype == torch.float64
+
+
 def rates(number: int, _: Any, optimizer: Any) -> None:
     group = optimizer.param_groups[0]
     group["weight_decay"] = 0.1 / (number + 1)

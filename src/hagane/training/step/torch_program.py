@@ -160,7 +160,8 @@ class TorchProgram(Program):
             if not rule.counted:
                 number = 1 if kept.get("momentum_buffer") is None else 2
             numbers = {
-                name: float(kept.get(name, first)) for name, first in (rule.kept or {}).items()
+                name: kept.get(name, torch.tensor(first)).numpy()[()]
+                for name, first in (rule.kept or {}).items()
             }
             key = (item.group, number, *numbers.values())
             scalars = rule.scalars(group, number, numbers)  # changes `numbers`
