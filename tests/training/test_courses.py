@@ -13,7 +13,34 @@ pytest.importorskip("torch")
 import torch
 from torch import nn, optim
 
+from hagane.errors import InvalidArgument
 from hagane.training.step import TorchStep
+
+
+class Weighted(nn.Module):
+    """A layer whose result is multiplied by an attribute, and dropped by another's share."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.drop = nn.Linear(4, 3), nn.Dropout(0.0)
+        self.weight = 1.0
+
+    def forward(self, x: Any) -> Any:
+        return self.drop(self.layer(x)) * self.weight
+
+
+class Averaging(nn.Module):
+    """A layer that keeps an average of its results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+        self.register_buffer("average", torch.zeros(3))
+
+    def forward(self, x: Any) -> Any:
+        y = self.layer(x)
+        self.average = 0.9 * self.average + 0.1 * y.detach().mean(0)
+        return y - self.average
 
 
 def network() -> nn.Sequential:
@@ -63,6 +90,16 @@ def test_parameters_of_a_group_count_their_own_steps(kind: Any) -> None:
     course(lambda m: kind(m.parameters(), lr=0.01), freeze)
 
 
+def test_states_that_were_loaded_go_on_in_their_types() -> None:
+    def load(number: int, _: Any, optimizer: Any) -> None:
+        if number == 2:
+            optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+
+    step = course(lambda m: optim.NAdam(m.parameters(), lr=0.01), load)
+    (state, *_) = step._optimizer.state.values()
+    assert state["mu_product"].dtype == torch.float64
+
+
 def rates(number: int, _: Any, optimizer: Any) -> None:
     group = optimizer.param_groups[0]
     group["weight_decay"] = 0.1 / (number + 1)
@@ -99,3 +136,34 @@ def test_schedules_that_cycle_momentum_need_one_program() -> None:
 
     step = course(lambda m: optim.SGD(m.parameters(), 0.01, momentum=0.9), follow)
     assert len(step._programs) == 1
+
+
+def test_attributes_that_change_between_steps_change_the_step(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    torch.manual_seed(0)
+    theirs = Weighted().double()
+    ours = copy.deepcopy(theirs)
+    one, other = (optim.SGD(m.parameters(), 0.01) for m in (theirs, ours))
+    step = TorchStep(squares, other)
+    for number in range(4):
+        for module in (theirs, ours):
+            module.weight = (1.0, 1.0, 2.0, 2.0)[number]
+            module.drop.p = (0.0, 0.0, 0.0, 1.0)[number]
+        x = torch.randn(3, 4).double()
+        one.zero_grad()
+        loss = squares(theirs, x)
+        loss.backward()
+        one.step()
+        torch.testing.assert_close(step(ours, x), loss.detach())
+    assert [record.message.partition(";")[0] for record in caplog.records] == [
+        "the step is compiled anew because 'Weighted.weight' changed",
+        "the step is compiled anew because 'Dropout.p' changed",
+    ]
+
+
+def test_buffers_that_the_loss_changes_are_named() -> None:
+    module = Averaging()
+    step = TorchStep(squares, optim.SGD(module.parameters(), 0.1))
+    with pytest.raises(InvalidArgument, match="changes 'average' of a Averaging, which a compiled"):
+        step(module, torch.randn(3, 4))

@@ -125,3 +125,22 @@ def test_batches_are_counted_as_often_as_they_are_normalised() -> None:
     step(module, torch.randn(4, 3))
     step(module, torch.randn(4, 3))
     assert module.norm.num_batches_tracked == 4
+
+
+def decayed(module: Any, x: Any, y: Any) -> Any:
+    return contrastive(module, x, y) + 0.01 * sum(p.square().sum() for p in module.parameters())
+
+
+def test_a_number_without_axes_is_its_own_sum() -> None:
+    torch.manual_seed(0)
+    compare(Towers(), decayed, [(torch.randn(5, 6), torch.randn(5, 5)) for _ in range(2)])
+
+
+def probable(module: Any, x: Any, target: Any) -> Any:
+    return functional.binary_cross_entropy(module(x).sigmoid(), target)
+
+
+def test_probabilities_of_zero_and_one_have_finite_gradients() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(4, 3) * torch.tensor([[1.0], [1.0], [1e5], [-1e5]])
+    compare(nn.Linear(3, 2), probable, [(x, torch.rand(4, 2)) for _ in range(2)])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import hagane
 from hagane.errors import InvalidArgument
-from hagane.training.step.budget import parse_budget
+from hagane.training.step.budget import _pieces_within, parse_budget
 from hagane.training.step.chain import Act, Chain, Move, Stage
 
 torch = pytest.importorskip("torch")
@@ -80,6 +80,31 @@ def test_a_schedule_below_the_least_memory_is_refused() -> None:
     chain = Chain([Stage(1.0, 0.0, 1.0, 1.0)] * 4)
     with pytest.raises(ValueError, match="at least"):
         chain.schedule(chain.least - 1)
+
+
+@pytest.mark.parametrize("grows", [1.0, 0.5, 2.0])
+@pytest.mark.parametrize("share", [0.4, 0.75, 0.97])
+def test_few_schedules_are_planned_until_one_is_close_to_the_budget(
+    grows: float, share: float
+) -> None:
+    chain = Chain([Stage(1.0, 0.0, 1.0, 1.0)] * 60)
+    whole, tried = 1_000_000, []
+
+    def planned(pieces: int) -> int:
+        tried.append(pieces)
+        part = (pieces - chain.least) / (chain.most - chain.least)
+        return int(whole * (0.2 + 0.8 * part**grows))
+
+    found = _pieces_within(int(whole * share), whole, chain, planned)
+    assert whole * share * 0.94 < found.arena <= whole * share
+    assert len(tried) <= 5
+
+
+def test_the_least_schedule_tells_what_a_budget_out_of_reach_would_be() -> None:
+    chain = Chain([Stage(1.0, 0.0, 1.0, 1.0)] * 60)
+    found = _pieces_within(10_000, 1_000_000, chain, lambda pieces: 50_000 + 10_000 * pieces)
+    assert found.pieces == chain.least
+    assert found.arena == 50_000 + 10_000 * chain.least
 
 
 @pytest.mark.parametrize(

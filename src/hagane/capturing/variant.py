@@ -12,7 +12,6 @@ import onnx_ir as ir
 
 from hagane.capturing.capture import model_of
 from hagane.capturing.changes import apply_changes, check_apart
-from hagane.capturing.guards import Guards
 from hagane.capturing.leaves import (
     NumberLeaf,
     Obstacle,
@@ -28,6 +27,7 @@ from hagane.capturing.sessions import Sessions
 from hagane.capturing.tensors import array_of, as_array, returned
 from hagane.errors import CaptureError, KernelError
 from hagane.frontends.capture.capture import Captured, capture_object
+from hagane.frontends.capture.interface.guards import Guards
 from hagane.frontends.capture.interface.reads import NameRead, Reads
 from hagane.frontends.capture.interface.state import Attribute
 from hagane.frontends.capture.interface.structure import Example, Text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from hagane.errors import InvalidArgument
+from hagane.machine.allocator import give_back
 from hagane.ops.definition import Array
 from hagane.runtime import InferenceSession, SessionOptions
 from hagane.training.step.accumulation import GradientSums
@@ -56,6 +56,11 @@ class Program(ABC):
     @cached_property
     def _session(self) -> InferenceSession:
         return InferenceSession(self._made.model, self._options)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it was not asked for anything yet."""
+        return not self._memories
 
     @abstractmethod
     def sizes(self, given: Sequence[Any]) -> Mapping[str, int]:
@@ -168,10 +173,13 @@ class Step(ABC, Generic[P]):
     def _planned(self, model: Any, given: Sequence[Any]) -> P:
         """Return the program of a call, whose memory is within the budget."""
         program = self._program(model, given)
+        fresh = program.is_fresh
         self._memory = program.memory(given, self._resident)
         if self._budget is not None and self._memory.predicted > self._budget:
             program = self._program(model, given, anew=True)  # planned for smaller sizes than these
-            self._memory = program.memory(given, self._resident)
+            self._memory, fresh = program.memory(given, self._resident), True
+        if fresh and self._budget is not None:
+            give_back()  # a compilation's share of the budget, before the step takes its own
         return program
 
     def _keep(self, key: object, found: P) -> P:
@@ -205,7 +213,7 @@ class Step(ABC, Generic[P]):
         beside = bytes_of_results(graph, found) + states
         choice = within_budget(made.model, found, self._budget, beside, self._options)
         made = replace(made, model=choice.model)
-        gc.collect()  # the graphs that were tried would stay for a while
+        give_back()  # the graphs that were tried would stay for a while
         return made, choice
 
     def memory(self) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -22,7 +23,7 @@ from hagane.runtime.options import SessionOptions
 from hagane.runtime.pipeline import PASSED, Built, build, read
 from hagane.runtime.settings import Settings, settings_of
 from hagane.symbolic.substitute import number_of
-from hagane.training.step.chain import Chain
+from hagane.training.step.chain import Chain, Move
 from hagane.training.step.recompute import recompute
 from hagane.training.step.stages import Forward, Number, forward_of
 
@@ -137,50 +138,82 @@ def within_budget(
         InvalidArgument: The budget cannot be met; the message has the least that can.
     """
     settings = settings_of(options or SessionOptions(), _logger)
-    found = read(model, settings)
-    built = build(found.model, found.types, settings, ready=False)
+    opened = read(model, settings)
+    built = build(opened.model, opened.types, settings, ready=False)
     whole = planned_bytes(built, sizes)
     base = built.model
     base.metadata_props[PASSED] = "1"
-    best = MemoryChoice(base, (), whole, whole, 0, 0.0)
     if whole + beside <= budget:
-        return best
+        return MemoryChoice(base, (), whole, whole, 0, 0.0)
     forward, chain = _chain(base, built, sizes)
-    tried: dict[int, MemoryChoice] = {}
+    del opened, built  # kernels take several times the memory of the graph
 
-    def attempt(pieces: int) -> MemoryChoice:
-        if pieces not in tried:
-            tried[pieces] = _with_schedule(base, settings, sizes, forward, chain, pieces, whole)
-        return tried[pieces]
+    def planned(pieces: int) -> int:
+        return _planned_with(base, settings, sizes, forward, chain.schedule(pieces))
 
-    low, high = chain.least, max(chain.least, chain.most)
-    least = attempt(low)
-    if least.arena + beside > budget:
-        # The model of the chain is not exact: a little more may turn out to be less.
-        for pieces in sorted({low + (high - low) * i // 8 for i in (1, 2, 3)}):
-            least = min(least, attempt(pieces), key=lambda each: each.arena)
-            if least.arena + beside <= budget:
-                break
-        else:
-            reached = least.arena + beside
-            raise InvalidArgument(
-                f"memory_budget of {budget:,} bytes: the step needs {reached:,} bytes at least "
-                f"({whole + beside:,} if nothing is computed again, {beside:,} of them for "
-                "results and states of the optimizer); give it as much, or a smaller batch"
-            )
-    best = least
-    while high - low > 1 and len(tried) < _MOST_TRIES:
-        middle = (low + high) // 2
-        now = attempt(middle)
-        if now.arena + beside <= budget:
-            low = middle
-            if now.seconds <= best.seconds:
-                best = now
-            if now.arena + beside > budget * (1 - _CLOSE):
-                break
-        else:
-            high = middle
-    return best
+    found = _pieces_within(budget - beside, whole, chain, planned)
+    if found.arena + beside > budget:
+        raise InvalidArgument(
+            f"memory_budget of {budget:,} bytes: the step needs {found.arena + beside:,} bytes at "
+            f"least ({whole + beside:,} if nothing is computed again, {beside:,} of them for "
+            "results and states of the optimizer); give it as much, or a smaller batch"
+        )
+    types = infer_types(base, lenient=True)
+    again = recompute(base.graph, types, forward, chain.schedule(found.pieces))
+    forth = sum(stage.seconds for stage in forward.stages)
+    more = (chain.seconds(found.pieces) - chain.seconds(chain.most)) / max(forth, 1e-12)
+    return MemoryChoice(base, tuple(again), found.arena, whole, len(forward.stages), max(0.0, more))
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """A schedule that was planned: its pieces of memory, and the bytes that it takes."""
+
+    pieces: int
+    arena: int
+
+
+def _pieces_within(budget: int, whole: int, chain: Chain, planned: Callable[[int], int]) -> _Try:
+    """Return the schedule with the most memory that keeps to a budget; the least if none does.
+
+    Planned bytes grow about in proportion to the pieces of the chain, so that two or three tries
+    are enough where bisection would take seven.
+
+    Args:
+        budget: Bytes.
+        whole: Bytes of the schedule that computes nothing again.
+        chain: Tells which numbers of pieces there are.
+        planned: Returns the bytes of the schedule in some pieces.
+    """
+    aim = budget * (1 - _CLOSE / 2)
+    low, high = _Try(0, 0), _Try(max(chain.least, chain.most), whole)
+    below, above = aim, whole - aim  # how far off both are; halved where one stays (Illinois)
+    best: _Try | None = None
+    for _ in range(_MOST_TRIES):
+        guess = low.pieces + round((high.pieces - low.pieces) * below / (below + above))
+        pieces = max(chain.least, low.pieces + 1, min(guess, high.pieces - 1))
+        if pieces >= high.pieces:
+            break
+        now = _Try(pieces, planned(pieces))
+        if now.arena > budget:
+            below = below / 2 if above != whole - aim else below
+            high, above = now, now.arena - aim
+            continue
+        above = above / 2 if best is not None else above
+        low, below, best = now, max(aim - now.arena, 0.0), now
+        if now.arena > budget * (1 - _CLOSE):
+            break
+    if best is not None:
+        return best
+    # The model of the chain is not exact: a little more may turn out to be less.
+    step = (max(chain.least, chain.most) - chain.least) // 8
+    least = high
+    for pieces in dict.fromkeys(chain.least + step * i for i in range(4)):
+        if pieces != least.pieces:
+            least = min(least, _Try(pieces, planned(pieces)), key=lambda each: each.arena)
+        if least.arena <= budget:
+            break
+    return least
 
 
 def _chain(model: ir.Model, built: Built, sizes: Mapping[str, int]) -> tuple[Forward, Chain]:
@@ -197,31 +230,22 @@ def kernels_of(built: Built) -> list[Kernel]:
     return kernels
 
 
-def _with_schedule(
+def _planned_with(
     base: ir.Model,
     settings: Settings,
     sizes: Mapping[str, int],
     forward: Forward,
-    chain: Chain,
-    pieces: int,
-    whole: int,
-) -> MemoryChoice:
-    """Plan the memory of a schedule to the byte."""
+    moves: Sequence[Move],
+) -> int:
+    """Return the bytes of a schedule as the engine plans them; the graph stays as it is."""
     model = base.clone()
     types = infer_types(model, lenient=True)
-    again = recompute(model.graph, types, _in_clone(base, model, forward), chain.schedule(pieces))
-    planned = model.clone()
-    built = build(planned, infer_types(planned, lenient=True), settings, ready=False)
-    forth = sum(stage.seconds for stage in forward.stages)
-    extra = (chain.seconds(pieces) - chain.seconds(chain.most)) / max(forth, 1e-12)
-    return MemoryChoice(
-        model,
-        tuple(again),
-        planned_bytes(built, sizes),
-        whole,
-        len(forward.stages),
-        max(0.0, extra),
-    )
+    recompute(model.graph, types, _in_clone(base, model, forward), moves)
+    built = build(model, types, settings, ready=False)
+    found = planned_bytes(built, sizes)
+    del built, model, types
+    gc.collect()  # the next try takes the same memory, rather than more
+    return found
 
 
 def _in_clone(base: ir.Model, clone: ir.Model, forward: Forward) -> Forward:

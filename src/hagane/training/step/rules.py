@@ -142,8 +142,10 @@ def _nadam_scalars(group: Group, step: int, kept: dict[str, float]) -> dict[str,
     decay, rate = float(group["momentum_decay"]), float(group["lr"])
     now = first * (1 - 0.5 * 0.96 ** (step * decay))
     following = first * (1 - 0.5 * 0.96 ** ((step + 1) * decay))
-    # PyTorch keeps and multiplies it in float32, for parameters of any type.
-    product = kept["mu_product"] = float(np.float32(kept["mu_product"]) * np.float32(now))
+    # PyTorch multiplies in the type that it keeps: float32, or the parameter's once it was loaded.
+    real = type(kept["mu_product"])
+    kept["mu_product"] = real(kept["mu_product"] * real(now))
+    product = float(kept["mu_product"])
     return {
         "of_gradient": rate * (1 - now) / (1 - product),
         "of_mean": rate * following / (1 - product * following),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.capture.interface.guards import Guards
 from hagane.ops.definition import Array
 from hagane.runtime import OrtValue, SessionOptions
 from hagane.training.step.accumulation import GradientSums
@@ -36,7 +37,9 @@ class TorchProgram(Program):
         choice: MemoryChoice | None = None,
         groups: Sequence[Group] = (),
         moved: Mapping[str, int] | None = None,
+        guards: Guards | None = None,
     ):
+        self.guards = guards or Guards((), (), (), ())  # what was read besides the arguments
         self._moved = Counter(moved or {})  # buffers, and how often a call of the loss moves them
         super().__init__(made, rule, options, choice)
         self._module = module
@@ -160,7 +163,8 @@ class TorchProgram(Program):
             if not rule.counted:
                 number = 1 if kept.get("momentum_buffer") is None else 2
             numbers = {
-                name: float(kept.get(name, first)) for name, first in (rule.kept or {}).items()
+                name: kept.get(name, torch.tensor(first)).numpy()[()]
+                for name, first in (rule.kept or {}).items()
             }
             key = (item.group, number, *numbers.values())
             scalars = rule.scalars(group, number, numbers)  # changes `numbers`

@@ -9,6 +9,7 @@ from typing import Any
 
 from hagane.errors import InvalidArgument
 from hagane.frontends.capture.capture import capture_object
+from hagane.frontends.capture.interface.guards import Guards
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.effects import Training
 from hagane.runtime import SessionOptions
@@ -143,7 +144,14 @@ class TorchStep(Step[TorchProgram]):
         )
         key = (kind, tuple(map(str, texts)))
         found = self._programs.pop(key, None)
-        if found is None or anew:
+        changed = "" if found is None else found.guards.broken()
+        if changed:
+            name = changed.partition(" was ")[0]
+            self._tell(
+                f"the step is compiled anew because {name} changed; pass what changes often "
+                "as a tensor"
+            )
+        if found is None or anew or changed:
             found = self._compile(module, texts, tensors)
         return self._keep(key, found)
 
@@ -163,6 +171,12 @@ class TorchStep(Step[TorchProgram]):
         check_parametrizations(module, self._names[0])
         training = Training()
         captured = capture_object(self._loss, (module, *types), {}, MeaningTables(), training)
+        for attribute, _ in captured.state:
+            raise InvalidArgument(
+                f"step: the loss changes '{attribute.path}' of a {type(attribute.owner).__name__}, "
+                "which a compiled step does not: return it from the module and change it between "
+                "steps"
+            )
         groups: list[Group] = self._optimizer.param_groups
         numbers = {id(p): n for n, group in enumerate(groups) for p in group["params"]}
         paths = {id(array): name for name, array in arrays_of(module, self._names[0])}
@@ -194,6 +208,7 @@ class TorchStep(Step[TorchProgram]):
             choice,
             groups,
             dict(training.changes),
+            Guards(captured.reads.reads, (), captured.reads.modules, captured.reads.tensors),
         )
 
 

@@ -134,10 +134,17 @@ def hinge_embedding(x: Any, y: Any, margin: float) -> Any:
 
 def binary_cross_entropy(x: Any, y: Any) -> Any:
     """Return the cross entropy of probabilities ``x``; logarithms count as -100 at least."""
-    low, one = number_like(_LEAST_LOGARITHM, x), number_like(1, x)
-    there = mul(y, op("Max", log(x), low))
-    absent = mul(sub(one, y), op("Max", log(sub(one, x)), low))
+    one = number_like(1, x)
+    there = mul(y, _bounded_logarithm(x))
+    absent = mul(sub(one, y), _bounded_logarithm(sub(one, x)))
     return neg(add(there, absent))
+
+
+def _bounded_logarithm(x: Any) -> Any:
+    """Return -100 at least; of zero, where a logarithm's gradient is infinite, there is none."""
+    low = number_like(_LEAST_LOGARITHM, x)
+    zero = op("Equal", x, number_like(0, x))
+    return where(zero, low, op("Max", log(where(zero, number_like(1, x), x)), low))
 
 
 def binary_cross_entropy_with_logits(x: Any, y: Any, positive_weight: Any) -> Any:

@@ -26,12 +26,16 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.memory import own
 from hagane.frontends.python.values.values import DType, Fields, Tensor, Truth, Value
 from hagane.ops.builder import op
 from hagane.ops.definition import Array
 from hagane.ops.functions.sums import linalg, statistics
 from hagane.ops.functions.tensors import ordering
 from hagane.symbolic import Expr, symbols_of
+
+# Reductions of one floating-point number that are this number.
+_SELF = ("ReduceSum", "ReduceProd", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceLogSumExp")
 
 
 def reduced(
@@ -40,6 +44,10 @@ def reduced(
     """Return the type of a reduction; ``operator`` is one of ONNX's where the type is its own."""
     places = axes(t, dim, len(shape_of(t, x)), x)
     if not shape_of(t, x):  # a tensor without axes reduces to itself along axis 0
+        if operator in _SELF and x.dtype == dtype and category(dtype) == 2:
+            made: Tensor = t.op("Identity", x)
+            own(made.value)
+            return made
         return t.emit.typed(operator or "Reduce", [x], dtype, ())
     numbers = np.array(places, dtype=np.int64)
     supported = category(x.dtype) == 2 or x.dtype in (INT64, ir.DataType.INT32)
