@@ -188,7 +188,6 @@ def captured(case: Case, model: Any) -> tuple[str, str]:
 def exported(case: Case, model: Any) -> str:
     """Return what became of torch.export: empty, or why not."""
     inputs = inputs_of(case, 0)
-    dims: dict[str, Any] = {}
 
     def shapes(types: Any) -> Any:
         if isinstance(types, list):
@@ -199,7 +198,7 @@ def exported(case: Case, model: Any) -> str:
         axes = {}
         for place, name in enumerate(n.strip() for n in found[2].split(",")):
             if name in SIZES:
-                axes[place] = dims.setdefault(name, torch.export.Dim(name))
+                axes[place] = torch.export.Dim.AUTO  # the sizes that follow tell which are open
         return axes
 
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -555,3 +556,166 @@ def test_the_short_way_sees_gradients_modes_and_default_types() -> None:
         warnings.simplefilter("ignore")
         assert not compiled(x).any()
     hook.remove()
+
+
+class Base:
+    rate = 0.5
+
+
+class Settings(Base):
+    names = ("a", "b")
+
+    @property
+    def twice(self) -> float:
+        return self.rate * 2
+
+
+def test_attributes_of_classes_are_guarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings()
+
+    def read(x: Any) -> Any:
+        return x * settings.twice + len(settings.names) + getattr(settings, "more", 0)
+
+    compiled = hagane.compile(read, fullgraph=True)
+    agree(compiled, read, torch.ones(3))
+    for cls, name, value in (
+        (Base, "rate", 4.0),
+        (Settings, "rate", 3.0),  # comes before the one of the base
+        (Settings, "names", ["a"]),
+        (Settings, "twice", property(lambda self: 7.0)),
+        (Base, "more", 5),  # there was none
+    ):
+        monkeypatch.setattr(cls, name, value, raising=False)
+        agree(compiled, read, torch.ones(3))
+
+
+def test_objects_without_source_are_guarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = SimpleNamespace(rate=2.0)
+    recent = deque([1.0, 2.0])
+
+    def read(x: Any) -> Any:
+        return x * options.rate + recent[0] + len(recent) + sum(recent)
+
+    read.shift = 1.0  # type: ignore[attr-defined]
+
+    def shifted(x: Any) -> Any:
+        return x + read.shift  # type: ignore[attr-defined]
+
+    for function in (read, shifted):
+        compiled = hagane.compile(function, fullgraph=True)
+        for change in (
+            lambda: None,
+            lambda: setattr(options, "rate", 3.0),
+            lambda: recent.append(4.0),
+            lambda: recent.appendleft(7.0),
+            lambda: setattr(read, "shift", 5.0),
+        ):
+            change()
+            agree(compiled, function, torch.ones(3))
+
+
+def test_a_global_that_hides_a_built_in_function_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = hagane.compile(counted, fullgraph=True)
+    agree(compiled, counted, torch.ones(3))
+    monkeypatch.setitem(globals(), "len", lambda items: 7)
+    agree(compiled, counted, torch.ones(3))
+
+
+def counted(x: Any) -> Any:
+    return x + len([1, 2])
+
+
+def test_changes_through_data_are_seen() -> None:
+    class Wide(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.large, self.small = nn.Linear(64, 64), nn.Linear(64, 2)
+            self.kinds = torch.tensor([1, 2])
+
+        def forward(self, x: Any) -> Any:
+            return self.small(self.large(x)) * int(self.kinds[0])
+
+    net = Wide().eval()
+    compiled = hagane.compile(net, fullgraph=True)
+    x = torch.randn(4, 64)
+    for change in (
+        lambda: None,
+        lambda: net.large.weight.data.mul_(2),
+        lambda: net.small.weight.data[1].fill_(3),
+        lambda: net.small.bias.data.zero_(),
+        lambda: net.kinds.data.add_(1),
+        lambda: net.large.weight.data.t_(),
+        lambda: net.large.weight.data.neg_(),
+    ):
+        change()
+        agree(compiled, net, x)
+
+
+def test_sizes_and_types_of_tensors_are_guarded_where_nothing_else_of_them_is_read() -> None:
+    other = torch.ones(2)
+
+    def read(x: Any) -> Any:
+        return (x * other.shape[0]).to(other.dtype)
+
+    compiled = hagane.compile(read, fullgraph=True)
+    agree(compiled, read, torch.ones(3))
+    other.data = torch.ones(5)
+    agree(compiled, read, torch.ones(3))
+    other.data = torch.ones(5, dtype=torch.float64)
+    agree(compiled, read, torch.ones(3))
+
+
+def test_a_question_about_memory_is_answered_for_contiguous_tensors_alone() -> None:
+    def turned(x: Any) -> Any:
+        return x.flip(0) if x.is_contiguous() else x
+
+    compiled = hagane.compile(turned)
+    for x in (torch.randn(3, 3), torch.randn(3, 3).t(), torch.randn(3, 3), torch.randn(6, 3)[::2]):
+        agree(compiled, turned, x)
+    assert len(compiled.captures) == 1
+
+
+def test_another_default_type_than_float32_runs_in_python() -> None:
+    def function(x: Any) -> Any:
+        return x + torch.ones(3)
+
+    compiled = hagane.compile(function)
+    agree(compiled, function, torch.ones(3))
+    torch.set_default_dtype(torch.float64)
+    try:
+        with pytest.warns(hagane.CompileNotice, match="expected torch.float32 as PyTorch's def"):
+            agree(compiled, function, torch.ones(3, dtype=torch.float32))
+    finally:
+        torch.set_default_dtype(torch.float32)
+    agree(compiled, function, torch.ones(3))
+    assert len(compiled.captures) == 1
+
+
+def test_not_a_number_and_the_sign_of_zero_are_compared() -> None:
+    net = Net().eval()
+    compiled = hagane.compile(net, fullgraph=True)
+    x = torch.randn(4, 3)
+    for scale in (float("nan"), 0.0, float("nan"), 2.0):
+        net.scale = scale
+        with torch.no_grad():
+            torch.testing.assert_close(compiled(x)["y"], net(x)["y"], equal_nan=True)
+
+    def signed(x: Any) -> Any:
+        return torch.copysign(x, torch.full((3,), net.scale))
+
+    compiled = hagane.compile(signed, fullgraph=True)
+    for scale in (0.0, -0.0, 0.0):
+        net.scale = scale
+        agree(compiled, signed, torch.ones(3))
+
+
+def test_batch_norm_goes_by_its_buffers_outside_of_training() -> None:
+    norm = nn.BatchNorm1d(3).eval()
+    norm.running_mean.add_(1)
+    compiled = hagane.compile(norm, fullgraph=True)
+    x = torch.randn(4, 3)
+    agree(compiled, norm, x)
+    norm.track_running_stats = False
+    agree(compiled, norm, x)
+    norm.running_mean = norm.running_var = None
+    agree(compiled, norm, x)

@@ -212,3 +212,53 @@ def test_sizes_keep_their_company_in_tensors() -> None:
         ):
             assert ours.dtype == theirs.numpy().dtype
             np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-12)
+
+
+def of_python_or_a_tensor(x: torch.Tensor, y: torch.Tensor) -> Any:
+    h = 0.1 if x[0] > 0 else x.sum()
+    total = 0.0
+    for value in x:
+        if value > 0:
+            total = total + value
+    return y * h, y * (h * 2 + 1), torch.where(y > h, y, y - h), y * total
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.int64])
+def test_a_number_keeps_its_digits_beside_the_tensor_that_it_may_be(dtype: torch.dtype) -> None:
+    y = torch.arange(3).to(dtype)
+    text = str(dtype).removeprefix("torch.")
+    session = hagane.InferenceSession(
+        hagane.capture(of_python_or_a_tensor, "float32[4]", f"{text}[3]")
+    )
+    for sign in (1, -1):
+        x = sign * torch.tensor([1.0, -2, 3, 4])
+        found = session.run(None, {"x": x.numpy(), "y": y.numpy()})
+        for ours, theirs in zip(found, of_python_or_a_tensor(x, y), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12 if dtype == torch.float64 else 1e-6)
+            assert ours.dtype == theirs.numpy().dtype
+
+
+def of_either_truth(x: Any) -> Any:
+    known = True
+    if x[0] > 0:
+        known = x[1] > 0
+    chosen = x + 1 if known else x
+    return known, x * known, chosen, known & (x[2] > 0), known == 1, x[int(known)]
+
+
+def test_a_truth_value_may_be_of_numpy_or_of_python() -> None:
+    session = hagane.InferenceSession(hagane.capture(of_either_truth, np.zeros(4, np.float32)))
+    for items in ([1, -2, 3, 4], [1, 2, -3, 4], [-1, 2, -3, 4]):
+        x = np.array(items, np.float32)
+        for ours, theirs in zip(session.run(None, {"x": x}), of_either_truth(x), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+            assert ours.dtype == np.asarray(theirs).dtype
+
+    def inverted(x: Any) -> Any:  # ~True is -2, and that of numpy.True_ is False
+        known = True
+        if x[0] > 0:
+            known = x[1] > 0
+        return ~known
+
+    with pytest.raises(CaptureError, match=r"int\(-2\): the data decide which"):
+        hagane.capture(inverted, np.zeros(4, np.float32))

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hagane.capturing.arguments import array_leaf, read_arguments
-from hagane.capturing.changes import check_apart
 from hagane.capturing.leaves import (
     NumberLeaf,
     Obstacle,
@@ -118,9 +117,7 @@ class Compiled:
             tree = self._read(args, kwargs)
             found = leaves(tree)
             variant = self._variant(tree, found)
-            if variant.captured is not None and variant.captured.changes:
-                tensors = [leaf for leaf in found if isinstance(leaf, TensorLeaf)]
-                check_apart(variant.captured.changes, tensors)
+            variant.check(found)
         except Obstacle as error:
             return self._in_python((str(error),), args, kwargs)
         if variant.problems:

@@ -16,6 +16,7 @@ from hagane.frontends.python.values.values import MISSING
 
 # Where all that a function without variables of others holds is found.
 _OF_FUNCTIONS = ("__defaults__", "__kwdefaults__", "__closure__")
+_OTHER = "a tensor that is read has another shape or element type"
 
 
 def _is_simple(found: Any) -> bool:
@@ -42,10 +43,15 @@ class Guards:
         reads: The names and contents that were read.
         weights: Tensors of PyTorch, and the initializers that they are.
         modules: Modules of PyTorch, which must have no hooks.
+        tensors: All tensors of PyTorch that were read.
     """
 
     def __init__(
-        self, reads: Sequence[Read], weights: Sequence[tuple[Any, ir.Value]], modules: Sequence[Any]
+        self,
+        reads: Sequence[Read],
+        weights: Sequence[tuple[Any, ir.Value]],
+        modules: Sequence[Any],
+        tensors: Sequence[Any],
     ):
         self._reads = reads
         self._calls: list[Callable[[Any], Any]] = []
@@ -53,11 +59,18 @@ class Guards:
         self._values: list[Any] = []
         self._others: list[Read] = []
         for read in reads:
-            if isinstance(read, NameRead) and read.value is not None and read.value is not MISSING:
-                self._calls.append(read.names.get)
-                self._arguments.append(read.name)
-                self._values.append(read.value)
-            elif isinstance(read, ContentRead) and read.kind == "class":
+            if isinstance(read, NameRead):
+                has = read.names.__contains__
+                found = read.value is not MISSING
+                if read.value is None or not found:  # what ``get`` returns of a missing name too
+                    self._calls.append(has)
+                    self._arguments.append(read.name)
+                    self._values.append(found)
+                if found:
+                    self._calls.append(read.names.get)
+                    self._arguments.append(read.name)
+                    self._values.append(read.value)
+            elif isinstance(read, ContentRead) and read.kind in ("class", "count"):
                 self._calls.append(read.now)
                 self._arguments.append(read.found)
                 self._values.append(read.content)
@@ -73,6 +86,9 @@ class Guards:
             else:
                 self._others.append(read)
         self._weights = [(t, t.shape, t.dtype, str(value.name)) for t, value in weights]
+        constants = {id(t) for t, _ in weights}
+        # Of others the program asked no content, but perhaps sizes and types.
+        self._weights += [(t, t.shape, t.dtype, "") for t in tensors if id(t) not in constants]
         self._modules = modules
 
     def broken(self) -> str:
@@ -88,9 +104,9 @@ class Guards:
                 return f"a {type(module).__name__} has a forward hook now"
         for tensor, shape, dtype, name in self._weights:
             if tensor.shape != shape:
-                return f"the weight '{name}' has another shape"
+                return f"the weight '{name}' has another shape" if name else _OTHER
             if tensor.dtype is not dtype:
-                return f"the weight '{name}' has another element type"
+                return f"the weight '{name}' has another element type" if name else _OTHER
         return ""
 
 

@@ -1,25 +1,22 @@
 """The engine behind a captured graph, and weights that change in place.
 
-Weights that rest are constants of a session, which folds and packs them ahead. PyTorch counts the
-changes of a tensor; an array of NumPy is compared with a copy, which costs less than to pack it.
-Passes look at the values that constants hold (zeros, equal ones), so other content may ask for
-another program: a first change makes a session anew. Weights that change again are inputs of one
-session that serves of any content, packed in each run, until they rest for some runs.
+Weights that rest are constants of a session, which folds and packs them ahead. Passes look at the
+values that constants hold (zeros, equal ones), so other content may ask for another program: a
+first change makes a session anew. Weights that change again are inputs of one session that serves
+of any content, packed in each run, until they rest for some runs.
 """
 
 from __future__ import annotations
 
-import ctypes
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from hagane.capturing.tensors import array_of
-from hagane.frontends.capture.interface.reads import version
+from hagane.capturing.watching import WatchedArray, WatchedTensors
 from hagane.runtime import InferenceSession
 
 # Runs without a change after which weights are taken for constants again. A session takes about as
@@ -31,57 +28,23 @@ def _content(found: Any) -> Any:
     return found if isinstance(found, np.ndarray) else array_of(found)
 
 
-class Watched:
-    """Counts the changes of an array of NumPy, bit by bit.
-
-    Args:
-        array: The array, which keeps its memory and shape.
-    """
-
-    def __init__(self, array: Any):
-        self._array = array
-        self._count = 0
-        self._whole = bool(array.flags.c_contiguous)
-        self._keep()
-
-    def _keep(self) -> None:
-        self._copy = self._array.copy(order="C")
-        self._places = self._array.ctypes.data, self._copy.ctypes.data, self._copy.nbytes
-
-    def __call__(self) -> int:
-        """Return how often the content was found to be another one."""
-        if self._whole:
-            same = not _memcmp(*self._places)
-        else:
-            same = self._array.tobytes() == self._copy.tobytes()
-        if not same:
-            self._count += 1
-            self._keep()
-        return self._count
-
-
-_memcmp = ctypes.CDLL(None).memcmp
-_memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
-
-
-def _counter(found: Any) -> Callable[[], object]:
-    """Return the function that returns a mark which changes with a weight's content."""
-    return Watched(found) if isinstance(found, np.ndarray) else partial(version, found)
-
-
 class Sessions:
     """Runs a model with its weights as they are at each run.
 
     Args:
         model: The model, whose initializers hold the weights as they are now.
-        weights: Tensors of PyTorch or arrays of NumPy, and the initializers that they are.
+        weights: Tensors of PyTorch, then arrays of NumPy, and the initializers that they are.
     """
 
     def __init__(self, model: ir.Model, weights: Sequence[tuple[Any, ir.Value]]):
         self._model, self._weights = model, tuple(weights)
         self._lock = threading.Lock()
-        self._marks = [_counter(found) for found, _ in weights]
-        self._seen = [mark() for mark in self._marks]
+        arrays = [isinstance(found, np.ndarray) for found, _ in weights]
+        self._arrays = [WatchedArray(w[0]) for w, own in zip(weights, arrays, strict=True) if own]
+        self._tensors = WatchedTensors(
+            [w[0] for w, own in zip(weights, arrays, strict=True) if not own]
+        )
+        self._seen = self._marks()
         self._held = list(self._seen)  # versions that the constants hold
         self._fixed: Any = InferenceSession(model)
         self._open: Any = None
@@ -104,9 +67,12 @@ class Sessions:
         found: list[Any] = session.run(None, feeds)
         return found
 
+    def _marks(self) -> list[object]:
+        return [*self._tensors.marks(), *(array.mark() for array in self._arrays)]
+
     def _chosen(self) -> tuple[Any, Mapping[str, Any]]:
         """Return the session for the weights as they are, and the tensors that it is given."""
-        now = [mark() for mark in self._marks]
+        now = self._marks()
         self._rested += 1
         if now == self._seen == self._held:  # nearly always
             return self._fixed, {}

@@ -36,6 +36,7 @@ class Shortcut:
             if isinstance(leaf, TensorLeaf)
         ]
         self._parameters = variant.parameters
+        self._layout = variant.asks_layout
         self._torch = any(leaf.kind == "torch.Tensor" for leaf in leaves)  # type: ignore[union-attr]
         # Modes of PyTorch, such as autocast, mean nothing to arrays and functions of NumPy.
         self.is_plain = not (self._torch or variant.asks_torch)
@@ -68,6 +69,8 @@ class Shortcut:
                 return MISSED
             if kind is np.ndarray:
                 feeds[path] = arg
+            elif self._layout and (not arg.is_contiguous() or arg.storage_offset()):
+                return MISSED
             elif arg.is_cpu and arg.layout is sys.modules["torch"].strided:
                 feeds[path] = array_of(arg)
             else:

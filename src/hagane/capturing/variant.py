@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.capturing.capture import model_of
-from hagane.capturing.changes import apply_changes
+from hagane.capturing.changes import apply_changes, check_apart
 from hagane.capturing.guards import Guards
 from hagane.capturing.leaves import (
     NumberLeaf,
@@ -35,6 +35,8 @@ from hagane.frontends.libraries.meaning import MeaningTables
 
 # Questions of a program that guards do not see.
 _ASKED = ("torch.is_grad_enabled", "torch.is_inference_mode_enabled", "torch.Tensor.requires_grad")
+# Questions about the memory of a tensor, which is taken to be contiguous.
+_LAYOUT = tuple(f"torch.Tensor.{name}" for name in ("is_contiguous", "stride", "storage_offset"))
 # Small arrays of NumPy that change ask for another graph; a graph stays while others change.
 _COMPARED = 4096
 
@@ -106,6 +108,7 @@ class Variant:
         reads: The values that it read from the running Python.
         problems: Why there is no graph; empty if there is one.
         asks_torch: Whether it computes with anything of PyTorch, whose modes then matter.
+        asks_layout: Whether it asks for the layout of a tensor, which then has to be contiguous.
     """
 
     pattern: Pattern | None
@@ -117,6 +120,7 @@ class Variant:
     guards: Guards | None = None
     asked_gradients: bool | None = None
     asks_torch: bool = True
+    asks_layout: bool = False
     _weights: list[tuple[Any, ir.Value]] = field(default_factory=list)
     _state: list[tuple[Attribute, ir.Value]] = field(default_factory=list)
 
@@ -128,7 +132,7 @@ class Variant:
     def broken(self) -> str:
         """Return which of its assumptions no longer holds; empty if all do."""
         if self.guards is None:  # there is no graph, and may be one if something else is read
-            self.guards = Guards(self.reads.reads, (), self.reads.modules)
+            self.guards = self._guards()
         told = self.guards.broken()
         if told:
             return told
@@ -141,6 +145,26 @@ class Variant:
         if self.asked_gradients not in (None, now):
             return "gradients are recorded, or no longer"
         return ""
+
+    def check(self, found: Sequence[TensorLeaf | NumberLeaf]) -> None:
+        """Refuse calls whose tensors lie in memory in a way that the graph knows nothing of.
+
+        Raises:
+            Obstacle: Memory that is written belongs to two arguments, or the program asks for the
+                layout of a tensor that is not contiguous.
+        """
+        given = [leaf for leaf in found if isinstance(leaf, TensorLeaf)]
+        if self.captured is not None and self.captured.changes:
+            check_apart(self.captured.changes, given)
+        if not self.asks_layout:
+            return
+        tensors = [(f"'{leaf.path}'", leaf.value) for leaf in given if leaf.kind == "torch.Tensor"]
+        tensors += [("a tensor that is read", tensor) for tensor in self.reads.tensors]
+        for name, tensor in tensors:
+            if not tensor.is_contiguous() or tensor.storage_offset():
+                raise Obstacle(
+                    f"{name} is not contiguous, and the program asks how it lies in memory"
+                )
 
     def run(self, tree: Mapping[str, Tree]) -> dict[str, Any]:
         """Return the outputs by name.
@@ -178,6 +202,10 @@ class Variant:
         """The attributes that a call changes, as they are now."""
         return [attribute.now() for attribute, _ in self._state]
 
+    def _guards(self) -> Guards:
+        reads = self.reads
+        return Guards(reads.reads, self._weights, reads.modules, reads.tensors)
+
     def prepare(self) -> None:
         """Make the session."""
         assert self.captured is not None
@@ -201,7 +229,7 @@ class Variant:
             ):
                 arrays.append((found, value))
         self.sessions = Sessions(self.model, [*self._weights, *arrays])
-        self.guards = Guards(self.reads.reads, self._weights, self.reads.modules)
+        self.guards = self._guards()
 
 
 def _state_array(value: Any) -> Any:
@@ -252,6 +280,7 @@ def made_variant(
     variant.asks_torch = bool(
         reads.tensors or reads.modules or any(not name.startswith("numpy") for name in used)
     )
+    variant.asks_layout = bool(used.intersection(_LAYOUT))
     if used.intersection(_ASKED):
         variant.asked_gradients = sys.modules["torch"].is_grad_enabled()
     return variant

@@ -7,6 +7,7 @@ operators that only have the same type. Names with the right values are listed i
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -51,6 +52,7 @@ class MeaningTables(SharingTables):
         self._trusting = trusting
         self._frame: object = None  # of the program, in which a function of a library runs
         self._complex = ComplexParts()
+        self._default = _default_of_torch()
 
     @cached_property
     def _handlers(self) -> frozenset[int]:
@@ -87,6 +89,13 @@ class MeaningTables(SharingTables):
 
     def _refuse(self, name: str) -> None:
         """Refuse a name that is not listed."""
+        if self._default != "torch.float32" and name.startswith("torch."):
+            raise CheckError(
+                "capture",
+                f"'{name}': expected torch.float32 as PyTorch's default type, which the tables of "
+                f"its functions have, got {self._default}; set torch.set_default_dtype("
+                "torch.float32) and name other types where tensors are made",
+            )
         last = name.rpartition(".")[2]
         if last.endswith("_") and not last.endswith("__") and last != "requires_grad_":
             raise CheckError(
@@ -282,6 +291,8 @@ _STRUCTURE = frozenset(
         "Sequential.forward", "report", "as_array", "Link.init_scope", "Link.children",
         "Link.links", "Link.namedlinks", "Link.params", "Link.namedparams", "Link.count_params",
         "Chain.__getitem__", "using_config.__enter__", "using_config.__exit__",
+        "no_backprop_mode.__enter__", "no_backprop_mode.__exit__",
+        "force_backprop_mode.__enter__", "force_backprop_mode.__exit__",
         *(f"{container}.{method}" for container in ("ChainList", "Sequential")
           for method in ("__iter__", "__getitem__", "__len__")),
         *(f"links.{link}.{method}" for link in ("LSTM", "StatefulPeepholeLSTM", "GRU",
@@ -304,6 +315,10 @@ _STRUCTURE = frozenset(
 ) | {"torch.Tensor.device", "torch.Tensor.is_quantized", "torch._C._log_api_usage_once",
      "torch.is_grad_enabled", "torch.jit.annotate", "torch.autograd.Function.apply",
      "torch.autograd.function.Function.apply",
+     *(f"torch.{manager}.{method}"
+       for manager in ("utils._contextlib._DecoratorContextManager", "set_grad_enabled",
+                       "autograd.set_grad_enabled", "autograd.grad_mode.set_grad_enabled")
+       for method in ("__enter__", "__exit__", "__call__")),
      *(f"torch.autograd.function.FunctionCtx.{name}" for name in (
          "save_for_backward", "save_for_forward", "mark_non_differentiable", "mark_dirty",
          "set_materialize_grads"))}  # fmt: skip
@@ -335,6 +350,12 @@ def _is_in_place(handler: Any, arguments: Sequence[Value], keywords: Mapping[str
     place = names.index("inplace") if "inplace" in names else 1  # as in relu(input, inplace)
     given = arguments[place] if place < len(arguments) else False
     return keywords.get("inplace", given) is True
+
+
+def _default_of_torch() -> str:
+    """Return the type that PyTorch gives to numbers without one."""
+    torch = sys.modules.get("torch")
+    return "torch.float32" if torch is None else str(torch.get_default_dtype())
 
 
 def _super(tables: MeaningTables) -> Any:

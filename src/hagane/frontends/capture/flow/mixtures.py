@@ -52,7 +52,8 @@ def _is_exact(value: Value, dtype: ir.DataType) -> bool:
         return False
     try:
         with np.errstate(all="ignore"):
-            return bool(np.asarray(value).astype(dtype.numpy()) == value)
+            made = np.asarray(value).astype(dtype.numpy()).item()  # a weak value would be rounded
+        return bool(made == value)
     except (OverflowError, ValueError):
         return False
 

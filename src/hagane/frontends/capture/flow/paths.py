@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import onnx_ir as ir
-
 from hagane.errors import TypeInferenceError
 from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.emitting.scope import Scope, meeting_scope
@@ -31,7 +29,6 @@ from hagane.frontends.python.values.values import (
     ListRef,
     Real,
     Tensor,
-    Truth,
     Unknown,
     Value,
 )
@@ -267,11 +264,11 @@ class Paths(Plain):
         if not _SCALARS[tensor.kind]:
             if (whole and kind != "int") or kind == "bool":
                 return None
+            if not mixes(tensor.dtype, number, frozenset()):
+                return None  # it would be rounded; each path goes on with its own
             made = self.core.op("Cast", self.emit.as_scalar(number, kind), to=tensor.dtype)
             made.kind = tensor.kind
             return made
-        if tensor.dtype == ir.DataType.BOOL and kind == "bool":
-            return Truth(self.emit.truth(tensor, str(self.core.new_truth().data)))
         also = self.emit.also(number)
         simple = is_numpy_scalar(tensor) and kind != "bool"
         if not simple or not (tensor.dtype in also or mixes(tensor.dtype, None, also)):

@@ -207,15 +207,22 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
 
 
 def _number_kind(value: Value) -> str:
-    """Return ``int`` or ``float`` for one of several numbers of Python and NumPy; else nothing."""
+    """Return the kind of one of several numbers of Python and NumPy: ``int``, ``float``, ``bool``.
+
+    It is empty for other values, and for a number or a truth value.
+    """
     if isinstance(value, Choice):
         kinds = {_number_kind(value.yes), _number_kind(value.no)}
-        return "" if "" in kinds else kinds.pop() if len(kinds) == 1 else "float"
-    if isinstance(value, bool):
-        return ""
+        if len(kinds) == 1:
+            return kinds.pop()
+        return "float" if kinds == {"int", "float"} else ""
+    if isinstance(value, bool | Truth):
+        return "bool"
     if isinstance(value, Tensor):
         scalar = value.kind == "numpy.ndarray" and value.shape == ()
-        found = {"i": "int", "u": "int", "f": "float"}.get(value.dtype.numpy().kind, "")
+        found = {"i": "int", "u": "int", "f": "float", "b": "bool"}.get(
+            value.dtype.numpy().kind, ""
+        )
         return found if scalar else ""
     return "int" if isinstance(value, int | Expr) else "float" if _is_float(value) else ""
 
@@ -286,7 +293,11 @@ def _part(core: Interpreter, value: Value, path: str, suffix: str, around: tuple
     return outputs(core, value, path, suffix=suffix)
 
 
-_SCALARS = {"int": ir.DataType.INT64, "float": ir.DataType.DOUBLE}
+_SCALARS = {
+    "int": ir.DataType.INT64,
+    "float": ir.DataType.DOUBLE,
+    "bool": ir.DataType.BOOL,
+}
 # Parts of objects that hold no tensor which a caller could read.
 _NO_VALUES = (Bound, Class, Function, Library, LibraryMethod, Method, Wrapped)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +23,10 @@ from hagane.frontends.python.values.values import (
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _OWN = ("_parameters", "_buffers", "_modules")
-_TOLD_NOTHING = ("__module__", "__doc__", "__firstlineno__", "__qualname__")
+_TOLD_NOTHING = ("__module__", "__doc__", "__firstlineno__", "__qualname__", "_abc_impl")
+# Objects of Python's own that stay as they are.
+_STEADY = (types.ModuleType, str, bytes, int, float, complex, slice, range, np.dtype, re.Pattern)
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class made by Python code
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +68,15 @@ class ContentRead:
         now = self.now(self.found)
         if self.kind == "array":
             same = now.shape == self.content.shape and np.array_equal(now, self.content)
+        elif self.kind == "count":
+            same = now == self.content
+            if not same:
+                return "a class has other attributes"
         elif self.kind == "class":
             same = now is self.content
             if not same:
                 return f"an object is a {now.__name__}, and was a {self.content.__name__}"
-        elif self.kind == "version":
+        elif self.kind == "bits":
             same = bool(now == self.content)
         else:
             same = len(now) == len(self.content) and (
@@ -77,7 +85,23 @@ class ContentRead:
         return "" if same else f"the content of a {type(self.found).__name__} that is read changed"
 
 
-Read = NameRead | ContentRead
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a question to a real object of which no source is read."""
+
+    found: Any
+    question: Callable[[], Any]
+    answer: Any
+
+    def broken(self) -> str:
+        """Return how it differs now; empty if it does not."""
+        now = self.question()
+        if now is self.answer or _same(self.answer, now):
+            return ""
+        return f"a {type(self.found).__name__} that is read changed"
+
+
+Read = NameRead | ContentRead | Answer
 
 
 @dataclass
@@ -116,6 +140,10 @@ class Reads:
         if self.is_new(id(found), kind):
             self.reads.append(ContentRead(found, now(found), now, kind))
 
+    def answer(self, found: Any, question: Callable[[], Any], answer: Any) -> None:
+        """Note that a question was answered."""
+        self.reads.append(Answer(found, question, answer))
+
 
 class Reading:
     """Notes an interpretation's reads of the running Python.
@@ -145,6 +173,15 @@ class Reading:
         """Note that a global was read."""
         self.reads.name(module.host, name, f"{module.name}.{name}")
 
+    def asked(self, found: Any, question: Callable[[], Any], answer: Any) -> None:
+        """Note a question to an object, if its answer may change."""
+        if isinstance(found, type):
+            stays = not found.__flags__ & _HEAP_TYPE
+        else:
+            stays = isinstance(found, _STEADY) or callable(answer)
+        if not stays:
+            self.reads.answer(found, question, answer)
+
     def lifted(self, found: Any, value: Value) -> None:
         """Note the content of an object that a value stands for."""
         reads = self.reads
@@ -165,23 +202,22 @@ class Reading:
                 else:
                     reads.content(found, np.array, "array")
             case type() if isinstance(value, Class):
-                for name, item in vars(found).items():
-                    if name not in _TOLD_NOTHING and isinstance(
-                        item, (*_PLAIN, types.FunctionType)
-                    ):
-                        reads.name(vars(found), name, f"{found.__name__}.{name}")
+                names = vars(found)
+                reads.content(names, len, "count")
+                for name in names:
+                    if name not in _TOLD_NOTHING:
+                        reads.name(names, name, f"{found.__name__}.{name}")
             case _ if isinstance(value, Tensor) and hasattr(found, "_version"):
                 if value.known is None:
                     reads.tensors.append(found)
                 else:
-                    reads.content(found, version, "version")
+                    reads.content(found, _bits, "bits")
             case _ if hasattr(found, "_forward_hooks"):
                 reads.modules.append(found)
 
 
-def version(tensor: Any) -> tuple[int, int]:
-    """Return a mark that changes whenever the content of a tensor of PyTorch does."""
-    return tensor._version, tensor.data_ptr()
+def _bits(tensor: Any) -> tuple[Any, Any, bytes]:
+    return tensor.shape, tensor.dtype, tensor.detach().cpu().numpy().tobytes()
 
 
 def _items(found: dict[Any, Any]) -> list[Any]:
@@ -202,7 +238,9 @@ def _same(before: Any, now: Any) -> bool:
     if type(before) is not type(now):
         return False
     if isinstance(before, _PLAIN):
-        return bool(before == now) or before != before  # NaN stays NaN
+        same = before == now or (before != before and now != now)  # NaN stays NaN
+        signed = isinstance(before, float | complex)  # 0.0 is not -0.0
+        return bool(same) and (not signed or str(before) == str(now))
     if isinstance(before, tuple):
         return len(before) == len(now) and all(map(_same_item, before, now))
     return isinstance(before, types.MethodType) and bool(before == now)
@@ -221,4 +259,4 @@ def shown(value: Any) -> str:
     return f"of type {type(value).__name__}"
 
 
-__all__ = ["ContentRead", "NameRead", "Reading", "Reads", "shown", "version"]
+__all__ = ["ContentRead", "NameRead", "Reading", "Reads", "shown"]

@@ -46,6 +46,7 @@ from hagane.frontends.libraries.torch.training import (
     precision,
     processes,
     schedules,
+    stopping,
     transforms,
 )
 
@@ -55,7 +56,8 @@ PARTS = (
     elementwise, fourier, gathering, joining, linalg, losses, normalising, ordering, products,
     recurrent, ranges, reducing, resizing, shaping, unary, weighing, windows,
     applying, attending, convolving, initialising, layers_normalising, module, plain, recurring,
-    casting, data, gradients, hooks, optimizers, precision, processes, schedules, transforms,
+    casting, data, gradients, hooks, optimizers, precision, processes, schedules, stopping,
+    transforms,
 )  # fmt: skip
 
 __all__ = ["PARTS", "TORCH"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -45,6 +47,7 @@ from hagane.frontends.python.values.values import (
 )
 from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum
 from hagane.symbolic.logic import both
+from hagane.symbolic.path import Verdict
 from hagane.symbolic.term import Term
 
 # A list of this many items or fewer is followed item by item.
@@ -80,6 +83,12 @@ class Access(Objects):
             what = "None"
         raise CheckError("attribute", f"{what} has no attribute '{name}'")
 
+    def _asked(self, found: Any, question: Callable[[], Any]) -> Value:
+        """Return the answer to a question to a real object, ``MISSING`` if it is that."""
+        answer = question()
+        self.observer.asked(found, question, answer)
+        return MISSING if answer is MISSING else self.lift(answer)
+
     def find_attribute(self, value: Value, name: str) -> Value:
         """Return an attribute, ``MISSING`` if there is none."""
         match value:
@@ -100,8 +109,7 @@ class Access(Objects):
             case ModuleRef():
                 return self.module_attribute(value, name)
             case Host(object=found):
-                result = getattr(found, name, MISSING)
-                return MISSING if result is MISSING else self.lift(result)
+                return self._asked(found, partial(getattr, found, name, MISSING))
             case DType() | Device():
                 return self.tables.constant_attribute(value, name)
             case Function() if name == "__class__":
@@ -109,7 +117,7 @@ class Access(Objects):
             case Function() if name in ("__name__", "__qualname__", "__module__"):
                 return value.scope.module.name if name == "__module__" else value.name
             case Function() if value.host is not None and hasattr(value.host, name):
-                return self.lift(getattr(value.host, name))
+                return self._asked(value.host, partial(getattr, value.host, name))
             case Wrapped(kind="property") if name == "setter":
                 return Bound(Host(with_setter), value)
             case Wrapped(kind="property") if name in ("getter", "deleter"):
@@ -202,7 +210,8 @@ class Access(Objects):
             return value  # List[int]: an annotation
         if isinstance(value, Host):
             if is_plain(index):
-                return self.lift(apply_plain(lambda v, i: v[i], value.object, index))
+                item = partial(apply_plain, lambda v, i: v[i], value.object, index)
+                return self._asked(value.object, item)
             return self.lost("an item of a real object at a place that is not known")
         if isinstance(value, Range | range | ListRef | tuple | str | bytes):
             return self._sequence_item(value, index)
@@ -258,6 +267,7 @@ class Access(Objects):
         if not is_size(index) and not isinstance(index, Truth):
             raise CheckError("type", f"expected an integer as index, got {self.show(index)}")
         if isinstance(items, Many):
+            self._expect_item(items, index)
             return items.item(index if not _is_negative(index) else items.length + index)
         if isinstance(index, int):
             if not -len(items) <= index < len(items):
@@ -268,6 +278,20 @@ class Access(Objects):
                 )
             return items[index]
         return self._some_item(items, index)
+
+    def _expect_item(self, items: Many, index: Value) -> None:
+        """Restrict the sizes that a list's length depends on to those with which it has an item."""
+        if not isinstance(index, int):
+            return
+        claim = self.knowledge.less(index if index >= 0 else -index - 1, items.length)
+        if self.knowledge.ask(claim).verdict is Verdict.PROVED:
+            return
+        if not self.knowledge.possible(claim):
+            raise CheckError(
+                "index", f"IndexError: index {index} is out of range for {items.length} items"
+            )
+        if not self.knowledge.depends_on_invented(claim):
+            self.emit.suppose(claim, f"{index} < {items.length} (index of a list)")
 
     def _some_item(self, items: list[Value], index: Value) -> Value:
         """Return the item at a position that depends on sizes: all of them, joined."""
@@ -350,7 +374,10 @@ class Access(Objects):
                     self.emit.fresh("count"),
                 )
             case Host(object=found):
-                return [self.lift(item) for item in apply_plain(list, found)]
+                items = apply_plain(tuple, found)
+                if iter(found) is not found:  # it can be asked again
+                    self.observer.asked(found, partial(tuple, found), items)
+                return [self.lift(item) for item in items]
         raise CheckError("type", f"{self.show(value)} is not iterable")
 
     def _content(self, content: Any) -> list[Value] | Many:

@@ -68,7 +68,17 @@ class Observer(Protocol):
         ...
 
     def global_name(self, module: ModuleRef, name: str) -> None:
-        """Take note that a global of a real module is read, which is in ``module.host``."""
+        """Take note that a global of a real module is read, there or (a built-in one) not."""
+        ...
+
+    def asked(self, found: Any, question: Callable[[], Any], answer: Any) -> None:
+        """Take note of a question to a real object of which no source is read, and its answer.
+
+        Args:
+            found: The object.
+            question: Asks again: for an attribute, an item, all items, the result of a method.
+            answer: The answer.
+        """
         ...
 
     def lifted(self, found: Any, value: Value) -> None:
@@ -96,6 +106,9 @@ class Unobserved:
 
     def global_name(self, module: ModuleRef, name: str) -> None:
         """Take note that a global is read."""
+
+    def asked(self, found: Any, question: Callable[[], Any], answer: Any) -> None:
+        """Take note of a question to a real object."""
 
     def lifted(self, found: Any, value: Value) -> None:
         """Take note of the value that stands for a real object."""

@@ -146,7 +146,7 @@ class Lift(Core):
         return self._module_of(found.__name__, file, vars(found))
 
     def _module_of(self, name: str, file: str, names: dict[str, Any]) -> ModuleRef:
-        key = f"host:{file}"
+        key = f"host:{id(names)}:{file}"  # a file may have run several times
         if key not in self.modules:
             self.modules[key] = ModuleRef(self.heap.new({}), name, file, names, _is_user(file))
         return self.modules[key]
@@ -154,7 +154,9 @@ class Lift(Core):
     def lift_function(self, found: types.FunctionType) -> Value:
         """Return the stand-in of a function: its source, or the function itself."""
         plain: Any = found
+        managers = []
         while hasattr(plain, "__wrapped__") and _adds_nothing(plain):
+            managers += _managers(plain) if self.emit.training is not None else []
             plain = plain.__wrapped__
         if not isinstance(plain, types.FunctionType):
             return Host(found) if plain is found else self.lift(plain)
@@ -170,10 +172,13 @@ class Lift(Core):
         defaults = tuple(self.lift(value) for value in plain.__defaults__ or ())
         keywords = {name: self.lift(v) for name, v in (plain.__kwdefaults__ or {}).items()}
         owner = self.lift(_own_class(plain)) if _own_class(plain) is not None else None
-        made = Function(
+        made: Value = Function(
             node, plain.__name__, scope, defaults, keywords,
             owner if isinstance(owner, Class) else None, found,
         )  # fmt: skip
+        for manager in reversed(managers):
+            settings = [manager.mode] if hasattr(manager, "mode") else []
+            made = Wrapped("within", made, (self.call(self.lift(type(manager)), settings, {}),))
         self.lifted[id(found)] = (found, made)  # a function may be among its own cells
         for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=False):
             if name != "__class__":
@@ -241,9 +246,7 @@ class Lift(Core):
         return self._from_source(found)
 
     def _from_source(self, found: type) -> Value:
-        module = self._module_of(
-            found.__module__, _file_of(found), vars(sys.modules[found.__module__])
-        )
+        module = self._module_of(found.__module__, _file_of(found), _globals_of(found))
         bases = tuple(
             self.as_base(self.lift(base)) for base in found.__bases__ if base is not object
         )
@@ -340,6 +343,16 @@ def _adds_nothing(wrapper: Any) -> bool:
     return root in _TRANSPARENT
 
 
+def _managers(wrapper: Any) -> list[Any]:
+    """Return the context manager within which a wrapper such as that of torch.no_grad() calls."""
+    names = getattr(getattr(wrapper, "__code__", None), "co_freevars", ())
+    if "ctx_factory" not in names:
+        return []
+    factory = wrapper.__closure__[names.index("ctx_factory")].cell_contents
+    manager = getattr(factory, "__self__", None)
+    return [manager] if "grad_mode" in type(manager).__module__ else []
+
+
 _NO_CODE = (lambda: None).__code__
 # Modules of the standard library whose classes are bases of others.
 _MIXINS = ("collections.abc", "_collections_abc", "collections")
@@ -372,12 +385,29 @@ def _file_of(found: type) -> str:
     file = getattr(sys.modules.get(found.__module__), "__file__", None) or ""
     if file.endswith(".py") and found.__module__ != "__main__":
         return file
-    codes = [
-        item.__code__
-        for item in vars(found).values()
-        if isinstance(item, types.FunctionType) and not _is_generated(item)
-    ]
-    return codes[0].co_filename if codes else file
+    method = _own_method(found)
+    return file if method is None else str(method.__code__.co_filename)
+
+
+def _own_method(found: type) -> types.FunctionType | None:
+    """Return a method that stands in the body of a class; None if there is none."""
+    for item in vars(found).values():
+        plain = inspect.unwrap(item) if isinstance(item, types.FunctionType) else item
+        if (
+            isinstance(plain, types.FunctionType)
+            and not _is_generated(plain)
+            and plain.__qualname__ == f"{found.__qualname__}.{plain.__name__}"
+        ):
+            return plain
+    return None
+
+
+def _globals_of(found: type) -> dict[str, Any]:
+    """Return the globals of the code of a class, whose module need not be an imported one."""
+    method = _own_method(found)
+    if method is not None and method.__module__ == found.__module__:
+        return method.__globals__
+    return vars(sys.modules[found.__module__]) if found.__module__ in sys.modules else {}
 
 
 def _is_user(file: str) -> bool:

@@ -110,6 +110,7 @@ class Modules(Core):
         found = self.module_attribute(module, name)
         if found is not MISSING:
             return found
+        self.observer.global_name(module, name)  # one of the module would come first
         built_in = getattr(builtins, name, MISSING)
         if built_in is MISSING:
             raise CheckError("name", f"NameError: the name '{name}' is not defined")

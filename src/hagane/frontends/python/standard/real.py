@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import inspect
 import os
 import sys
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, MutableSequence, MutableSet, Sequence
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.exceptions import Raised
+from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -47,10 +49,14 @@ _VALUES = (
     inspect.Signature, inspect.Parameter, types.MappingProxyType, os._Environ, type, str, int,
     float, bytes, types.CodeType, types.SimpleNamespace,
 )  # fmt: skip
+# Classes without source whose objects change, beside lists and dicts, which are read by item.
+_CHANGING = (MutableMapping, MutableSequence, MutableSet, types.SimpleNamespace, argparse.Namespace)
 
 
 class RealObjects(Core):
     """Calls real functions with real objects."""
+
+    observer: Observer
 
     def real_of(self, value: Value) -> Any:
         """Return the real object that a value stands for, ``MISSING`` where there is none."""
@@ -109,7 +115,11 @@ class RealObjects(Core):
         if any(item is MISSING for item in (*plain, *named.values())):
             return MISSING
         try:
-            return self.lift(apply_plain(lambda: found(*plain, **named)))
+            answer = apply_plain(lambda: found(*plain, **named))
+            for one in (getattr(found, "__self__", None), *plain):
+                if isinstance(one, _CHANGING):
+                    self.observer.asked(one, lambda: found(*plain, **named), answer)
+            return self.lift(answer)
         except (ImportError, AttributeError, OSError, RuntimeError) as error:
             raise Raised(f"{type(error).__name__}: {error}", Host(error)) from None
 

@@ -40,7 +40,11 @@ def _batch_norm(name: str, ranks: tuple[int, ...], affine_default: bool) -> None
             )
         x = need_tensor(t, input, "input")
         tracked = bool(self.track_running_stats)
-        own = bool(self.get("training", True)) or not tracked
+        training = bool(self.get("training", True))
+        own = training or not tracked
+        if not name.startswith("Instance"):  # its flag only says whether training changes them
+            tracked = (tracked or not training) and self.running_mean is not None
+            own = training or not tracked
         mean, variance = (self.running_mean, self.running_var) if tracked else (None, None)
         if not name.startswith("Instance"):
             normalising.channels_fit(t, x, self.num_features, name)
