@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
 from hagane.lexgen.masks.cases import FALSE, TRUE, Arrays, Case, Objects, Strings, is_possible
@@ -13,6 +14,7 @@ from hagane.lexgen.masks.json_keywords import (
     PLAIN,
     each_of,
     fraction_of,
+    kept,
     other_than,
     pattern_texts,
     target_of,
@@ -47,11 +49,19 @@ def _contrary(
     place = f"{where}/{keyword}"
     match keyword:
         case "enum" | "const":
-            return other_than(value if keyword == "enum" else [value], place)
+            return _other_than(schemas, value if keyword == "enum" else [value], where)
         case "allOf":
             return schemas.any_of(each_of(schema, keyword, where), holds=False)
         case "anyOf":
             return schemas.every(each_of(schema, keyword, where), holds=False)
+        case "oneOf":
+            parts = each_of(schema, keyword, where)
+            pairs = (schemas.every(pair) for pair in combinations(parts, 2))
+            return [*schemas.every(parts, holds=False), *chain.from_iterable(pairs)]
+        case "if":
+            return _no_branch(schemas, schema, where)
+        case "dependentRequired" | "dependentSchemas" | "dependencies":
+            return _independent(schemas, value, place)
         case "not":
             return schemas.cases(schemas.conjunction(value, place))
         case "$ref":
@@ -102,6 +112,12 @@ def _contrary(
             return []
         case "format" if value in FORMATS:
             return [Strings(ANYTHING - matching(FORMATS[value], whole=True))]
+        case "items" if not isinstance(value, list):
+            # One that fails may be anywhere; it comes first.
+            schemas.note(where, keyword, "the item that fails by it comes first")
+            free = (TRUE,) * len(schema.get("prefixItems", ()))
+            fails = schemas.conjunction(value, place, holds=False)
+            return [Arrays((*free, fails), low=len(free) + 1)]
         case "contains" if not {"minContains", "maxContains"} & set(schema):
             return [Arrays(rest=schemas.conjunction(value, place, holds=False))]
         case "then" | "else" | "minContains" | "maxContains":
@@ -109,3 +125,60 @@ def _contrary(
         case _ if keyword in OF_TYPE or keyword in ANYWHERE:
             schemas.note(where, keyword, "texts that fail by it alone are left out")
     return []
+
+
+def _other_than(schemas: Schemas, values: Sequence[Any], where: str) -> list[Case]:
+    """Return the cases of all values but some."""
+    found = other_than([v for v in values if not isinstance(v, (list, Mapping))])
+    for value in values:
+        if isinstance(value, list):
+            found = schemas.meet(found, _other_arrays(schemas, value, where), where)
+        elif isinstance(value, Mapping):
+            found = schemas.meet(found, _other_objects(schemas, value, where), where)
+    return found
+
+
+def _other_arrays(schemas: Schemas, value: Sequence[Any], where: str) -> list[Case]:
+    """Return the values that are not this array: of another length, or with another item."""
+    count = len(value)
+    found = [case for kind, case in PLAIN.items() if kind != "array"]
+    found += [Arrays(low=count + 1), Arrays(high=count - 1)]
+    for at, item in enumerate(value):
+        fails = schemas.conjunction(kept(item), where, holds=False)
+        found.append(Arrays((*(TRUE,) * at, fails), low=count, high=count))
+    return found
+
+
+def _other_objects(schemas: Schemas, value: Mapping[str, Any], where: str) -> list[Case]:
+    """Return the values that are not this object: other in a member, or with more of them."""
+    found = [case for kind, case in PLAIN.items() if kind != "object"]
+    found.append(Objects(low=len(value) + 1))
+    for name, item in value.items():
+        fails = schemas.conjunction(kept(item), where, holds=False)
+        found.append(Objects(((name, FALSE),), named=True))
+        found.append(Objects(((name, fails),), frozenset({name}), named=True))
+    return found
+
+
+def _no_branch(schemas: Schemas, schema: Mapping[str, Any], where: str) -> list[Case]:
+    """Return the values that ``then`` or ``else`` forbids."""
+    found: dict[Case, None] = {}
+    for holds, branch in ((True, "then"), (False, "else")):
+        if branch in schema:
+            condition = schemas.conjunction(schema["if"], f"{where}/if", holds)
+            fails = schemas.conjunction(schema[branch], f"{where}/{branch}", holds=False)
+            found.update(dict.fromkeys(schemas.cases(condition | fails)))
+    return list(found)
+
+
+def _independent(schemas: Schemas, value: Mapping[str, Any], place: str) -> list[Case]:
+    """Return the objects that have a member, and not what depends on it."""
+    found: dict[Case, None] = {}
+    for name, needed in value.items():
+        there: list[Case] = [Objects(((name, TRUE),), frozenset({name}), named=True)]
+        if isinstance(needed, list):
+            missing: list[Case] = [Objects(((other, FALSE),), named=True) for other in needed]
+        else:
+            missing = schemas.cases(schemas.conjunction(needed, pointer(place, name), holds=False))
+        found.update(dict.fromkeys(schemas.meet(there, missing, place)))
+    return list(found)

@@ -138,10 +138,16 @@ def case_texts(case: Strings) -> Texts:
     return case.texts & of_length(case.low, case.high)
 
 
-def other_than(values: Sequence[Any], where: str) -> list[Case]:
-    """Return the cases of all values but some."""
-    if any(isinstance(value, (list, Mapping)) for value in values):
-        refuse(where, "the contrary of arrays and objects is not covered; write texts or numbers")
+_KEPT: dict[str, Any] = {}
+
+
+def kept(value: Any) -> Any:
+    """Return the schema of one value, the same object for equal values."""
+    return _KEPT.setdefault(repr(value), {"const": value})
+
+
+def other_than(values: Sequence[Any]) -> list[Case]:
+    """Return the cases of all values but some texts, numbers and constants."""
     numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
     truths = frozenset({False, True}) - {value for value in values if isinstance(value, bool)}
     texts = [value for value in values if isinstance(value, str)]

@@ -307,7 +307,9 @@ class _Writer:
     def _others(self, case: Objects, known: set[str]) -> Call | None:
         """Return the rule of members that the schema does not name, if they are written."""
         if case.named and not case.open:
-            return None
+            there = sum(self.schemas.possible(case.member(name)) for name in known)
+            if case.low <= there:
+                return None
         ways: list[Part] = []
         for texts, held, _ in case.others:
             names = texts - literals(known) if known else texts

@@ -39,6 +39,7 @@ from hagane.lexgen.masks.json_keywords import (
     count_of,
     each_of,
     fraction_of,
+    kept,
     numbers_of,
     pattern_texts,
     strings_of,
@@ -123,7 +124,7 @@ class Schemas:
                 if found is None:  # all values, of which those of the first schema are a part
                     found = each if holds else list(dict.fromkeys(each))
                 else:
-                    found = self._meet(found, each, self._known[number][1])
+                    found = self.meet(found, each, self._known[number][1])
             self._cases[conjunction] = list(PLAIN.values()) if found is None else found
         return self._cases[conjunction]
 
@@ -154,7 +155,8 @@ class Schemas:
         finally:
             self._open.pop()
 
-    def _meet(self, some: Iterable[Case], others: Sequence[Case], where: str) -> list[Case]:
+    def meet(self, some: Iterable[Case], others: Sequence[Case], where: str) -> list[Case]:
+        """Return the cases of values that are in one of ``some`` and in one of ``others``."""
         met: dict[Case, None] = {}
         for a, b in product(some, others):
             self._pairs += 1
@@ -204,10 +206,12 @@ class Schemas:
                 found.append(case)
         for values in (schema.get("enum"), [schema["const"]] if "const" in schema else None):
             if values is not None:
-                found = self._meet(found, self._values(values), where)
+                found = self.meet(found, self._values(values), where)
+        if "contains" in schema and "array" in kinds:
+            found = self.meet(found, self._containing(schema, where), where)
         if not _OF_PARTS.isdisjoint(schema):
             for part in self._parts(schema, where):
-                found = self._meet(found, part, where)
+                found = self.meet(found, part, where)
         if schema.get("unevaluatedProperties") is False:
             self._check_evaluated(schema, where, set())
             found = [without_others(c) if isinstance(c, Objects) else c for c in found]
@@ -242,6 +246,9 @@ class Schemas:
         for keyword in ("not", "if", "dependentSchemas", "dependencies"):
             if keyword in schema:
                 refuse(where, f"'{keyword}' beside 'unevaluatedProperties' is not covered")
+        for value in [*schema.get("enum", ()), schema.get("const")]:
+            if isinstance(value, Mapping) and value:
+                refuse(where, "an object as a value beside 'unevaluatedProperties' is not covered")
         for keyword in ("allOf", "anyOf", "oneOf"):
             for each in schema.get(keyword, ()):
                 self._check_evaluated(each, where, seen)
@@ -309,7 +316,7 @@ class Schemas:
                 )
             self.note(where, "uniqueItems", "arrays get at most one item")
             high = 1
-        found = Arrays(
+        return Arrays(
             tuple(
                 self.conjunction(each, pointer(where, key, number))
                 for number, each in enumerate(prefix)
@@ -319,21 +326,24 @@ class Schemas:
             high,
             named,
         )
-        if "contains" in schema:
-            met = both(found, self._containing(schema, where))
-            assert isinstance(met, Arrays)
-            return met
-        return found
 
-    def _containing(self, schema: Mapping[str, Any], where: str) -> Arrays:
-        """Return arrays that begin with the items that must be somewhere."""
+    def _containing(self, schema: Mapping[str, Any], where: str) -> list[Case]:
+        """Return arrays that begin with the items that must be somewhere.
+
+        Where the first places have schemas of their own, the items may be behind those too.
+        """
         least, most = count_of(schema, "minContains", 1), count_of(schema, "maxContains")
         wanted = self.conjunction(schema["contains"], f"{where}/contains")
         other = self.conjunction(schema["contains"], f"{where}/contains", holds=False)
+        found = [case for kind, case in PLAIN.items() if kind != "array"]
         if most is not None and most < least:
-            return Arrays((), FALSE, 1, 0)
+            return found
         self.note(where, "contains", "the items that must be somewhere come first")
-        return Arrays((wanted,) * least, TRUE if most is None else other, least)
+        rest = TRUE if most is None else other
+        first = schema["items"] if isinstance(schema.get("items"), list) else ()
+        places = range(len(schema.get("prefixItems", first)) + 1) if least else range(1)
+        found += [Arrays((rest,) * at + (wanted,) * least, rest, at + least) for at in places]
+        return found
 
     def _objects(self, schema: Mapping[str, Any], where: str) -> Objects:
         properties = schema.get("properties", {})
@@ -402,11 +412,11 @@ class Schemas:
                 case int() | float():
                     found.append(Numbers(fraction_of(value), False, fraction_of(value)))
                 case list():
-                    items = tuple(self.conjunction(_kept(each), "#") for each in value)
+                    items = tuple(self.conjunction(kept(each), "#") for each in value)
                     found.append(Arrays(items, FALSE, len(items), len(items)))
                 case _:
                     members = tuple(
-                        (name, self.conjunction(_kept(each), "#")) for name, each in value.items()
+                        (name, self.conjunction(kept(each), "#")) for name, each in value.items()
                     )
                     found.append(
                         Objects(members, frozenset(value), ((ANYTHING, FALSE, True),), True, True)
@@ -437,11 +447,3 @@ class Schemas:
                     where,
                     keyword,
                 )
-
-
-_KEPT: dict[str, Any] = {}
-
-
-def _kept(value: Any) -> Any:
-    """Return the schema of one value, the same object for equal values."""
-    return _KEPT.setdefault(repr(value), {"const": value})

@@ -33,24 +33,16 @@ class Backfill(Greedy):
             pod = entry.pod
             if not self.allows(pod, nodes):
                 continue
-            found = self.place(Cycle(pod, nodes, self.profile.version))
+            cycle = Cycle(pod, nodes, self.profile.version)
+            found = self.place(cycle)
             if found is not None and reserved is not None and found[0] == reserved[0]:
                 ends = math.inf if pod.duration is None else clock + pod.duration
                 if ends > reserved[1]:
-                    found = self._elsewhere(pod, nodes, reserved[0])
+                    found = self.place(cycle, without=reserved[0])
             if found is not None:
                 yield Bind(pod.key, nodes.records[found[0]].node.name, found[1])
             elif reserved is None:
                 reserved = self._reserve(pod, nodes, clock)
-
-    def _elsewhere(
-        self, pod: Pod, nodes: Cluster, row: int
-    ) -> tuple[int, tuple[int, ...] | None] | None:
-        nodes.alive[row] = False
-        try:
-            return self.place(Cycle(pod, nodes, self.profile.version))
-        finally:
-            nodes.alive[row] = True
 
     def _reserve(self, pod: Pod, nodes: Cluster, clock: float) -> tuple[int, float] | None:
         """Return the node and the time where a pod can start soonest."""

@@ -69,9 +69,13 @@ class Greedy(Scheduler):
             elif plain:
                 full.add(kind)
 
-    def place(self, cycle: Cycle) -> tuple[int, tuple[int, ...] | None] | None:
-        """Return the row and devices for a pod, or None if it fits nowhere."""
+    def place(
+        self, cycle: Cycle, without: int | None = None
+    ) -> tuple[int, tuple[int, ...] | None] | None:
+        """Return the row (not ``without``) and devices for a pod, or None if it fits nowhere."""
         rows = find_feasible(self.profile, cycle).rows
+        if without is not None:
+            rows = rows[rows != without]
         return self.pick(cycle, rows) if rows.size else None
 
 

@@ -284,9 +284,14 @@ class Expressions(Selects):
         return bv.concat(pieces)
 
     def _Conversion(self, e: Any, m: Machine) -> Value:  # noqa: N802
-        value = self.value(e.operand, m)
         source = e.operand.type.canonicalType
         target = layout_of(e.type)
+        if source.isFloating and isinstance(target, Packed):
+            # slang rounds a constant; other real numbers are refused where they stand.
+            constant = self._scope.constant(e)
+            if getattr(constant, "value", None) is not None:
+                return self.from_constant(constant, e.type, e, m)
+        value = self.value(e.operand, m)
         if target is None:
             self.refuse(e, f"a conversion to {e.type}")
         if isinstance(target, Packed) and isinstance(value, Term):

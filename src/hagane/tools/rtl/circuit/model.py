@@ -104,6 +104,7 @@ class _Builder:
         self.env: dict[Variable, Value] = {}
         self.machines: dict[Process, Machine] = {}
         self.resetting: dict[Process, Term] = {}
+        self.never: dict[PointKey, Term] = {}
         self.problems: dict[str, None] = {}
 
     def build(self) -> CycleModel:
@@ -151,12 +152,16 @@ class _Builder:
         for process in self.design.processes:
             if not process.initial:
                 continue
-            machine = Machine(lambda v: values.get(v, filled(v.layout, 0)))
+            read: set[Variable] = set()
+            machine = Machine(_noting(read, values))
             try:
                 process.run(machine)
             except Outside as problem:
                 self.design.notices[f"initialisation ignored: {problem}"] = None
                 continue
+            if not any(not v.local for v in read):
+                # Parameters alone decide what is executed at the start.
+                self.never.update({k: g for k, g in machine.points.items() if g is FALSE})
             values.update({v: x for v, x in machine.now.own.items() if not v.local})
             values.update({v: x for v, x in machine.later.own.items() if not v.local})
             self.design.notices.update(machine.notices)
@@ -293,7 +298,7 @@ class _Builder:
         following: Mapping[Variable, Value],
         struck: Mapping[Variable, Value],
     ) -> CycleModel:
-        points: dict[PointKey, Term] = {}
+        points: dict[PointKey, Term] = dict(self.never)
         asserts: dict[tuple[Position, str], Term] = {}
         notices = dict(self.design.notices)
         for process, machine in self.machines.items():
@@ -401,6 +406,16 @@ def synchronous_resets(
         if match is not None and item.width == 1 and item.name not in taken:
             found.append(Reset(item.name, 0 if match[2] or match[3] else 1, False))
     return found
+
+
+def _noting(read: set[Variable], values: Mapping[Variable, Value]) -> Callable[[Variable], Value]:
+    """Return a reader of values at the start, which notes what was read."""
+
+    def base(variable_: Variable) -> Value:
+        read.add(variable_)
+        return values.get(variable_, filled(variable_.layout, 0))
+
+    return base
 
 
 def _same(term: Term) -> Term:
