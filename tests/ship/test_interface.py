@@ -6,9 +6,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from hagane.ship import BuildOptions, build_model
 from tests.ship.conftest import Maker, compile_c, run_c, sanitize
+from tests.ship.models import make, node, save
 
 HERE = Path(__file__).parent
 
@@ -27,6 +30,18 @@ def test_the_program_of_a_readme_compiles_and_runs(builds: Maker, tmp_path: Path
     compile_c(tmp_path / "program.c", folder, tmp_path / "program", "-std=c99")
     done = run_c(tmp_path / "program", folder, str(folder))
     assert (done.returncode, done.stdout) == (0, "y: 56 bytes\n"), done.stderr
+
+
+def test_an_archive_brings_the_mathematics_that_it_calls(tmp_path: Path) -> None:
+    x = np.ones(1, np.float32)
+    nodes = [node("Tanh", ["x"], ["y"])]
+    save(make(nodes, {"x": (1,)}, ["y"], {}, {"x": x}), tmp_path / "one.onnx")
+    build_model(tmp_path / "one.onnx", tmp_path / "b", BuildOptions(static=True))
+    text = (tmp_path / "b" / "README.md").read_text()
+    (tmp_path / "program.c").write_text(text.split("```c\n")[1].split("```")[0])
+    compile_c(tmp_path / "program.c", tmp_path / "b", tmp_path / "program", "-std=c99")
+    done = run_c(tmp_path / "program", tmp_path / "b", str(tmp_path / "b"))
+    assert (done.returncode, done.stdout) == (0, "y: 4 bytes\n"), done.stderr
 
 
 def test_every_name_has_its_type_and_place(builds: Maker, tmp_path: Path) -> None:

@@ -310,6 +310,33 @@ def test_data_that_cannot_calibrate_are_named(
     assert not (tmp_path / "q.onnx").exists()
 
 
+def test_data_without_numbers_or_without_an_end_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, made = tmp_path / "rows.onnx", tmp_path / "q.onnx"
+    feed = save(CASES["any_batch"](), path)
+    none = {"x": feed["x"][:0]}
+    with pytest.raises(InvalidArgument, match="mine: none of 2 feeds has a number in it"):
+        quantize(path, lambda: [none, none], made, where="mine")
+    monkeypatch.setattr("hagane.ship.quantize.calibrate._MOST_FEEDS", 40)
+    with pytest.raises(InvalidArgument, match="gave 41 feeds .* needs repeat=False"):
+        quantize(path, lambda: itertools.repeat(feed), made)
+    assert not made.exists()
+    quantize(path, lambda: [none, feed], made)
+
+
+def test_a_report_needs_a_folder_before_anything_is_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, data = files(tmp_path)
+    words = ["quantize", model, "--data", f"{data}:make", "-o", str(tmp_path / "q.onnx")]
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--report", str(tmp_path / "none" / "r.json")])
+    assert ended.value.code != 0
+    assert "there is no folder" in capsys.readouterr().err
+    assert not (tmp_path / "q.onnx").exists()
+
+
 def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "images.onnx"
     save(CASES["images"](), path)

@@ -119,7 +119,7 @@ def test_options_that_cannot_be_are_told(tmp_path: Path) -> None:
 
 def test_open_sizes_are_told_to_go_by_rule(tmp_path: Path) -> None:
     told: list[str] = []
-    model = convolution(tmp_path / "m.onnx", rows="n")
+    model = convolution(tmp_path / "rows.onnx", rows="n")
     options = BuildOptions(("x=1,32,1..20,14",), tune=1.0, tuning_cache=str(tmp_path / "c.json"))
     assert build_model(model, tmp_path / "b", options, told.append)["choices"] == {}
     assert told == ["--tune measures layers of known sizes: those of open ones go by rule"]

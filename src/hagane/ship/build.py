@@ -42,6 +42,9 @@ from hagane.ship.sum import sum_of
 from hagane.ship.targets import BuildTarget, targets_named
 from hagane.ship.weights import WeightFile
 
+# Libraries that compilers link with programs.
+_SYSTEM = frozenset(("c", "m", "pthread", "dl", "rt", "util", "gcc", "gcc_s"))
+
 # Is told how far a build is, in words.
 Progress = Callable[[str], None]
 
@@ -99,7 +102,9 @@ def build_model(
     options = options or BuildOptions()
     *better, base = targets_named(options.target)
     check_options(options, (*better, base))
-    library_name(options.name or Path(model).stem)
+    name = library_name(options.name or Path(model).stem)
+    if name in _SYSTEM:
+        notice(f"-l{name} may mean the system's lib{name}: --name chooses another name")
     check_replaceable(folder)
     options = replace(options, threads=options.threads or usable_cores())
     with replacing(folder) as fresh, _calibrated(Path(model), options) as source:

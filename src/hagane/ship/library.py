@@ -266,7 +266,12 @@ def _archive(compiler: Compiler, objects: Sequence[Path], library: Path, work: P
     whole = work / f"{library.stem}.o"
     compiler.call(["-r", "-nostdlib", *extra_flags(), *map(str, objects)], whole)
     # A program may have several archives: the functions of the first serve all of them.
-    kept = ("--keep-global-symbol=hagane_*", "--keep-global-symbol=hgb_register", "--weaken")
+    # (Weak references to libm's functions would not make linkers load it: they stay as they are.)
+    kept = tuple(
+        f"--{way}-symbol={name}"
+        for way in ("keep-global", "weaken")
+        for name in ("hagane_*", "hgb_register")
+    )
     _tool("objcopy", "-w", *kept, "--strip-unneeded", str(whole))
     _tool("ar", "rcsD", str(library), str(whole))
 

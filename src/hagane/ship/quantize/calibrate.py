@@ -21,6 +21,8 @@ from hagane.ship.quantize.thresholds import Observed
 from hagane.symbolic import Dim, symbol
 
 Feed = Mapping[str, Any]
+# Data that have given so many feeds, or so many bytes, are taken for ones that never end.
+_MOST_FEEDS, _MOST_BYTES = 100_000, 16 << 30
 
 
 def checked_feeds(source: Source, given: Iterable[Feed], where: str) -> tuple[Feed, ...]:
@@ -32,21 +34,17 @@ def checked_feeds(source: Source, given: Iterable[Feed], where: str) -> tuple[Fe
         where: Its name.
 
     Raises:
-        InvalidArgument: There is none, one is no feed of the model, has NaN, or an input never
-            changes.
+        InvalidArgument: There is none, or no end of them; one is no feed of the model, has NaN, or
+            an input never changes.
     """
     inputs, optional = _inputs(source.model)
-    try:
-        feeds = tuple(given)
-    except TypeError:
-        raise InvalidArgument(
-            f"{where}: expected an iterable of feeds {{input: array}}, got {type(given).__name__}"
-        ) from None
+    feeds = _collected(given, where)
     if not feeds:
         raise InvalidArgument(
             f"{where} gave no feed: calibration needs some, a hundred typical ones for instance"
         )
     seen: dict[str, tuple[float, float]] = {}
+    empty = 0
     for number, feed in enumerate(feeds):
         if not isinstance(feed, Mapping):
             raise InvalidArgument(
@@ -59,6 +57,7 @@ def checked_feeds(source: Source, given: Iterable[Feed], where: str) -> tuple[Fe
             raise InvalidArgument(
                 f"{where}: feed {number}: {error}; expected a feed as the model itself takes it"
             ) from None
+        empty += bool(feed) and not any(np.size(value) for value in feed.values())
         for name, value in feed.items():
             array = np.asarray(value)
             if array.dtype.kind != "f" or not array.size:
@@ -71,6 +70,11 @@ def checked_feeds(source: Source, given: Iterable[Feed], where: str) -> tuple[Fe
                 )
             low, high = seen.get(name, (np.inf, -np.inf))
             seen[name] = min(low, float(array.min())), max(high, float(array.max()))
+    if empty == len(feeds):
+        raise InvalidArgument(
+            f"{where}: none of {empty} feeds has a number in it: calibrate with data as the model "
+            "will see them"
+        )
     constant = [name for name, (low, high) in seen.items() if low == high]
     if seen and len(constant) == len(seen):
         low, _ = seen[constant[0]]
@@ -79,6 +83,28 @@ def checked_feeds(source: Source, given: Iterable[Feed], where: str) -> tuple[Fe
             "calibrate with data as the model will see them"
         )
     return feeds
+
+
+def _collected(given: Iterable[Feed], where: str) -> tuple[Feed, ...]:
+    try:
+        left = iter(given)
+    except TypeError:
+        raise InvalidArgument(
+            f"{where}: expected an iterable of feeds {{input: array}}, got {type(given).__name__}"
+        ) from None
+    found: list[Feed] = []
+    held = 0
+    for feed in left:
+        found.append(feed)
+        if isinstance(feed, Mapping):
+            held += sum(getattr(value, "nbytes", 0) for value in feed.values())
+        if len(found) > _MOST_FEEDS or held > _MOST_BYTES:
+            raise InvalidArgument(
+                f"{where} gave {len(found)} feeds of {held >> 20} MiB and more: expected some "
+                "hundreds; an iterator that begins again, as those of training do, needs "
+                "repeat=False"
+            )
+    return tuple(found)
 
 
 def _inputs(model: onnx.ModelProto) -> tuple[list[Input], dict[str, Input]]:

@@ -40,14 +40,17 @@ def correct_biases(
         return 0
     session = InferenceSession(error_model(source, ranges, scheme, differences=True))
     names = [f"difference_{source.layers.index(layer)}" for layer in layers]
-    total: dict[str, Array] = {}
+    means: dict[str, list[Array]] = {layer.name: [] for layer in layers}
     for feed in feeds:
         for layer, found in zip(layers, session.run(names, feed), strict=True):
             axis = 1 if layer.operator == "Conv" else found.ndim - 1
-            mean = found.mean(axis=tuple(i for i in range(found.ndim) if i != axis))
-            total[layer.name] = total.get(layer.name, 0.0) + mean / len(feeds)
+            if found.size:  # feeds may have no rows
+                others = tuple(i for i in range(found.ndim) if i != axis)
+                means[layer.name].append(found.mean(axis=others))
     for layer in layers:
-        source.plain_biases[layer.name] = _add(source, layer, total[layer.name].astype(np.float32))
+        if means[layer.name]:
+            change = np.mean(means[layer.name], axis=0).astype(np.float32)
+            source.plain_biases[layer.name] = _add(source, layer, change)
     source.find_layers()
     return len(layers)
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hagane.errors import InvalidArgument
+from hagane.errors import InvalidArgument, NoSuchFile
 
 # Where bars of the page end, in decibels.
 _MOST_DB = 60.0
@@ -88,6 +88,7 @@ class Report:
 
         Raises:
             InvalidArgument: It says neither.
+            NoSuchFile: There is no such folder.
         """
         check_report(path)
         if path.suffix == ".json":
@@ -144,9 +145,11 @@ def _number(decibels: float | None) -> str:
 
 
 def check_report(path: Path) -> None:
-    """Raise InvalidArgument unless a report can be written in the form that a name says."""
+    """Raise an error unless a report can be written there, in the form that its name says."""
     if path.suffix not in (".json", ".html"):
         raise InvalidArgument(f"--report '{path}': expected a name that ends in .json or .html")
+    if not path.absolute().parent.is_dir():
+        raise NoSuchFile(f"--report '{path}': there is no folder '{path.parent}'")
 
 
 def table_lines(layers: Sequence[LayerReport]) -> list[str]:
