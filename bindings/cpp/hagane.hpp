@@ -28,6 +28,14 @@ inline void check(int32_t code) {
   if (code != HAGANE_OK) throw error(code);
 }
 
+/// The bits of a 16-bit float, and of a bfloat16.
+struct float16 {
+  uint16_t bits;
+};
+struct bfloat16 {
+  uint16_t bits;
+};
+
 /// The element type of a C++ type, as ONNX numbers them.
 template <class T> struct element;
 #define HAGANE_ELEMENT(type, number)                                                              \
@@ -42,9 +50,11 @@ HAGANE_ELEMENT(int16_t, 5);
 HAGANE_ELEMENT(int32_t, 6);
 HAGANE_ELEMENT(int64_t, 7);
 HAGANE_ELEMENT(bool, 9);
+HAGANE_ELEMENT(float16, 10);
 HAGANE_ELEMENT(double, 11);
 HAGANE_ELEMENT(uint32_t, 12);
 HAGANE_ELEMENT(uint64_t, 13);
+HAGANE_ELEMENT(bfloat16, 16);
 #undef HAGANE_ELEMENT
 
 /// An input: memory of the caller, read while a run goes on.

@@ -2,6 +2,7 @@ using System;
 using System.Collections.Generic;
 using System.IO;
 using System.Runtime.InteropServices;
+using System.Security.Cryptography;
 using System.Text;
 using System.Text.RegularExpressions;
 
@@ -94,7 +95,7 @@ namespace Hagane {
     public long[] Most { get; internal set; }
   }
 
-  /// <summary>A build that is open; threads may run it at once, and none while it is closed.</summary>
+  /// <summary>A build that is open; threads may run it at once.</summary>
   public sealed class Model : IDisposable {
     const int Axes = 16;
 
@@ -135,11 +136,24 @@ namespace Hagane {
     [DllImport("libdl.so.2")] static extern IntPtr dlerror();
     const int Now = 2;
 
-    readonly CloseFunction close;
+    // Closes the model when it is disposed of, or unreachable, and no run goes on.
+    sealed class Handle : SafeHandle {
+      readonly CloseFunction close;
+      public Handle(IntPtr model, CloseFunction close) : base(IntPtr.Zero, true) {
+        this.close = close;
+        SetHandle(model);
+      }
+      public override bool IsInvalid => handle == IntPtr.Zero;
+      protected override bool ReleaseHandle() {
+        close(handle);
+        return true;
+      }
+    }
+
     readonly RunFunction run;
     readonly ReleaseFunction release;
     readonly MessageFunction message;
-    IntPtr model;
+    readonly Handle handle;
 
     public IReadOnlyList<Argument> Inputs { get; }
     public IReadOnlyList<Argument> Outputs { get; }
@@ -147,36 +161,44 @@ namespace Hagane {
     /// <param name="folder">A folder that hagane build wrote.</param>
     /// <exception cref="HaganeException">It cannot be opened.</exception>
     public Model(string folder) {
+      if (folder == null) throw new ArgumentNullException(nameof(folder));
       var library = dlopen(Text(LibraryOf(folder)), Now);
       if (library == IntPtr.Zero) throw new HaganeException(2, TextAt(dlerror()));
       message = Function<MessageFunction>(library, "hagane_message");
-      close = Function<CloseFunction>(library, "hagane_close");
+      var close = Function<CloseFunction>(library, "hagane_close");
       run = Function<RunFunction>(library, "hagane_run");
       release = Function<ReleaseFunction>(library, "hagane_release");
-      Check(Function<OpenFunction>(library, "hagane_open")(Text(folder), IntPtr.Zero, out model));
-      Inputs = Describe(Function<CountFunction>(library, "hagane_inputs"),
+      Check(Function<OpenFunction>(library, "hagane_open")(Text(folder), IntPtr.Zero, out var model));
+      handle = new Handle(model, close);
+      Inputs = Describe(model, Function<CountFunction>(library, "hagane_inputs"),
                         Function<InfoFunction>(library, "hagane_input"));
-      Outputs = Describe(Function<CountFunction>(library, "hagane_outputs"),
+      Outputs = Describe(model, Function<CountFunction>(library, "hagane_outputs"),
                          Function<InfoFunction>(library, "hagane_output"));
     }
 
-    ~Model() { Dispose(); }
-
-    /// <summary>Closes the model; no run may go on.</summary>
-    public void Dispose() {
-      if (model != IntPtr.Zero) close(model);
-      model = IntPtr.Zero;
-      GC.SuppressFinalize(this);
-    }
+    /// <summary>Closes the model, once the runs of other threads have ended; none can be begun.</summary>
+    public void Dispose() { handle.Dispose(); }
 
     /// <summary>Returns a tensor for each output by name, or for each of some names.</summary>
     /// <exception cref="HaganeException">The model cannot be run with these inputs.</exception>
     public IDictionary<string, Tensor> Run(IDictionary<string, Tensor> inputs, IList<string> names = null) {
-      if (model == IntPtr.Zero) throw new ObjectDisposedException("Hagane.Model", "the model is closed");
+      if (inputs == null) throw new ArgumentNullException(nameof(inputs));
       if (names == null) {
         names = new List<string>();
         foreach (var each in Outputs) names.Add(each.Name);
       }
+      bool held = false;
+      try {
+        handle.DangerousAddRef(ref held);
+        return Run(handle.DangerousGetHandle(), inputs, names);
+      } catch (ObjectDisposedException) {
+        throw new ObjectDisposedException("Hagane.Model", "the model is closed");
+      } finally {
+        if (held) handle.DangerousRelease();
+      }
+    }
+
+    IDictionary<string, Tensor> Run(IntPtr model, IDictionary<string, Tensor> inputs, IList<string> names) {
       int size = Marshal.SizeOf(typeof(NativeTensor));
       var held = new List<GCHandle>();
       var texts = new List<IntPtr>();
@@ -185,14 +207,15 @@ namespace Hagane {
       try {
         int at = 0;
         foreach (var pair in inputs) {
+          if (pair.Value == null) throw new ArgumentException($"input '{pair.Key}': expected a tensor, got null");
           if (pair.Value.Shape.Length > Axes)
             throw new ArgumentException($"input '{pair.Key}': expected {Axes} axes at most, got {pair.Value.Shape.Length}");
-          var handle = GCHandle.Alloc(pair.Value.Bytes, GCHandleType.Pinned);
-          held.Add(handle);
+          var pinned = GCHandle.Alloc(pair.Value.Bytes, GCHandleType.Pinned);
+          held.Add(pinned);
           var shape = new long[Axes];
           pair.Value.Shape.CopyTo(shape, 0);
           Put(from + size * at++, pair.Key, (int)pair.Value.Type, pair.Value.Shape.Length, shape,
-              handle.AddrOfPinnedObject(), pair.Value.Bytes.Length, texts);
+              pinned.AddrOfPinnedObject(), pair.Value.Bytes.Length, texts);
         }
         for (int i = 0; i < names.Count; i++)
           Put(into + size * i, names[i], 0, 0, new long[Axes], IntPtr.Zero, 0, texts);
@@ -212,15 +235,16 @@ namespace Hagane {
           release(model, into, (UIntPtr)names.Count);
         }
       } finally {
-        foreach (var handle in held) handle.Free();
+        foreach (var pinned in held) pinned.Free();
         foreach (var text in texts) Marshal.FreeHGlobal(text);
         Marshal.FreeHGlobal(from);
         Marshal.FreeHGlobal(into);
-        GC.KeepAlive(this);
       }
     }
 
     static void Put(IntPtr at, string name, int type, int rank, long[] shape, IntPtr data, long bytes, List<IntPtr> texts) {
+      if (name == null || name.IndexOf('\0') >= 0)
+        throw new ArgumentException("expected the name of an input or output, got " + (name ?? "null").Replace("\0", "\\0"));
       var text = Text(name);
       var place = Marshal.AllocHGlobal(text.Length);
       texts.Add(place);
@@ -229,7 +253,7 @@ namespace Hagane {
       Marshal.StructureToPtr(made, at, false);
     }
 
-    List<Argument> Describe(CountFunction count, InfoFunction info) {
+    List<Argument> Describe(IntPtr model, CountFunction count, InfoFunction info) {
       var found = new List<Argument>();
       for (ulong i = 0; i < count(model).ToUInt64(); i++) {
         Check(info(model, (UIntPtr)i, out var told));
@@ -260,9 +284,25 @@ namespace Hagane {
       } catch (Exception error) when (error is IOException || error is UnauthorizedAccessException) {
         throw new HaganeException(2, $"'{path}' cannot be read: {error.Message}; expected a folder that hagane build wrote");
       }
-      var found = Regex.Match(text, "\"library\"\\s*:\\s*\"([^\"/\\\\]+)\"");
-      if (!found.Success) throw new HaganeException(3, $"'{path}' names no library");
-      return Path.GetFullPath(Path.Combine(folder, found.Groups[1].Value));
+      var name = Regex.Match(text, "\"library\"\\s*:\\s*\"([^\"/\\\\]+)\"");
+      var sum = Regex.Match(text, "\"library_sha256\"\\s*:\\s*\"([0-9a-f]{64})\"");
+      if (!name.Success || !sum.Success) throw new HaganeException(3, $"'{path}' names no library");
+      var library = Path.GetFullPath(Path.Combine(folder, name.Groups[1].Value));
+      if (library.EndsWith(".a")) throw new HaganeException(2, $"'{library}' is an archive: build the model with --shared");
+      // (The loader of a system maps files as they are: one that was cut off ends the process.)
+      if (SumOf(library) != sum.Groups[1].Value)
+        throw new HaganeException(3, $"'{library}' is damaged, or of another build");
+      return library;
+    }
+
+    static string SumOf(string library) {
+      try {
+        using (var file = File.OpenRead(library))
+        using (var sha = SHA256.Create())
+          return BitConverter.ToString(sha.ComputeHash(file)).Replace("-", "").ToLowerInvariant();
+      } catch (Exception error) when (error is IOException || error is UnauthorizedAccessException) {
+        throw new HaganeException(2, $"'{library}' cannot be read: {error.Message}; build the model again");
+      }
     }
 
     static byte[] Text(string text) { return Encoding.UTF8.GetBytes(text + "\0"); }

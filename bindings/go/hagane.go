@@ -13,9 +13,10 @@ package hagane
 import "C"
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
+	"strings"
+	"sync"
 	"unsafe"
 )
 
@@ -34,11 +35,22 @@ const (
 	Damaged         = int(C.HAGANE_DAMAGED)
 	Shape           = int(C.HAGANE_SHAPE)
 	Type            = int(C.HAGANE_TYPE)
+	CPU             = int(C.HAGANE_CPU)
+	Memory          = int(C.HAGANE_MEMORY)
+	Version         = int(C.HAGANE_VERSION)
+	Cancelled       = int(C.HAGANE_CANCELLED)
+	Internal        = int(C.HAGANE_INTERNAL)
 )
 
-// Element is a type of numbers that tensors have.
+// Float16 and BFloat16 are the bits of 16-bit floats.
+type (
+	Float16  uint16
+	BFloat16 uint16
+)
+
+// Element is a type of elements that tensors have.
 type Element interface {
-	float32 | float64 | int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64
+	bool | Float16 | BFloat16 | float32 | float64 | int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64
 }
 
 func typeOf[T Element]() C.int32_t {
@@ -62,6 +74,12 @@ func typeOf[T Element]() C.int32_t {
 		return 11
 	case uint32:
 		return 12
+	case bool:
+		return 9
+	case Float16:
+		return 10
+	case BFloat16:
+		return 16
 	default:
 		return 13
 	}
@@ -95,7 +113,8 @@ func NewTensor[T Element](name string, shape []int64, elements []T) Tensor {
 // Values returns the elements of a tensor, if they are of this type.
 func Values[T Element](t Tensor) ([]T, error) {
 	if t.kind != typeOf[T]() {
-		return nil, &Error{Type, fmt.Sprintf("'%s' has elements of another type", t.Name)}
+		var zero T
+		return nil, &Error{Type, fmt.Sprintf("'%s' has elements of another type than %T", t.Name, zero)}
 	}
 	var zero T
 	found := make([]T, len(t.data)/int(unsafe.Sizeof(zero)))
@@ -106,7 +125,10 @@ func Values[T Element](t Tensor) ([]T, error) {
 }
 
 // Model is a build that is open; any number of goroutines may run it.
-type Model struct{ handle *C.hagane_model }
+type Model struct {
+	handle *C.hagane_model
+	lock   sync.RWMutex // runs read, Close writes
+}
 
 // call runs a function of hagane on one thread, so that its message is that thread's.
 func call(f func() C.int32_t) error {
@@ -120,6 +142,9 @@ func call(f func() C.int32_t) error {
 
 // Open opens a folder that `hagane build` wrote.
 func Open(folder string) (*Model, error) {
+	if strings.IndexByte(folder, 0) >= 0 {
+		return nil, &Error{NotFound, fmt.Sprintf("%q: a path has no zero byte", folder)}
+	}
 	path := C.CString(folder)
 	defer C.free(unsafe.Pointer(path))
 	m := &Model{}
@@ -130,8 +155,10 @@ func Open(folder string) (*Model, error) {
 	return m, nil
 }
 
-// Close closes the model. No run may go on.
+// Close closes the model once its runs have ended; to close it again does nothing.
 func (m *Model) Close() {
+	m.lock.Lock()
+	defer m.lock.Unlock()
 	C.hagane_close(m.handle)
 	m.handle = nil
 	runtime.SetFinalizer(m, nil)
@@ -146,9 +173,10 @@ func describe(info *C.hagane_info) Info {
 	return found
 }
 
-// Inputs describes the inputs.
+// Inputs describes the inputs; a model that is closed has none.
 func (m *Model) Inputs() []Info {
-	defer runtime.KeepAlive(m)
+	m.lock.RLock()
+	defer m.lock.RUnlock()
 	var found []Info
 	for i := C.size_t(0); i < C.hagane_inputs(m.handle); i++ {
 		var info C.hagane_info
@@ -158,9 +186,14 @@ func (m *Model) Inputs() []Info {
 	return found
 }
 
-// Outputs describes the outputs.
+// Outputs describes the outputs; a model that is closed has none.
 func (m *Model) Outputs() []Info {
-	defer runtime.KeepAlive(m)
+	m.lock.RLock()
+	defer m.lock.RUnlock()
+	return m.outputs()
+}
+
+func (m *Model) outputs() []Info {
 	var found []Info
 	for i := C.size_t(0); i < C.hagane_outputs(m.handle); i++ {
 		var info C.hagane_info
@@ -172,9 +205,10 @@ func (m *Model) Outputs() []Info {
 
 // Run runs the model; results come in the order of its outputs.
 func (m *Model) Run(inputs ...Tensor) ([]Tensor, error) {
-	defer runtime.KeepAlive(m)
+	m.lock.RLock()
+	defer m.lock.RUnlock()
 	if m.handle == nil {
-		return nil, errors.New("the model is closed")
+		return nil, &Error{InvalidArgument, "the model is closed"}
 	}
 	// C may keep no pointers to Go's memory: tensors are copied.
 	var kept []unsafe.Pointer
@@ -198,6 +232,9 @@ func (m *Model) Run(inputs ...Tensor) ([]Tensor, error) {
 		if len(t.Shape) > C.HAGANE_AXES {
 			return nil, &Error{Shape, fmt.Sprintf("input '%s' has more than 16 axes", t.Name)}
 		}
+		if strings.IndexByte(t.Name, 0) >= 0 {
+			return nil, &Error{InvalidArgument, fmt.Sprintf("there is no input %q", t.Name)}
+		}
 		given[i].name, given[i]._type, given[i].rank = name(t.Name), t.kind, C.int32_t(len(t.Shape))
 		for axis, size := range t.Shape {
 			given[i].shape[axis] = C.int64_t(size)
@@ -205,7 +242,7 @@ func (m *Model) Run(inputs ...Tensor) ([]Tensor, error) {
 		given[i].data, given[i].bytes = C.CBytes(t.data), C.size_t(len(t.data))
 		kept = append(kept, given[i].data)
 	}
-	infos := m.Outputs()
+	infos := m.outputs()
 	wanted := list(len(infos))
 	for i, info := range infos {
 		wanted[i].name = name(info.Name)
@@ -221,7 +258,9 @@ func (m *Model) Run(inputs ...Tensor) ([]Tensor, error) {
 		for axis := range shape {
 			shape[axis] = int64(t.shape[axis])
 		}
-		results[i] = Tensor{infos[i].Name, shape, t._type, C.GoBytes(t.data, C.int(t.bytes))}
+		data := make([]byte, int(t.bytes)) // (C.GoBytes takes 2 GiB at most.)
+		copy(data, unsafe.Slice((*byte)(t.data), int(t.bytes)))
+		results[i] = Tensor{infos[i].Name, shape, t._type, data}
 	}
 	C.hagane_release(m.handle, &wanted[0], out)
 	return results, nil

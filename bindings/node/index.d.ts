@@ -29,4 +29,5 @@ export class Model {
   readonly inputs: Info[];
   readonly outputs: Info[];
   run(feed: Record<string, Tensor>): Promise<Record<string, Tensor>>;
+  close(): void;
 }

@@ -176,6 +176,10 @@ CAMLprim value hagane_ml_run(value item, value given, value wanted) {
   hagane_tensor *tensors = calloc(ins + outs + 1, sizeof *tensors);
   int fits = tensors != NULL;
   for (size_t i = 0; fits && i < ins; i++) {
+    if (!caml_string_is_c_safe(Field(Field(given, i), 0))) {
+      free_tensors(tensors, ins + outs);
+      fail_with(HAGANE_INVALID_ARGUMENT, "the name of an input has a zero byte");
+    }
     tensors[i].name = strdup(String_val(Field(Field(given, i), 0)));
     fits = tensors[i].name != NULL && describe_tensor(Field(Field(given, i), 1), tensors + i);
   }

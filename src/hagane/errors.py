@@ -17,6 +17,7 @@ libraries keeps catching it)::
     │   └── WrongLength           (AssertionError)        not as many numbers as there are axes
     ├── NotDifferentiable             (NotImplementedError)   an operator on the way has no gradient
     ├── KernelError                   (RuntimeError)          a node failed while it ran
+    │   ├── InvalidContent            (ValueError)            its kernel refused its operands
     │   └── OutOfMemory               (MemoryError)           no room for the values of a model
     ├── NotOffered                    (NotImplementedError)   a name that hagane lacks on purpose
     ├── MissingExtra                  (ImportError)           an optional dependency is absent
@@ -92,6 +93,10 @@ class NotDifferentiable(HaganeError, NotImplementedError):
 
 class KernelError(HaganeError, RuntimeError):
     """A node that failed while it ran."""
+
+
+class InvalidContent(KernelError, ValueError):
+    """A node whose kernel refused the content of its operands."""
 
 
 class OutOfMemory(KernelError, MemoryError):

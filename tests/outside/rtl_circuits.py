@@ -103,7 +103,8 @@ CIRCUITS: dict[str, Circuit] = {
         for name, more in {
             "prim_arbiter_ppc": ("prim_util_pkg", "prim_leading_one_ppc"), "prim_filter_ctr": (),
             "prim_packer": ("prim_util_pkg", "prim_count_pkg"),
-            "prim_lfsr": ("prim_cipher_pkg",), "prim_edge_detector": (),
+            "prim_lfsr": ("prim_cipher_pkg",), "prim_edge_detector": tuple(
+                f"../../prim_generic/rtl/{part}" for part in ("prim_flop", "prim_flop_2sync")),
         }.items()
     },
     **{

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.native.bodies import node
-from tests.native.models import draw, model, refused, session
+from tests.native.models import RUNNABLE, compare, draw, model, refused, session
 from tests.oracle import assert_agrees
 from tests.passes.harness import applied
 
@@ -46,6 +46,39 @@ def test_a_gemm_of_inputs_is_native(
     if symbolic and c is not None and len(c) == 2:
         shapes["c"] = ("n", c[1])
     check(model([node("Gemm", " ".join(feed), "y", **attributes)], feed, shapes=shapes), feed)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int32", "uint64"])
+@pytest.mark.parametrize("constant", [True, False])
+def test_a_gemm_of_any_type_is_native(dtype: str, constant: bool) -> None:
+    feed = {"a": (draw((5, 7)) * 4).astype(dtype)}
+    rest = {"b": (draw((3, 7), 1) * 4).astype(dtype), "c": (draw((5, 1), 2) * 4).astype(dtype)}
+    nodes = [node("Gemm", "a b c", "y", transB=1)]
+    if constant:
+        proto = model(nodes, feed, constants=rest)
+    else:
+        feed |= rest
+        proto = model(nodes, feed, shapes={"a": ("m", "k"), "b": ("n", "k")})
+    compare(proto, feed, RUNNABLE[0], rtol=1e-2)
+
+
+def test_a_gemm_of_whole_numbers_may_be_scaled() -> None:
+    feed = {"a": np.arange(6).reshape(2, 3), "b": np.arange(12).reshape(3, 4) - 5}
+    proto = model([node("Gemm", "a b", "y", alpha=0.5)], feed)
+    made = session(proto)
+    (got,) = made.run(None, feed)
+    assert refused(made) == {}
+    np.testing.assert_array_equal(got, (feed["a"] @ feed["b"] * 0.5).astype(np.int64))
+
+
+def test_a_normalisation_of_doubles_is_native() -> None:
+    feed = {"x": draw((2, 6, 5)).astype(np.float64)}
+    constants = {"s": np.linspace(0.5, 2, 6), "b": np.linspace(-1, 1, 6)}
+    proto = model(
+        [node("InstanceNormalization", "x s b", "y")], feed,
+        constants=constants, shapes={"x": ("n", 6, "w")},
+    )  # fmt: skip
+    compare(proto, feed, RUNNABLE[0], rtol=1e-9, atol=1e-9)
 
 
 def test_a_constant_gemm_stays() -> None:

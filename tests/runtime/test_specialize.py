@@ -149,3 +149,21 @@ def test_memory_stays_flat_over_many_shapes() -> None:
             session.run(None, {"x": np.zeros((1, 3, 8, 8 + number * 7 % 40), np.float32)})
             taken.append(engine.allocated())
     assert max(taken) <= 1.05 * max(taken[:40])
+
+
+def test_programs_that_wait_lend_their_memory_for_values() -> None:
+    engine, session, plain = load_engine(), made(), reference()
+    feeds = [{"x": draw((1, 3, rows, 100))} for rows in (64, 72, 80)]
+    wanted = [plain.run(None, feed)[0] for feed in feeds]
+    for feed in feeds[1:]:
+        session.prepare({"x": feed["x"].shape})
+    parts = [part for own in session._programs.repeats.values() for part in own.parts()]
+    values = [part.memory({}).values for part in parts]
+    assert len(values) == 2
+    assert min(values) > 8 << 20
+    gc.collect()
+    before = engine.allocated()
+    for feed, want in [*zip(feeds, wanted, strict=True)] * 2:
+        for _ in range(repeats.RUNS):  # by its own program from then on
+            same("y", session.run(None, feed)[0], want, length=2000)
+    assert engine.allocated() - before <= max(values) + (5 << 20)

@@ -1,4 +1,4 @@
-// What the C# binding promises, beside its example.
+// What the C# binding promises, beside its example: bindings BUILD GUESTS DAMAGED…
 using System;
 using System.Collections.Generic;
 using System.Threading;
@@ -21,6 +21,50 @@ static class Bindings {
 
   static Dictionary<string, Tensor> Feed(string name, Tensor tensor) {
     return new Dictionary<string, Tensor> { [name] = tensor };
+  }
+
+  static void Mixed(string build) {
+    var model = new Model(build);
+    Func<Dictionary<string, Tensor>> guests = () => new Dictionary<string, Tensor> {
+      ["x"] = Tensor.Of(new long[] { 2, 3 }, new[] { 1f, 2f, 3f, float.NaN, 5f, 6f }),
+      ["ids"] = Tensor.Of(new long[] { 3 }, new[] { 0L, 9L, 4L }),
+      ["flag"] = Tensor.Of(new long[] { 2 }, new[] { true, false }),
+      ["half"] = new Tensor(new long[] { 2 }, ElementType.Float16, new byte[] { 0, 0x3c, 0, 0xc0 }),
+      ["größe😀"] = Tensor.Of(new long[] { 1 }, new[] { ulong.MaxValue }),
+    };
+    Func<string, Tensor, Action> with = (name, tensor) => () => {
+      var feed = guests();
+      feed[name] = tensor;
+      model.Run(feed);
+    };
+    Func<long[], Tensor> rows = shape => {
+      long count = 1;
+      foreach (var size in shape) count *= size;
+      return Tensor.Of(shape, new float[count]);
+    };
+    Expect(model.Inputs[4].Name == "größe😀", "names");
+    var found = model.Run(guests());
+    var y = found["y"].To<float>();
+    Expect(y.Length == 4 && !float.IsNaN(y[0]) && float.IsNaN(y[2]), "y");
+    Expect(!found["unflagged"].To<bool>()[0] && found["unflagged"].To<bool>()[1], "truth values");
+    Expect(found["halved"].Bytes[1] == 0xbc && found["länge😀"].To<ulong>()[0] == ulong.MaxValue, "numbers");
+    Fails<HaganeException>("input 'x': axis 0 is 5, expected 0 to 4", with("x", rows(new long[] { 5, 3 })));
+    Fails<HaganeException>("input 'x': axis 1 is 4, expected 3", with("x", rows(new long[] { 2, 4 })));
+    Fails<HaganeException>("input 'x': expected 2 axes, got 1", with("x", rows(new long[] { 3 })));
+    Fails<ArgumentException>("expected 16 axes at most, got 17", with("x", rows(new long[] { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 })));
+    Fails<ArgumentException>("expected sizes of 0 or more, got -1", () => Tensor.Of(new long[] { -1, 3 }, new float[3]));
+    Fails<HaganeException>("input 'x': expected float32, got float64", with("x", Tensor.Of(new long[] { 1, 3 }, new double[3])));
+    Fails<HaganeException>("there is no input 'z'; the model has: x, ids", with("z", rows(new long[] { 1 })));
+    Fails<ArgumentException>("got x\\0", with("x\0", rows(new long[] { 1 })));
+    Fails<ArgumentException>("input 'x': expected a tensor, got null", with("x", null));
+    Fails<HaganeException>("'look up'", with("ids", Tensor.Of(new long[] { 1 }, new[] { 10L })));
+    var missing = guests();
+    missing.Remove("half");
+    Fails<HaganeException>("input 'half' is missing", () => model.Run(missing));
+    Fails<HaganeException>("there is no output 'q'", () => model.Run(guests(), new[] { "q" }));
+    var none = guests();
+    none["x"] = rows(new long[] { 0, 3 });
+    Expect(string.Join(",", model.Run(none)["y"].Shape) == "0,2", "no rows");
   }
 
   static void Main(string[] arguments) {
@@ -54,8 +98,25 @@ static class Bindings {
     Fails<ArgumentException>("expected 8 bytes for [2] of Float, got 4", () => Tensor.Of(new long[] { 2 }, new float[1]));
     Fails<InvalidOperationException>("expected elements of Float, asked for Int32", () => y.To<int>());
     GC.Collect();
+    Mixed(arguments[1]);
+    for (int i = 2; i < arguments.Length; i++) {
+      var folder = arguments[i];
+      Fails<HaganeException>(folder, () => new Model(folder));
+    }
+    threads.Clear();
+    for (int k = 0; k < 4; k++) {
+      var thread = new Thread(() => {
+        try {
+          for (int i = 0; i < 100; i++) model.Run(Feed("x", x));
+        } catch (ObjectDisposedException) { // closed meanwhile
+        }
+      });
+      threads.Add(thread);
+      thread.Start();
+    }
     model.Dispose();
     model.Dispose();
+    foreach (var thread in threads) thread.Join();
     Fails<ObjectDisposedException>("the model is closed", () => model.Run(Feed("x", x)));
     Console.WriteLine("fine");
   }

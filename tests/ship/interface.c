@@ -57,7 +57,24 @@ static void ordinary(hagane_model *model, float *expected) {
   free(both);
 }
 
+/* A message that is too long ends with a whole character. */
+static void cut_off(hagane_model *model) {
+  char name[2000];
+  for (size_t lead = 0; lead < 7; lead++) {
+    size_t at = lead;
+    memset(name, 'x', lead);
+    for (; at + 8 < sizeof name; at += 7) memcpy(name + at, "\xe6\x95\xb0\xf0\x9f\x98\x80", 8);
+    hagane_tensor x = input(1);
+    x.name = name;
+    EXPECT(hagane_run(model, &x, 1, NULL, 0) == HAGANE_INVALID_ARGUMENT);
+    const char *end = hagane_message() + strlen(hagane_message());
+    EXPECT(end - hagane_message() > 1000);
+    EXPECT(memcmp(end - 3, "\xe6\x95\xb0", 3) == 0 || memcmp(end - 4, "\xf0\x9f\x98\x80", 4) == 0);
+  }
+}
+
 static void mistakes(hagane_model *model) {
+  cut_off(model);
   hagane_tensor x = input(9), y = {.name = "y"}, both[2];
   EXPECT(hagane_run(model, &x, 1, &y, 1) == HAGANE_SHAPE);
   SAYS("input 'x': axis 0 is 9, expected 1 to 8");

@@ -24,6 +24,23 @@ def test_a_build_is_timed_beside_the_session(builds: Maker, tmp_path: Path) -> N
     assert report["ratios"].keys() == {f"{engines[1]}/hagane"}
 
 
+def test_a_build_is_timed_alone(builds: Maker, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = builds("any_batch", shapes=("x=1..8,33",))
+    words = ["bench", str(folder), "--rounds", "1", "--seconds", "0.01", "--json"]
+    with pytest.raises(SystemExit) as left:
+        main([*words, "--shape", "x=4,33"])
+    assert left.value.code in (0, None)
+    report = json.loads(capsys.readouterr().out)
+    (row,) = report["results"]
+    assert (row["engine"], row["precision"]) == ("build", "fp32")
+    assert row["median_ms"] > 0
+    assert f"hagane bench MODEL --build {folder}" in report["skipped"]["onnxruntime"]
+    with pytest.raises(SystemExit) as left:
+        main(words)
+    assert left.value.code != 0
+    assert "--shape x=" in capsys.readouterr().err
+
+
 def test_a_model_with_own_operators_is_timed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

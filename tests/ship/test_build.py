@@ -21,7 +21,7 @@ from hagane.ship import BuildOptions, build_model
 from hagane.ship.quantize import QuantizeOptions, quantize
 from tests.native.models import draw
 from tests.ship.conftest import Maker
-from tests.ship.models import CASES, save
+from tests.ship.models import CASES, make, save
 
 KEYS = ["version", "name", "target", "library", "weights", "inputs", "outputs", "peak_bytes"]
 
@@ -223,6 +223,22 @@ def test_shapes_that_do_not_fit_are_refused(
     with pytest.raises(InvalidArgument, match=text):
         build_model(tmp_path / "m.onnx", tmp_path / "b", BuildOptions(shapes=shapes))
     assert not (tmp_path / "b").exists()
+
+
+def test_open_sizes_are_built_as_large_as_memory_allows(tmp_path: Path) -> None:
+    x = draw((2, 1, 3, 1, 2))
+    case = make([helper.make_node("Neg", ["x"], ["y"])], {"x": tuple("abcde")}, ["y"], {}, {"x": x})
+    save(case, tmp_path / "m.onnx")
+    told: list[str] = []
+    build_model(tmp_path / "m.onnx", tmp_path / "b", notice=told.append)
+    assert re.search(r"x axis 0 \(a\).*: built for 1 to \d+", told[0])
+    np.testing.assert_array_equal(hagane.load_built(tmp_path / "b").run(None, {"x": x})[0], -x)
+    largest = BuildOptions(shapes=(f"x=1..{9 * 10**18},1..8,8,1,1",))
+    with pytest.raises(
+        InvalidArgument, match=r"x=9000000000000000000,8,8,1,1, .* beyond any memory"
+    ):
+        build_model(tmp_path / "m.onnx", tmp_path / "c", largest)
+    assert not (tmp_path / "c").exists()
 
 
 def test_targets_and_precisions_that_there_are_not_are_refused(tmp_path: Path) -> None:

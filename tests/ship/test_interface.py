@@ -53,7 +53,7 @@ def test_all_of_the_header_is_documented_in_pages(tmp_path: Path) -> None:
         [doxygen, "-"], input=settings, cwd=root, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    page = (tmp_path / "html" / "hagane_8h.html").read_text()
+    page = (tmp_path / "c" / "hagane_8h.html").read_text()
     assert "hagane_open_memory" in page
 
 

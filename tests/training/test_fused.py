@@ -67,7 +67,7 @@ def test_a_loop_in_c_does_the_rule_of_an_optimizer(name: str) -> None:
 
 def test_arrays_that_overlap_or_lie_otherwise_are_left_to_the_graph() -> None:
     updates, (p, m), _ = followed("SGD", ir.DataType.FLOAT)
-    scalars = {f"group.0.{name}": np.array(0.1) for name in ("lr", "share")}
+    scalars = {f"group.0.{name}": np.array(0.1) for name in ("lr", "share", "momentum", "decay")}
     g = np.ones_like(p)
     assert updates.add(0, [p, m, g], scalars)
     assert not updates.add(0, [p, m, p], scalars)

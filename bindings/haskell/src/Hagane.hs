@@ -46,7 +46,9 @@ import Foreign.Marshal.Utils (fillBytes)
 import Foreign.Ptr (Ptr, castPtr, nullPtr, plusPtr)
 import Foreign.Storable (Storable (..))
 import GHC.Foreign (peekCString, withCString)
-import GHC.IO.Encoding (utf8)
+import GHC.IO.Encoding (TextEncoding, getFileSystemEncoding)
+import GHC.IO.Encoding.Failure (CodingFailureMode (RoundtripFailure))
+import GHC.IO.Encoding.UTF8 (mkUTF8)
 import System.IO.Unsafe (unsafePerformIO)
 
 data CModel
@@ -170,7 +172,9 @@ open = openWith 0
 openWith :: Int -> FilePath -> IO Model
 openWith threads folder = alloca $ \place -> do
   poke place nullPtr
-  withCString utf8 folder $ \path -> checked (c_open path (fromIntegral threads) place)
+  when ('\0' `elem` folder) . throwIO $ HaganeError 2 (show folder ++ ": a path has no zero byte")
+  encoding <- getFileSystemEncoding
+  withCString encoding folder $ \path -> checked (c_open path (fromIntegral threads) place)
   handle <- peek place >>= newForeignPtr c_close
   Model <$> newMVar (Just (Opened handle 0))
 
@@ -230,6 +234,10 @@ using (Model state) action = mask $ \restore -> do
   where
     left (Opened handle running) = Opened handle (running - 1)
 
+-- | Names and messages; a byte that is no UTF-8 stands for itself.
+utf8 :: TextEncoding
+utf8 = mkUTF8 RoundtripFailure
+
 -- | Call a function that returns a code, and gives a message where it fails.
 checked :: (Ptr CString -> IO Int32) -> IO ()
 checked call = alloca $ \place -> do
@@ -273,6 +281,7 @@ withArguments given action = allocaBytes (max 1 (length given * tensorBytes)) $ 
     fill place ((key, tensor) : others) = do
       when (length (shape tensor) > axes) . throwIO . invalid $
         "'" ++ key ++ "' has " ++ show (length (shape tensor)) ++ " axes: expected at most " ++ show axes
+      when ('\0' `elem` key) . throwIO . invalid $ "there is no input or output " ++ show key
       when (any (< 0) (shape tensor)) . throwIO . invalid $ "'" ++ key ++ "' has a negative size"
       withCString utf8 key $ \text -> BU.unsafeUseAsCStringLen (bytes tensor) $ \(held, size) -> do
         pokeByteOff place 0 text

@@ -22,11 +22,29 @@ typedef struct {
   const char *(*message)(void);
 } opened;
 
+/* A text of UTF-8 as bytes: JNI's own texts have another form for some letters. */
+static jbyteArray bytes_of(JNIEnv *env, const char *text) {
+  jsize length = (jsize)strlen(text);
+  jbyteArray made = (*env)->NewByteArray(env, length);
+  if (made != NULL) (*env)->SetByteArrayRegion(env, made, 0, length, (const jbyte *)text);
+  return made;
+}
+
+/* A copy of bytes that end with a zero; NULL if there is no memory. */
+static char *text_of(JNIEnv *env, jbyteArray bytes) {
+  jsize length = (*env)->GetArrayLength(env, bytes);
+  char *text = malloc((size_t)length + 1);
+  if (text == NULL) return NULL;
+  (*env)->GetByteArrayRegion(env, bytes, 0, length, (jbyte *)text);
+  text[length] = 0;
+  return text;
+}
+
 static void fail(JNIEnv *env, int32_t code, const char *text) {
   jclass kind = (*env)->FindClass(env, "hagane/HaganeException");
   if (kind == NULL) return;
-  jmethodID make = (*env)->GetMethodID(env, kind, "<init>", "(ILjava/lang/String;)V");
-  jstring message = (*env)->NewStringUTF(env, text);
+  jmethodID make = (*env)->GetMethodID(env, kind, "<init>", "(I[B)V");
+  jbyteArray message = bytes_of(env, text);
   if (make == NULL || message == NULL) return;
   jobject error = (*env)->NewObject(env, kind, make, (jint)code, message);
   if (error != NULL) (*env)->Throw(env, (jthrowable)error);
@@ -39,15 +57,13 @@ static int find(void *library, const char *name, void *place) {
   return found != NULL;
 }
 
-JNIEXPORT jlong JNICALL Java_hagane_Model_open(JNIEnv *env, jclass self, jstring path, jstring folder) {
+JNIEXPORT jlong JNICALL Java_hagane_Model_open(JNIEnv *env, jclass self, jbyteArray path, jbyteArray folder) {
   (void)self;
   opened *made = calloc(1, sizeof *made);
-  const char *text = (*env)->GetStringUTFChars(env, path, NULL);
-  const char *where = (*env)->GetStringUTFChars(env, folder, NULL);
+  char *text = text_of(env, path), *where = text_of(env, folder);
   if (made == NULL || text == NULL || where == NULL) {
-    if (text != NULL) (*env)->ReleaseStringUTFChars(env, path, text);
-    if (where != NULL) (*env)->ReleaseStringUTFChars(env, folder, where);
-    free(made);
+    free(text), free(where), free(made);
+    fail(env, HAGANE_MEMORY, "there is no memory for a model");
     return 0;
   }
   void *library = dlopen(text, RTLD_NOW | RTLD_LOCAL);
@@ -65,8 +81,7 @@ JNIEXPORT jlong JNICALL Java_hagane_Model_open(JNIEnv *env, jclass self, jstring
     int32_t code = made->open(where, NULL, &made->model);
     if (code != HAGANE_OK) fail(env, code, made->message());
   }
-  (*env)->ReleaseStringUTFChars(env, path, text);
-  (*env)->ReleaseStringUTFChars(env, folder, where);
+  free(text), free(where);
   if (made->model != NULL) return (jlong)(intptr_t)made;
   free(made);
   return 0;
@@ -84,11 +99,11 @@ JNIEXPORT jobjectArray JNICALL Java_hagane_Model_names(JNIEnv *env, jclass self,
   (void)self;
   opened *own = of(handle);
   size_t n = own->count[outputs != 0](own->model);
-  jobjectArray made = (*env)->NewObjectArray(env, (jsize)n, (*env)->FindClass(env, "java/lang/String"), NULL);
+  jobjectArray made = (*env)->NewObjectArray(env, (jsize)n, (*env)->FindClass(env, "[B"), NULL);
   for (size_t i = 0; made != NULL && i < n; i++) {
     hagane_info info;
     own->describe[outputs != 0](own->model, i, &info);
-    jstring name = (*env)->NewStringUTF(env, info.name);
+    jbyteArray name = bytes_of(env, info.name);
     if (name == NULL) return NULL;
     (*env)->SetObjectArrayElement(env, made, (jsize)i, name);
     (*env)->DeleteLocalRef(env, name);
@@ -112,15 +127,13 @@ JNIEXPORT jlongArray JNICALL Java_hagane_Model_describe(JNIEnv *env, jclass self
 }
 
 /* The shape and a direct copy of one output. */
-static int put_output(JNIEnv *env, jobjectArray results, jsize at, const hagane_tensor *from) {
+static int put_output(JNIEnv *env, jclass kind, jmethodID make, jobjectArray results, jsize at,
+                      const hagane_tensor *from) {
   jlong shape[AXES];
   for (int32_t i = 0; i < from->rank; i++) shape[i] = from->shape[i];
   jlongArray sizes = (*env)->NewLongArray(env, from->rank);
-  jclass kind = (*env)->FindClass(env, "java/nio/ByteBuffer");
-  if (sizes == NULL || kind == NULL) return 0;
+  if (sizes == NULL) return 0;
   (*env)->SetLongArrayRegion(env, sizes, 0, from->rank, shape);
-  jmethodID make = (*env)->GetStaticMethodID(env, kind, "allocateDirect", "(I)Ljava/nio/ByteBuffer;");
-  if (make == NULL) return 0;
   if (from->bytes > INT32_MAX) return fail(env, HAGANE_MEMORY, "an output has 2 GiB or more"), 0;
   jobject data = (*env)->CallStaticObjectMethod(env, kind, make, (jint)from->bytes);
   if ((*env)->ExceptionCheck(env) || data == NULL) return 0;
@@ -143,15 +156,12 @@ JNIEXPORT jobjectArray JNICALL Java_hagane_Model_run(JNIEnv *env, jclass self, j
   jobjectArray results = NULL;
   int ready = in != NULL && out != NULL && kinds != NULL;
   for (jsize i = 0; ready && i < n; i++) {
-    jstring name = (*env)->GetObjectArrayElement(env, names, i);
+    jbyteArray name = (*env)->GetObjectArrayElement(env, names, i);
     jlongArray shape = (*env)->GetObjectArrayElement(env, shapes, i);
     jobject buffer = (*env)->GetObjectArrayElement(env, data, i);
     jsize rank = (*env)->GetArrayLength(env, shape);
-    const char *text = (*env)->GetStringUTFChars(env, name, NULL);
-    char *copy = text == NULL ? NULL : strdup(text);
-    if (text != NULL) (*env)->ReleaseStringUTFChars(env, name, text);
-    ready = copy != NULL && rank <= AXES;
-    if (copy != NULL && rank > AXES) fail(env, HAGANE_SHAPE, "a tensor has at most 16 axes");
+    char *copy = text_of(env, name);
+    ready = copy != NULL && rank <= AXES; /* Model.java has looked at the latter */
     in[i].name = copy, in[i].type = kinds[i], in[i].rank = rank;
     jlong sizes[AXES];
     if (ready) (*env)->GetLongArrayRegion(env, shape, 0, rank, sizes);
@@ -162,6 +172,7 @@ JNIEXPORT jobjectArray JNICALL Java_hagane_Model_run(JNIEnv *env, jclass self, j
     (*env)->DeleteLocalRef(env, shape);
     (*env)->DeleteLocalRef(env, name);
   }
+  if (!ready && !(*env)->ExceptionCheck(env)) fail(env, HAGANE_MEMORY, "there is no memory for a run");
   for (size_t i = 0; ready && i < n_out; i++) {
     hagane_info info;
     own->describe[1](own->model, i, &info);
@@ -172,10 +183,11 @@ JNIEXPORT jobjectArray JNICALL Java_hagane_Model_run(JNIEnv *env, jclass self, j
     if (code != HAGANE_OK) {
       fail(env, code, own->message());
     } else {
-      jclass kind = (*env)->FindClass(env, "java/lang/Object");
-      results = (*env)->NewObjectArray(env, (jsize)(2 * n_out), kind, NULL);
+      jclass object = (*env)->FindClass(env, "java/lang/Object"), kind = (*env)->FindClass(env, "java/nio/ByteBuffer");
+      jmethodID make = kind == NULL ? NULL : (*env)->GetStaticMethodID(env, kind, "allocateDirect", "(I)Ljava/nio/ByteBuffer;");
+      if (object != NULL && make != NULL) results = (*env)->NewObjectArray(env, (jsize)(2 * n_out), object, NULL);
       for (size_t i = 0; results != NULL && i < n_out; i++)
-        if (!put_output(env, results, (jsize)(2 * i), &out[i])) results = NULL;
+        if (!put_output(env, kind, make, results, (jsize)(2 * i), &out[i])) results = NULL;
       own->release(own->model, out, n_out);
     }
   }

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require 'digest'
 require 'fiddle'
 require 'json'
 
@@ -35,6 +36,10 @@ module Hagane
     # values: an array, or the bytes as a string.
     def initialize(shape, type, values)
       kind = TYPES.fetch(type) { raise ArgumentError, "expected a type of #{TYPES.keys.join(', ')}, got #{type}" }
+      unless shape.is_a?(Array) && shape.all?(Integer) && shape.length <= 16
+        raise ArgumentError, "expected a list of 16 whole numbers at most as a shape, got #{shape.inspect}"
+      end
+
       @shape = shape.dup.freeze
       @type = type
       @bytes = values.is_a?(String) ? values.b : values.flatten.pack("#{kind.directive}*")
@@ -53,7 +58,63 @@ module Hagane
   # An input or output: its element type, and the least and most of each size.
   Argument = Struct.new(:name, :type, :least, :most)
 
-  # A build that is open; threads may run it at once.
+  # A model of the library, closed when it is asked to and no run goes on.
+  class Handle
+    attr_reader :model
+
+    def initialize(model, close)
+      @model = model
+      @close = close
+      @runs = 0
+      @closed = false
+      @lock = Mutex.new
+    end
+
+    # Calls the block, unless the model is closed.
+    def use
+      @lock.synchronize do
+        raise Error.new(1, 'the model is closed') if @closed
+
+        @runs += 1
+      end
+      begin
+        yield @model
+      ensure
+        @lock.synchronize { finish(-1) }
+      end
+    end
+
+    def close
+      @lock.synchronize do
+        @closed = true
+        finish(0)
+      end
+    end
+
+    # (Of a model that nobody holds any more: no run goes on, and no lock is taken.)
+    def collect
+      @closed = true
+      finish(0)
+    end
+
+    # (A method of its own, which does not hold the model.)
+    def self.finalizer(handle)
+      proc { handle.collect }
+    end
+
+    private
+
+    def finish(change)
+      @runs += change
+      return if !@closed || @runs.positive? || @model.nil?
+
+      @close.call(@model)
+      @model = nil
+    end
+  end
+  private_constant :Handle
+
+  # A build that is open; threads may run it at once. Closes with the garbage collector at the latest.
   class Model
     # struct hagane_tensor: name, type, rank, shape[16], data, bytes
     TENSOR = "Jl<l<q<16JJ"
@@ -75,48 +136,60 @@ module Hagane
     end
 
     def initialize(folder)
-      @library = Fiddle.dlopen(File.expand_path(library_of(folder)))
+      @library = load_library(folder.to_s)
       @functions = {}
       place = Fiddle::Pointer.malloc(Fiddle::SIZEOF_VOIDP, Fiddle::RUBY_FREE)
       check(call('hagane_open', :int, folder.to_s, nil, place))
-      @model = place.ptr
+      @handle = Handle.new(place.ptr, function('hagane_close', :void))
+      ObjectSpace.define_finalizer(self, Handle.finalizer(@handle))
       @inputs = describe('hagane_inputs', 'hagane_input')
       @outputs = describe('hagane_outputs', 'hagane_output')
     end
 
     # Returns a Tensor for each output by name.
     def run(given, names = @outputs.map(&:name))
-      raise Error.new(1, 'the model is closed') if @model.nil?
+      ins = given.map do |name, tensor|
+        raise ArgumentError, "input '#{name}': expected a Hagane::Tensor, got #{tensor.class}" unless tensor.is_a?(Tensor)
 
-      ins = given.map { |name, tensor| pack(name, tensor) }
+        pack(name, tensor)
+      end
       outs = names.map { |name| pack(name, nil) }
       held = [ins, outs].flatten
       into = Fiddle::Pointer[outs.map(&:first).join]
       from = Fiddle::Pointer[ins.map(&:first).join]
-      check(call('hagane_run', :int, @model, from, ins.length, into, outs.length))
-      begin
-        names.each_with_index.to_h { |name, i| [name, unpack(into[i * TENSOR_BYTES, TENSOR_BYTES])] }
-      ensure
-        call('hagane_release', :void, @model, into, outs.length)
-        held.clear
+      @handle.use do |model|
+        check(call('hagane_run', :int, model, from, ins.length, into, outs.length))
+        begin
+          names.each_with_index.to_h { |name, i| [name, unpack(into[i * TENSOR_BYTES, TENSOR_BYTES])] }
+        ensure
+          call('hagane_release', :void, model, into, outs.length)
+          held.clear
+        end
       end
     end
 
+    # Closes the model, once the runs of other threads have ended; none can be begun.
     def close
-      call('hagane_close', :void, @model) unless @model.nil?
-      @model = nil
+      @handle.close
     end
 
     private
 
-    def library_of(folder)
+    def load_library(folder)
       path = File.join(folder, 'manifest.json')
-      name = JSON.parse(File.read(path))['library']
-      raise Error.new(3, "'#{path}' names no library") unless name.is_a?(String)
+      name, sum = JSON.parse(File.read(path)).values_at('library', 'library_sha256')
+      raise Error.new(3, "'#{path}' names no library") unless name.is_a?(String) && File.basename(name) == name
 
-      File.join(folder, name)
-    rescue SystemCallError, JSON::ParserError => e
+      library = File.expand_path(name, folder)
+      raise Error.new(2, "'#{library}' is an archive: build the model with --shared") if name.end_with?('.a')
+      # (The loader of a system maps files as they are: one that was cut off ends the process.)
+      raise Error.new(3, "'#{library}' is damaged, or of another build") if Digest::SHA256.file(library).hexdigest != sum
+
+      Fiddle.dlopen(library)
+    rescue SystemCallError, Fiddle::DLError => e
       raise Error.new(2, "'#{path}' cannot be read: #{e.message}; expected a folder that hagane build wrote")
+    rescue JSON::ParserError, TypeError, NoMethodError, EncodingError
+      raise Error.new(3, "'#{path}' is damaged: build the model again")
     end
 
     ARGUMENTS = {
@@ -134,8 +207,11 @@ module Hagane
     private_constant :ARGUMENTS, :RESULTS
 
     def call(name, result, *arguments)
+      function(name, result).call(*arguments)
+    end
+
+    def function(name, result)
       @functions[name] ||= Fiddle::Function.new(@library[name], ARGUMENTS.fetch(name), RESULTS.fetch(result))
-      @functions[name].call(*arguments)
     end
 
     def check(code)
@@ -143,9 +219,10 @@ module Hagane
     end
 
     def describe(count, one)
-      Array.new(call(count, :size, @model)) do |i|
+      model = @handle.model
+      Array.new(call(count, :size, model)) do |i|
         info = Fiddle::Pointer.malloc(INFO_BYTES, Fiddle::RUBY_FREE)
-        check(call(one, :int, @model, i, info))
+        check(call(one, :int, model, i, info))
         name, type, rank, *sizes = info[0, INFO_BYTES].unpack('Jl<l<q<32')
         text = Fiddle::Pointer.new(name).to_s.force_encoding('UTF-8')
         Argument.new(text, TYPES.keys.find { |key| TYPES[key].number == type }, sizes[0, rank], sizes[16, rank])
@@ -154,6 +231,8 @@ module Hagane
 
     # The bytes of a hagane_tensor, and what has to live as long as they are used.
     def pack(name, tensor)
+      raise Error.new(1, "there is no input or output #{name.inspect}") if name.to_s.include?("\0")
+
       text = Fiddle::Pointer["#{name}\0"]
       return [[text.to_i, 0, 0, *[0] * 16, 0, 0].pack(TENSOR), text] if tensor.nil?
 
@@ -167,7 +246,7 @@ module Hagane
     def unpack(bytes)
       name, type, rank, *rest = bytes.unpack(TENSOR)
       kind = TYPES.keys.find { |key| TYPES[key].number == type } ||
-             @outputs.find { |item| item.name == Fiddle::Pointer.new(name).to_s }.type
+             @outputs.find { |item| item.name.b == Fiddle::Pointer.new(name).to_s.b }.type
       Tensor.new(rest[0, rank], kind, Fiddle::Pointer.new(rest[16])[0, rest[17]])
     end
   end

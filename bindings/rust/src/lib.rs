@@ -10,6 +10,7 @@
 use std::ffi::{c_char, c_void, CStr, CString};
 use std::fmt;
 use std::marker::PhantomData;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -136,11 +137,22 @@ macro_rules! elements {
         )*
     };
 }
-elements!(f32: 1, u8: 2, i8: 3, u16: 4, i16: 5, i32: 6, i64: 7, f64: 11, u32: 12, u64: 13);
+elements!(f32: 1, u8: 2, i8: 3, u16: 4, i16: 5, i32: 6, i64: 7, bool: 9, f64: 11, u32: 12, u64: 13);
+elements!(Float16: 10, BFloat16: 16);
+
+/// The bits of a 16-bit float.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Float16(pub u16);
+
+/// The bits of a bfloat16.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct BFloat16(pub u16);
 
 /// An input: elements in row-major order.
 pub struct Input<'a> {
-    name: CString,
+    name: String,
     kind: i32,
     shape: Vec<i64>,
     data: *const c_void,
@@ -149,12 +161,10 @@ pub struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// # Panics
-    /// The name has a zero byte, or there are more than 16 axes.
+    /// Names memory of the caller's; a run tells if it does not fit.
     pub fn new<T: Element>(name: &str, shape: &[i64], data: &'a [T]) -> Self {
-        assert!(shape.len() <= AXES, "16 axes at most");
         Self {
-            name: CString::new(name).expect("a name without zero bytes"),
+            name: name.to_string(),
             kind: T::KIND,
             shape: shape.to_vec(),
             data: data.as_ptr().cast(),
@@ -198,7 +208,7 @@ impl Model {
 
     /// Opens a build whose runs use so many threads; all cores if 0.
     pub fn open_with(folder: impl AsRef<Path>, threads: i32) -> Result<Self, Error> {
-        let folder = CString::new(folder.as_ref().to_string_lossy().as_bytes())
+        let folder = CString::new(folder.as_ref().as_os_str().as_bytes())
             .map_err(|_| invalid("the folder's path has a zero byte"))?;
         let options = RawOptions { size: std::mem::size_of::<RawOptions>(), threads, pointers: [0; 6] };
         let mut model = std::ptr::null_mut();
@@ -233,15 +243,27 @@ impl Model {
 
     /// Runs the model; outputs come in its order.
     pub fn run(&self, inputs: &[Input<'_>]) -> Result<Vec<Output>, Error> {
-        let given: Vec<RawTensor> = inputs
+        let given_names = inputs
             .iter()
             .map(|each| {
-                let mut shape = [0; AXES];
-                shape[..each.shape.len()].copy_from_slice(&each.shape);
-                let (name, data) = (each.name.as_ptr(), each.data.cast_mut());
-                RawTensor { name, kind: each.kind, rank: each.shape.len() as i32, shape, data, bytes: each.bytes }
+                CString::new(each.name.as_str())
+                    .map_err(|_| invalid(&format!("there is no input {:?}", each.name)))
             })
-            .collect();
+            .collect::<Result<Vec<_>, _>>()?;
+        let given = inputs
+            .iter()
+            .zip(&given_names)
+            .map(|(each, name)| {
+                let (mut shape, rank) = ([0; AXES], each.shape.len());
+                if rank > AXES {
+                    let message = format!("input '{}' has {rank} axes: expected {AXES} at most", each.name);
+                    return Err(Error { code: Code::Shape, message });
+                }
+                shape[..rank].copy_from_slice(&each.shape);
+                let (name, data) = (name.as_ptr(), each.data.cast_mut());
+                Ok(RawTensor { name, kind: each.kind, rank: rank as i32, shape, data, bytes: each.bytes })
+            })
+            .collect::<Result<Vec<_>, _>>()?;
         let names = self
             .outputs()?
             .into_iter()
@@ -258,17 +280,30 @@ impl Model {
         check(unsafe {
             hagane_run(self.0 .0, given.as_ptr(), given.len(), wanted.as_mut_ptr(), wanted.len())
         })?;
-        Ok(wanted.into_iter().map(|tensor| Output { model: self.clone(), tensor }).collect())
+        Ok(names
+            .into_iter()
+            .zip(wanted)
+            .map(|(name, tensor)| Output { model: self.clone(), name, tensor })
+            .collect())
     }
 }
 
 /// A result; its memory goes with it.
 pub struct Output {
     model: Model,
+    name: CString,
     tensor: RawTensor,
 }
 
+// SAFETY: the memory is this result's alone, and hagane's handles may be used by any thread.
+unsafe impl Send for Output {}
+unsafe impl Sync for Output {}
+
 impl Output {
+    pub fn name(&self) -> &str {
+        self.name.to_str().unwrap_or_default()
+    }
+
     pub fn shape(&self) -> &[i64] {
         &self.tensor.shape[..self.tensor.rank as usize]
     }

@@ -15,14 +15,14 @@ import typer
 from hagane.cli.feeds import parse_shapes
 from hagane.cli.terminal.width import show
 from hagane.errors import InvalidArgument
-from hagane.runtime.bench import BUILD, ENGINES, compare
+from hagane.runtime.bench import BUILD, ENGINES, compare, time_build
 from hagane.runtime.options import Precision
 from hagane.runtime.values.feeds import check_sizes, feed_shapes
 
 
 def command(
     context: typer.Context,
-    model: Annotated[Path, typer.Argument(help="The ONNX model.")],
+    model: Annotated[Path, typer.Argument(help="The ONNX model, or the folder of a build.")],
     vs: Annotated[
         str, typer.Option(help=f"Engines to compare with: {', '.join(ENGINES[1:])}, or none.")
     ] = "onnxruntime",
@@ -58,6 +58,18 @@ def command(
     count = threads or len(os.sched_getaffinity(0))
     if profile or trace is not None:
         _profile(model, parse_shapes(shape or []), count, precision, trace, as_json)
+        return
+    if (model / "manifest.json").is_file():
+        if build:
+            raise InvalidArgument(f"--build: '{model}' is a build itself; expected an ONNX model")
+        with _progress(rounds) as advance:
+            report = time_build(model, parse_shapes(shape or []), count, rounds, seconds, advance)
+        compared = f"it reads no builds: hagane bench MODEL --build {model} compares"
+        report["skipped"] = dict.fromkeys(others, compared)
+        if as_json:
+            print(json.dumps(report, indent=1))
+        else:
+            _show(report)
         return
     engines = ["hagane", *(f"{BUILD}:{folder}" for folder in build or ()), *others]
     plugins = [str(path) for path in context.find_root().params.get("plugin") or ()]

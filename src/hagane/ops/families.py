@@ -60,6 +60,7 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
             Flatten Identity OneHot Pad Range Reshape ReverseSequence Shape Size Slice
             SpaceToDepth Split Squeeze Tile Transpose Trilu Unsqueeze
         """,
+        "hagane": "StopGradient",
     },
     "linear": {
         "": "Einsum Gemm MatMul MatMulInteger",

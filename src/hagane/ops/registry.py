@@ -81,10 +81,13 @@ def schemas() -> Mapping[tuple[str, str], Schema]:
     from hagane.ops import contrib
     from hagane.ops.convolution import gradient, pooled_gradient
     from hagane.ops.elementwise import selected
+    from hagane.ops.layout import stopping
     from hagane.ops.normalization import trained, trained_rows
     from hagane.ops.recurrent import steps
 
-    own = (contrib, gradient, pooled_gradient, selected, steps, trained, trained_rows)
+    own = (
+        contrib, gradient, pooled_gradient, selected, steps, stopping, trained, trained_rows,
+    )  # fmt: skip
     return {key: found for module in own for key, found in module.SCHEMAS.items()}
 
 

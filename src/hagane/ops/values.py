@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-from hagane.errors import InvalidModel, KernelError, OutOfMemory
+from hagane.errors import InvalidContent, InvalidModel, KernelError, OutOfMemory
 from hagane.ops.definition import Array, RuntimeValue
 
 _DTYPES = {
@@ -91,4 +91,5 @@ def kernel_failed(label: str, error: Exception, inputs: Iterable[RuntimeValue]) 
     text = f"{type(error).__name__}: {error}"
     if "array is too big" in text:
         text = "its result has more bytes than any memory"
-    return KernelError(f"{label} failed: {text}; {given}")
+    kind = InvalidContent if isinstance(error, ValueError) else KernelError
+    return kind(f"{label} failed: {text}; {given}")

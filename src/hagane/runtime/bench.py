@@ -116,6 +116,52 @@ def compare(
     }
 
 
+def time_build(
+    folder: Path,
+    shapes: Mapping[str, tuple[int, ...]],
+    threads: int,
+    rounds: int,
+    seconds: float,
+    advance: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """Return the times of a build alone, as ``compare`` has them; the share of the peak is None.
+
+    Raises:
+        InvalidArgument: It cannot be run, or ``shapes`` leaves a size open.
+    """
+    import hagane
+
+    with hagane.load_built(folder) as built:
+        inputs, precision = built.get_inputs(), str(built.manifest["precision"])
+    check_sizes(inputs, shapes)
+    worker = _Worker(f"{BUILD}:{folder}", folder, shapes, threads, "fp32", None)
+    times: list[float] = []
+    try:
+        for _ in range(rounds):
+            times += worker.ask("time", seconds)
+            advance()
+        version = worker.ask("version", None)
+    finally:
+        worker.stop()
+    return {
+        "model": str(folder),
+        "threads": threads,
+        "shapes": feed_shapes(inputs, shapes),
+        "results": [
+            {
+                "engine": BUILD,
+                "version": version,
+                "precision": precision,
+                "median_ms": statistics.median(times) * 1000,
+                "min_ms": min(times) * 1000,
+                "peak_share": None,
+            }
+        ],
+        "ratios": {},
+        "skipped": {},
+    }
+
+
 def _work(found: ReadModel, shapes: Mapping[str, tuple[int, ...]]) -> int | None:
     """Return the arithmetic of one run, or None where a size is not known before it."""
     given: dict[str, Sequence[Dim | str]] = dict(shapes)
@@ -194,7 +240,7 @@ def _serve(
             prepare()
         kind, _, folder = engine.partition(":")
         if kind == BUILD:
-            version, run = _build(folder, model, shapes, threads)
+            version, run = _build(folder, shapes, threads)
         else:
             version, run = ENGINE_OPENERS[engine](model, shapes, threads, precision)
         run()
@@ -249,12 +295,11 @@ def _hagane(model: str, shapes: Shapes, threads: int, precision: Precision) -> O
     return hagane.__version__, lambda: session.run(None, feed)
 
 
-def _build(folder: str, model: str, shapes: Shapes, threads: int) -> Opened:
+def _build(folder: str, shapes: Shapes, threads: int) -> Opened:
     import hagane
-    from hagane.runtime.session import InferenceSession
 
     built = hagane.load_built(folder, threads=threads)
-    feed = random_feed(InferenceSession(model).get_inputs(), shapes, np.random.default_rng(0))
+    feed = random_feed(built.get_inputs(), shapes, np.random.default_rng(0))
     return str(built.manifest["hagane"]), lambda: built.run(None, feed)
 
 

@@ -33,6 +33,8 @@ from hagane.runtime.values.metadata import declared_types, fix_dimensions, input
 PASSED = "hagane.passed"
 _NO_KERNEL = Refusal("there is no kernel for it")
 _NOT_ASKED = Refusal("the reference engine was chosen")
+# How often nodes without kernels are taken apart: compositions may have such nodes.
+_EXPANSIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +185,12 @@ def build(
         with clock.stage("plan"):
             program = planner.program(model.graph)
         waits = any(found.needs_sizes for found in planner.refused.values())
-        if settings.optimize and backends and not waits and _expand_refused(program, types):
-            # Operators without kernels, as their compositions.
+        for _ in range(_EXPANSIONS):
+            # Operators without kernels, as their compositions, which may have such operators too.
+            if not settings.optimize or not backends or waits:
+                break
+            if not _expand_refused(program, types):
+                break
             types, _ = simplify(model, types)
             backends = tuple(each.adapt(model.graph, types) for each in settings.backends)
             planner = Planner(backends, types, wait_for_sizes)

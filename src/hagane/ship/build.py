@@ -214,7 +214,7 @@ def generate(
             embedded=options.embed_weights,
         ),
     )
-    values = [program.value_bytes(options.threads) if measured else None for program in programs]
+    values = [_value_bytes(program, options) if measured else None for program in programs]
     known = [size for size in values if size is not None]
     peak = file.bytes + max(known) if len(known) == len(values) else None
     return Generated(
@@ -228,6 +228,22 @@ def generate(
         nodes,
         _choices(programs),
     )
+
+
+def _value_bytes(program: RangeProgram, options: BuildOptions) -> int | None:
+    """Return the bytes of values of the largest run; None where only a run tells."""
+    try:
+        return program.value_bytes(options.threads)
+    except MemoryError:
+        largest = "; ".join(
+            f"{each.name}="
+            + ",".join("?" if axis is None else str(axis.most) for axis in each.axes)
+            for each in program.inputs
+        )
+        raise InvalidArgument(
+            f"--shape: with the largest sizes, {largest}, the values of a run are beyond any "
+            "memory: choose smaller ranges"
+        ) from None
 
 
 def _has_numbers(program: RangeProgram) -> bool:
@@ -270,6 +286,19 @@ def _structure(sources: Sources, target: BuildTarget) -> str:
     return content.hexdigest()[:32]
 
 
+def checksums(library: bytes, weights: bytes) -> dict[str, Any]:
+    """Return the keys of a manifest that tell whether its files are whole.
+
+    Languages have SHA-256 at hand: a damaged library can end a process that loads it, so their
+    bindings look at it before.
+    """
+    return {
+        "library_sha256": hashlib.sha256(library).hexdigest(),
+        "weights_sha256": hashlib.sha256(weights).hexdigest(),
+        "sums": {"library": sum_of(library), "weights": sum_of(weights)},
+    }
+
+
 def _write_texts(
     folder: Path,
     name: str,
@@ -281,13 +310,10 @@ def _write_texts(
     levels: Sequence[str],
 ) -> dict[str, Any]:
     """Write header, README and, last, the manifest; return it."""
-    sums = {"library": sum_of(library.read_bytes())}
-    content = weights.read_bytes()
-    sums["weights"] = sum_of(content)
-    digest = hashlib.sha256(content).hexdigest()
+    code, content = library.read_bytes(), weights.read_bytes()
     place = None
     if options.embed_weights:
-        place = library.read_bytes().find(content)
+        place = code.find(content)
         assert place >= 0, "the linker keeps embedded bytes in one piece"
         weights.unlink()
     manifest: dict[str, Any] = {
@@ -313,8 +339,7 @@ def _write_texts(
         "nodes": list(made.nodes),
         "kernels": sorted(made.sources.kernels),
         "hagane": hagane.__version__,
-        "weights_sha256": digest,
-        "sums": sums,
+        **checksums(code, content),
     }
     (folder / "hagane.h").write_text(own_source("hagane.h"), encoding="utf-8")
     (folder / "README.md").write_text(

@@ -92,9 +92,8 @@ def _choices(value: Any) -> bool:
 
 _FILE = "the name of a file beside it"
 _KEYS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
-    **dict.fromkeys(
-        ("version", "target", "machine", "build", "precision", "weights_sha256"), ("a text", _text)
-    ),
+    **dict.fromkeys(("version", "target", "machine", "build", "precision"), ("a text", _text)),
+    **dict.fromkeys(("library_sha256", "weights_sha256"), ("a text", _text)),
     "name": ("letters, digits and _", lambda x: _text(x) and _NAME.fullmatch(x) is not None),
     "library": (_FILE, _file),
     "weights": (_FILE, _or_none(_file)),
@@ -109,5 +108,5 @@ _KEYS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "sums": ("the checksums of library and weights", _sums),
     "choices": ("the forms of layers, by layer", _choices),
 }
-# Builds of earlier versions lack it.
-_OPTIONAL = ("choices",)
+# Builds of earlier versions lack these.
+_OPTIONAL = ("choices", "library_sha256")

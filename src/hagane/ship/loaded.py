@@ -31,6 +31,7 @@ from hagane.ops.definition import Array
 from hagane.runtime.values.described import NodeArg
 from hagane.runtime.values.feeds import Input, bind
 from hagane.ship.manifest import read_manifest
+from hagane.ship.sum import sum_of
 from hagane.symbolic import symbol
 
 _AXES = 16
@@ -120,7 +121,7 @@ class BuiltModel:
             raise UnsupportedModel(
                 [f"'{library}' is an archive for programs in C: build the model with --shared"]
             )
-        self._library = _library(library)
+        self._library = _library(library, self.manifest["sums"]["library"])
         self._handle = ctypes.c_void_p()
         options = _Options(size=ctypes.sizeof(_Options), threads=threads)
         self._check(
@@ -130,6 +131,8 @@ class BuiltModel:
         )
         self._run = ctypes.cast(self._library.hagane_run, ctypes.c_void_p).value
         self._close = weakref.finalize(self, self._library.hagane_close, self._handle)
+        self._closed = False
+        self._runs: list[None] = []  # an item for each that goes on
         self._inputs = [_argument(each) for each in self.manifest["inputs"]]
         self._outputs = [_argument(each) for each in self.manifest["outputs"]]
         self._types = [Input(item.name, _type(item)) for item in self._inputs]
@@ -162,8 +165,19 @@ class BuiltModel:
             InvalidArgument: An output name is unknown, or the model is closed.
             KernelError: A node failed; the message names it.
         """
-        if not self._close.alive:
-            raise InvalidArgument(f"the build '{self.folder}' is closed")
+        self._runs.append(None)
+        try:
+            if self._closed:
+                raise InvalidArgument(f"the build '{self.folder}' is closed")
+            return self._run_open(output_names, input_feed)
+        finally:
+            self._runs.pop()
+            if self._closed and not self._runs:
+                self._close()
+
+    def _run_open(
+        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any]
+    ) -> list[Array]:
         if type(input_feed) is not dict and not isinstance(input_feed, Mapping):
             raise InvalidFeed(
                 f"expected the feed to map input names to arrays, got {type(input_feed).__name__}"
@@ -258,8 +272,10 @@ class BuiltModel:
         return made
 
     def close(self) -> None:
-        """Close the model; arrays that it returned are not valid any more once they are gone."""
-        self._close()
+        """Close the model, once the runs of other threads have ended; none can be begun."""
+        self._closed = True
+        if not self._runs:
+            self._close()
 
     def __enter__(self) -> BuiltModel:
         return self
@@ -290,9 +306,12 @@ def _raise(code: int, message: str, running: bool) -> NoReturn:
     raise _ERRORS.get(code, KernelError)(message)
 
 
-def _library(path: Path) -> ctypes.CDLL:
+def _library(path: Path, checksum: str) -> ctypes.CDLL:
     if not path.is_file():
         raise NoSuchFile(f"there is no file '{path}': build the model again")
+    # (The loader of a system maps files as they are: one that was cut off ends the process.)
+    if sum_of(path.read_bytes()) != checksum:
+        raise InvalidModel(f"'{path}' is damaged, or of another build: build the model again")
     try:
         library = ctypes.CDLL(str(path.absolute()))
     except OSError as error:

@@ -84,7 +84,11 @@ class RangeProgram:
         )
 
     def value_bytes(self, threads: int) -> int | None:
-        """Return the bytes of values of the largest run; None where only a run tells."""
+        """Return the bytes of values of the largest run; None where only a run tells.
+
+        Raises:
+            MemoryError: They are beyond any memory.
+        """
         names = {name: axis.most for name, axis in name_ranges(self.inputs).items()}
         total = 0
         for part in self.parts:

@@ -112,7 +112,10 @@ def _default_most(program: RangeProgram, threads: int) -> int:
 
     def fits(power: int) -> bool:
         tried = replace(program, inputs=with_most(program.inputs, 1 << power))
-        size = tried.value_bytes(threads)
+        try:
+            size = tried.value_bytes(threads)
+        except MemoryError:
+            return False
         return size is None or size <= DEFAULT_BYTES
 
     fitting, beyond = 0, LARGEST.bit_length()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from hagane.errors import InvalidArgument, InvalidModel
 from hagane.native import choice_from_json
-from hagane.ship.build import generate
+from hagane.ship.build import checksums, generate
 from hagane.ship.folder import MANIFEST, replacing
 from hagane.ship.manifest import manifest_text, read_manifest
 from hagane.ship.options import BuildOptions
@@ -83,8 +82,7 @@ def _refit_into(fresh: Path, folder: Path, model: Path) -> dict[str, Any]:
     if options.embed_weights:
         _embed(library, int(manifest["weights_at"]), content, manifest)
         weights.unlink()
-    manifest["weights_sha256"] = hashlib.sha256(content).hexdigest()
-    manifest["sums"] = {"library": sum_of(library.read_bytes()), "weights": sum_of(content)}
+    manifest.update(checksums(library.read_bytes(), content))
     del manifest["check"], manifest["kind"]
     (fresh / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
     return manifest

@@ -1,5 +1,7 @@
 package hagane;
 
+import java.nio.charset.StandardCharsets;
+
 /** A call that failed: its code, as hagane.h has them, and hagane's message. */
 public final class HaganeException extends RuntimeException {
   private static final long serialVersionUID = 1;
@@ -8,6 +10,11 @@ public final class HaganeException extends RuntimeException {
   HaganeException(int code, String message) {
     super(message);
     this.code = code;
+  }
+
+  /** From C, whose texts are UTF-8. */
+  HaganeException(int code, byte[] message) {
+    this(code, new String(message, StandardCharsets.UTF_8));
   }
 
   /** Returns the code, one of those of hagane.h. */

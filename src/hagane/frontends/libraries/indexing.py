@@ -183,8 +183,18 @@ def _take_array(t: Core, x: Tensor, part: Tensor, axis: int, number: int, result
             part,
             remedy="convert it with .long()",
         )
+    check_places(t, x, part, axis)
     _note(result, number, part.shape)
     return axis + 1
+
+
+def check_places(t: Core, x: Tensor, places: Tensor, axis: int) -> None:
+    """Check known indices along an axis; an open size is restricted to sizes that have them."""
+    known = places.known
+    if known is None or not known.size or known.dtype.kind not in "iu" or x.shape is None:
+        return
+    for place in (int(known.min()), int(known.max())):
+        _check_place(t, x, place, axis)
 
 
 def _note(result: _Parts, number: int, shape: Shape) -> None:

@@ -291,6 +291,8 @@ _STRUCTURE = frozenset(
         "Sequential.forward", "report", "as_array", "Link.init_scope", "Link.children",
         "Link.links", "Link.namedlinks", "Link.params", "Link.namedparams", "Link.count_params",
         "Chain.__getitem__", "using_config.__enter__", "using_config.__exit__",
+        "no_backprop_mode.__enter__", "no_backprop_mode.__exit__",
+        "force_backprop_mode.__enter__", "force_backprop_mode.__exit__",
         *(f"{container}.{method}" for container in ("ChainList", "Sequential")
           for method in ("__iter__", "__getitem__", "__len__")),
         *(f"links.{link}.{method}" for link in ("LSTM", "StatefulPeepholeLSTM", "GRU",
@@ -313,6 +315,10 @@ _STRUCTURE = frozenset(
 ) | {"torch.Tensor.device", "torch.Tensor.is_quantized", "torch._C._log_api_usage_once",
      "torch.is_grad_enabled", "torch.jit.annotate", "torch.autograd.Function.apply",
      "torch.autograd.function.Function.apply",
+     *(f"torch.{manager}.{method}"
+       for manager in ("utils._contextlib._DecoratorContextManager", "set_grad_enabled",
+                       "autograd.set_grad_enabled", "autograd.grad_mode.set_grad_enabled")
+       for method in ("__enter__", "__exit__", "__call__")),
      *(f"torch.autograd.function.FunctionCtx.{name}" for name in (
          "save_for_backward", "save_for_forward", "mark_non_differentiable", "mark_dirty",
          "set_materialize_grads"))}  # fmt: skip

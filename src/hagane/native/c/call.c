@@ -4,7 +4,7 @@
  * inputs of certain types and shapes. It finds the frame that fits a feed, writes the arrays' addresses into
  * the context's tables, runs it and returns the outputs. Other shapes are a matter of other tables: one of
  * the frames of the program for all shapes gets them. If there is no frame that can, it asks for one (`fit`), which
- * checks everything. A feed beyond an entry's means makes it return None: the caller then takes
+ * checks everything. Frames that wait lend their memory for values to the one that runs. A feed beyond an entry's means makes it return None: the caller then takes
  * the long way, which converts or explains.
  */
 #define PY_SSIZE_T_CLEAN
@@ -16,6 +16,8 @@
 /* The program for all shapes has as many frames as there is room for while they take few bytes, else as many as
  * there are runs at a time: other tables take microseconds, and memory has to stay flat over many shapes. */
 #define LITTLE_BYTES (256 << 10)
+/* All frames together have so many bytes for values more than the one that needs most. */
+#define SPARE_BYTES (4 << 20)
 /* Runs shorter than this, in nanoseconds, keep other Python threads waiting; letting go would cost more. */
 #define SHORT_NS 20000.0
 /* Shapes whose runs are counted; of one that has a program of its own. */
@@ -27,6 +29,7 @@
 typedef int64_t (*runner)(void *program, int64_t (*ask)(void *), void *asker);
 typedef int64_t (*fitter)(hg_context *context, const int64_t *shapes);
 typedef char *(*finder)(const hg_context *context, int64_t which, int64_t *shape);
+typedef void (*lender)(hg_context *from, hg_context *into);
 
 typedef struct {
   PyArray_Descr *descr; /* of outputs */
@@ -46,6 +49,7 @@ typedef struct {
   runner run;
   fitter fit;
   finder grown;
+  lender lend;
   hg_context *context;
   int endless; /* may take any time */
   int general; /* of the program for all shapes */
@@ -233,15 +237,15 @@ static void take_shapes(const entry *self, frame *at, PyArrayObject *const *arra
   at->key = key_of(self, arrays);
 }
 
-/* (run, fit, grown, context, endless, general, owner, failed, empty, inputs, outputs, lease) */
+/* (run, fit, grown, lend, context, endless, general, owner, failed, empty, inputs, outputs, lease) */
 static int read_frame(const entry *self, PyObject *item, frame *into, PyArrayObject *const *arrays) {
-  unsigned long long run, fit, grown, context;
+  unsigned long long run, fit, grown, lend, context;
   long long lease;
   PyObject *inputs, *outputs;
   memset(into, 0, sizeof *into);
-  if (!PyArg_ParseTuple(item, "KKKKppOOOO!O!L", &run, &fit, &grown, &context, &into->endless, &into->general,
-                        &into->owner, &into->failed, &into->empty, &PyList_Type, &inputs, &PyList_Type, &outputs,
-                        &lease)) {
+  if (!PyArg_ParseTuple(item, "KKKKKppOOOO!O!L", &run, &fit, &grown, &lend, &context, &into->endless,
+                        &into->general, &into->owner, &into->failed, &into->empty, &PyList_Type, &inputs,
+                        &PyList_Type, &outputs, &lease)) {
     memset(into, 0, sizeof *into);
     return -1;
   }
@@ -251,6 +255,7 @@ static int read_frame(const entry *self, PyObject *item, frame *into, PyArrayObj
   into->run = (runner)(uintptr_t)run;
   into->fit = (fitter)(uintptr_t)fit;
   into->grown = (finder)(uintptr_t)grown;
+  into->lend = (lender)(uintptr_t)lend;
   into->context = (hg_context *)(uintptr_t)context;
   into->lease = lease;
   Py_ssize_t n = self->n_inputs + self->n_outputs;
@@ -281,13 +286,18 @@ static int read_frame(const entry *self, PyObject *item, frame *into, PyArrayObj
   return 0;
 }
 
+/* The bytes for values that a context has, or will have when it runs again. */
+static int64_t value_bytes(const hg_context *context) {
+  return context->arena != NULL ? (int64_t)context->arena_bytes : context->wrong[1] + ARENA_SLACK;
+}
+
 /* Whether another context of the program for all shapes would take too much memory. */
 static int is_much(const entry *self) {
   int64_t bytes = 0;
   for (int i = 0; i < FRAMES; i++) {
     const hg_context *context = self->frames[i].context;
     if (self->frames[i].owner == NULL || !self->frames[i].general) continue;
-    bytes += (int64_t)context->arena_bytes + context->program->threads * context->program->scratch_bytes;
+    bytes += value_bytes(context) + context->program->threads * context->program->scratch_bytes;
   }
   return bytes > LITTLE_BYTES;
 }
@@ -301,6 +311,50 @@ static frame *oldest_frame(entry *self, int general) {
     if (oldest == NULL || at->used < oldest->used) oldest = at;
   }
   return oldest;
+}
+
+/* The frame used least lately that has so many bytes for values and waits; null if there is none. */
+static frame *oldest_holder(entry *self, const frame *but, int64_t bytes) {
+  frame *oldest = NULL;
+  for (int i = 0; i < FRAMES; i++) {
+    frame *at = &self->frames[i];
+    if (at->owner == NULL || at->busy || at == but || at->context->arena == NULL) continue;
+    if ((int64_t)at->context->arena_bytes < bytes || (oldest != NULL && at->used >= oldest->used)) continue;
+    oldest = at;
+  }
+  return oldest;
+}
+
+/* Have frames that wait give up memory for values which is more than all of them may have beside a frame that is
+ * to run; it gets what it lacks from one of them. */
+static void share_memory(entry *self, frame *at) {
+  for (;;) {
+    int64_t all = 0, most = value_bytes(at->context), lacks = at->context->arena == NULL ? most : 0;
+    for (int i = 0; i < FRAMES; i++) {
+      if (self->frames[i].owner == NULL || self->frames[i].context->arena == NULL) continue;
+      int64_t bytes = value_bytes(self->frames[i].context);
+      all += bytes;
+      if (bytes > most) most = bytes;
+    }
+    if (all + lacks <= most + SPARE_BYTES) return;
+    frame *from = oldest_holder(self, at, lacks);
+    if (from == NULL) from = oldest_holder(self, at, 0);
+    if (from == NULL) return; /* other runs have the rest */
+    int fits = lacks > 0 && from->lend == at->lend && (int64_t)from->context->arena_bytes >= lacks;
+    from->lend(from->context, fits ? at->context : NULL);
+  }
+}
+
+/* Have a frame that may have lent its memory, or been given some just now, ready to run; null if it cannot be. */
+static frame *made_ready(entry *self, frame *at) {
+  share_memory(self, at);
+  if (at->context->ready) return at;
+  at->busy = 1;
+  int64_t code = at->fit(at->context, at->context->shapes);
+  at->busy = 0;
+  if (code == HG_FITS) return at;
+  clear_frame(self, at);
+  return NULL;
 }
 
 /* Whether a frame's context may be made ready for arrays, their sizes aside. */
@@ -329,6 +383,7 @@ static frame *refit_frame(entry *self, PyArrayObject *const *arrays) {
   const hgt_part *part = context->part;
   int64_t *shape = context->shapes;
   note_runs(self, at);
+  share_memory(self, at);
   for (int64_t p = 0; p < part->n_inputs; p++)
     for (Py_ssize_t i = 0; i < self->n_inputs; i++) {
       if (at->ports[i].which != p) continue;
@@ -538,8 +593,10 @@ static PyObject *call(PyObject *capsule, PyObject *const *arguments, Py_ssize_t 
   if (n_results > n_outputs) goto end;
   if (targets != Py_None && (!PyList_CheckExact(targets) || PyList_GET_SIZE(targets) != n_results)) goto end;
   at = find_frame(self, arrays);
+  int found = at != NULL && at->context->ready && !is_expired(at);
   if (at == NULL) at = refit_frame(self, arrays);
   if (at == NULL || is_expired(at)) at = make_frame(self, arrays, at);
+  if (!found && at != NULL) at = made_ready(self, at);
   if (at == NULL) goto end;
   at->busy = 1;
   at->used = ++self->calls;

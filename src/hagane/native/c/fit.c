@@ -202,6 +202,14 @@ static int64_t fit_numbers(hg_context *context) {
 
 /* ---- the interface ---- */
 
+/* Take the memory for values from a context, which is ready for nothing then; another one without any gets it, if
+ * that is not null. */
+void hg_lend(hg_context *from, hg_context *into) {
+  if (into != NULL && into->arena == NULL) into->arena = from->arena, into->arena_bytes = from->arena_bytes;
+  else give_arena(from, from->arena, from->arena_bytes);
+  from->arena = NULL, from->arena_bytes = 0, from->ready = 0;
+}
+
 void hg_close(hg_context *context) {
   if (context == NULL) return;
   hg_destroy(context->program);

@@ -168,9 +168,90 @@ INLINE vf v_atanh(vf x) {
   vf y = 0.5f * v_log1p(2.f * a / (1.f - a));
   return v_sel((x != x) | (a < 1e-4f), x, v_copysign(y, x));
 }
-INLINE vf v_pow(vf x, vf y) {
-  for (int i = 0; i < VL; i++) x[i] = powf(x[i], y[i]);
+/* Half a vector as doubles, and two halves back. */
+typedef double vd __attribute__((vector_size(VL * 4), aligned(8), may_alias));
+#if defined(__AVX512F__)
+INLINE vd v_doubles(vf x, int upper) {
+  __m512d all = (__m512d)x;
+  return (vd)_mm512_cvtps_pd(_mm256_castpd_ps(upper ? _mm512_extractf64x4_pd(all, 1) : _mm512_castpd512_pd256(all)));
+}
+INLINE vf v_of_doubles(vd low, vd high) {
+  __m512d y = _mm512_castpd256_pd512(_mm256_castps_pd(_mm512_cvtpd_ps((__m512d)low)));
+  return (vf)_mm512_insertf64x4(y, _mm256_castps_pd(_mm512_cvtpd_ps((__m512d)high)), 1);
+}
+#elif defined(__AVX2__)
+INLINE vd v_doubles(vf x, int upper) {
+  __m256 all = (__m256)x;
+  return (vd)_mm256_cvtps_pd(upper ? _mm256_extractf128_ps(all, 1) : _mm256_castps256_ps128(all));
+}
+INLINE vf v_of_doubles(vd low, vd high) {
+  return (vf)_mm256_set_m128(_mm256_cvtpd_ps((__m256d)high), _mm256_cvtpd_ps((__m256d)low));
+}
+#else
+INLINE vd v_doubles(vf x, int upper) {
+  vd y;
+  for (int i = 0; i < VL / 2; i++) y[i] = x[i + upper * (VL / 2)];
+  return y;
+}
+INLINE vf v_of_doubles(vd low, vd high) {
+  vf y;
+  for (int i = 0; i < VL / 2; i++) y[i] = (float)low[i], y[i + VL / 2] = (float)high[i];
+  return y;
+}
+#endif
+INLINE vd vd_load(const double *p) { return *(const vd *)p; }
+INLINE void vd_store(double *p, vd x) { *(vd *)p = x; }
+/* The first n lanes of memory, of which the others read as zero. */
+#if defined(__AVX512F__)
+INLINE vd vd_load_n(const double *p, int64_t n) { return (vd)_mm512_maskz_loadu_pd((__mmask8)hg_lanes(hg_min(n, 8)), p); }
+INLINE void vd_store_n(double *p, vd x, int64_t n) { _mm512_mask_storeu_pd(p, (__mmask8)hg_lanes(hg_min(n, 8)), (__m512d)x); }
+#else
+INLINE vd vd_load_n(const double *p, int64_t n) {
+  vd x = {0};
+  for (int64_t i = 0; i < hg_min(n, VL / 2); i++) x[i] = p[i];
   return x;
+}
+INLINE void vd_store_n(double *p, vd x, int64_t n) {
+  for (int64_t i = 0; i < hg_min(n, VL / 2); i++) p[i] = x[i];
+}
+#endif
+INLINE double vd_sum(vd x) {
+  double y = 0;
+  for (int i = 0; i < VL / 2; i++) y += x[i];
+  return y;
+}
+/* x^y within 1.2 ulp, by the logarithm to base two in doubles; signs, zeros and infinities as in C. */
+INLINE vf v_pow(vf x, vf y) {
+  vf a = v_abs(x);
+  vm tiny = a < 1.17549435e-38f;
+  vi shifted = (vi)v_sel(tiny, a * 16777216.f, a) - 0x3f3504f3; /* sqrt(1/2) */
+  vf m = (vf)((shifted & 0x007fffff) + 0x3f3504f3);
+  vf e = __builtin_convertvector(shifted >> 23, vf) - v_sel(tiny, v_set1(24.f), v_set1(0.f));
+  vd power[2];
+  for (int i = 0; i < 2; i++) {
+    vd half = v_doubles(m, i), s = (half - 1.0) / (half + 1.0), z = s * s;
+    vd p = z * 0.26230818925253 + 0.32059889797532;
+    p = p * z + 0.41219858311113;
+    p = p * z + 0.57707801635559;
+    p = p * z + 0.96179669392598;
+    p = p * z + 2.88539008177793;
+    power[i] = (p * s + v_doubles(e, i)) * v_doubles(y, i);
+  }
+  vf n = v_round(v_min2(v_set1(160.f), v_max2(v_set1(-160.f), v_of_doubles(power[0], power[1]))));
+  vf f = v_of_doubles(power[0] - v_doubles(n, 0), power[1] - v_doubles(n, 1));
+  /* (what is larger stands for a result out of range) */
+  f = v_min2(v_set1(0.5f), v_max2(v_set1(-0.5f), f));
+  vf r = v_exp_times(n, f * 0.693147181f, v_set1(1.f));
+  /* zero and infinity have a logarithm that the above does not see */
+  vf endless = v_set1(INFINITY), rising = v_abs(y);
+  vm grows = (a > 1.f) == (y > 0.f), end = (a == 0.f) | (a == endless) | (rising == endless);
+  r = v_sel(end, v_sel(grows, endless, v_set1(0.f)), r);
+  vm whole = v_round(y) == y, odd = whole & (v_round(y * 0.5f) != y * 0.5f) & (rising < 16777216.f);
+  vm below = (vi)x < 0;
+  r = v_sel(below & odd, -r, r);
+  r = v_sel(below & ~whole & (a < endless) & (a > 0.f), v_bits(0x7fc00000), r);
+  r = v_sel((x != x) | (y != y), x + y, r);
+  return v_sel((y == 0.f) | (x == 1.f) | ((a == 1.f) & (rising == endless)), v_set1(1.f), r);
 }
 #if defined(__AVX2__) || defined(__AVX512F__)
 /* x less a whole number of y, exact: quotients of less than 2^22 are wrong by one at most. */

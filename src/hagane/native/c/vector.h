@@ -277,6 +277,76 @@ INLINE vf v_log1p_unit(vf x) {
   return v_fma(p, x, v_set1(1.f)) * x;
 }
 
+#if defined(__AVX512F__)
+/* Functions in sixteen intervals, whose polynomials lie in registers: the middles of the intervals, then the
+ * coefficients of a distance from there, the lowest first. Middles are chosen where the function is nearly
+ * a float; the first interval has odd powers of the number itself, and others that correct them. */
+#define HG_INTERVAL(table, k) ((vf)_mm512_permutexvar_ps(at, _mm512_loadu_ps(table[k])))
+static const float hg_erf_table[7][16] __attribute__((unused)) = {
+    {0, 0.375044495f, 0.625120163f, 0.875069559f, 1.12465382f, 1.37513924f, 1.62487125f, 1.87466002f,
+     2.12483692f, 2.3756485f, 2.62472153f, 2.87476826f, 3.12503648f, 3.37571526f, 3.62428474f, 3.87428474f},
+    {0, 0.404160529f, 0.62333262f, 0.784111559f, 0.888278008f, 0.948193789f, 0.978433371f, 0.991978645f,
+     0.997343957f, 0.999219656f, 0.999794304f, 0.999952078f, 0.999990106f, 0.999998212f, 0.999999702f,
+     0.99999994f},
+    {1.12837911f, 0.980320156f, 0.763384879f, 0.524681211f, 0.318521917f, 0.170294553f, 0.0805059299f,
+     0.033588618f, 0.0123493755f, 0.00399415428f, 0.00114955474f, 0.000290615484f, 6.47440684e-05f,
+     1.26903115e-05f, 2.22743938e-06f, 3.41705686e-07f},
+    {7.03274327e-06f, -0.367658436f, -0.477202952f, -0.45913142f, -0.358228505f, -0.234181046f, -0.130813301f,
+     -0.0629676804f, -0.026240224f, -0.00948838238f, -0.00301702204f, -0.00083533366f, -0.000202279727f,
+     -5.18517554e-05f, -7.42030943e-06f, 7.10942641e-06f},
+    {-0.37633276f, -0.234864771f, -0.0555990972f, 0.092948854f, 0.162411422f, 0.15792197f, 0.114867859f,
+     0.0674997643f, 0.0330551155f, 0.0136962952f, 0.00489633717f, 0.00150416698f, 0.000399867306f,
+     9.13371769e-05f, 1.87009919e-05f, 2.53466874e-06f},
+    {0.00202678167f, 0.165509373f, 0.175547123f, 0.112147681f, 0.0284148902f, -0.0300414357f, -0.049403958f,
+     -0.0421892665f, -0.026410019f, -0.0131734442f, -0.00546916621f, -0.00190848543f, -0.000567325507f,
+     0.000430552318f, -7.35081267e-05f, -0.000543342321f},
+    {0.105942778f, 0.0463497862f, -0.0265678093f, -0.0665982515f, -0.061080981f, -0.0306812879f,
+     -0.00233041844f, 0.0113131292f, 0.0124392472f, 0.00836099125f, 0.00423833588f, 0.00172913854f,
+     0.00058499712f, 0.000271068973f, 4.79656919e-05f, 0.00010664195f},
+};
+/* By the upper bits of 1 + |x|: four intervals between powers of two, from slot 12 on. */
+static const float hg_tanh_table[8][16] __attribute__((unused)) = {
+    {1.24971187f, 1.74976504f, 2.24957728f, 2.74952292f, 3.50058651f, 4.50029421f, 5.49858046f, 6.49897194f,
+     7.99713898f, 10.002861f, 10, 10, 0, 0.375086069f, 0.625106633f, 0.875141978f},
+    {0.848202825f, 0.941348791f, 0.978007734f, 0.991851985f, 0.998180032f, 0.999753356f, 0.999966502f,
+     0.99999547f, 0.999999762f, 1, 1, 1, 0, 0.358432412f, 0.554673553f, 0.703977227f},
+    {0.280551851f, 0.113862403f, 0.0435008705f, 0.0162296407f, 0.00363669218f, 0.000493237341f,
+     6.69959336e-05f, 9.06007972e-06f, 4.52722674e-07f, 0, 0, 0, 1, 0.871526182f, 0.692337275f, 0.504416049f},
+    {-0.237964988f, -0.107184209f, -0.0425441787f, -0.0160973985f, -0.00363005279f, -0.000493112835f,
+     -6.69931396e-05f, -9.05997331e-06f, -2.41029142e-07f, 0, 0, 0, -1.56840395e-06f, -0.312383235f,
+     -0.384021193f, -0.355097443f},
+    {0.108340591f, 0.0629502088f, 0.0271085985f, 0.0105560049f, 0.00240895874f, 0.000328238093f,
+     4.46117192e-05f, 6.0334969e-06f, 3.0067315e-07f, 0, 0, 0, -0.333259314f, -0.178543121f, -0.0177788325f,
+     0.0818395242f},
+    {-0.012557284f, -0.0235292893f, -0.0123316022f, -0.00510457391f, -0.00119590526f, -0.000163978722f,
+     -2.23084589e-05f, -3.01734258e-06f, -7.11363327e-07f, 0, 0, 0, -0.00128511561f, 0.168118984f,
+     0.137873068f, 0.0607561506f},
+    {-0.0197166055f, 0.00348084187f, 0.00397889689f, 0.00191630051f, 0.000489706697f, 6.82412938e-05f,
+     9.30404258e-06f, 1.25885344e-06f, 6.63878694e-08f, 0, 0, 0, 0.143494606f, 0.0189664531f, -0.0543593019f,
+     -0.0585401431f},
+    {0.0151021508f, 0.00210536132f, -0.000715902133f, -0.000545406423f, -0.000157666334f, -2.26060056e-05f,
+     -3.08401764e-06f, -4.17816238e-07f, 3.50800889e-07f, 0, 0, 0, -0.0375788324f, -0.0690964982f,
+     -0.0243370384f, 0.0128687732f},
+};
+/* Within 2.3 ulp. */
+INLINE vf v_erf(vf x) {
+  /* from here on the nearest float is one, which models that write 1 + erf(x) rely on */
+  vf a = v_min2(v_set1(3.925f), v_abs(x));
+  __m512i at = _mm512_cvttps_epi32((__m512)(a * 4.f));
+  vf t = a - HG_INTERVAL(hg_erf_table, 0), p = HG_INTERVAL(hg_erf_table, 6);
+  for (int k = 5; k > 0; k--) p = v_fma(p, t, HG_INTERVAL(hg_erf_table, k));
+  return v_copysign(p, x);
+}
+/* Within 1.2 ulp. */
+INLINE vf v_tanh(vf x) {
+  vf a = v_min2(v_set1(12.f), v_abs(x));
+  __m512i at = _mm512_srli_epi32((__m512i)(a + 1.f), 21);
+  vf t = a - HG_INTERVAL(hg_tanh_table, 0), p = HG_INTERVAL(hg_tanh_table, 7);
+  for (int k = 6; k > 0; k--) p = v_fma(p, t, HG_INTERVAL(hg_tanh_table, k));
+  return v_copysign(p, x);
+}
+#undef HG_INTERVAL
+#else
 /* x times a polynomial in x^2, near zero and, centred, farther off. Within 3.2 ulp. */
 INLINE vf v_erf(vf x) {
   vf bound = v_min2(v_set1(3.95f), v_max2(v_set1(-3.95f), x));
@@ -310,12 +380,6 @@ INLINE vf v_erf(vf x) {
   q = v_fma(q, u, v_set1(1.128379166e+00f));
   return v_sel(u < 1.f, q * x, far);
 }
-
-/* Within 2.3 ulp. */
-INLINE vf v_sigmoid(vf x) {
-  vf e = v_exp(v_min2(v_set1(30.f), x)); /* from 17 on it is one */
-  return e / (1.f + e);
-}
 /* Within 1.3 ulp. */
 INLINE vf v_tanh(vf x) {
   vf u = x * x;
@@ -328,7 +392,13 @@ INLINE vf v_tanh(vf x) {
   vf far = v_copysign(1.f - 2.f / (v_exp(v_abs(x) * 2.f) + 1.f), x);
   return v_sel((u < 0.390625f) | (x != x), near, far);
 }
+#endif
 
+/* Within 2.3 ulp. */
+INLINE vf v_sigmoid(vf x) {
+  vf e = v_exp(v_min2(v_set1(30.f), x)); /* from 17 on it is one */
+  return e / (1.f + e);
+}
 INLINE vf v_reciprocal(vf x) { return 1.f / x; }
 
 INLINE vf v_load_strided(const float *p, int64_t stride, int64_t n) {

@@ -109,7 +109,7 @@ def make_frame(
     inputs = [(array.dtype.num, own.index(i) if i in own else -1) for i, array in enumerate(arrays)]
     outputs = [(segment.gives[i].num, i) for i in order]
     engine = segment.engine
-    functions = (engine.address(name) for name in ("hg_run", "hg_fit", "hg_grown"))
+    functions = (engine.address(name) for name in ("hg_run", "hg_fit", "hg_grown", "hg_lend"))
     address = context.fitted.address
     general = general and len(own) == len(arrays)
     made: Context = context

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,10 +14,11 @@ from hagane.nn.autograd.configuration import read, using_config
 from hagane.nn.autograd.debugging import at_place, check_retained
 from hagane.nn.autograd.deferred import Deferred, together
 from hagane.nn.autograd.function_node import FunctionNode
-from hagane.nn.autograd.hooks import hooks_of
+from hagane.nn.autograd.hooks import get_function_hooks, hooks_of
 from hagane.nn.autograd.invalid_type import user_place
 from hagane.nn.autograd.node import VariableNode
 from hagane.nn.autograd.variable import Variable, as_variable, check_gradient
+from hagane.nn.autograd.way_back import WAYS, Trail, gone, may_be_short, spend, trail_of
 from hagane.ops.builder import op
 
 
@@ -119,6 +121,41 @@ def backprop_to_all(
         retain_grad: Whether the variables between keep theirs.
         loss_scale: How many times too large the gradients are.
     """
+    trail = None
+    if len(outputs) == 1 and not retain_grad and outputs[0][1] is not None:
+        trail = _trail(outputs[0][0])
+    if trail is None:
+        _walk_to_all(outputs, retain_grad, loss_scale)
+        return
+    known = WAYS.known(trail)
+    node, gradient = outputs[0]
+    found = gone(trail, known, gradient.array)
+    if found is None:
+        begun = time.perf_counter()
+        _walk_to_all(outputs, retain_grad, loss_scale)
+        spend(trail, known, node, begun)
+        return
+    for i, array in zip(known.leaves, found, strict=True):
+        leaf = trail.leaves[i]
+        variable = leaf.get_variable_or_none()
+        if variable is None:
+            continue
+        before = _taken(leaf)
+        made = Variable.make(array if before is None else np.asarray(before.array + array))
+        variable.set_grad_unchecked(made)
+        variable._loss_scale = loss_scale
+
+
+def _trail(node: VariableNode) -> Trail | None:
+    """Return the functions behind a node if one program may walk back through them."""
+    if read("enable_backprop") or read("debug") or get_function_hooks() or not may_be_short():
+        return None
+    return trail_of(node, _Pending())
+
+
+def _walk_to_all(
+    outputs: Sequence[tuple[VariableNode, Any]], retain_grad: bool, loss_scale: float | None
+) -> None:
     pending = _Pending()
     gradients = _Gradients(from_leaves=True)
     leaves: dict[VariableNode, None] = {}

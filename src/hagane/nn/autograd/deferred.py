@@ -128,6 +128,8 @@ def deferred_rows(op: OpDef, attributes: Any, inputs: Any, g: Any) -> Deferred |
     if op.name != "Gather" or attributes.get("axis", 0) != 0 or inputs[0].ndim != 2:
         return None
     weight, indices = inputs
+    if not weight.size:
+        return None
 
     def compute(g: Any, indices: Any) -> Any:
         call = Call(op, (weight, indices), {"axis": 0}, (g,))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hagane.nn.autograd import type_check
-from hagane.nn.autograd.configuration import config
+from hagane.nn.autograd.configuration import modes, read
 from hagane.nn.autograd.debugging import check_numbers, mark_retained
 from hagane.nn.autograd.hooks import FunctionHook, hooks_of
 from hagane.nn.autograd.variable import Variable, as_variable
@@ -94,9 +94,9 @@ class FunctionNode:
         """
         variables = [as_variable(x) for x in inputs]
         arrays = tuple([x.array for x in variables])
-        if config.debug:
+        if read("debug"):
             self.stack = traceback.extract_stack()
-        if config.type_check:
+        if read("type_check"):
             type_check.check_node(self, arrays)
         hooks = hooks_of(self)
         for hook in hooks:
@@ -105,7 +105,7 @@ class FunctionNode:
         self._output_indexes_to_retain = None
         outputs = self.forward(arrays)
         self._check_outputs(outputs)
-        if config.debug:
+        if read("debug"):
             check_numbers(self.label, arrays, outputs)
         for hook in hooks:
             hook.forward_postprocess(self, arrays)
@@ -126,7 +126,8 @@ class FunctionNode:
     def _record(self, variables: Sequence[Variable], outputs: Sequence[Any]) -> Any:
         requires_grad = any(x._requires_grad for x in variables)
         made = tuple([Variable.make(y, requires_grad) for y in outputs])
-        if not config.enable_backprop:
+        recorded, debug = modes()
+        if not recorded:
             return made
         self.rank = max([x._node._rank for x in variables]) if variables else 0
         for y in made:
@@ -141,8 +142,8 @@ class FunctionNode:
                 made[index].retain_data()
                 kept.append(outputs[index])
             self._retained_output_data = tuple(kept)
-        self.lazy_grad_sum = config.lazy_grad_sum
-        if config.debug:
+        self.lazy_grad_sum = read("lazy_grad_sum")
+        if debug:
             mark_retained(self)
         return made
 

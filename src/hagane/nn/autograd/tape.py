@@ -20,6 +20,7 @@ from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.hooks import get_function_hooks
 from hagane.nn.autograd.retention import EVERYTHING, Unread, stand_in, unread_of
 from hagane.nn.autograd.variable import Variable
+from hagane.nn.autograd.way_back import DESCRIBED, described_operator, sign_of_operator
 from hagane.nn.eager.dispatch import NATIVE, Prepared
 from hagane.ops.builder import Call
 from hagane.ops.definition import Array, Unsupported
@@ -303,5 +304,6 @@ class Tape:
 
 
 NATIVE.steady = partial(read, "deterministic")
+DESCRIBED[Operator] = sign_of_operator, described_operator
 TAPE = Tape()
 Variable.interpreter = TAPE

@@ -69,6 +69,7 @@ class Prepared:
 
 def _feeds(program: Program) -> tuple[tuple[str, int], ...]:
     order = program.order
+    assert isinstance(order, Order)
     starts = {"x": 0, "y": len(order.operands), "g": len(order.operands) + order.n_outputs}
     if order.kind == "function":
         starts["g"] = starts["y"]

@@ -14,7 +14,8 @@ from hagane.graph.names import separate_names
 from hagane.graph.types import TensorType, to_ir_shape
 from hagane.graph.walk import all_nodes
 from hagane.nn.eager.order import Operand, Order
-from hagane.ops.builder import Call, Nodes, interpreting
+from hagane.nn.eager.way import Passed, Way
+from hagane.ops.builder import Call, Nodes, interpreting, op
 from hagane.ops.definition import Unsupported
 from hagane.ops.gradient import pull_back
 from hagane.ops.inference import GraphTypes
@@ -27,21 +28,26 @@ from hagane.symbolic import symbol
 _IR_VERSION = 10
 
 
-def model_of(order: Order) -> ir.Model:
-    """Return the model of an order.
+def model_of(order: Order | Way) -> ir.Model:
+    """Return the model of an order, or of a way back.
 
-    Inputs are called ``x0``, ``x1``, … for operands, ``y0``, … for the outputs of the call, and
-    ``g0``, … for their gradients; unread ones are left out.
+    Inputs of an order are called ``x0``, ``x1``, … for operands, ``y0``, … for the outputs of the
+    call, and ``g0``, … for their gradients; unread ones are left out. Those of a way are called
+    ``x0``, ``x1``, … by the numbers of values, and ``g`` for the gradient of its start.
 
     Raises:
-        NotImplementedError: The operator has no gradient.
+        NotImplementedError: An operator has no gradient.
     """
-    graph = ir.Graph([], [], nodes=[], name=order.name)
+    graph = ir.Graph([], [], nodes=[], name=order.name if isinstance(order, Order) else "back")
     types = GraphTypes()
     nodes = Nodes(graph, types)
-    operands = [_operand(nodes, i, each) for i, each in enumerate(order.operands)]
+    given = order.operands if isinstance(order, Order) else order.values
+    operands = [_operand(nodes, i, each) for i, each in enumerate(given)]
     with interpreting(nodes):
-        found = _traced(nodes, order, operands)
+        if isinstance(order, Order):
+            found = _traced(nodes, order, operands)
+        else:
+            found = _walked(nodes, order, operands)
     for i, value in enumerate(found):
         _add_output(nodes, f"o{i}", value)
     merge_common(graph, types)
@@ -100,6 +106,52 @@ def _operator(nodes: Nodes, order: Order, operands: Sequence[Any]) -> list[Any]:
     return [_present(order, value, i) for value, i in zip(made, order.targets, strict=True)]
 
 
+def _walked(nodes: Nodes, way: Way, values: Sequence[Any]) -> list[Any]:
+    """Return the gradients of the leaves of a way."""
+    gradients: dict[int, Any] = {way.start: _input(nodes, "g", nodes.type_of(values[way.start]))}
+    for step in way.steps:
+        seeds = [None if i is None else gradients.get(i) for i in step.outputs]
+        if all(seed is None for seed in seeds):
+            continue
+        operands = [None if i is None else values[i] for i in step.operands]
+        outputs = [None if i is None else values[i] for i in step.outputs]
+        for place, found in zip(step.targets, _pulled(step, operands, outputs, seeds), strict=True):
+            number = step.operands[place]
+            if found is None or number is None:
+                continue
+            before = gradients.get(number)
+            gradients[number] = found if before is None else op("Add", before, found)
+    found = [gradients.get(i) for i in way.leaves]
+    if any(each is None for each in found):
+        raise NotImplementedError("no gradient reaches a leaf")
+    return found
+
+
+def _pulled(
+    step: Passed, operands: Sequence[Any], outputs: Sequence[Any], seeds: Sequence[Any]
+) -> list[Any]:
+    """Return the gradients of a function by its targets."""
+    attributes = dict(step.attributes)
+    if step.kind == "operator":
+        definition = operators()[step.place, step.name]
+        rule = definition.vjp
+        if isinstance(rule, Unsupported):
+            raise NotImplementedError(f"{step.name} has no gradient: {rule.reason}")
+        gradients = rule(
+            Call(definition, tuple(operands), attributes, tuple(outputs)), tuple(seeds)
+        )
+        return [gradients[i]() if callable(gradients[i]) else gradients[i] for i in step.targets]
+    define = function_of(step.place, step.name)
+
+    def call(*values: Any) -> Sequence[Any]:
+        made = define(*values, **attributes)
+        return made if isinstance(made, tuple) else (made,)
+
+    _, pull = pull_back(call, *operands)
+    found = pull(seeds)
+    return [found[i] for i in step.targets]
+
+
 def _present(order: Order, value: Any, target: int) -> Any:
     if value is None:
         raise NotImplementedError(f"{order.name} does not depend on its operand {target}")
@@ -132,8 +184,6 @@ def _input(nodes: Nodes, name: str, type_: Any) -> ir.Value:
 
 
 def _add_output(nodes: Nodes, name: str, value: Any) -> None:
-    from hagane.ops.builder import op
-
     with interpreting(nodes):
         made = op("Identity", value)
     made.name = name

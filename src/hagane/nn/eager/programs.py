@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hagane.errors import InvalidArgument
 from hagane.machine import CodeCache, NoCompiler
 from hagane.nn.eager.order import Order
+from hagane.nn.eager.way import Way
 from hagane.runtime.kept import find, key_of, source_state
 from hagane.runtime.options import SessionOptions
 
@@ -52,7 +53,7 @@ class Program:
 
     __slots__ = ("_asked", "_spent", "names", "order", "refused", "run")
 
-    def __init__(self, order: Order):
+    def __init__(self, order: Order | Way):
         self.order = order
         self.names: tuple[str, ...] | None = None
         self.run: Any = None
@@ -98,7 +99,7 @@ def mode_of(environment: Mapping[str, str]) -> Mode:
             raise InvalidArgument(f"HAGANE_EAGER: expected 'off', 'wait' or nothing, got '{other}'")
 
 
-def make(order: Order) -> bool:
+def make(order: Order | Way) -> bool:
     """Put the session of an order into the cache, else note why not; whether it is there."""
     try:
         path = _made(order)
@@ -112,7 +113,7 @@ def make(order: Order) -> bool:
     return True
 
 
-def _made(order: Order) -> str:
+def _made(order: Order | Way) -> str:
     from hagane.graph import save
     from hagane.nn.eager.graphs import model_of
     from hagane.runtime.session import InferenceSession
@@ -125,7 +126,7 @@ def _made(order: Order) -> str:
     return os.fspath(path)
 
 
-def load(order: Order) -> InferenceSession | None:
+def load(order: Order | Way) -> InferenceSession | None:
     """Return the session of an order if it is in the cache."""
     from hagane.runtime.session import InferenceSession
 
@@ -139,7 +140,7 @@ def load(order: Order) -> InferenceSession | None:
     return InferenceSession(path, options())
 
 
-def refuse(order: Order, reason: str) -> None:
+def refuse(order: Order | Way, reason: str) -> None:
     """Note that there is no program of an order."""
 
     def write(folder: Path) -> None:
@@ -149,12 +150,12 @@ def refuse(order: Order, reason: str) -> None:
         CodeCache(_CACHE).get_folder(_key(order) + _REFUSED, write)
 
 
-def is_refused(order: Order) -> bool:
+def is_refused(order: Order | Way) -> bool:
     """Whether it was noted that there is no program of an order."""
     return CodeCache(_CACHE).find(_key(order) + _REFUSED) is not None
 
 
-def _key(order: Order) -> str:
+def _key(order: Order | Way) -> str:
     return f"{order!r}\n{_source()}"
 
 
@@ -173,14 +174,14 @@ class Workshop:
 
     def __init__(self, mode: Mode) -> None:
         self.mode = mode
-        self._programs: dict[Order, Program] = {}
+        self._programs: dict[Order | Way, Program] = {}
         self._wanted: queue.Queue[Program] = queue.Queue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._left = self._made = 0
 
-    def program(self, order: Order) -> Program:
+    def program(self, order: Order | Way) -> Program:
         """Return the program of an order; ready if programs are waited for."""
         found = self._programs.get(order)
         if found is None:
@@ -238,7 +239,7 @@ class Workshop:
                 self._made += 1
                 self._tell()
 
-    def _found(self, order: Order) -> InferenceSession | None:
+    def _found(self, order: Order | Way) -> InferenceSession | None:
         session = load(order)
         if session is not None or is_refused(order):
             return session
@@ -253,7 +254,7 @@ class Workshop:
         sys.stderr.write(f"\r\x1b[2K{text}")  # the line is empty again in the end
         sys.stderr.flush()
 
-    def _ask_process(self, order: Order) -> bool:
+    def _ask_process(self, order: Order | Way) -> bool:
         """Let the process make a program."""
         if self._process is None:
             self._process = subprocess.Popen(

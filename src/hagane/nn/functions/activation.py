@@ -10,6 +10,7 @@ from hagane.nn.autograd import type_check
 from hagane.nn.autograd.configuration import config
 from hagane.nn.functions.applying import constant_like, function, pop_options, require, shape_of
 from hagane.nn.functions.array import reshape
+from hagane.nn.functions.extremes import extreme
 from hagane.nn.functions.joining import split_axis
 from hagane.nn.functions.recurrent.cells import lstm_cell
 from hagane.ops.builder import op
@@ -32,7 +33,9 @@ def relu6(x: Any) -> Any:
 def clipped_relu(x: Any, z: float = 20.0) -> Any:
     """Return ``min(max(x, 0), z)``."""
     require("clipped_relu", "x", x, kind="f")
-    return op("Clip", x, constant_like(0, x), constant_like(z, x))
+    # The gradient is 0 where ``x`` is just 0 or ``z``; that of Clip, as of ``clip``, is 1 there.
+    bound = constant_like(z, x)
+    return op("Where", op("GreaterOrEqual", x, bound), bound, op("Relu", x))
 
 
 @function("x")
@@ -217,7 +220,7 @@ def maxout(x: Any, pool_size: int, axis: int = 1) -> Any:
         )
     axis %= len(shape)
     shape[axis : axis + 1] = [shape[axis] // pool_size, pool_size]
-    return op("ReduceMax", reshape(x, tuple(shape)), [axis + 1], keepdims=0)
+    return extreme("ReduceMax", reshape(x, tuple(shape)), (axis + 1,), False)
 
 
 @function("log_pi")

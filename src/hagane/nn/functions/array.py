@@ -172,6 +172,7 @@ def broadcast(*args: Any) -> Any:
         raise type_check.refuse("broadcast", "one array or more", "none")
     if len(args) == 1:
         return args[0]
+    args = tuple(op("Identity", x) for x in args)
     try:
         shape = np.broadcast_shapes(*(shape_of(x) for x in args))
     except ValueError:

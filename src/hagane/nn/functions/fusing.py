@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from hagane.nn.autograd.backprop import grad_of_call
-from hagane.nn.autograd.configuration import config
+from hagane.nn.autograd.configuration import modes, read
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.hooks import get_function_hooks
 from hagane.nn.autograd.tape import CURRENT
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.eager.dispatch import NATIVE
+from hagane.nn.autograd.way_back import DESCRIBED
+from hagane.nn.eager.dispatch import NATIVE, Prepared
 from hagane.ops.gradient import pull_back
 
 Attributes = tuple[tuple[str, Any], ...]
@@ -41,10 +42,18 @@ def fused(
         attributes: Its named arguments, plain values.
     """
     composed = define if otherwise is None else otherwise
-    if config.debug or not all(x is None or isinstance(x, Variable | np.ndarray) for x in values):
+    recorded, debug = modes()
+    if debug:
         return composed(*values, **attributes)
+    arrays: list[Any] = []
+    for x in values:
+        if isinstance(x, Variable):
+            arrays.append(x._array)
+        elif x is None or isinstance(x, np.ndarray):
+            arrays.append(x)
+        else:
+            return composed(*values, **attributes)
     named = tuple(attributes.items())
-    arrays = [x._array if isinstance(x, Variable) else x for x in values]
     forward = NATIVE.function(define, named, arrays, outputs)
     if forward is None or forward.program is None:
         return composed(*values, **attributes)
@@ -56,12 +65,13 @@ def fused(
         ]
     )
     back = None
-    if targets and config.enable_backprop:
+    if targets and recorded:
         back = NATIVE.function(define, named, arrays, outputs, given or (True,) * outputs, targets)
     if forward.is_there() and (back is None or back.is_there()):
         found = forward.run(arrays)
         if found is not None:
-            made = Fused(define, named, values, found).applied([x for x in values if x is not None])
+            function = Fused(define, named, values, found, forward)
+            made = function.applied([x for x in values if x is not None])
             return made[0] if outputs == 1 else made
     begun = time.perf_counter()
     result = composed(*values, **attributes)
@@ -80,6 +90,7 @@ class Fused(FunctionNode):
         attributes: Its named arguments.
         values: Its operands, the inputs and None for absent ones.
         found: Its results.
+        prepared: The program's call.
     """
 
     def __init__(
@@ -88,11 +99,13 @@ class Fused(FunctionNode):
         attributes: Attributes,
         values: Sequence[Any],
         found: Sequence[Any],
+        prepared: Prepared,
     ):
         self._define = define
         self._attributes = attributes
         self._present = [x is not None for x in values]
         self._found = tuple(found)
+        self._prepared = prepared
         self._label = CURRENT.get() or define.__name__
 
     def __getattr__(self, name: str) -> Any:
@@ -128,7 +141,7 @@ class Fused(FunctionNode):
 
     def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
         """Return the gradients of the operands."""
-        if config.enable_backprop:
+        if read("enable_backprop"):
             return self._again(target_input_indexes, grad_outputs)
         arrays = self._operands([node.data for node in self.inputs])
         targets = self._targets(target_input_indexes)
@@ -169,3 +182,19 @@ class Fused(FunctionNode):
         """Return gradients that can be differentiated again."""
         operands = self._operands(self.get_retained_inputs())
         return grad_of_call(self._call, operands, self._targets(targets), grad_outputs)
+
+
+def _described(function: Fused) -> tuple[Any, ...]:
+    """Return the description of a function, for a way back as one program."""
+    define, present = function._define, function._present
+    places = [i for i, there in enumerate(present) if there]
+    fixed = None if len(places) == len(present) else [None] * len(present)
+    return define.__module__, define.__qualname__, "function", function._attributes, places, fixed
+
+
+def _sign(function: Fused) -> object:
+    present = function._present
+    return function._prepared if all(present) else (function._prepared, *present)
+
+
+DESCRIBED[Fused] = _sign, _described

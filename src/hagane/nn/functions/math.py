@@ -12,6 +12,7 @@ from hagane.nn.autograd.variable import Variable
 from hagane.nn.functions.applying import array_of, constant_like, function, lift, require, shape_of
 from hagane.nn.functions.arithmetic import absolute, add
 from hagane.nn.functions.array import reshape
+from hagane.nn.functions.extremes import extreme, extreme_of_two
 from hagane.ops.builder import op
 
 __all__ = ["absolute", "add"]
@@ -84,13 +85,13 @@ def clip(x: Any, x_min: Any, x_max: Any) -> Any:
 @function("x1", "x2")
 def maximum(x1: Any, x2: Any) -> Any:
     """Return the larger of two arrays, element by element."""
-    return op("Max", *_pair("maximum", x1, x2))
+    return extreme_of_two("Max", *_pair("maximum", x1, x2))
 
 
 @function("x1", "x2")
 def minimum(x1: Any, x2: Any) -> Any:
     """Return the smaller of two arrays, element by element."""
-    return op("Min", *_pair("minimum", x1, x2))
+    return extreme_of_two("Min", *_pair("minimum", x1, x2))
 
 
 def _pair(where: str, x1: Any, x2: Any) -> tuple[Any, Any]:
@@ -181,7 +182,7 @@ def axes_of(where: str, axis: Any, rank: int) -> list[int] | None:
 def reduced(name: str, x: Any, axes: list[int] | None, keepdims: bool) -> Any:
     """Return a reduction over axes."""
     if axes is not None and not axes:
-        return x
+        return op("Identity", x)
     given = None if axes is None else np.array(axes, np.int64)
     return op(name, x, given, keepdims=int(keepdims))
 
@@ -217,14 +218,14 @@ def sum_to(x: Any, shape: Any) -> Any:
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the largest element over axes."""
     require("max", "x", x, kind="f")
-    return reduced("ReduceMax", x, axes_of("max", axis, len(shape_of(x))), keepdims)
+    return extreme("ReduceMax", x, axes_of("max", axis, len(shape_of(x))), keepdims)
 
 
 @function("x")
 def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the smallest element over axes."""
     require("min", "x", x, kind="f")
-    return reduced("ReduceMin", x, axes_of("min", axis, len(shape_of(x))), keepdims)
+    return extreme("ReduceMin", x, axes_of("min", axis, len(shape_of(x))), keepdims)
 
 
 @function("x")

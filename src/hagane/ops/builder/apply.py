@@ -19,6 +19,8 @@ from hagane.symbolic import Dim, Expr
 _NUMBERS = (bool, int, float, Expr)
 # Of which the interpreter makes its own values.
 _TAKEN = (*_NUMBERS, list, tuple, np.ndarray, np.generic)
+# Classes that are none of these.
+_SEEN: set[type] = set()
 
 
 def op(name: str, /, *inputs: Any, outputs: int = 1, domain: str = "", **attributes: Any) -> Any:
@@ -72,10 +74,14 @@ def _lift(interpreter: Interpreter, definition: OpDef, inputs: Sequence[Any]) ->
     """Return the operands as values of one interpreter."""
     arrays = others = False
     for value in inputs:
-        if type(value) is np.ndarray:
+        kind = type(value)
+        if kind is np.ndarray:
             arrays = True
-        elif isinstance(value, _TAKEN):
-            others = True
+        elif kind not in _SEEN:
+            if isinstance(value, _TAKEN):
+                others = True
+            else:
+                _SEEN.add(kind)
     if not others:
         if not arrays:
             return tuple(inputs)

@@ -181,7 +181,8 @@ def _swish_derivative(x: Any, y: Any, attribute: Any) -> Any:
 
 
 def _leaky_derivative(x: Any, y: Any, attribute: Any) -> Any:
-    return where(op("GreaterOrEqual", x, 0), filled_like(x, 1), attribute("alpha"))
+    # At 0 that of the negative side, as in PyTorch and Chainer.
+    return where(op("Greater", x, 0), filled_like(x, 1), attribute("alpha"))
 
 
 def _relu_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:

@@ -91,10 +91,10 @@ def _from_square(sign: int, of_x: int, of_one: int) -> VjpRule:
 
 
 def _det_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
-    """Return det · inverse, transposed (Jacobi's formula); the matrices have to be regular."""
+    """Return det · inverse of the transpose (Jacobi's formula); the matrices have to be regular."""
     (x,), (y,), (g,) = call.inputs, call.outputs, gradients
-    inverse = op("Inverse", x, domain="com.microsoft")
-    return [mul(op("Unsqueeze", mul(g, y), [-1, -2]), swapped(inverse))]
+    inverse = op("Inverse", swapped(x), domain="com.microsoft")
+    return [mul(op("Unsqueeze", mul(g, y), [-1, -2]), inverse)]
 
 
 def _erf_gradient(g: Any, x: Any, y: Any) -> Any:

@@ -1,6 +1,6 @@
 """Operators that rearrange elements: shapes, axes, joining, cutting, padding, filling."""
 
-from hagane.ops.layout import axes, blocks, constant, joining, padding, shape, slicing
+from hagane.ops.layout import axes, blocks, constant, joining, padding, shape, slicing, stopping
 
 OPERATORS = (
     *axes.OPERATORS,
@@ -10,4 +10,5 @@ OPERATORS = (
     *padding.OPERATORS,
     *shape.OPERATORS,
     *slicing.OPERATORS,
+    *stopping.OPERATORS,
 )

@@ -7,12 +7,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.graph.types import Shape
-from hagane.ops.builder import Call, op, rank_of
+from hagane.ops.builder import Call, dtype_of, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.numbers.elementary import mul, squeeze, swapped, unsqueeze
+from hagane.ops.functions.numbers.elementary import cast, mul, squeeze, swapped, unsqueeze
 from hagane.ops.functions.tensors.shapes import unbroadcast
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
@@ -84,6 +85,32 @@ def _infer_gemm(ctx: InferContext) -> Sequence[Any]:
     return [(m, n)]
 
 
+def composed_gemm(
+    a: Any,
+    b: Any,
+    c: Any = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Any:
+    """Return Gemm as MatMul, a product with ``alpha`` and a sum with ``beta · C``."""
+
+    def scaled(x: Any, factor: float) -> Any:
+        if factor == 1:
+            return x
+        dtype = dtype_of(x)
+        if dtype.is_floating_point():
+            return op("Mul", x, factor)
+        return cast(op("Mul", cast(x, ir.DataType.DOUBLE), factor), dtype)
+
+    left = op("Transpose", a, perm=[1, 0]) if transA else a
+    right = op("Transpose", b, perm=[1, 0]) if transB else b
+    y = scaled(op("MatMul", left, right), alpha)
+    return y if c is None or not beta else op("Add", y, scaled(c, beta))
+
+
 def _zero(value: Array | None, rows: bool) -> Array | int:
     """Return a zero point ready to subtract: one for all, or one a row or column."""
     if value is None:
@@ -149,7 +176,7 @@ def _gemm_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("Gemm", _infer_gemm, _gemm, vjp=_gemm_vjp, traits=Trait.LINEAR),
+    OpDef("Gemm", _infer_gemm, _gemm, compose=composed_gemm, vjp=_gemm_vjp, traits=Trait.LINEAR),
     OpDef("MatMul", _infer_matmul, matmul, vjp=_matmul_vjp, traits=Trait.LINEAR),
     OpDef("MatMulInteger", _infer_matmul, _matmul_integer, vjp=DISCRETE),
 )

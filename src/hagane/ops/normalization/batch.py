@@ -121,7 +121,8 @@ def _group_normalization(
     epsilon: float = 1e-5,
     stash_type: int = 1,
 ) -> Array:
-    groups = x.reshape(x.shape[0], num_groups, -1)
+    size = math.prod(x.shape[1:]) // num_groups  # (-1 would be any number for no images)
+    groups = x.reshape(x.shape[0], num_groups, size)
     if stash_type == 1:
         groups = groups.astype(np.float32)
     mean, variance = groups.mean(axis=2, keepdims=True), groups.var(axis=2, keepdims=True)

@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op, rank_of
 from hagane.ops.inference import GraphTypes
+from hagane.ops.linear.matmul import composed_gemm
 from hagane.passes.edit import (
     attributes_of,
     building,
@@ -50,7 +51,7 @@ def spread_variable(graph: ir.Graph, types: GraphTypes) -> list[str]:
                 continue
             changed.append(name_of(node))
             with building(graph, types, node, name_of(node)):
-                made = _product(node, attributes)
+                made = composed_gemm(*node.inputs, **attributes)
             put_in_place(graph, types, node, made)
         elif varies or attributes.get("training_mode"):
             changed.append(name_of(node))
@@ -62,19 +63,6 @@ def spread_variable(graph: ir.Graph, types: GraphTypes) -> list[str]:
                 replace_value(graph, types, old, new)
             remove_unread(graph, node)
     return changed
-
-
-def _product(node: ir.Node, attributes: dict[str, Any]) -> ir.Value:
-    a, b = node.inputs[:2]
-    c = node.inputs[2] if len(node.inputs) > 2 else None
-    left = op("Transpose", a, perm=[1, 0]) if attributes["transA"] else a
-    right = op("Transpose", b, perm=[1, 0]) if attributes["transB"] else b
-    y: ir.Value = op("MatMul", left, right)
-    if attributes["alpha"] != 1:
-        y = op("Mul", y, attributes["alpha"])
-    if c is not None and attributes["beta"]:
-        y = op("Add", y, c if attributes["beta"] == 1 else op("Mul", c, attributes["beta"]))
-    return y
 
 
 def _normalised(node: ir.Node, attributes: dict[str, Any]) -> list[ir.Value]:

@@ -48,13 +48,23 @@ static void tell(const hagane_model *model, int32_t level, const char *text) {
     model->options.log(model->options.context, level, text);
 }
 
+/* Cut a text of UTF-8 that did not fit before the character that is not whole. */
+static void cut_text(char *text, size_t length) {
+  size_t at = length;
+  while (at > 0 && length - at < 4 && ((unsigned char)text[at - 1] & 0xc0) == 0x80) at--;
+  if (at == 0 || (unsigned char)text[at - 1] < 0xc0) return;
+  unsigned char first = (unsigned char)text[at - 1];
+  size_t whole = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (length - (at - 1) < whole) text[at - 1] = 0;
+}
+
 /* Note the message, and return the code. */
 __attribute__((format(printf, 3, 4))) static int32_t fail(const hagane_model *model, int32_t code,
                                                           const char *format, ...) {
   char text[MESSAGE], *room = message_room(1);
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
+  if (vsnprintf(text, sizeof text, format, arguments) >= (int)sizeof text) cut_text(text, sizeof text - 1);
   va_end(arguments);
   if (room != NULL) memcpy(room, text, sizeof text);
   tell(model, 3, text);

@@ -351,6 +351,7 @@ static int32_t fail_name(const hagane_model *model, const char *kind, const char
   size_t length = 0;
   for (int32_t i = 0; i < n && length + 4 < sizeof known; i++)
     length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", i == 0 ? "" : ", ", arguments[i].name);
+  if (length >= sizeof known) cut_text(known, sizeof known - 1);
   return fail(model, HAGANE_INVALID_ARGUMENT, "there is no %s '%s'; the model has: %s", kind,
               name == NULL ? "(NULL)" : name, known);
 }

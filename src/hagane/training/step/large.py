@@ -84,25 +84,26 @@ class LargeUpdates:
         self,
         gradients: Mapping[str, Array],
         arrays: Mapping[str, Array],
-        scalars: Mapping[str, Array],
+        scalars: Mapping[str, Mapping[str, Array]],
     ) -> None:
         """Update parameters and states in place.
 
         Args:
             gradients: Those of the parameters, by the names of these.
             arrays: Parameters and states by name.
-            scalars: The numbers of this step, by the names of the graph's inputs.
+            scalars: The numbers of this step of each parameter, by the names of the rule's inputs.
         """
         numbers, fused = self._fused
         for item in self._items:
             key = self._kinds[item.name]
             own = [arrays[name] for name in item.names]
             gradient = gradients[item.name]
+            step = scalars[item.name]
             known = fused is not None and key in numbers
-            if known and fused is not None and fused.add(numbers[key], [*own, gradient], scalars):
+            if known and fused is not None and fused.add(numbers[key], [*own, gradient], step):
                 continue
             names = ("p", *(f"p.{state}" for state in item.states))
-            self._follow(key, dict(zip(names, own, strict=True)), gradient, scalars)
+            self._follow(key, dict(zip(names, own, strict=True)), gradient, step)
         if fused is not None:
             fused.run()
 

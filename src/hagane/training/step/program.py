@@ -19,6 +19,7 @@ from hagane.ops.builder import Nodes, dtype_of, interpreting, op
 from hagane.ops.functions.numbers.elementary import cast
 from hagane.ops.gradient.model import add_gradients
 from hagane.ops.inference import GraphTypes, infer_types
+from hagane.ops.layout.stopping import remove_stops
 from hagane.passes.legalise import legalise
 from hagane.passes.removing.merge_common import merge_common
 from hagane.passes.removing.remove_dead import remove_dead
@@ -69,14 +70,12 @@ class StepProgram:
         model: Its graph: the loss is the first output.
         updated: The parameters that it changes.
         unreached: Names of parameters of the optimizer on which the loss does not depend.
-        scalars: The names of scalar inputs for each group of the optimizer.
         summed: The parameters whose gradients are summed over calls.
     """
 
     model: ir.Model
     updated: tuple[Updated, ...]
     unreached: tuple[str, ...]
-    scalars: tuple[Mapping[str, str], ...]
     summed: tuple[str, ...] = ()
 
 
@@ -144,6 +143,7 @@ def step_program(
         [None if scale is None else scale_of_loss],
         [inputs[name] for name in wanted],
     )
+    remove_stops(graph)
     gradients = {name: g for name, g in zip(wanted, found, strict=True) if g is not None}
     if not gradients:
         raise InvalidArgument("the loss does not depend on any parameter of the optimizer")
@@ -158,29 +158,26 @@ def step_program(
         gradients = {
             name: _summed(nodes, name, inputs[name], g, share) for name, g in gradients.items()
         }
-    scalars: list[dict[str, str]] = []
-    at: list[dict[str, ir.Value]] = []
     updates = share is None or share.last
     if scale is not None and updates:
         _told(nodes, list(gradients.values()))
-    for number, group in enumerate(groups if updates else ()):
-        names = rule.scalars(group, 1, dict(rule.kept or {}))
-        scalars.append({name: f"group.{number}.{name}" for name in names})
-        at.append(
-            {n: _input(nodes, text, ir.DataType.DOUBLE, ()) for n, text in scalars[-1].items()}
-        )
     updated = []
     if not updates:
         gradients = {}
     elif prepare is not None:
         with interpreting(nodes):
             gradients = dict(prepare({n: (inputs[n], g) for n, g in gradients.items()}))
+    at: dict[int, dict[str, ir.Value]] = {}  # the numbers of groups that the graph updates
     for name, gradient in gradients.items():
         number = trained[name]
         if apart is not None and _elements(types, inputs[name]) >= apart:
             updated.append(_handed_out(nodes, name, number, inputs[name], gradient, rule,
                                        groups[number]))  # fmt: skip
             continue
+        if number not in at:
+            names = rule.scalars(groups[number], 1, dict(rule.kept or {}))
+            at[number] = {n: _input(nodes, f"group.{number}.{n}", ir.DataType.DOUBLE, ())
+                          for n in names}  # fmt: skip
         updated.append(add_update(nodes, name, number, inputs[name], gradient, rule,
                                   groups[number], at[number]))  # fmt: skip
     _early(graph, before)
@@ -190,7 +187,7 @@ def step_program(
     separate_names(graph)
     for node in all_nodes(graph):
         model.opset_imports.setdefault(node.domain, CURRENT_OPSETS.get(node.domain, 1))
-    return StepProgram(model, tuple(updated), missing, tuple(scalars), summed)
+    return StepProgram(model, tuple(updated), missing, summed)
 
 
 def _told(nodes: Nodes, gradients: Sequence[ir.Value]) -> None:

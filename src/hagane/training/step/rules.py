@@ -33,7 +33,8 @@ class Rule:
             numbers that it keeps.
         update: The new parameter and states, of the parameter, its gradient, the states, the
             scalars and the settings.
-        fixed: The settings that are part of the program.
+        fixed: The settings that are part of the program. Of momentum and decay, which schedules
+            change as they do rates, only whether they are zero is part of it.
         counted: Whether the count of steps is kept under ``step``.
         kept: Numbers that are kept for a parameter, with their first values.
         refused: Settings that are not supported, with the reason.
@@ -52,18 +53,32 @@ def _like(value: float, x: Any) -> Any:
     return np.array(value, dtype_of(x).numpy())
 
 
-def _direction(p: Any, g: Any, group: Group, *, decay: bool = True) -> Any:
+def _direction(p: Any, g: Any, at: Scalars, group: Group, *, decay: bool = True) -> Any:
     """Return the gradient that is followed, with the decay of weights."""
     if group.get("maximize"):
         g = neg(g)
     if decay and group.get("weight_decay"):
-        g = add(g, mul(p, _like(float(group["weight_decay"]), p)))
+        g = add(g, mul(p, at["decay"]))
     return g
 
 
-def _mixed(old: Any, new: Any, share: float) -> Any:
-    """Return ``share`` of the old and the rest of the new."""
-    return add(mul(old, _like(share, old)), mul(new, _like(1 - share, old)))
+def _decay(group: Group) -> dict[str, float]:
+    return {"decay": float(group["weight_decay"])}
+
+
+def _share(name: str, value: float) -> dict[str, float]:
+    """Return the numbers that ``_mixed`` takes."""
+    return {name: value, f"{name}_rest": 1.0 - value}
+
+
+def _betas(group: Group) -> dict[str, float]:
+    first, second = (float(beta) for beta in group["betas"])
+    return {**_share("first", first), **_share("second", second), **_decay(group)}
+
+
+def _mixed(old: Any, new: Any, at: Scalars, name: str) -> Any:
+    """Return a share of the old and the rest of the new."""
+    return add(mul(old, at[name]), mul(new, at[f"{name}_rest"]))
 
 
 # SGD
@@ -71,16 +86,16 @@ def _mixed(old: Any, new: Any, share: float) -> Any:
 
 def _sgd_scalars(group: Group, step: int, _: dict[str, float]) -> dict[str, float]:
     fresh = 1.0 if step == 1 else 1.0 - float(group["dampening"])
-    return {"lr": float(group["lr"]), "share": fresh}
+    momentum = float(group["momentum"])
+    return {"lr": float(group["lr"]), "share": fresh, "momentum": momentum, **_decay(group)}
 
 
 def _sgd(p: Any, g: Any, states: States, at: Scalars, group: Group) -> tuple[Any, dict[str, Any]]:
-    g = _direction(p, g, group)
+    g = _direction(p, g, at, group)
     if not group["momentum"]:
         return sub(p, mul(g, at["lr"])), {}
-    momentum = _like(float(group["momentum"]), p)
-    moved = add(mul(states["momentum_buffer"], momentum), mul(g, at["share"]))
-    g = add(g, mul(moved, momentum)) if group["nesterov"] else moved
+    moved = add(mul(states["momentum_buffer"], at["momentum"]), mul(g, at["share"]))
+    g = add(g, mul(moved, at["momentum"])) if group["nesterov"] else moved
     return sub(p, mul(g, at["lr"])), {"momentum_buffer": moved}
 
 
@@ -106,15 +121,15 @@ def _adam_scalars(group: Group, step: int, _: dict[str, float]) -> dict[str, flo
         "rate": float(group["lr"]) / (1 - first**step),
         "root": math.sqrt(1 - second**step),
         "shrink": _shrink(group),
+        **_betas(group),
     }
 
 
 def _adam(p: Any, g: Any, states: States, at: Scalars, group: Group) -> tuple[Any, dict[str, Any]]:
-    first, second = (float(beta) for beta in group["betas"])
-    g = _direction(p, g, group, decay=not _decoupled(group))
+    g = _direction(p, g, at, group, decay=not _decoupled(group))
     p = _shrunk(p, at, group)
-    mean = _mixed(states["exp_avg"], g, first)
-    spread = _mixed(states["exp_avg_sq"], square(g), second)
+    mean = _mixed(states["exp_avg"], g, at, "first")
+    spread = _mixed(states["exp_avg_sq"], square(g), at, "second")
     found = {"exp_avg": mean, "exp_avg_sq": spread}
     if group["amsgrad"]:
         spread = found["max_exp_avg_sq"] = op("Max", states["max_exp_avg_sq"], spread)
@@ -127,22 +142,22 @@ def _nadam_scalars(group: Group, step: int, kept: dict[str, float]) -> dict[str,
     decay, rate = float(group["momentum_decay"]), float(group["lr"])
     now = first * (1 - 0.5 * 0.96 ** (step * decay))
     following = first * (1 - 0.5 * 0.96 ** ((step + 1) * decay))
-    kept["mu_product"] *= now
-    product = kept["mu_product"]
+    # PyTorch keeps and multiplies it in float32, for parameters of any type.
+    product = kept["mu_product"] = float(np.float32(kept["mu_product"]) * np.float32(now))
     return {
         "of_gradient": rate * (1 - now) / (1 - product),
         "of_mean": rate * following / (1 - product * following),
         "correction": 1 - second**step,
         "shrink": _shrink(group),
+        **_betas(group),
     }
 
 
 def _nadam(p: Any, g: Any, states: States, at: Scalars, group: Group) -> tuple[Any, dict[str, Any]]:
-    first, second = (float(beta) for beta in group["betas"])
-    g = _direction(p, g, group, decay=not _decoupled(group))
+    g = _direction(p, g, at, group, decay=not _decoupled(group))
     p = _shrunk(p, at, group)
-    mean = _mixed(states["exp_avg"], g, first)
-    spread = _mixed(states["exp_avg_sq"], square(g), second)
+    mean = _mixed(states["exp_avg"], g, at, "first")
+    spread = _mixed(states["exp_avg_sq"], square(g), at, "second")
     scale = add(sqrt(div(spread, at["correction"])), _like(float(group["eps"]), p))
     p = sub(p, mul(div(g, scale), at["of_gradient"]))
     p = sub(p, mul(div(mean, scale), at["of_mean"]))
@@ -164,15 +179,15 @@ def _radam_scalars(group: Group, step: int, _: dict[str, float]) -> dict[str, fl
         "rate": float(group["lr"]) / (1 - first**step),
         "rectified": rectified,
         "shrink": _shrink(group),
+        **_betas(group),
     }
 
 
 def _radam(p: Any, g: Any, states: States, at: Scalars, group: Group) -> tuple[Any, dict[str, Any]]:
-    first, second = (float(beta) for beta in group["betas"])
-    g = _direction(p, g, group, decay=not _decoupled(group))
+    g = _direction(p, g, at, group, decay=not _decoupled(group))
     p = _shrunk(p, at, group)
-    mean = _mixed(states["exp_avg"], g, first)
-    spread = _mixed(states["exp_avg_sq"], square(g), second)
+    mean = _mixed(states["exp_avg"], g, at, "first")
+    spread = _mixed(states["exp_avg_sq"], square(g), at, "second")
     adapted = div(at["rectified"], add(sqrt(spread), _like(float(group["eps"]), p)))
     scale = where(op("Greater", at["rectified"], _like(0, p)), adapted, _like(1, p))
     p = sub(p, mul(mean, scale, at["rate"]))
@@ -180,18 +195,18 @@ def _radam(p: Any, g: Any, states: States, at: Scalars, group: Group) -> tuple[A
 
 
 def _adamax_scalars(group: Group, step: int, _: dict[str, float]) -> dict[str, float]:
-    return {"rate": float(group["lr"]) / (1 - float(group["betas"][0]) ** step)}
+    rate = float(group["lr"]) / (1 - float(group["betas"][0]) ** step)
+    return {"rate": rate, **_betas(group)}
 
 
 def _adamax(
     p: Any, g: Any, states: States, at: Scalars, group: Group
 ) -> tuple[Any, dict[str, Any]]:
-    first, second = (float(beta) for beta in group["betas"])
-    g = _direction(p, g, group)
-    mean = _mixed(states["exp_avg"], g, first)
+    g = _direction(p, g, at, group)
+    mean = _mixed(states["exp_avg"], g, at, "first")
     largest = op(
         "Max",
-        mul(states["exp_inf"], _like(second, p)),
+        mul(states["exp_inf"], at["second"]),
         add(op("Abs", g), _like(float(group["eps"]), p)),
     )
     return sub(p, mul(div(mean, largest), at["rate"])), {"exp_avg": mean, "exp_inf": largest}
@@ -200,8 +215,9 @@ def _adamax(
 # Others that scale by the size of past gradients
 
 
-def _rate(group: Group, step: int, _: dict[str, float]) -> dict[str, float]:
-    return {"lr": float(group["lr"])}
+def _rmsprop_scalars(group: Group, step: int, _: dict[str, float]) -> dict[str, float]:
+    numbers = {"lr": float(group["lr"]), "momentum": float(group["momentum"]), **_decay(group)}
+    return {**numbers, **_share("alpha", float(group["alpha"]))}
 
 
 def _rmsprop_states(group: Group) -> list[str]:
@@ -212,51 +228,56 @@ def _rmsprop_states(group: Group) -> list[str]:
 def _rmsprop(
     p: Any, g: Any, states: States, at: Scalars, group: Group
 ) -> tuple[Any, dict[str, Any]]:
-    g, alpha = _direction(p, g, group), float(group["alpha"])
-    spread = _mixed(states["square_avg"], square(g), alpha)
+    g = _direction(p, g, at, group)
+    spread = _mixed(states["square_avg"], square(g), at, "alpha")
     found = {"square_avg": spread}
     if group["centered"]:
-        mean = found["grad_avg"] = _mixed(states["grad_avg"], g, alpha)
+        mean = found["grad_avg"] = _mixed(states["grad_avg"], g, at, "alpha")
         spread = sub(spread, square(mean))
     moved = div(g, add(sqrt(spread), _like(float(group["eps"]), p)))
     if group["momentum"] > 0:
-        kept = mul(states["momentum_buffer"], _like(float(group["momentum"]), p))
+        kept = mul(states["momentum_buffer"], at["momentum"])
         moved = found["momentum_buffer"] = add(kept, moved)
     return sub(p, mul(moved, at["lr"])), found
 
 
 def _adagrad_scalars(group: Group, step: int, _: dict[str, float]) -> dict[str, float]:
-    return {"lr": float(group["lr"]) / (1 + (step - 1) * float(group["lr_decay"]))}
+    rate = float(group["lr"]) / (1 + (step - 1) * float(group["lr_decay"]))
+    return {"lr": rate, **_decay(group)}
 
 
 def _adagrad(
     p: Any, g: Any, states: States, at: Scalars, group: Group
 ) -> tuple[Any, dict[str, Any]]:
-    g = _direction(p, g, group)
+    g = _direction(p, g, at, group)
     total = add(states["sum"], square(g))
     scale = add(sqrt(total), _like(float(group["eps"]), p))
     return sub(p, mul(div(g, scale), at["lr"])), {"sum": total}
 
 
+def _adadelta_scalars(group: Group, step: int, _: dict[str, float]) -> dict[str, float]:
+    return {"lr": float(group["lr"]), **_share("rho", float(group["rho"])), **_decay(group)}
+
+
 def _adadelta(
     p: Any, g: Any, states: States, at: Scalars, group: Group
 ) -> tuple[Any, dict[str, Any]]:
-    g, rho = _direction(p, g, group), float(group["rho"])
+    g = _direction(p, g, at, group)
     tiny = _like(float(group["eps"]), p)
-    spread = _mixed(states["square_avg"], square(g), rho)
+    spread = _mixed(states["square_avg"], square(g), at, "rho")
     moved = mul(div(sqrt(add(states["acc_delta"], tiny)), sqrt(add(spread, tiny))), g)
-    total = _mixed(states["acc_delta"], square(moved), rho)
+    total = _mixed(states["acc_delta"], square(moved), at, "rho")
     return sub(p, mul(moved, at["lr"])), {"square_avg": spread, "acc_delta": total}
 
 
-_ADAM = ("betas", "eps", "maximize", "decoupled_weight_decay")
+_ADAM = ("eps", "maximize", "decoupled_weight_decay")
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 
 # By the name of the class in torch.optim.
 RULES: Mapping[str, Rule] = {
     "SGD": Rule(
         lambda group: ["momentum_buffer"] if group["momentum"] else [],
-        _sgd_scalars, _sgd, ("momentum", "nesterov", "weight_decay", "maximize"), counted=False,
+        _sgd_scalars, _sgd, ("nesterov", "maximize"), counted=False,
     ),
     "Adam": Rule(
         lambda group: [*_MOMENTS, *(["max_exp_avg_sq"] if group["amsgrad"] else [])],
@@ -268,18 +289,17 @@ RULES: Mapping[str, Rule] = {
     "RAdam": Rule(lambda group: _MOMENTS, _radam_scalars, _radam, _ADAM),
     "Adamax": Rule(
         lambda group: ["exp_avg", "exp_inf"], _adamax_scalars, _adamax,
-        ("betas", "eps", "maximize", "weight_decay"),
+        ("eps", "maximize"),
     ),
     "RMSprop": Rule(
-        _rmsprop_states, _rate, _rmsprop,
-        ("alpha", "eps", "centered", "momentum", "maximize", "weight_decay"),
+        _rmsprop_states, _rmsprop_scalars, _rmsprop, ("eps", "centered", "maximize"),
     ),
     "Adagrad": Rule(
-        lambda group: ["sum"], _adagrad_scalars, _adagrad, ("eps", "maximize", "weight_decay")
+        lambda group: ["sum"], _adagrad_scalars, _adagrad, ("eps", "maximize")
     ),
     "Adadelta": Rule(
-        lambda group: ["square_avg", "acc_delta"], _rate, _adadelta,
-        ("rho", "eps", "maximize", "weight_decay"),
+        lambda group: ["square_avg", "acc_delta"], _adadelta_scalars, _adadelta,
+        ("eps", "maximize"),
     ),
 }  # fmt: skip
 

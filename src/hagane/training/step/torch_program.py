@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.errors import InvalidArgument
 from hagane.ops.definition import Array
 from hagane.runtime import OrtValue, SessionOptions
 from hagane.training.step.accumulation import GradientSums
@@ -92,7 +91,8 @@ class TorchProgram(Program):
                       for p in parameters]  # fmt: skip
         scalars = self._scalars(optimizer, arrays)
         feed.update(scaling.feed())
-        feed.update({name: value for name, value in scalars.items() if name in self._inputs})
+        for item in self._made.updated:
+            feed.update({n: v for n, v in scalars[item.name].items() if n in self._inputs})
         states = self._states(optimizer, arrays)
         views = {name: _view(tensor) for name, tensor in states.items()}
         feed.update({name: view for name, view in views.items() if name in self._inputs})
@@ -146,11 +146,12 @@ class TorchProgram(Program):
                 self._gradients[name] = value
         return [value.numpy() for value in found]
 
-    def _scalars(self, optimizer: Any, arrays: Mapping[str, Any]) -> dict[str, Array]:
-        """Return the numbers of this step, which it counts."""
+    def _scalars(self, optimizer: Any, arrays: Mapping[str, Any]) -> dict[str, Mapping[str, Array]]:
+        """Return the numbers of this step, which it counts, of each parameter."""
         import torch
 
-        rule, seen = self._rule, dict[int, dict[str, float]]()
+        rule, found = self._rule, dict[str, Mapping[str, Array]]()
+        known: dict[tuple[object, ...], Mapping[str, Array]] = {}
         for item in self._made.updated:
             keeps = rule.counted or item.states
             kept = optimizer.state[arrays[item.name]] if keeps else {}
@@ -161,21 +162,18 @@ class TorchProgram(Program):
             numbers = {
                 name: float(kept.get(name, first)) for name, first in (rule.kept or {}).items()
             }
-            scalars = dict(rule.scalars(group, number, numbers))
+            key = (item.group, number, *numbers.values())
+            scalars = rule.scalars(group, number, numbers)  # changes `numbers`
             if rule.counted:
                 kept["step"] = torch.tensor(float(number))
             kept.update({name: torch.tensor(value) for name, value in numbers.items()})
-            if seen.setdefault(item.group, scalars) != scalars:
-                raise InvalidArgument(
-                    f"step: parameters of group {item.group} of the optimizer were updated "
-                    "differently often; give those that were added later a group of their own"
-                )
-        return {
-            text: np.array(seen[number][name], np.float64)
-            for number, names in enumerate(self._made.scalars)
-            for name, text in names.items()
-            if number in seen
-        }
+            if key not in known:
+                known[key] = {
+                    f"group.{item.group}.{name}": np.array(value, np.float64)
+                    for name, value in scalars.items()
+                }
+            found[item.name] = known[key]
+        return found
 
     def _states(self, optimizer: Any, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tensors that the optimizer keeps; missing ones are made."""

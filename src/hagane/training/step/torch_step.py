@@ -153,6 +153,7 @@ class TorchStep(Step[TorchProgram]):
             (
                 tuple(repr(group.get(name)) for name in self._rule.fixed),
                 bool(group.get("weight_decay")),
+                bool(group.get("momentum")),
                 tuple(id(p) for p in group["params"] if p.requires_grad),
             )
             for group in self._optimizer.param_groups

@@ -80,6 +80,7 @@ class ScalarEmitter(ScopedEmitter):
 
     def real(self, x: Tensor) -> Real:
         """Return the only element of a tensor as a float of Python."""
+        x = self.stopped(x)
         wide = x if x.dtype == ir.DataType.DOUBLE else self.op("Cast", x, to=ir.DataType.DOUBLE)
         scalar = wide if wide.shape == () else self.op("Reshape", wide, np.array([], np.int64))
         return Real(None, scalar)

@@ -40,6 +40,7 @@ def _setting(name: str) -> None:
 
     def write(t: Core, value: Value) -> None:
         settings(t)[name] = value
+        _follow(t)
 
     for owner in ("config", "global_config"):
         CHAINER.names[f"chainer.{owner}.{name}"] = (read, write)
@@ -66,6 +67,7 @@ def enter(t: Core, self: Value) -> Value:
     if isinstance(content["name"], str):
         content["before"] = settings(t).get(content["name"])
         settings(t)[content["name"]] = content["value"]
+        _follow(t)
     return None
 
 
@@ -75,7 +77,31 @@ def leave(t: Core, self: Value, *_: Value) -> Value:
     content = t.heap[self]
     if isinstance(content["name"], str):
         settings(t)[content["name"]] = content["before"]
+        _follow(t)
     return None
+
+
+def _follow(t: Core) -> None:
+    """Compute with gradients or without, by the setting."""
+    t.emit.still = settings(t)["enable_backprop"] is False
+
+
+def _mode(name: str, *, on: bool) -> None:
+    @CHAINER.layer(name)
+    class Mode:
+        """A context with gradients or without."""
+
+        @staticmethod
+        def init(t: Core) -> dict[str, Value]:
+            """Return the attributes."""
+            return {"name": "enable_backprop", "value": on, "before": None}
+
+    CHAINER.method("__enter__", of=f"chainer.{name}")(enter)
+    CHAINER.method("__exit__", of=f"chainer.{name}")(leave)
+
+
+_mode("no_backprop_mode", on=False)
+_mode("force_backprop_mode", on=True)
 
 
 @CHAINER.function(

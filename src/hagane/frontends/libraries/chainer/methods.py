@@ -51,7 +51,7 @@ def array(t: Core, x: Tensor) -> Value:
     """Return the array; None of a parameter that is not initialised."""
     if x.shape is None and x.parameter:
         return None
-    return x.seen_as(KIND)
+    return t.emit.stopped(x).seen_as(KIND)
 
 
 @CHAINER.attribute("xp")

@@ -16,7 +16,7 @@ CHAINER.constants.update({"chainer.__version__": "7.8.1"})
 CHAINER.transparent.update(
     f"chainer.{name}"
     for name in (
-        "no_backprop_mode", "force_backprop_mode", "using_device", "function_hooks.TimerHook",
+        "using_device", "function_hooks.TimerHook",
         "backends.cuda.get_device_from_id", "cuda.get_device_from_id", "cuda.get_device",
         "backends.cuda.get_device", "static_graph", "static_code",
     )

@@ -47,6 +47,7 @@ from hagane.frontends.libraries.torch.training import (
     precision,
     processes,
     schedules,
+    stopping,
     transforms,
 )
 
@@ -57,7 +58,8 @@ PARTS = (
     recurrent, ranges, reducing, resizing, shaping, unary, weighing, windows,
     applying, layers_attending, convolving, initialising, layers_normalising, module, plain,
     recurring,
-    casting, data, gradients, hooks, optimizers, precision, processes, schedules, transforms,
+    casting, data, gradients, hooks, optimizers, precision, processes, schedules, stopping,
+    transforms,
 )  # fmt: skip
 
 __all__ = ["PARTS", "TORCH"]

@@ -31,11 +31,11 @@ TORCH.constants.update(
 TORCH.transparent.update(
     f"torch.{name}"
     for name in (
-        "no_grad", "enable_grad", "inference_mode", "set_grad_enabled",
+        "no_grad", "enable_grad", "inference_mode", "set_grad_enabled", "autograd.no_grad",
         "amp.custom_fwd", "amp.custom_bwd", "cuda.amp.custom_fwd", "cuda.amp.custom_bwd",
         "jit.script", "jit.export", "jit.ignore",
         "jit.unused", "jit.script_method", "compile", "profiler.record_function",
-        "autograd.set_detect_anomaly", "autograd.no_grad", "compiler.disable", "set_default_dtype",
+        "autograd.set_detect_anomaly", "compiler.disable", "set_default_dtype",
         "manual_seed", "random.fork_rng", "backends.cudnn.flags", "nn.attention.sdpa_kernel",
         "utils.checkpoint.set_checkpoint_debug_enabled", "fx.wrap", "nn.utils.weight_norm",
         "nn.utils.spectral_norm", "nn.utils.parametrizations.weight_norm",

@@ -47,6 +47,7 @@ from hagane.frontends.python.values.values import (
 )
 from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum
 from hagane.symbolic.logic import both
+from hagane.symbolic.path import Verdict
 from hagane.symbolic.term import Term
 
 # A list of this many items or fewer is followed item by item.
@@ -266,6 +267,7 @@ class Access(Objects):
         if not is_size(index) and not isinstance(index, Truth):
             raise CheckError("type", f"expected an integer as index, got {self.show(index)}")
         if isinstance(items, Many):
+            self._expect_item(items, index)
             return items.item(index if not _is_negative(index) else items.length + index)
         if isinstance(index, int):
             if not -len(items) <= index < len(items):
@@ -276,6 +278,20 @@ class Access(Objects):
                 )
             return items[index]
         return self._some_item(items, index)
+
+    def _expect_item(self, items: Many, index: Value) -> None:
+        """Restrict the sizes that a list's length depends on to those with which it has an item."""
+        if not isinstance(index, int):
+            return
+        claim = self.knowledge.less(index if index >= 0 else -index - 1, items.length)
+        if self.knowledge.ask(claim).verdict is Verdict.PROVED:
+            return
+        if not self.knowledge.possible(claim):
+            raise CheckError(
+                "index", f"IndexError: index {index} is out of range for {items.length} items"
+            )
+        if not self.knowledge.depends_on_invented(claim):
+            self.emit.suppose(claim, f"{index} < {items.length} (index of a list)")
 
     def _some_item(self, items: list[Value], index: Value) -> Value:
         """Return the item at a position that depends on sizes: all of them, joined."""

@@ -133,6 +133,12 @@ class Calls(Core):
                 )
             case Wrapped(kind="managed"):
                 return Managed(function.function, tuple(arguments), dict(keywords))
+            case Wrapped(kind="within", arguments=(manager,)):
+                self.call(self.attribute(manager, "__enter__"), [], {})
+                try:
+                    return self.call(function.function, arguments, keywords)
+                finally:
+                    self.call(self.attribute(manager, "__exit__"), [None, None, None], {})
             case Wrapped():
                 return self.call(function.function, arguments, keywords)
             case Generated():

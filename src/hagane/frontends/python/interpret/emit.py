@@ -46,6 +46,7 @@ class Emitter(Claims):
     level = 0
     builds = False  # whether nodes have to compute, rather than have types
     training: Training | None = None  # None: random numbers and changes of buffers are refused
+    still = False  # whether the program computes without gradients now
 
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
         super().__init__(knowledge, assume)
@@ -153,7 +154,18 @@ class Emitter(Claims):
             shaped = [x for x in given if x.shape != ()]
             if all(x.order == given[0].order for x in shaped):
                 results[0].order = given[0].order
+        if self.still and call.op.name != "StopGradient":
+            return [self.stopped(result) for result in results]
         return results
+
+    def stopped(self, tensor: Tensor) -> Tensor:
+        """Return a tensor through which no gradient goes, where gradients are computed at all."""
+        real = tensor.dtype.is_floating_point() and not tensor.known_only
+        if self.training is None or not real:
+            return tensor
+        made: Tensor = self.op("StopGradient", tensor, domain="hagane", device=tensor.device)
+        made.kind, made.order = tensor.kind, tensor.order
+        return made
 
     def value_of(self, tensor: Tensor) -> ir.Value:
         """Return the graph value that stands for a tensor where the next node lies."""

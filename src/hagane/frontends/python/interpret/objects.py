@@ -215,7 +215,7 @@ class Objects(Core):
                 return Bound(found.function, cls)
             if found.kind == "property":
                 return self.call(found.function, [receiver], {})
-            if found.kind in ("cached", "managed"):
+            if found.kind in ("cached", "managed", "within"):
                 return Bound(found, receiver)
         return found
 

@@ -154,7 +154,9 @@ class Lift(Core):
     def lift_function(self, found: types.FunctionType) -> Value:
         """Return the stand-in of a function: its source, or the function itself."""
         plain: Any = found
+        managers = []
         while hasattr(plain, "__wrapped__") and _adds_nothing(plain):
+            managers += _managers(plain) if self.emit.training is not None else []
             plain = plain.__wrapped__
         if not isinstance(plain, types.FunctionType):
             return Host(found) if plain is found else self.lift(plain)
@@ -170,10 +172,13 @@ class Lift(Core):
         defaults = tuple(self.lift(value) for value in plain.__defaults__ or ())
         keywords = {name: self.lift(v) for name, v in (plain.__kwdefaults__ or {}).items()}
         owner = self.lift(_own_class(plain)) if _own_class(plain) is not None else None
-        made = Function(
+        made: Value = Function(
             node, plain.__name__, scope, defaults, keywords,
             owner if isinstance(owner, Class) else None, found,
         )  # fmt: skip
+        for manager in reversed(managers):
+            settings = [manager.mode] if hasattr(manager, "mode") else []
+            made = Wrapped("within", made, (self.call(self.lift(type(manager)), settings, {}),))
         self.lifted[id(found)] = (found, made)  # a function may be among its own cells
         for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=False):
             if name != "__class__":
@@ -336,6 +341,16 @@ def _adds_nothing(wrapper: Any) -> bool:
         return type(wrapper).__module__ == "functools"
     root = (wrapper.__globals__.get("__name__") or "").partition(".")[0]
     return root in _TRANSPARENT
+
+
+def _managers(wrapper: Any) -> list[Any]:
+    """Return the context manager within which a wrapper such as that of torch.no_grad() calls."""
+    names = getattr(getattr(wrapper, "__code__", None), "co_freevars", ())
+    if "ctx_factory" not in names:
+        return []
+    factory = wrapper.__closure__[names.index("ctx_factory")].cell_contents
+    manager = getattr(factory, "__self__", None)
+    return [manager] if "grad_mode" in type(manager).__module__ else []
 
 
 _NO_CODE = (lambda: None).__code__

@@ -20,7 +20,7 @@ from hagane.ops.traits import Trait
 # Operators whose results may share memory with their input.
 _VIEWS = frozenset(
     ("Reshape", "Transpose", "Slice", "Gather", "Squeeze", "Unsqueeze", "Expand", "Identity",
-     "Split", "Flatten")
+     "Split", "Flatten", "StopGradient")
 )  # fmt: skip
 _COPY = "hagane.copy"  # marks values whose memory is their own
 _SHARED = "hagane.memory"  # the other values that a value may have the memory of
@@ -28,7 +28,7 @@ PART = "hagane.part"  # marks tensors in objects that the caller gave
 _STALE = "hagane.stale"  # marks values whose content may be written since
 _RESHAPED = "hagane.reshaped"  # marks views that are copies if their elements do not lie in order
 # Views whose elements lie in order if those of their input do.
-_ORDERED = frozenset(("Reshape", "Squeeze", "Unsqueeze", "Identity", "Flatten"))
+_ORDERED = frozenset(("Reshape", "Squeeze", "Unsqueeze", "Identity", "Flatten", "StopGradient"))
 
 # Memory that was written: a value of it, how many values there were then, and the place.
 Written = frozenset[tuple[ir.Value, int, str]]

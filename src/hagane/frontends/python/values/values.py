@@ -343,7 +343,10 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wrapped:
-    """A function under ``property``, ``staticmethod``, ``classmethod`` or ``functools.partial``."""
+    """A function under ``property``, ``staticmethod``, ``classmethod`` or ``functools.partial``.
+
+    Of kind ``within``, it runs within the context manager that is its only argument.
+    """
 
     kind: str
     function: Value

@@ -14,7 +14,8 @@ from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.indexing.axes import number_input
 from hagane.native.rules.looped.byte_sums import are_bytes, emit_byte_sums, prepared
-from hagane.symbolic import Dim, ceildiv, product
+from hagane.native.rules.products.thin import FEW_COLUMNS, FEW_ROWS, thin_functions, thin_lines
+from hagane.symbolic import Dim, ceildiv, maximum, product
 
 # Rows of one task, and columns that are summed at once.
 _ROWS, _COLUMNS = 8, 64
@@ -169,35 +170,43 @@ def _wide_product(
         f"{{ const int64_t at = index % B{i}; index /= B{i}; a0 += at * A{i}; b0 += at * C{i}; }}"
         for i in reversed(range(batch_rank))
     )
-    rows = range(_WIDE_ROWS)
+    rows, new_line = range(_WIDE_ROWS), "\n"
+    room = maximum(maximum(1, k) * wide, 1)
+    few = thin_lines(
+        "double", rows=not isinstance(m, int) or m <= FEW_ROWS,
+        columns=not isinstance(n, int) or n <= FEW_COLUMNS, row="", room="room",
+        threads=low.facts.threads,
+    )  # fmt: skip
     text = f"""
-typedef double vd __attribute__((vector_size({8 * lanes}), aligned(8), may_alias));
 if (K != K_right) {{ hg_fail(thread, K); return; }}
 int64_t index = q;
-const int64_t n0 = index % across * {wide}; index /= across;
+const int64_t part = index % across, n0 = part * {wide}; index /= across;
 const int64_t r0 = index % down * {_WIDE_STRETCH}; index /= down;
 const int64_t w = hg_min({wide}, N - n0), r1 = hg_min(M, r0 + {_WIDE_STRETCH});
-const double *a0 = a, *b0 = b; double *out = y + index * M * N + n0;
+const double *a0 = a, *b0 = b; double *out0 = y + index * M * N, *out = out0 + n0;
 {at}
+const int64_t first = r0, last = r1; (void)first; (void)last;
+{new_line.join(few)}
 double *panel = (double *)(((uintptr_t)thread->scratch + 63) & ~(uintptr_t)63);
 b0 += n0 * bn;
 for (int64_t i = 0; i < K; i++) {{
 double *to = panel + i * {wide}; const double *from = b0 + i * bk;
-if (bn == 1 && w == {wide}) for (int j = 0; j < {wide}; j++) to[j] = from[j];
+if (bn == 1) {{ vd_store(to, vd_load_n(from, w)); vd_store(to + {lanes}, vd_load_n(from + {lanes}, w - {lanes})); }}
 else for (int64_t j = 0; j < {wide}; j++) to[j] = j < w ? from[j * bn] : 0; }}
 for (int64_t r = r0; r < r1; r += {len(rows)}) {{
 {" ".join(f"const double *x{i} = a0 + hg_min(r + {i}, r1 - 1) * am;" for i in rows)}
 vd {", ".join(f"s{i} = {{0}}, t{i} = {{0}}" for i in rows)};
-for (int64_t i = 0; i < K; i++) {{
-const vd v = *(const vd *)(panel + i * {wide}), u = *(const vd *)(panel + i * {wide} + {lanes});
+if (w > {lanes}) for (int64_t i = 0; i < K; i++) {{
+const vd v = vd_load(panel + i * {wide}), u = vd_load(panel + i * {wide} + {lanes});
 {" ".join(f"{{ const double e = x{i}[i * ak]; s{i} += v * e; t{i} += u * e; }}" for i in rows)} }}
-double sums[{len(rows)}][{wide}];
-{" ".join(f"*(vd *)sums[{i}] = s{i}; *(vd *)(sums[{i}] + {lanes}) = t{i};" for i in rows)}
-for (int64_t i = 0; i < hg_min({len(rows)}, r1 - r); i++) for (int64_t j = 0; j < w; j++) out[(r + i) * N + j] = sums[i][j]; }}"""
+else for (int64_t i = 0; i < K; i++) {{
+const vd v = vd_load(panel + i * {wide});
+{" ".join(f"s{i} += v * x{i}[i * ak];" for i in rows)} }}
+{" ".join(f"if (r + {i} < r1) {{ double *d = out + (r + {i}) * N; vd_store_n(d, s{i}, w); vd_store_n(d + {lanes}, t{i}, w - {lanes}); }}" for i in rows)} }}"""
     (am, ak), (bk, bn) = a.strides[-2:], b.strides[-2:]
     across, down = ceildiv(n, wide), ceildiv(m, _WIDE_STRETCH)
     sizes: dict[str, Dim] = {
-        "M": m, "K": k, "N": n, "K_right": b.shape[-2], "across": across, "down": down,
+        "M": m, "K": k, "N": n, "K_right": b.shape[-2], "across": across, "down": down, "room": room,
         "am": am, "ak": ak, "bk": bk, "bn": bn,
         **{f"B{i}": dim for i, dim in enumerate(batch)},
         **{f"A{i}": stride for i, stride in enumerate(a.strides[:batch_rank])},
@@ -207,7 +216,7 @@ for (int64_t i = 0; i < hg_min({len(rows)}, r1 - r); i++) for (int64_t j = 0; j 
         low.recorder, node, text,
         reads={"a": a, "b": b}, writes={"y": y}, sizes=sizes,
         tasks=product(batch) * across * down, work=work_of(product((*batch, m, k, n)), 0.05),
-        scratch=k * (wide * 8) + 128,
+        scratch=k * (wide * 8) + 128, helper=thin_functions("double") if few else "",
     )  # fmt: skip
     low.forms[node.outputs[0]] = y
 

@@ -19,6 +19,7 @@ from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.names import sizes
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.rules.products.left_side import DEPTH, pack_ahead, pack_left, turn_function
+from hagane.native.rules.products.thin import FEW_COLUMNS, FEW_ROWS, thin_functions, thin_lines
 from hagane.native.tiles.tile import tile_pixels
 from hagane.symbolic import Dim, ceildiv, floordiv, maximum, minimum, product
 
@@ -166,8 +167,12 @@ def _pack_right(body: Body, wide: int, lanes: int, b: Tensor) -> None:
             f"for (; g < columns / {wide}; g++, from += {wide}, to += kc * {wide}) {{",
             *(f"v_store(to + {at}, v_load(from + {at}));" for at in range(0, wide, lanes)),
             "}",
-            f"if (g < groups) {{ memset(to, 0, {wide * 4}); "
-            f"memcpy(to, from, (columns - g * {wide}) * 4); }}",
+            "if (g < groups) {",
+            *(
+                f"v_store(to + {at}, v_load_n(from + {at}, hg_max(0, hg_min(VL, columns - g * {wide} - {at}))));"
+                for at in range(0, wide, lanes)
+            ),
+            "}",
             "}",
         )
         return
@@ -276,28 +281,41 @@ def emit_batched(
     body = Body()
     rows = tile_pixels(level, _BLOCKS)
     body.helper(turn_function("KERNEL_turn", lanes))
-    # Tiles of equal heights, so that the last one is not mostly zeros.
+    # Tiles of equal heights, so that the last one is not mostly zeros; where they are not packed
+    # ahead, heights differ by a row in place of zeros.
     tiles = ceildiv(m, rows)
     height = ceildiv(m, maximum(1, tiles))
-    heights = [max(1, height)] if isinstance(height, int) else range(1, rows + 1)
-    calls = _panels(body, level, heights, n)
     groups = ceildiv(n, wide)
-    ahead = None
+    ahead, plain = None, a
     if _is_packed_ahead(m, groups, batch, rows):
         ahead = pack_ahead(low, node, a, rows, tiles, height)
         a = ahead.tensor
+    heights: Sequence[int] = range(1, rows + 1)
+    if isinstance(m, int) and isinstance(tiles, int) and isinstance(height, int):
+        heights = sorted({max(1, height if ahead else m // max(1, tiles)), max(1, height)})
+    calls = _panels(body, level, heights, n)
     per_task, each = _division(tiles, groups, count, low.facts.threads, ahead is not None)
     column_tasks = ceildiv(groups, maximum(1, per_task))
     row_tasks = ceildiv(tiles, maximum(1, each))
+    few = not isinstance(m, int) or m <= FEW_ROWS, not isinstance(n, int) or n <= FEW_COLUMNS
     s, w = body.pointer(a), body.pointer(b)
+    given = body.pointer(plain) if ahead and any(few) else s
     added = None if row is None else body.pointer(row)
     d = body.pointer(target, written=True)
     body.add(
         f"const int64_t K = {body.size(k)}, M = {body.size(m)}, N = {body.size(n)};",
-        f"const int64_t height = {body.size(height)}, most = {body.size(per_task)} * {wide};",
-        f"int64_t column = q % {body.size(column_tasks)} * most, left_q = q / {body.size(column_tasks)};",
-        f"int64_t first = left_q % {body.size(row_tasks)} * {body.size(each)} * height;",
-        f"int64_t last = hg_min(M, first + {body.size(each)} * height);",
+        f"const int64_t most = {body.size(per_task)} * {wide};",
+        *([f"const int64_t height = {body.size(height)};"] if ahead else []),
+        f"const int64_t across = {body.size(column_tasks)}, part = q % across;",
+        "int64_t column = part * most, left_q = q / across;",
+        f"const int64_t tiles = {body.size(tiles)}, each = {body.size(each)};",
+        f"int64_t first_tile = left_q % {body.size(row_tasks)} * each;",
+        "const int64_t last_tile = hg_min(tiles, first_tile + each);",
+        *(
+            ["int64_t first = first_tile * height, last = hg_min(M, last_tile * height);"]
+            if ahead
+            else ["int64_t first = first_tile * M / tiles, last = last_tile * M / tiles;"]
+        ),
         f"int64_t index = left_q / {body.size(row_tasks)};",
         f"float *out0 = {d} + index * M * N;",
         f"const float *a0 = {s}, *b0 = {w};",
@@ -308,26 +326,45 @@ def emit_batched(
             f"a0 += at * {body.size(a.strides[i])}; b0 += at * {body.size(b.strides[i])}; }}",
         )
     deep: Dim = minimum(DEPTH, maximum(1, k))
+    if any(few):
+        (am, ak), (bk, bn) = plain.strides[-2:], b.strides[-2:]
+        body.add(
+            "{",
+            f"const int64_t am = {body.size(am)}, ak = {body.size(ak)};",
+            f"const int64_t bk = {body.size(bk)}, bn = {body.size(bn)}; (void)bk; (void)bn;",
+            *([f"const float *a0 = {given};"] if ahead else []),
+        )
+        room = f"{body.size(deep)} * {wide * _GROUPS} - 16"
+        rows_too, columns_too = few
+        body.helper(thin_functions("float"))
+        lines = thin_lines(
+            "float", rows=rows_too, columns=columns_too, row=added or "", room=room,
+            threads=low.facts.threads,
+        )  # fmt: skip
+        body.add(*lines, "}")
     body.add(
         f"int64_t columns = hg_min(most, N - column), groups = (columns + {wide - 1}) / {wide};",
         "float *right = (float *)thread->scratch;",
         "" if ahead else f"float *left = right + {body.size(deep)} * {wide * _GROUPS};",
         f"float tile[{rows * wide}] __attribute__((aligned(64)));",
         f"static const float none[{wide}] __attribute__((aligned(64)));",
+        "(void)first, (void)last;",
         "int64_t k0 = 0;",
         "do {",
         f"const int64_t kc = hg_min({DEPTH}, K - k0);",
     )
     _pack_right(body, wide, lanes, b)
-    body.add(
-        "for (int64_t top = first; top < last; top += height) {",
-        "int64_t m = hg_min(height, last - top);",
-    )
+    body.add("for (int64_t number = first_tile; number < last_tile; number++) {")
     if ahead is None:
+        body.add(
+            "const int64_t top = number * M / tiles, height = (number + 1) * M / tiles - top;",
+            "const int64_t m = height;",
+        )
         pack_left(body, rows, lanes, a)
     else:
         body.add(
-            f"const float *left = {ahead.panel('a0', 'top / height', body.size(tiles), 'height')};"
+            "const int64_t top = number * height, m = hg_min(height, M - top);",
+            f"const float *left = {ahead.panel('a0', 'number', 'tiles', 'height')};",
         )
     # Whole tiles are summed from the row or the sums so far, into their place.
     begin = "none" if added is None else f"{added} + column + g * {wide}"
@@ -342,9 +379,11 @@ def emit_batched(
         *([] if added is None else [f"else if (whole) c = {begin};"]),
         f"if (!whole) d = tile, ds = {wide};",
         *calls,
-        "if (!whole) for (int64_t t = 0; t < m; t++) for (int64_t i = 0; i < width; i++)",
-        f"out[t * N + i] = tile[t * {wide} + i] + (k0 > 0 ? out[t * N + i] : "
-        + ("0.f);" if added is None else f"({begin})[i]);"),
+        "if (!whole) for (int64_t t = 0; t < m; t++) for (int64_t i = 0; i < width; i += VL) {",
+        f"vf sum = v_load(tile + t * {wide} + i); const int64_t n = hg_min(VL, width - i);",
+        "if (k0 > 0) sum += v_load_n(out + t * N + i, n);",
+        *([] if added is None else [f"else sum += v_load_n({begin} + i, n);"]),
+        "v_store_n(out + t * N + i, sum, n); }",
         "} }",
         f"k0 += {DEPTH};",
         "} while (k0 < K);",

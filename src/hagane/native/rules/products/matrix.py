@@ -370,10 +370,16 @@ def _reads_rows(k: int, level: Level) -> bool:
 def _lower_general(low: Lowering, node: ir.Node) -> None:
     """Lower a product of two computed matrices, or of stacks of them."""
     a, b = low.forms.plain(node.inputs[0]), low.forms.plain(node.inputs[1])
-    if len(a.shape) < 2 or len(b.shape) < 2:
-        raise NotNative("a product with a vector")
+    if not a.shape or not b.shape:
+        raise NotNative("a product with a number")
     out, row = node.outputs[0], None
-    batch = low.facts.shape(out)[:-2]
+    # A vector is a row, or a column, and the result lacks its axis.
+    lacking = (len(a.shape) == 1) + (len(b.shape) == 1)
+    batch = low.facts.shape(out)[: len(low.facts.shape(out)) - 2 + lacking]
+    if len(a.shape) == 1:
+        a = replace(a, shape=(1, *a.shape), strides=(0, *a.strides))
+    if len(b.shape) == 1:
+        b = replace(b, shape=(*b.shape, 1), strides=(*b.strides, 0))
     added = _added_computed_row(low, out, b.shape[-1])
     followers: tuple[ir.Node, ...] = ()
     if added is not None:
@@ -384,7 +390,8 @@ def _lower_general(low: Lowering, node: ir.Node) -> None:
     low.stretched.add(node)
     a = a.broadcast((*batch, *a.shape[-2:]))
     b = b.broadcast((*batch, *b.shape[-2:]))
-    emit_batched(low, node, a, b, target, row, followers)
+    whole = target.reshaped((*batch, a.shape[-2], b.shape[-1])) if lacking else target
+    emit_batched(low, node, a, b, whole, row, followers)
     low.forms[out] = target
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hagane.nn.autograd.backprop import grad_of_call
-from hagane.nn.autograd.configuration import config
+from hagane.nn.autograd.configuration import read
 from hagane.nn.autograd.deferred import deferred_bias, weight_gradient
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.hooks import get_function_hooks
@@ -67,7 +67,7 @@ def lstm_step(
     if forward is None or forward.program is None:
         return composed()
     back = None
-    if config.enable_backprop and any(x is not None and x._requires_grad for x in operands):
+    if read("enable_backprop") and any(x is not None and x._requires_grad for x in operands):
         by_x = ("by_x", x._requires_grad)
         back = NATIVE.function(step_backward, (by_x,), _shown(arrays), 4)
     if forward.is_there() and (back is None or back.is_there()):
@@ -88,7 +88,7 @@ def lstm_step(
 
 def _are_plain(operands: tuple[Any, ...]) -> bool:
     """Whether operands are such as programs are made for, and nobody looks at single functions."""
-    if config.debug or get_function_hooks():
+    if read("debug") or get_function_hooks():
         return False
     cell, h, x, upward, bias, lateral = operands
     if not all(isinstance(each, Variable) for each in operands if each is not bias):
@@ -143,7 +143,7 @@ class _Step(FunctionNode):
 
     def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
         """Return the gradients of cell, output, input and parameters."""
-        if config.enable_backprop:
+        if read("enable_backprop"):
             return self._again(target_input_indexes, grad_outputs)
         nodes = iter(self.inputs)
         whole: list[Any] = [next(nodes) if there else None for there in self._present]

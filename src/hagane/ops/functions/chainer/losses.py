@@ -116,9 +116,10 @@ def absolute_error(x: Any, y: Any, reduce: str = "no") -> Any:
 
 def huber(x: Any, y: Any, delta: float, reduce: str) -> Any:
     """Return squared differences up to ``delta``, beyond it linear (Huber, 1964)."""
-    size, bound = op("Abs", sub(x, y)), number_like(delta, x)
-    inner = op("Min", size, bound)
-    loss = add(mul(square(inner), 0.5), mul(bound, sub(size, inner)))
+    apart, bound = sub(x, y), number_like(delta, x)
+    size = op("Abs", apart)
+    inner, outer = mul(square(apart), 0.5), mul(bound, sub(size, mul(bound, 0.5)))
+    loss = where(op("LessOrEqual", size, bound), inner, outer)
     return loss if reduce == "no" else op("ReduceSum", loss, [1], keepdims=0)
 
 

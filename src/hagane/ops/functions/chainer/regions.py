@@ -119,7 +119,9 @@ def pooled(x: Any, images: Any, rows: Samples, columns: Samples, mode: str, empt
     else:
         hidden = np.where(counted, 0, -np.inf)[..., None].astype(dtype)
         flat = op("Reshape", op("Add", samples, hidden), [*counts.shape[:3], -1, channels])
-        y = op("ReduceMax", flat, [3], keepdims=0)
+        # The first of several largest samples gets the gradient.
+        place = op("ArgMax", flat, axis=3, keepdims=1)
+        y = op("Squeeze", op("GatherElements", flat, place, axis=3), [3])
     if (counts == 0).any():
         y = op("Where", counts > 0, y, np.array(empty, dtype))
     return transpose(y, [0, 3, 1, 2])

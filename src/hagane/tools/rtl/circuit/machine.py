@@ -117,6 +117,7 @@ class Machine:
 
     ``base`` gives the value of a variable that the process has not written yet; ``clocked`` says
     whether it waits for edges. ``past`` gives the value of a term one cycle ago, in an assertion.
+    ``operands`` says where the operand begins that an outcome of ``?:`` takes.
     """
 
     base: Callable[[Variable], Value]
@@ -140,6 +141,7 @@ class Machine:
     deciding: frozenset[Variable] = frozenset()
     watched: dict[Variable, list[PointKey]] = field(default_factory=dict)
     overwritten: set[PointKey] = field(default_factory=set)
+    operands: dict[PointKey, Position] = field(default_factory=dict)
     past: Callable[[Term], Term] | None = None
 
     def watch(self, key: PointKey, variables: Iterable[Variable]) -> None:

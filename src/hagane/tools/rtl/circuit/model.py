@@ -29,6 +29,7 @@ from hagane.tools.rtl.circuit.values import (
     filled,
     flat,
     leaves,
+    merge,
     unknown,
 )
 from hagane.tools.rtl.errors import UnsupportedDesign
@@ -60,7 +61,10 @@ class Reset:
 class CycleModel:
     """A circuit's cycle: everything is a term over inputs and ``state``.
 
-    ``overwritten`` are points of a branch whose condition its process writes afterwards.
+    ``after_reset`` has the state that asynchronous resets change: its value once the resets of a
+    row have acted, before the clock does (the value before where none is active). ``overwritten``
+    are points of a branch whose condition its process writes afterwards. ``operands`` says of an
+    outcome of ``?:`` where the operand begins that it takes.
     """
 
     inputs: tuple[Input, ...]
@@ -73,8 +77,10 @@ class CycleModel:
     signals: dict[str, Term]
     outputs: dict[str, Term]
     notices: tuple[str, ...]
+    after_reset: dict[str, Term] = field(default_factory=dict)
     assert_text: dict[tuple[Position, str], str] = field(default_factory=dict)
     overwritten: frozenset[PointKey] = frozenset()
+    operands: dict[PointKey, Position] = field(default_factory=dict)
 
     @property
     def sequential(self) -> bool:
@@ -97,6 +103,7 @@ class _Builder:
         self.previous: dict[Variable, Value] = {}
         self.env: dict[Variable, Value] = {}
         self.machines: dict[Process, Machine] = {}
+        self.resetting: dict[Process, Term] = {}
         self.problems: dict[str, None] = {}
 
     def build(self) -> CycleModel:
@@ -109,7 +116,9 @@ class _Builder:
             self._execute(process)
         clocks, resets = self._clocks(clocked)
         self._stop_on_problems()
-        return self._assemble(inputs, initial, clocks, resets, self._clock_edge(clocked))
+        return self._assemble(
+            inputs, initial, clocks, resets, self._clock_edge(clocked), self._reset_edge()
+        )
 
     def _stop_on_problems(self) -> None:
         if self.problems:
@@ -235,6 +244,8 @@ class _Builder:
                 rising = edge.rising != inverted
                 if len(process.edges) > 1 and name in guards:
                     resets[name] = Reset(name, int(rising), True)
+                    active = equal(variable(name, bits(1)), bv.value(int(rising), 1))
+                    self.resetting[process] = either(self.resetting.get(process, FALSE), active)
                 elif not rising:
                     self.problems[
                         f"{process.position}: waits for the falling edge of the clock '{name}'"
@@ -248,14 +259,30 @@ class _Builder:
     def _clock_edge(self, processes: list[Process]) -> dict[Variable, Value]:
         following: dict[Variable, Value] = {}
         for process in processes:
-            machine = self.machines[process]
-            for layer in (machine.now.own, machine.later.own):
-                for variable_, value in layer.items():
-                    if variable_.local or variable_ not in machine.masks:
-                        continue
-                    old = following.get(variable_, self.env.get(variable_, self._before(variable_)))
-                    following[variable_] = masked(machine.masks[variable_], value, old)
+            self._run_once(process, following)
         return following
+
+    def _reset_edge(self) -> dict[Variable, Value]:
+        """Return what active asynchronous resets make of the variables of their processes."""
+        following: dict[Variable, Value] = {}
+        for process, active in self.resetting.items():
+            before = dict(following)
+            self._run_once(process, following)
+            for variable_, value in following.items():
+                old = before.get(variable_, self.env.get(variable_, self._before(variable_)))
+                if value is not old:
+                    following[variable_] = merge(active, value, old)
+        return following
+
+    def _run_once(self, process: Process, following: dict[Variable, Value]) -> None:
+        """Put the variables after one run of a clocked process into ``following``."""
+        machine = self.machines[process]
+        for layer in (machine.now.own, machine.later.own):
+            for variable_, value in layer.items():
+                if variable_.local or variable_ not in machine.masks:
+                    continue
+                old = following.get(variable_, self.env.get(variable_, self._before(variable_)))
+                following[variable_] = masked(machine.masks[variable_], value, old)
 
     def _assemble(
         self,
@@ -264,6 +291,7 @@ class _Builder:
         clocks: tuple[str, ...],
         resets: tuple[Reset, ...],
         following: Mapping[Variable, Value],
+        struck: Mapping[Variable, Value],
     ) -> CycleModel:
         points: dict[PointKey, Term] = {}
         asserts: dict[tuple[Position, str], Term] = {}
@@ -277,6 +305,7 @@ class _Builder:
             notices.update(machine.notices)
         signals: dict[str, Term] = {}
         next_of: dict[str, Term] = {}
+        reset_of: dict[str, Term] = {}
         outputs: dict[str, Term] = {}
         ports = {port.variable: port for port in self.design.ports}
         # A clock rises in every cycle: neither it nor a copy of it is a point of toggle coverage.
@@ -305,7 +334,10 @@ class _Builder:
                 next_of[PREVIOUS + name] = new
                 if variable_ in ports:
                     outputs[name] = term
-        # In a row with an asynchronous reset the state takes two steps: attempts end there.
+            if variable_ in struck:
+                for name, term in zip(names, flat(struck[variable_]), strict=True):
+                    reset_of[PREVIOUS + name] = term
+        # Attempts of assertions end in a row with an asynchronous reset.
         resetting = either(
             FALSE,
             *(
@@ -315,19 +347,30 @@ class _Builder:
             ),
         )
         for name in (v.name for v in self.previous if v.hidden):
-            new = next_of[PREVIOUS + name]
-            next_of[PREVIOUS + name] = choose(resetting, bv.value(0, new.width), new)
+            held = PREVIOUS + name
+            new = next_of[held]
+            zero = bv.value(0, new.width)
+            next_of[held] = choose(resetting, zero, new)
+            reset_of[held] = choose(resetting, zero, variable(held, new.sort))
         low = Substitution({term: bv.value(0, 1) for term in ticks}) if clocks else _same
         points = {key: low(term) for key, term in points.items()}
         asserts = {key: low(term) for key, term in asserts.items()}
         signals = {key: low(term) for key, term in signals.items()}
         roots = [*points.values(), *asserts.values(), *signals.values()]
-        state = _cone(roots, lambda name: low(next_of[name]) if name in next_of else None)
+        after_reset = {name: low(term) for name, term in reset_of.items()}
+        state = _cone(
+            roots, lambda name: low(next_of[name]) if name in next_of else None, after_reset
+        )
         return CycleModel(
             inputs=tuple(item for item in inputs if item.name not in clocks),
             clocks=clocks,
             resets=(*resets, *synchronous_resets(inputs, clocks, resets)),
             state=state,
+            after_reset={
+                name: after_reset[name]
+                for name, term in state.items()
+                if after_reset.get(name, variable(name, term.sort)) is not variable(name, term.sort)
+            },
             initial={name: initial.get(name, 0) for name in state},
             points=points,
             asserts=asserts,
@@ -337,6 +380,11 @@ class _Builder:
             overwritten=frozenset(
                 key for machine in self.machines.values() for key in machine.overwritten
             ),
+            operands={
+                key: place
+                for machine in self.machines.values()
+                for key, place in machine.operands.items()
+            },
         )
 
 
@@ -359,7 +407,11 @@ def _same(term: Term) -> Term:
     return term
 
 
-def _cone(roots: Iterable[Term], next_of: Callable[[str], Term | None]) -> dict[str, Term]:
+def _cone(
+    roots: Iterable[Term],
+    next_of: Callable[[str], Term | None],
+    after_reset: Mapping[str, Term],
+) -> dict[str, Term]:
     """Return the state that ``roots`` depend on, now or in a later cycle."""
     state: dict[str, Term] = {}
     pending = list(roots)
@@ -370,6 +422,7 @@ def _cone(roots: Iterable[Term], next_of: Callable[[str], Term | None]) -> dict[
             following = next_of(name)
             state[name] = const(0, bits(1)) if following is None else following
         pending = [state[name] for name in fresh]
+        pending += [after_reset[name] for name in fresh if name in after_reset]
     return state
 
 

@@ -8,7 +8,7 @@ from hagane.symbolic.logic import both, negate
 from hagane.symbolic.term import Term
 from hagane.tools.rtl.circuit.elaborate import Position
 from hagane.tools.rtl.circuit.expressions import Expressions
-from hagane.tools.rtl.circuit.machine import Machine, Outside, Variable
+from hagane.tools.rtl.circuit.machine import Machine, Outside, PointKey, Variable
 from hagane.tools.rtl.circuit.statements import Statements
 from hagane.tools.rtl.circuit.values import Value, layout_of
 
@@ -91,8 +91,13 @@ class Scope:
     def record_choice(self, e: Any, m: Machine, condition: Term) -> None:
         """Add the two points of a ``?:``."""
         where = self.position(e.sourceRange.start)
-        m.record("branch", where, "?: true", self.path, both(m.guard, condition))
-        m.record("branch", where, "?: false", self.path, both(m.guard, negate(condition)))
+        for label, operand, taken in (
+            ("?: true", e.left, condition),
+            ("?: false", e.right, negate(condition)),
+        ):
+            m.record("branch", where, label, self.path, both(m.guard, taken))
+            place = self.position(operand.sourceRange.start)
+            m.operands[PointKey("branch", where, label, self.path)] = place
 
     def decide(self, e: Any, m: Machine) -> Term:
         """Return a branch's condition, and add the points of the conditions it is made of."""

@@ -71,6 +71,7 @@ class Simulator:
         ]
         self._run = compile_terms(roots)
         self._next = compile_terms(list(model.state.values()))
+        self._after_reset = compile_terms(list(model.after_reset.values()))
         first = len(self.point_keys)
         second = first + len(self.violation_names)
         third = second + len(self.signal_names)
@@ -89,7 +90,8 @@ class Simulator:
     def cycle(self, state: Mapping[str, int], row: Row) -> Cycle:
         """Run one row; an asynchronous reset acts before the clock does."""
         if any(row.get(reset.name, 0) == reset.active for reset in self._asynchronous):
-            state = self.advance(state, row)
+            struck = self._after_reset({**row, **state})
+            state = {**state, **dict(zip(self.model.after_reset, struck, strict=True))}
         values = self._run({**row, **state})
         first, second, third = self._cuts
         return Cycle(

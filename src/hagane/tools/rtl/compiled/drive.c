@@ -2,7 +2,7 @@
  *
  * A row is ROW words of inputs, a state STATE words, the observations of a cycle OBSERVED words, of
  * which the first FLAGS hold truth values. `ones` and `zeros` say which observed bits were 1 or 0.
- * An asynchronous reset that is active in a row acts before the clock does.
+ * An asynchronous reset that is active in a row acts before the clock does: the function `strike`.
  */
 #include <string.h>
 typedef unsigned long long u64;
@@ -194,7 +194,7 @@ static int resets(const Input *inputs, int count, const u64 *row) {
 static void cycle(const Input *inputs, int count, const u64 *row, u64 *state, u64 *seen) {
   u64 next[STATE];
   if (resets(inputs, count, row)) {
-    evaluate(row, state, next, seen);
+    strike(row, state, next, seen);
     memcpy(state, next, sizeof next);
   }
   evaluate(row, state, next, seen);

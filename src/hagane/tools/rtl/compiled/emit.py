@@ -23,21 +23,24 @@ def emit(
     following: Sequence[Term],
     flags: Sequence[Term],
     values: Sequence[Term],
+    name: str = "evaluate",
 ) -> str:
-    """Return C that defines ``evaluate(x, s, n, o)``.
+    """Return C that defines ``name(x, s, n, o)``.
 
     Args:
         places: For each unknown the array (``x`` inputs, ``s`` state) and the word where it lies.
         following: The next value of each state, which goes to ``n`` in this order.
         flags: Truth values, which go to ``o`` first, 64 to a word.
         values: Bit vectors, which follow there.
+        name: The function's name.
     """
-    return _Emitter(places).text(following, flags, values)
+    return _Emitter(places, name).text(following, flags, values)
 
 
 class _Emitter:
-    def __init__(self, places: Mapping[str, tuple[str, int]]):
+    def __init__(self, places: Mapping[str, tuple[str, int]], name: str):
         self._places = places
+        self._name = name
         self._at: dict[Term, int] = {}
         self._words = 0
         self._constants: dict[tuple[int, int], str] = {}
@@ -65,21 +68,23 @@ class _Emitter:
         for number, start in enumerate(range(0, len(lines), _CHUNK)):
             body = "\n  ".join(lines[start : start + _CHUNK])
             chunks.append(
-                f"static void part{number}(const u64 *x, const u64 *s, u64 *n, u64 *o) {{\n"
+                f"static void {self._name}{number}(const u64 *x, const u64 *s, u64 *n, u64 *o) {{\n"
                 f"  (void)x; (void)s; (void)n; (void)o;\n  {body}\n}}"
             )
-            calls.append(f"part{number}(x, s, n, o);")
+            calls.append(f"{self._name}{number}(x, s, n, o);")
         return "\n".join(
             [
+                f"#define v {self._name}_values",
                 f"static u64 v[{max(1, self._words)}];",
                 *(
                     f"static const u64 {name}[] = {{{_literals(number, count)}}};"
                     for (number, count), name in self._constants.items()
                 ),
                 *chunks,
-                "static void evaluate(const u64 *x, const u64 *s, u64 *n, u64 *o) {",
+                f"static void {self._name}(const u64 *x, const u64 *s, u64 *n, u64 *o) {{",
                 *(f"  {call}" for call in calls),
                 "}",
+                "#undef v",
                 "",
             ]
         )
@@ -94,7 +99,7 @@ class _Emitter:
         if not term.is_const:
             return f"(v + {self._at[term]})"
         key = (int(term.data), words_of(term.width))
-        return self._constants.setdefault(key, f"c{len(self._constants)}")
+        return self._constants.setdefault(key, f"{self._name}_c{len(self._constants)}")
 
     def _copied(self, array: str, at: int, term: Term) -> list[str]:
         count = words_of(term.width)

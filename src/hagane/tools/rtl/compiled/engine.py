@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hagane.machine.cache import CodeCache
 from hagane.machine.compiler import find_compiler
-from hagane.symbolic.term import Term, postorder
+from hagane.symbolic.term import Term, postorder, variable
 from hagane.tools.rtl.circuit.model import CycleModel
 from hagane.tools.rtl.circuit.simulate import Bit, Cycle, Goal, Row, Test, Violation
 from hagane.tools.rtl.compiled.emit import emit, words_of
@@ -85,15 +85,16 @@ class Engine:
             at += words_of(term.width)
         self.observed = max(1, at)
         self._goal_bits(goals)
-        text = emit(
-            {
-                **{name: ("x", where) for name, where in self._row_at.items()},
-                **{name: ("s", where) for name, where in self._state_at.items()},
-            },
-            list(model.state.values()),
-            flags,
-            values,
-        )
+        places = {
+            **{name: ("x", where) for name, where in self._row_at.items()},
+            **{name: ("s", where) for name, where in self._state_at.items()},
+        }
+        struck = [
+            model.after_reset.get(name, variable(name, term.sort))
+            for name, term in model.state.items()
+        ]
+        text = emit(places, list(model.state.values()), flags, values)
+        text += emit(places, struck, [], [], "strike")
         self._patterns(patterns or {})
         self._build(text, len(postorder([*flags, *values])))
         self._whole = np.zeros((0, self.row_words), np.uint64)

@@ -26,6 +26,10 @@ class Circuit:
         for term in model.state.values():
             self.following += self._blast(term)
         self.state_bits = [bit for part in self.state.values() for bit in part]
+        self.struck: list[int] = []
+        for name, part in self.state.items():
+            after = model.after_reset.get(name)
+            self.struck += part if after is None else self._blast(after)
 
     def bits(self, term: Term) -> list[int]:
         """Return a term's bits."""
@@ -76,9 +80,7 @@ class Unrolled:
         state = self.states[-1]
         if resets and self._resets_open:
             before = Copy(circuit.gates, gates, mapping | _paired(circuit.state_bits, state))
-            active = gates.some(inputs[name][0] ^ level ^ 1 for name, level in resets.items())
-            after = before(circuit.following)
-            state = [gates.choose(active, x, y) for x, y in zip(after, state, strict=True)]
+            state = before(circuit.struck)
         self.inputs.append(inputs)
         copy = Copy(circuit.gates, gates, mapping | _paired(circuit.state_bits, state))
         self._copies.append(copy)

@@ -167,11 +167,20 @@ def line_points(
 ) -> tuple[Mapping[LinePoint, tuple[int, ...]], list[str]]:
     """Match the simulator's line points with ours: by file, line, label and nearest column."""
     ours: dict[tuple[str, int, str], list[int]] = {}
+    columns: dict[int, int] = {}
     for index, key in enumerate(simulator.model.points):
-        if key.kind == "line":
-            label = "else" if key.label == "else" else key.label
-            place = (_real(key.position.file), key.position.line, label)
-            ours.setdefault(place, []).append(index)
+        position, label = key.position, key.label
+        if key.kind != "line":
+            operand = simulator.model.operands.get(key)
+            if operand is None:
+                continue
+            label = _OUTCOMES[label]
+            if operand.line == position.line:
+                position = operand
+            else:
+                ours.setdefault((_real(operand.file), operand.line, label), []).append(index)
+        columns[index] = position.column
+        ours.setdefault((_real(position.file), position.line, label), []).append(index)
     keys = list(simulator.model.points)
     matched: dict[LinePoint, tuple[int, ...]] = {}
     missing = []
@@ -183,13 +192,29 @@ def line_points(
             missing.append(f"{point.position} {point.label}")
             matched[point] = ()
             continue
-        column = point.position.column
-        nearest = min(abs(keys[i].position.column - column) for i in found)
-        found = [i for i in found if abs(keys[i].position.column - column) == nearest]
-        scoped = [i for i in found if _plain(keys[i].scope) == _plain(point.scope)]
-        matched[point] = tuple(scoped or found)
+        matched[point] = _nearest(found, columns, point, keys)
     _apart(matched, keys)
     return matched, missing
+
+
+_OUTCOMES = {"?: true": "cond_then", "?: false": "cond_else"}
+
+
+def _nearest(
+    found: Sequence[int], at: Mapping[int, int], point: LinePoint, keys: Sequence[PointKey]
+) -> tuple[int, ...]:
+    """Return those of some points whose columns fit best, in the instance where there are any.
+
+    Later Verilators count the operands of ``?:`` at their operators, behind where they begin, those
+    that begin on a later line there or on the line of the choice.
+    """
+    column = point.position.column
+    if point.label in _OUTCOMES.values():
+        found = [i for i in found if at[i] <= column] or found
+    nearest = min(abs(at[i] - column) for i in found)
+    found = [i for i in found if abs(at[i] - column) == nearest]
+    scoped = [i for i in found if _plain(keys[i].scope) == _plain(point.scope)]
+    return tuple(scoped or found)
 
 
 def _apart(matched: dict[LinePoint, tuple[int, ...]], keys: Sequence[PointKey]) -> None:

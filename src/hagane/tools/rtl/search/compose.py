@@ -28,7 +28,7 @@ def compose(search: Search, goals: int, more: Callable[[], bool]) -> Test | None
             search.goals[engine.goals_at[bit][0]] for bit in engine.goals_at if left >> bit & 1
         )
     )
-    unrolling = Unrolling(search, engine.values(root.state), resets_open=False)
+    unrolling = Unrolling(search, engine.values(root.state))
     for length in _LENGTHS:
         if len(conditions) * length > _MOST_CONDITIONS or not more():
             return None

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hagane.symbolic.interpret import Substitution
-from hagane.symbolic.logic import choose, either, equal
 from hagane.symbolic.term import Term, bits, const, variable
 
 if TYPE_CHECKING:
@@ -16,13 +15,11 @@ if TYPE_CHECKING:
 class Unrolling:
     """The circuit over several cycles; the state of the first one is given or left open.
 
-    With ``resets_open``, asynchronous resets may be active in any cycle, and then act before the
-    clock, as in ``Simulator.cycle``; otherwise they rest.
+    Asynchronous resets rest.
     """
 
-    def __init__(self, search: Search, start: Mapping[str, int] | None, *, resets_open: bool):
+    def __init__(self, search: Search, start: Mapping[str, int] | None):
         self._model = search.model
-        self._resets_open = resets_open
         self._cycles: list[Substitution] = []
         self._state: dict[str, Term] = {}
         for name, term in self._model.state.items():
@@ -48,24 +45,8 @@ class Unrolling:
         resets = {reset.name: reset.active for reset in self._model.resets if reset.asynchronous}
         for item in self._model.inputs:
             plain = variable(item.name, bits(item.width))
-            if item.name in resets and not self._resets_open:
+            if item.name in resets:
                 replaced[plain] = const(1 - resets[item.name], plain.sort)
             else:
                 replaced[plain] = variable(f"{item.name}#{number}", plain.sort)
-        self._cycles.append(self._with_resets(replaced, resets))
-
-    def _with_resets(self, replaced: dict[Term, Term], resets: Mapping[str, int]) -> Substitution:
-        plain = Substitution(replaced)
-        if not self._resets_open or not resets:
-            return plain
-        active = either(
-            *(
-                equal(plain(variable(name, bits(1))), const(level, bits(1)))
-                for name, level in resets.items()
-            )
-        )
-        for name, term in self._model.state.items():
-            place = variable(name, term.sort)
-            self._state[name] = choose(active, plain(term), plain(place))
-        again = {variable(name, term.sort): term for name, term in self._state.items()}
-        return Substitution({**replaced, **again})
+        self._cycles.append(Substitution(replaced))

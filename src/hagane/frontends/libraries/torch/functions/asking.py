@@ -107,8 +107,8 @@ def is_available(t: Core) -> Value:
 
 @TORCH.function("is_grad_enabled")
 def is_grad_enabled(t: Core) -> Value:
-    """Return True, the default."""
-    return True
+    """Return whether the program computes with gradients now."""
+    return not t.emit.still
 
 
 @TORCH.function("is_inference_mode_enabled", "are_deterministic_algorithms_enabled",

@@ -48,7 +48,7 @@ def ndim(t: Core, x: Tensor) -> Value:
 @TORCH.attribute("data")
 def data(t: Core, x: Tensor) -> Value:
     """Return the tensor itself, apart from gradients."""
-    return built(t, (x.dtype, shape_of(t, x)), lambda x: op("Identity", x), x)
+    return t.emit.stopped(built(t, (x.dtype, shape_of(t, x)), lambda x: op("Identity", x), x))
 
 
 @TORCH.attribute("grad")

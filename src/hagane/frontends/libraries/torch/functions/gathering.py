@@ -8,7 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built
-from hagane.frontends.libraries.indexing import broadcast_shapes, set_item
+from hagane.frontends.libraries.indexing import broadcast_shapes, check_places, set_item
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
     INT64,
@@ -46,6 +46,11 @@ def _gathered(name: str) -> None:
         shape = shape_of(t, x)
         where = axis(t, dim, len(shape), x)
         _need_index(t, places)
+        if 0 in shape_of(t, places):  # no index at all, which fits any input
+            made = places.shape if name == "gather" else x.shape
+            return t.emit.typed("GatherElements", [x, places], x.dtype, made)
+        if not shape and name == "gather" and len(shape_of(t, places)) == 1:
+            x, shape = reshape(t, x, [1]), (1,)
         if len(shape_of(t, places)) != len(shape):
             t.fail(
                 "rank",
@@ -120,6 +125,8 @@ def index_select(t: Core, input: Value, dim: Value, index: Value) -> Tensor:
     where = axis(t, dim, len(shape_of(t, x)), x)
     if len(shape_of(t, places)) > 1:
         t.fail("rank", f"index_select takes one axis of indices, got {t.show(places)}", places)
+    if shape_of(t, x):
+        check_places(t, x, places, where)
     return t.op("Gather", x, places, axis=where)
 
 

@@ -157,16 +157,25 @@ def chunk(t: Core, input: Value, chunks: Value, dim: Value = 0) -> Value:
         t.knowledge.equal(each * chunks, shape[place]), f"{shape[place]} is a multiple of {chunks}"
     ):
         return tuple(_part(t, x, place, each * k, each) for k in range(chunks))
-    if not isinstance(shape[place], int):
-        return Many(_any_part(t, x, place, t.emit.fresh("chunk")), t.emit.fresh("chunks"))
     return split(t, x, each, place)
 
 
-def _any_part(t: Core, x: Tensor, place: int, length: Dim) -> Tensor:
-    """Return a part of which it is not known where it lies."""
+def _parts_of(t: Core, x: Tensor, place: int, each: Dim) -> Many:
+    """Return the parts of a size, the last of which may be smaller, of an axis of open size."""
+    total = shape_of(t, x)[place]
+
+    def part(k: Dim) -> Tensor:
+        start = each * k
+        rest = total - start
+        whole = t.knowledge.is_nonnegative(rest - each)
+        return _part(t, x, place, start, each if whole else minimum(each, rest))
+
     shape = list(shape_of(t, x))
-    shape[place] = length
-    return t.emit.typed("Slice", [x], x.dtype, tuple(shape))
+    shape[place] = each
+    count = ceildiv(total, each)
+    if not t.knowledge.is_nonnegative(total - 1):
+        count = maximum(1, count)  # an empty axis has one empty part
+    return Many(t.emit.typed("Slice", [x], x.dtype, tuple(shape)), count, part)
 
 
 def _part(t: Core, x: Tensor, place: int, start: Dim, length: Dim) -> Tensor:
@@ -201,12 +210,12 @@ def split(t: Core, tensor: Value, split_size_or_sections: Value, dim: Value = 0)
         return _parts(t, x, place, parts)
     each = size(t, split_size_or_sections)
     if isinstance(total, int) and isinstance(each, int) and each > 0:
-        counts = [each] * (total // each) + ([total % each] if total % each else [])
+        counts = [each] * (total // each) + ([total % each] if total % each or not total else [])
         return _parts(t, x, place, counts)
     quotient = floordiv(total, each)
     if quotient * each == total and isinstance(quotient, int):
         return _parts(t, x, place, [each] * quotient)
-    return Many(_any_part(t, x, place, each), ceildiv(total, each))
+    return _parts_of(t, x, place, each)
 
 
 @TORCH.function("tensor_split", methods=("tensor_split",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +36,9 @@ from hagane.ops.functions.numbers import activations
 from hagane.ops.functions.numbers.elementary import squeeze, transpose, unsqueeze
 from hagane.ops.functions.sums import normalizing
 from hagane.ops.functions.tensors import filling
-from hagane.symbolic import Dim, floordiv
+from hagane.symbolic import Dim, floordiv, product
+from hagane.symbolic.logic import either
+from hagane.symbolic.path import Verdict
 
 
 def channels_fit(t: Core, x: Tensor, count: Dim, what: str) -> None:
@@ -63,11 +66,28 @@ def batch_norm(
     for other in (running_mean, running_var, weight, bias):
         if isinstance(other, Tensor):
             channels_fit(t, x, shape_of(t, other, 1)[0], "batch_norm")
+    if training:
+        _need_several(t, x, shape_of(t, x)[:1] + shape_of(t, x)[2:])
     made = t.emit.typed("BatchNormalization", [x], x.dtype, x.shape)
     if training and t.emit.training is not None and isinstance(running_mean, Tensor):
         _note_moments(t, x, running_mean, running_var, momentum)
     mean, variance = (None, None) if training else (running_mean, running_var)
     return computed(t, made, normalizing.batch_norm, x, mean, variance, weight, bias, eps)
+
+
+def _need_several(t: Core, x: Tensor, counts: Sequence[Dim]) -> None:
+    """Expect more than one value for each mean and variance."""
+    total = product(counts)
+    if total == 1:
+        t.fail(
+            "value", f"expected several values for each mean, got {t.show(x)}", x,
+            remedy="normalise larger batches, or call eval() first",
+        )  # fmt: skip
+    if isinstance(total, int) or not all(t.knowledge.is_nonnegative(c - 1) for c in counts):
+        return
+    claim = functools.reduce(either, [t.knowledge.less(1, count) for count in counts])
+    if t.knowledge.ask(claim).verdict is not Verdict.PROVED:
+        t.emit.suppose(claim, f"{total} >= 2 (values for each mean)")
 
 
 def _note_moments(t: Core, x: Tensor, mean: Tensor, variance: Tensor, momentum: Value) -> None:
@@ -96,6 +116,7 @@ def instance_norm(
         return batch_norm(t, input, running_mean, running_var, weight, bias, eps=eps)
     if t.emit.training is not None and isinstance(running_mean, Tensor):
         raise CheckError("capture", "running statistics of instance_norm are not captured")
+    _need_several(t, need_tensor(t, input, "input"), shape_of(t, input)[2:])
     x = batch_norm(t, input, running_mean, running_var, weight, bias, True, eps=eps)
     return computed(t, x, normalizing.instance_norm, input, weight, bias, eps)
 
@@ -163,6 +184,8 @@ def group_norm(
         )
     if isinstance(weight, Tensor):
         channels_fit(t, x, shape_of(t, weight, 1)[0], "group_norm")
+    batch, _, *space = shape_of(t, x)
+    _need_several(t, x, (batch, floordiv(channels, num_groups), *space))
     made = t.emit.typed("GroupNormalization", [x], x.dtype, x.shape)
     return computed(t, made, normalizing.group_norm, x, num_groups, weight, bias, eps)
 
@@ -247,8 +270,11 @@ def glu(t: Core, input: Value, dim: Value = -1) -> Tensor:
 
 
 @TORCH.function("nn.functional.embedding", "embedding")
-def embedding(t: Core, input: Value, weight: Value, *_: Value, **__: Value) -> Tensor:
-    """Return rows of the weight: (*input, features)."""
+def embedding(
+    t: Core, input: Value, weight: Value, padding_idx: Value = None, max_norm: Value = None,
+    norm_type: Value = 2.0, scale_grad_by_freq: Value = False, sparse: Value = False,
+) -> Tensor:  # fmt: skip
+    """Return rows of the weight: (*input, features); padding has no gradient."""
     x, w = need_tensor(t, input, "input"), need_tensor(t, weight, "weight")
     if x.dtype not in (INT64, ir.DataType.INT32):
         t.fail(
@@ -258,7 +284,18 @@ def embedding(t: Core, input: Value, weight: Value, *_: Value, **__: Value) -> T
             remedy="convert it with .long()",
         )
     _known_rows(t, x, w)
+    if max_norm is not None:  # which changes the weight
+        made_shape = (*shape_of(t, x), *shape_of(t, w)[1:])
+        return t.emit.typed("Embedding", [w], w.dtype, made_shape)
     made: Tensor = t.op("Gather", w, x, axis=0)
+    if t.emit.training is not None:
+        if scale_grad_by_freq:
+            t.fail("capture", "an embedding with scale_grad_by_freq cannot be trained in a "
+                   "compiled step: gradients are not divided by counts", w)  # fmt: skip
+        if isinstance(padding_idx, int):
+            row = padding_idx if padding_idx >= 0 else padding_idx + shape_of(t, w)[0]
+            padded = t.op("Equal", x, np.array(row, x.dtype.numpy()))
+            made = t.op("Where", t.op("Unsqueeze", padded, [-1]), t.emit.stopped(made), made)
     if made.value is not None:
         own(made.value)  # rows are copied, unlike those of w[0]
     return made

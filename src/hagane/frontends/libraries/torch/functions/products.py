@@ -292,7 +292,7 @@ def tensordot(t: Core, a: Value, b: Value, dims: Value = 2, **_: Value) -> Tenso
     else:
         first, second = axes(t, dims[0], len(left), a), axes(t, dims[1], len(right), b)
     for i, j in zip(first, second, strict=True):
-        if t.emit.differ(left[i], right[j]):
+        if t.emit.clash(left[i], right[j]):  # one item is summed with each of the other's
             t.fail(
                 "shape-mismatch",
                 f"expected axis {i} of {t.show(a)} to equal axis {j} of {t.show(b)}",

@@ -14,6 +14,7 @@ from hagane.frontends.libraries.torch.operands import (
     INT64,
     as_float,
     axes,
+    axis,
     cast,
     category,
     dtype_of,
@@ -30,6 +31,7 @@ from hagane.ops.builder import op
 from hagane.ops.definition import Array
 from hagane.ops.functions.sums import linalg, statistics
 from hagane.ops.functions.tensors import ordering
+from hagane.symbolic import Expr, symbols_of
 
 
 def reduced(
@@ -332,6 +334,14 @@ def count_nonzero(t: Core, input: Value, dim: Value = None) -> Tensor:
     return made if category(x.dtype) == 3 else over_axes(t, made, x, dim, False, statistics.count)
 
 
+def _expect_some(t: Core, x: Tensor, dim: Value) -> None:
+    """Expect elements along an axis of which one is chosen."""
+    if isinstance(dim, int) and x.shape:
+        size = x.shape[axis(t, dim, len(x.shape), x)]
+        if not isinstance(size, Expr) or not t.knowledge.invented & symbols_of(size):
+            t.emit.require_size(size, 1, "number of elements to choose from")
+
+
 def _extreme(name: str) -> None:
     operator = "ReduceMax" if name in ("max", "amax", "cummax") else "ReduceMin"
 
@@ -349,6 +359,7 @@ def _extreme(name: str) -> None:
             if known is not None and known.size and known.dtype == object:
                 result.known = _known_extreme(name, known)
             return result
+        _expect_some(t, x, dim)
         values = reduced(t, operator, x, dim, keepdim, x.dtype)
         indices = t.emit.typed("ArgMax", [x], INT64, values.shape)
         indices = over_axes(t, indices, x, dim, keepdim, statistics.position, name)
@@ -392,6 +403,7 @@ def aminmax(t: Core, input: Value, *, dim: Value = None, keepdim: Value = False)
 def _arg(name: str) -> None:
     def function(t: Core, input: Value, dim: Value = None, keepdim: Value = False) -> Tensor:
         x = need_tensor(t, input, "input")
+        _expect_some(t, x, dim)
         made = reduced(t, "", x, dim, keepdim, INT64)
         return over_axes(t, made, x, dim, keepdim, statistics.position, name[3:])
 

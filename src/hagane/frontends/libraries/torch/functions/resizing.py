@@ -10,6 +10,7 @@ from hagane.frontends.libraries.torch.operands import (
     category,
     need_tensor,
     per_axis,
+    reshape,
     shape_of,
     sizes,
 )
@@ -41,6 +42,9 @@ def pad(t: Core, input: Value, pad: Value, mode: Value = "constant", value: Valu
         _check_mode(t, x, mode, amounts)
     for number in range(len(amounts) // 2):
         place = len(shape) - 1 - number
+        for amount in amounts[2 * number : 2 * number + 2]:
+            if isinstance(amount, int) and amount < 0:
+                t.emit.require_size(shape[place] + amount, 0, f"axis {place} cut by {-amount}")
         shape[place] = shape[place] + amounts[2 * number] + amounts[2 * number + 1]
         t.emit.require_size(shape[place], 0, f"axis {place} after padding")
     before: list[Dim] = [0] * len(shape)
@@ -177,6 +181,14 @@ def channel_shuffle(t: Core, input: Value, groups: Value) -> Tensor:
     return built(t, (x.dtype, shape), images.shuffled_channels, x, groups)
 
 
+def _batched(t: Core, x: Tensor) -> Tensor:
+    return reshape(t, x, [1, *shape_of(t, x)])
+
+
+def _of_batch(t: Core, x: Tensor) -> Tensor:
+    return reshape(t, x, shape_of(t, x)[1:])
+
+
 @TORCH.function("nn.functional.unfold")
 def unfold(
     t: Core,
@@ -186,8 +198,11 @@ def unfold(
     padding: Value = 0,
     stride: Value = 1,
 ) -> Tensor:
-    """Return all windows as columns: (batch, channels * kernel, windows)."""
+    """Return all windows as columns: (batch, channels * kernel, windows), batch if it has one."""
     x = need_tensor(t, input, "input")
+    if len(shape_of(t, x)) == 3:
+        columns = unfold(t, _batched(t, x), kernel_size, dilation, padding, stride)
+        return _of_batch(t, columns)
     batch, channels, *space = shape_of(t, x, 4)
     kernel = per_axis(t, kernel_size, 2, "kernel_size")
     settings = [
@@ -209,7 +224,10 @@ def fold(
     t: Core, input: Value, output_size: Value, kernel_size: Value, dilation: Value = 1,
     padding: Value = 0, stride: Value = 1,
 ) -> Tensor:  # fmt: skip
-    """Return columns added up to pictures: (batch, channels, *output_size)."""
+    """Return columns added up to pictures: (batch, channels, *output_size), batch if it has one."""
+    if len(shape_of(t, need_tensor(t, input, "input"))) == 2:
+        pictures = fold(t, _batched(t, input), output_size, kernel_size, dilation, padding, stride)
+        return _of_batch(t, pictures)
     batch, columns, windows = shape_of(t, input, 3)
     kernel = per_axis(t, kernel_size, 2, "kernel_size")
     settings = [

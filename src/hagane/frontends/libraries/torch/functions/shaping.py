@@ -28,6 +28,7 @@ from hagane.frontends.python.values.values import DType, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.tensors import parts as taken
 from hagane.symbolic import Dim, floordiv, product
+from hagane.symbolic.logic import either
 
 
 @TORCH.method("view")
@@ -245,7 +246,9 @@ def expand(t: Core, self: Value, *shape: Value) -> Tensor:
             result.append(dim)
         elif isinstance(dim, int) and dim == 1:
             result.append(wanted)
-        elif t.emit.differ(dim, wanted):
+        elif not t.emit.holds(
+            either(t.knowledge.equal(dim, wanted), t.knowledge.equal(dim, 1)), f"{dim} == {wanted}"
+        ):
             t.fail(
                 "shape-mismatch",
                 f"cannot expand axis {place - new} of {t.show(self)} from {dim} to {wanted}: "
@@ -253,7 +256,7 @@ def expand(t: Core, self: Value, *shape: Value) -> Tensor:
                 self,
             )
         else:
-            result.append(dim)
+            result.append(wanted)
     return t.op("Expand", self, dims_input(result))
 
 
@@ -264,9 +267,9 @@ def expand_as(t: Core, self: Value, other: Value) -> Tensor:
 
 
 @TORCH.function("broadcast_to", methods=("broadcast_to",))
-def broadcast_to(t: Core, input: Value, size_: Value) -> Tensor:
+def broadcast_to(t: Core, input: Value, *size: Value) -> Tensor:
     """Return the input expanded to a shape."""
-    return expand(t, need_tensor(t, input, "input"), size_)
+    return expand(t, need_tensor(t, input, "input"), *size)
 
 
 @TORCH.function("broadcast_tensors")
@@ -389,7 +392,7 @@ def _kept(name: str, least: int, compute: Callable[[Tensor, Value], Value]) -> N
         return computed(t, (x.dtype, shape_of(t, x)), lambda: compute(x, diagonal))
 
     TORCH.function(name)(function)
-    in_place = (f"{name}_",) if name in ("tril", "triu", "detach") else ()
+    in_place = (f"{name}_",) if name in ("tril", "triu") else ()
     TORCH.method(name, *in_place)(function)
 
 
@@ -403,9 +406,16 @@ for _name, _least, _compute in (
     ("tril", 2, lambda x, diagonal: op("Trilu", x, np.array(diagonal), upper=0)),
     ("triu", 2, lambda x, diagonal: op("Trilu", x, np.array(diagonal), upper=1)),
     ("clone", 0, _itself),
-    ("detach", 0, _itself),
 ):
     _kept(_name, _least, _compute)
+
+
+@TORCH.function("detach")
+@TORCH.method("detach", "detach_")
+def detach(t: Core, input: Value) -> Tensor:
+    """Return the tensor apart from gradients."""
+    x = need_tensor(t, input, "input")
+    return t.emit.stopped(computed(t, (x.dtype, shape_of(t, x)), lambda: x))
 
 
 @TORCH.method("contiguous")

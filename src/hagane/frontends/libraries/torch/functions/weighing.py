@@ -10,6 +10,7 @@ from hagane.frontends.libraries.torch.operands import (
     dtype_of,
     need_float,
     need_tensor,
+    reshape,
     shape_of,
 )
 from hagane.frontends.libraries.torch.table import TORCH
@@ -66,6 +67,9 @@ def normalize(
 ) -> Tensor:
     """Return the input divided by its norm along an axis."""
     x = need_tensor(t, input, "input")
+    need_float(t, x, "input")
+    if not shape_of(t, x):
+        return reshape(t, normalize(t, reshape(t, x, [1]), p, dim, eps), [])
     places = axes(t, dim, len(shape_of(t, x)), x)
     made = t.emit.typed("Normalize", [x], x.dtype, x.shape)
     return computed(t, made, statistics.normalized, x, places, p, eps)

@@ -156,14 +156,18 @@ class Embedding:
         """Return the attributes."""
         return {
             "num_embeddings": num_embeddings, "embedding_dim": embedding_dim,
-            "padding_idx": padding_idx,
+            "padding_idx": padding_idx, "max_norm": max_norm, "norm_type": norm_type,
+            "scale_grad_by_freq": scale_grad_by_freq,
             "weight": weight(t, num_embeddings, embedding_dim, dtype=dtype, device=device),
         }  # fmt: skip
 
     @staticmethod
     def forward(t: Core, self: View, input: Value) -> Value:
         """Apply the layer."""
-        return normalising.embedding(t, input, self.weight)
+        return normalising.embedding(
+            t, input, self.weight, self.get("padding_idx", None), self.get("max_norm", None),
+            scale_grad_by_freq=self.get("scale_grad_by_freq", False),
+        )  # fmt: skip
 
 
 @TORCH.function("nn.Embedding.from_pretrained")

@@ -51,6 +51,14 @@ class Context:
 def apply(t: Core, cls: Value, *arguments: Value) -> Value:
     """Return the result of the forward pass; the backward pass is followed for its types."""
     assert isinstance(cls, Class)
+    if t.emit.training is not None:
+        t.fail(
+            "capture",
+            f"{cls.name} (torch.autograd.Function) has a backward of its own, which a compiled "
+            "step does not call",
+            remedy="compute the result in a function; values may be detached, as in "
+            "x + (y - x).detach() for y with the gradient of x",
+        )
     given = [t.wrap(x) for x in arguments]
     needs = tuple(isinstance(x, Tensor) for x in given)
     content = {"needs_input_grad": needs, "saved_tensors": ()}

@@ -1,0 +1,69 @@
+"""Products of few rows, few columns and vectors, of sizes that only a run knows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from tests.native.agreement import agree_over
+from tests.native.models import RUNNABLE, every_level
+
+LEVEL = [name for name in RUNNABLE if name != "amx"][-1]
+SIZES = (
+    (1, 333, 77), (2, 40, 65), (3, 8, 64), (4, 300, 3), (5, 33, 4), (40, 300, 1), (41, 31, 2),
+    (29, 257, 35), (1, 1, 1), (4, 600, 1025), (0, 3, 2), (3, 0, 5), (3, 5, 0),
+)  # fmt: skip
+
+
+def check(level: str, dtype: str) -> None:
+    nodes = [
+        helper.make_node("Transpose", ["t"], ["b2"], perm=[1, 0]),
+        helper.make_node("MatMul", ["a", "b2"], ["turned"]),
+        helper.make_node("MatMul", ["v", "b"], ["row"]),
+        helper.make_node("MatMul", ["a", "v"], ["column"]),
+        helper.make_node("MatMul", ["v", "v"], ["number"]),
+        helper.make_node("MatMul", ["a", "b"], ["product"]),
+        helper.make_node("Add", ["product", "c"], ["sum"]),
+    ]
+    outputs = ["turned", "row", "column", "number", "sum"]
+    random = np.random.default_rng(0)
+    feeds = []
+    for m, k, n in SIZES:
+        shapes = {"a": (m, k), "b": (k, n), "t": (n, k), "v": (k,), "c": (n,)}
+        feeds.append(
+            {name: random.standard_normal(shape).astype(dtype) for name, shape in shapes.items()}
+        )
+    names = {"a": "mk", "b": "kn", "t": "nk", "v": "k", "c": "n"}
+    agree_over(nodes, feeds, level, names, outputs=outputs, length=2000)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_of_few_numbers_agree_at_every_size(dtype: str) -> None:
+    check(LEVEL, dtype)
+
+
+@pytest.mark.long
+@every_level
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_of_few_numbers_agree_at_every_level(dtype: str, level: str) -> None:
+    check(level, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_stacks_meet_vectors(dtype: str) -> None:
+    nodes = [
+        helper.make_node("MatMul", ["a", "v"], ["left"]),
+        helper.make_node("MatMul", ["v", "b"], ["right"]),
+    ]
+    random = np.random.default_rng(0)
+    feeds = [
+        {
+            "a": random.standard_normal((s, 7, k)).astype(dtype),
+            "b": random.standard_normal((s, k, 5)).astype(dtype),
+            "v": random.standard_normal(k).astype(dtype),
+        }
+        for s, k in ((3, 40), (1, 700), (2, 0))
+    ]
+    names = {"a": ["s", 7, "k"], "b": ["s", "k", 5], "v": ["k"]}
+    agree_over(nodes, feeds, LEVEL, names, outputs=["left", "right"], length=2000)

@@ -1,0 +1,101 @@
+"""Settings that change in the course of training change compiled steps as they do PyTorch's."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from torch import nn, optim
+
+from hagane.training.step import TorchStep
+
+
+def network() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)).double()
+
+
+def squares(module: Any, x: Any) -> Any:
+    return module(x).square().sum()
+
+
+def course(
+    optimizer: Callable[[Any], Any], change: Callable[[int, Any, Any], object], steps: int = 5
+) -> TorchStep:
+    """Do the same steps in PyTorch and compiled with a change before each; return the latter."""
+    torch.manual_seed(0)
+    theirs = network()
+    ours = copy.deepcopy(theirs)
+    one, other = optimizer(theirs), optimizer(ours)
+    step = TorchStep(squares, other)
+    for number in range(steps):
+        for module, each in ((theirs, one), (ours, other)):
+            change(number, module, each)
+        x = torch.randn(3, 4).double()
+        one.zero_grad()
+        squares(theirs, x).backward()
+        one.step()
+        step(ours, x)
+        for mine, their in zip(ours.parameters(), theirs.parameters(), strict=True):
+            torch.testing.assert_close(mine, their, rtol=1e-10, atol=1e-12)
+    return step
+
+
+def test_a_group_that_is_frozen_for_a_while_stays_and_goes_on() -> None:
+    def freeze(number: int, module: Any, _: Any) -> None:
+        module[0].requires_grad_(number not in (1, 2))
+
+    course(
+        lambda m: optim.Adam([{"params": m[0].parameters()}, {"params": m[2].parameters()}]), freeze
+    )
+
+
+@pytest.mark.parametrize("kind", [optim.Adam, optim.NAdam, optim.Adagrad])
+def test_parameters_of_a_group_count_their_own_steps(kind: Any) -> None:
+    def freeze(number: int, module: Any, _: Any) -> None:
+        module[0].requires_grad_(number > 1)
+
+    course(lambda m: kind(m.parameters(), lr=0.01), freeze)
+
+
+def rates(number: int, _: Any, optimizer: Any) -> None:
+    group = optimizer.param_groups[0]
+    group["weight_decay"] = 0.1 / (number + 1)
+    for name, value in (("momentum", 0.9), ("alpha", 0.99), ("rho", 0.9)):
+        if name in group:
+            group[name] = value - 0.1 * number
+    if "betas" in group:
+        group["betas"] = (0.9 - 0.1 * number, 0.99 - 0.01 * number)
+
+
+OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
+    "SGD": lambda m: optim.SGD(m.parameters(), 0.01, momentum=0.5, nesterov=True, weight_decay=0.1),
+    "Adam": lambda m: optim.Adam(m.parameters(), 0.01, weight_decay=0.2),
+    "RMSprop": lambda m: optim.RMSprop(m.parameters(), momentum=0.5, weight_decay=0.2, eps=1e-3),
+    "Adadelta": lambda m: optim.Adadelta(m.parameters(), weight_decay=0.2),
+    "Adamax": lambda m: optim.Adamax(m.parameters(), weight_decay=0.2),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_decay_and_momentum_change_without_another_program(name: str) -> None:
+    step = course(OPTIMIZERS[name], rates)
+    assert len(step._programs) == 1
+
+
+def test_schedules_that_cycle_momentum_need_one_program() -> None:
+    schedules: dict[int, Any] = {}
+
+    def follow(number: int, _: Any, optimizer: Any) -> None:
+        if number:
+            schedules[id(optimizer)].step()
+        else:
+            schedules[id(optimizer)] = optim.lr_scheduler.OneCycleLR(optimizer, 0.1, 9)
+
+    step = course(lambda m: optim.SGD(m.parameters(), 0.01, momentum=0.9), follow)
+    assert len(step._programs) == 1
