@@ -43,9 +43,9 @@ x = x + float(ARRAY[1])
     ARRAY[1] = 5 ;; ARRAY = ARRAY[::-1] ;; ARRAY = np.arange(6.0)
 x = x * WEIGHT.sum()
     WEIGHT.add_(1) ;; WEIGHT = torch.ones(2) ;; WEIGHT = WEIGHT.double()
-    WEIGHT.data = torch.full((5,), 0.5) ;; WEIGHT[0] = 4 ;; WEIGHT.resize_(2)
+    WEIGHT.data = torch.full((5,), 0.5) ;; WEIGHT[0] = 4
 x = x * WEIGHT.shape[0]
-    WEIGHT = torch.ones(4) ;; WEIGHT.data = torch.ones(6) ;; WEIGHT.resize_(1)
+    WEIGHT = torch.ones(4) ;; WEIGHT.data = torch.ones(6)
 x = x * 2 if WEIGHT[0] > 1 else x - 1
     WEIGHT[0] = 7 ;; WEIGHT.zero_() ;; WEIGHT = torch.full((3,), 3.0)
 x = x + int(INDEX[1])
@@ -140,6 +140,13 @@ x = x - 1 if torch.is_grad_enabled() else x
     torch.set_grad_enabled(False) ;; torch.set_grad_enabled(True)
 x = x + torch.ones(3)
     torch.set_default_dtype(torch.float64) ;; torch.set_default_dtype(torch.float32)
+x.mul_(2)
+if isinstance(y, list): y.append(x.sum())
+if isinstance(y, list): y[0] = k
+x = x + (0 if self.last is None else self.last.sum()); self.last = x * 1
+    net.last = None ;; net.last = torch.ones(2) ;; net.last = torch.ones(4, 3)
+SCALES.mul_(2); x = x * SCALES
+    SCALES.zero_() ;; SCALES = torch.ones(3) ;; SCALES.data.add_(1)
 x = x * k
 x = x * 2 if k else x * 3
 x = x + k if isinstance(k, int) else x - k
@@ -212,6 +219,7 @@ TABLE = {"a": 1.0, "b": 2.0}
 NEST = {"p": [{"q": 1}]}
 ARRAY = np.ones(3, np.float32)
 WEIGHT = torch.arange(3.0)
+SCALES = torch.ones(3)
 INDEX = torch.tensor([1, 2])
 REGISTRY = {"relu": torch.relu, "tanh": torch.tanh}
 NAMES = {"a"}
@@ -319,6 +327,7 @@ class Net(nn.Module):
         self.register_buffer("maybe", None)
         self.register_buffer("running", torch.tensor(0.0))
         self.state = torch.tensor(0.0)
+        self.last = None
 
     def forward(self, x, k=1, y=None):
 """

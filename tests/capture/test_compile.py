@@ -719,3 +719,64 @@ def test_batch_norm_goes_by_its_buffers_outside_of_training() -> None:
     agree(compiled, norm, x)
     norm.running_mean = norm.running_var = None
     agree(compiled, norm, x)
+
+
+class Counting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.count: Any = 0
+        self.register_buffer("mean", torch.zeros(2))
+        self.register_buffer("seen", torch.tensor(0))
+        self.total = torch.zeros(2)
+
+    def forward(self, x: Any) -> Any:
+        self.count += 1
+        self.seen += 1
+        self.mean.mul_(0.5).add_(x)
+        self.total = self.total + x
+        return x + self.mean + self.total + self.count * self.seen
+
+
+def test_tensors_that_a_call_writes_stay_the_tensors_that_they_are() -> None:
+    ours, theirs = Counting().eval(), Counting().eval()
+    compiled = hagane.compile(ours, fullgraph=True)
+    held = [(net.mean, net.seen, net.total) for net in (ours, theirs)]
+    for _ in range(3):
+        x = torch.randn(2)
+        with torch.no_grad():
+            same(compiled(x), theirs(x))
+    assert len(compiled.captures) == 1
+    for before, net in zip(held, (ours, theirs), strict=True):
+        assert before[0] is net.mean
+        assert before[1] is net.seen
+        assert before[2] is not net.total
+    same(held[0], held[1])
+
+
+def test_an_attribute_that_becomes_a_tensor_stays_one() -> None:
+    ours, theirs = Counting().eval(), Counting().eval()
+    compiled = hagane.compile(ours)
+    for count in (0, torch.tensor(2), 5, 0.5):
+        ours.count, theirs.count = [c.clone() if isinstance(c, torch.Tensor) else c
+                                    for c in (count, count)]  # fmt: skip
+        for _ in range(2):
+            x = torch.randn(2)
+            with torch.no_grad():
+                same(compiled(x), theirs(x))
+            same(ours.count, theirs.count)
+
+
+def test_other_code_of_a_function_is_seen() -> None:
+    def doubled(x: Any) -> Any:
+        return x * 2
+
+    def halved(x: Any) -> Any:
+        return x / 2
+
+    def function(x: Any) -> Any:
+        return doubled(x)
+
+    compiled = hagane.compile(function, fullgraph=True)
+    agree(compiled, function, torch.ones(2))
+    doubled.__code__ = halved.__code__
+    agree(compiled, function, torch.ones(2))

@@ -52,6 +52,15 @@ def counted_by_key(x: Any) -> Any:
     return counts
 
 
+def diagonals(x: Any) -> Any:
+    y, z = np.outer(x, x), np.zeros((2, 3), np.int32)
+    turned = y.T
+    np.fill_diagonal(y, x[0])
+    np.fill_diagonal(z, 7)
+    np.fill_diagonal(turned[1:, :], 2)
+    return y, z, turned
+
+
 def whole_numbers(x: Any) -> Any:
     a = float(x[0])
     return a.is_integer(), (a * 10).is_integer(), x[-1].is_integer(), a.real, a.imag
@@ -70,6 +79,7 @@ def small_integers(x: Any) -> Any:
         copied_into,
         items_that_follow_each_other,
         counted_by_key,
+        diagonals,
         whole_numbers,
         small_integers,
     ],
@@ -171,3 +181,13 @@ def written_with_one_of_two_types(x: Any) -> Any:
 )
 def test_a_write_on_one_path_is_none_on_the_other(function: Callable[..., Any]) -> None:
     test_a_program_of_numpy_computes_the_same_as_a_graph(function)
+
+
+def test_a_diagonal_of_several_numbers_is_refused_with_a_remedy() -> None:
+    def function(x: Any) -> Any:
+        y = np.outer(x, x)
+        np.fill_diagonal(y, x)
+        return y
+
+    with pytest.raises(hagane.errors.CaptureError, match=r"write a\[i, i\] = values with i = np"):
+        hagane.capture(function, INPUTS[0])

@@ -28,7 +28,7 @@ from hagane.capturing.tensors import array_of, as_array, returned
 from hagane.errors import CaptureError, KernelError
 from hagane.frontends.capture.capture import Captured, capture_object
 from hagane.frontends.capture.interface.guards import Guards
-from hagane.frontends.capture.interface.reads import NameRead, Reads
+from hagane.frontends.capture.interface.reads import ContentRead, NameRead, Reads
 from hagane.frontends.capture.interface.state import Attribute
 from hagane.frontends.capture.interface.structure import Example, Text
 from hagane.frontends.libraries.meaning import MeaningTables
@@ -122,7 +122,7 @@ class Variant:
     asks_torch: bool = True
     asks_layout: bool = False
     _weights: list[tuple[Any, ir.Value]] = field(default_factory=list)
-    _state: list[tuple[Attribute, ir.Value]] = field(default_factory=list)
+    _state: list[tuple[Attribute, ir.Value, str]] = field(default_factory=list)
 
     @property
     def parameters(self) -> list[Any]:
@@ -136,8 +136,8 @@ class Variant:
         told = self.guards.broken()
         if told:
             return told
-        for attribute, value in self._state:
-            told = _other_state(attribute, value)
+        for attribute, value, kind in self._state:
+            told = _other_state(attribute, value, kind)
             if told:
                 return told
         torch = sys.modules.get("torch")
@@ -178,7 +178,7 @@ class Variant:
         found_leaves = leaves(tree)
         for leaf in found_leaves:
             feeds[leaf.path] = as_array(leaf) if isinstance(leaf, TensorLeaf) else leaf.value
-        feeds.update((str(v.name), _state_array(a.now())) for a, v in self._state)
+        feeds.update((str(v.name), _state_array(a.now())) for a, v, _ in self._state)
         names = [str(value.name) for value in self.captured.graph.inputs]
         outputs = [value.name for value in self.captured.graph.outputs]
         try:
@@ -191,7 +191,8 @@ class Variant:
             (a, rebuilt(structure, made, returned, given)) for a, structure in self.captured.state
         ]
         for attribute, value in state:
-            setattr(attribute.owner, attribute.name, value)
+            if not (attribute.in_place and _written(attribute.now(), value)):
+                setattr(attribute.owner, attribute.name, value)
         if self.captured.changes:
             tensors = {leaf.path: leaf for leaf in found_leaves if isinstance(leaf, TensorLeaf)}
             apply_changes(self.captured.changes, made, given, tensors)
@@ -200,7 +201,7 @@ class Variant:
     @property
     def state(self) -> list[Any]:
         """The attributes that a call changes, as they are now."""
-        return [attribute.now() for attribute, _ in self._state]
+        return [attribute.now() for attribute, _, _ in self._state]
 
     def _guards(self) -> Guards:
         reads = self.reads
@@ -211,13 +212,17 @@ class Variant:
         assert self.captured is not None
         inputs = {str(value.name): value for value in self.captured.graph.inputs}
         changed = [attribute for attribute, _ in self.captured.state]
-        self._state = [(a, inputs[a.path]) for a in changed if a.path in inputs]
+        self._state = [(a, inputs[a.path], _kind(a.now())) for a in changed if a.path in inputs]
         free = [a for a in changed if a.path in inputs or not a.is_read]
         names = {(id(names), a.name) for a in free for names in a.namespaces()}
+        held = {id(a.now()) for a in free}  # their content is an input
         self.reads.reads = [
             read
             for read in self.reads.reads
-            if not isinstance(read, NameRead) or (id(read.names), read.name) not in names
+            if not (
+                isinstance(read, ContentRead) and read.kind == "bits" and id(read.found) in held
+            )
+            and not (isinstance(read, NameRead) and (id(read.names), read.name) in names)
         ]
         self.model = model_of(self.captured)
         arrays = []
@@ -232,16 +237,38 @@ class Variant:
         self.guards = self._guards()
 
 
+def _written(held: Any, value: Any) -> bool:
+    """Write the content of a tensor or array into another one, if it fits there."""
+    if type(held).__name__ == "Parameter" or not hasattr(held, "shape"):
+        return False
+    if held.shape != value.shape or held.dtype != value.dtype:
+        return False
+    if isinstance(held, np.ndarray):
+        np.copyto(held, value)
+    else:
+        with sys.modules["torch"].no_grad():
+            held.copy_(value)
+    return True
+
+
 def _state_array(value: Any) -> Any:
     return array_of(value) if hasattr(value, "_version") else np.asarray(value)
 
 
-def _other_state(attribute: Attribute, value: ir.Value) -> str:
-    """Return how the type of an attribute differs from that of its input, empty if it does not."""
+def _kind(value: Any) -> str:
+    """Return whether a value is a tensor, an array, or which number of Python; empty if none."""
+    if type(value) in (bool, int, float):
+        return type(value).__name__
+    return ("tensor" if hasattr(value, "_version") else "array") if hasattr(value, "dtype") else ""
+
+
+def _other_state(attribute: Attribute, value: ir.Value, kind: str) -> str:
+    """Return how an attribute differs from the input that it is, empty if it fits."""
     now = attribute.now()
-    is_number = type(now) in (bool, int, float)
-    if not is_number and not hasattr(now, "dtype"):
+    if not _kind(now):
         return f"the attribute '{attribute.path}' is no tensor any more"
+    if _kind(now) != kind:
+        return f"the attribute '{attribute.path}' is of another kind: {_kind(now)}, not {kind}"
     array = _state_array(now)
     expected = [d if isinstance(d, int) else None for d in value.shape or ()]
     fits = array.ndim == len(expected) and all(

@@ -30,8 +30,8 @@ from hagane.frontends.python.values.values import ListRef, Many, Tensor, Value
 # Operators that other packages add to PyTorch, and functions that return nothing: tests of their
 # own compare them with their definition.
 _ADDED = frozenset(
-    ("torch.ops.torchvision.nms", "numpy.copyto", "numpy.ndarray.fill", "numpy.ndarray.sort",
-     "numpy.ndarray.is_integer",
+    ("torch.ops.torchvision.nms", "numpy.fill_diagonal", "numpy.copyto", "numpy.ndarray.fill",
+     "numpy.ndarray.sort", "numpy.ndarray.is_integer",
      *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
 )  # fmt: skip
 MEANT = meant.MEANT | CHAINERS | ADDITIONS | _ADDED | COMPOSED
@@ -132,6 +132,9 @@ class MeaningTables(SharingTables):
             return None
         if name == "numpy.copyto" and arguments and isinstance(arguments[0], Tensor):
             self._copied_to(core, *arguments, **keywords)
+            return None
+        if name == "numpy.fill_diagonal":
+            self._on_diagonal(core, *arguments, **keywords)
             return None
         found = self._complex.result(
             core, name, arguments, keywords,

@@ -21,7 +21,7 @@ from hagane.frontends.python.values.memory import (
     own,
     share,
 )
-from hagane.frontends.python.values.values import Tensor, Value
+from hagane.frontends.python.values.values import Host, ListRef, Tensor, Value
 
 # Functions that return the tensor itself if its elements lie in order.
 _CONTIGUOUS = ("torch.Tensor.contiguous", "numpy.ascontiguousarray")
@@ -129,6 +129,20 @@ class SharingTables(LibraryTables):
         target = Into(dst, where, [src], {})
         array = "numpy.asarray"
         self._into(core, "numpy.copyto", target, lambda a, k: self.call(core, array, a, k))
+
+    def _on_diagonal(self, core: Core, a: Value, val: Value, wrap: Value = False) -> None:
+        """Write a number on the diagonal of a matrix (``numpy.fill_diagonal``)."""
+        shape = a.shape if isinstance(a, Tensor) else None
+        alone = val.shape == () if isinstance(val, Tensor) else not isinstance(val, tuple | ListRef)
+        if shape is None or len(shape) != 2 or not alone or wrap is not False:
+            raise CheckError(
+                "capture",
+                "'numpy.fill_diagonal' is captured for a matrix and one number, without wrap; got "
+                f"{core.show(a)} and {core.show(val)}; write a[i, i] = values with "
+                "i = np.arange(len(values))",
+            )
+        where = self.call(core, "numpy.eye", shape, {"dtype": Host(bool)})
+        self._copied_to(core, a, val, where=where)
 
     def _like(self, core: Core, value: Value, x: Tensor) -> Tensor:
         """Return a tensor with the element type and shape of another one."""

@@ -15,7 +15,7 @@ from hagane.frontends.capture.interface.reads import ContentRead, NameRead, Read
 from hagane.frontends.python.values.values import MISSING
 
 # Where all that a function without variables of others holds is found.
-_OF_FUNCTIONS = ("__defaults__", "__kwdefaults__", "__closure__")
+_OF_FUNCTIONS = ("__code__", "__defaults__", "__kwdefaults__", "__closure__")
 _OTHER = "a tensor that is read has another shape or element type"
 
 

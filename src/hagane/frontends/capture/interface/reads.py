@@ -231,7 +231,12 @@ def _cells(found: types.FunctionType) -> list[Any]:
             cells.append(cell.cell_contents)
         except ValueError:  # not set yet
             cells.append(MISSING)
-    return [*cells, *(found.__defaults__ or ()), *(found.__kwdefaults__ or {}).values()]
+    return [
+        found.__code__,
+        *cells,
+        *(found.__defaults__ or ()),
+        *(found.__kwdefaults__ or {}).values(),
+    ]
 
 
 def _same(before: Any, now: Any) -> bool:

@@ -10,6 +10,7 @@ from hagane.frontends.capture.interface.arguments import Arguments, equal, same_
 from hagane.frontends.capture.interface.reads import Reading, Reads
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.memory import WRITTEN, memory_of
 from hagane.frontends.python.values.type_text import parse_type
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -36,12 +37,14 @@ class Attribute:
         name: The attribute's name.
         path: Its path, by which input and output are called.
         is_read: Whether the call reads it before it sets it: it is an input then.
+        in_place: Whether the call writes the memory of the tensor that it is, which stays.
     """
 
     owner: Any
     name: str
     path: str
     is_read: bool
+    in_place: bool = False
 
     def now(self) -> Any:
         """Return its value."""
@@ -150,6 +153,7 @@ class Stateful(Reading):
             LastingChange: It changed something that is no attribute.
         """
         heap = self.core.heap
+        written = {base for base, _, _ in heap.contents[WRITTEN]}
         made: dict[tuple[int, str], tuple[Attribute, Value, Value]] = {}
         seeded = {(id(a.owner), a.name): a for a in self.seeds}
         for value in self._objects:
@@ -163,7 +167,10 @@ class Stateful(Reading):
                 if self._same(before, now):
                     continue
                 path = self.path_of(value.host, name)
-                found = Attribute(value.host, name, path, first is not MISSING)
+                in_place = isinstance(first, Tensor) and not written.isdisjoint(
+                    memory_of(first.value)
+                )
+                found = Attribute(value.host, name, path, first is not MISSING, in_place)
                 made[key] = seeded.get(key, found), before, now
         for told in self._lasting():
             raise LastingChange(f"{self._places.get(told, '')}{told}")

@@ -354,7 +354,8 @@ _together("cov", statistics.covariance)
 _together("corrcoef", statistics.correlation)
 
 
-@NUMPY.function("seterr", "random.seed", "set_printoptions", "save", "savez", "put", "copyto")
+@NUMPY.function("seterr", "random.seed", "set_printoptions", "save", "savez", "put", "copyto",
+                "fill_diagonal")  # fmt: skip
 def nothing(t: Core, *_: Value, **__: Value) -> Value:
     """Return None: its effect changes no type."""
     return None

@@ -2,6 +2,7 @@
 
 from hagane.frontends.libraries.torch.functions import (
     asking,
+    attending,
     attributes,
     converting,
     creating,
@@ -28,13 +29,13 @@ from hagane.frontends.libraries.torch.functions import (
 )
 from hagane.frontends.libraries.torch.layers import (
     applying,
-    attending,
     convolving,
     initialising,
     module,
     plain,
     recurring,
 )
+from hagane.frontends.libraries.torch.layers import attending as layers_attending
 from hagane.frontends.libraries.torch.layers import normalising as layers_normalising
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.libraries.torch.training import (
@@ -52,10 +53,11 @@ from hagane.frontends.libraries.torch.training import (
 
 # Importing a module enters its functions into the table.
 PARTS = (
-    asking, attributes, converting, creating, differentiating, distances, distributions,
+    asking, attending, attributes, converting, creating, differentiating, distances, distributions,
     elementwise, fourier, gathering, joining, linalg, losses, normalising, ordering, products,
     recurrent, ranges, reducing, resizing, shaping, unary, weighing, windows,
-    applying, attending, convolving, initialising, layers_normalising, module, plain, recurring,
+    applying, layers_attending, convolving, initialising, layers_normalising, module, plain,
+    recurring,
     casting, data, gradients, hooks, optimizers, precision, processes, schedules, stopping,
     transforms,
 )  # fmt: skip

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op, rank_of, shape_of
@@ -30,6 +31,40 @@ def matrix_product(x: Any, y: Any) -> Any:
     wide = ir.DataType.INT32
     found = op("MatMul", cast(x, wide), cast(y, wide))
     return op("Greater", found, 0) if dtype == ir.DataType.BOOL else cast(found, dtype)
+
+
+def grouped(x: Any, y: Any, ends: Any, groups: int) -> Any:
+    """Return the products of groups of rows, columns or both, as PyTorch's ``grouped_mm`` does.
+
+    Args:
+        x: Rows of all groups, (rows, inner), or a matrix for each group.
+        y: A matrix for each group, (groups, inner, columns), or columns of all groups. If both
+            have two axes, the groups part the inner one.
+        ends: The place behind each group, (groups,), of int64. Rows and columns behind the last
+            one are anything.
+        groups: How many there are.
+    """
+    own_rows, own_columns = rank_of(x) == 3, rank_of(y) == 3
+    if own_rows and own_columns:
+        return op("MatMul", x, y)
+    made: list[Any] = []
+    start: Any = np.zeros(1, np.int64)
+    for i in range(groups):
+        end = op("Slice", ends, [i], [i + 1], [0])
+        rows = parts.element(x, 0, i) if own_rows else op("Slice", x, start, end, [int(
+            not own_columns)])  # fmt: skip
+        columns = parts.element(y, 0, i) if own_columns else op("Slice", y, start, end, [int(
+            own_rows)])  # fmt: skip
+        made.append(op("MatMul", rows, columns))
+        start = end
+    if not own_rows and not own_columns:
+        return op("Concat", *(unsqueeze(each, [0]) for each in made), axis=0)
+    rest = np.array([2**63 - 1])
+    if own_columns:
+        made.append(op("MatMul", op("Slice", x, start, rest, [0]), columns))
+    else:
+        made.append(op("MatMul", rows, op("Slice", y, start, rest, [1])))
+    return op("Concat", *made, axis=0 if own_columns else 1)
 
 
 def outer(x: Any, y: Any) -> Any:

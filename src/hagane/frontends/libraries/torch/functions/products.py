@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import partial
 
+import onnx_ir as ir
+
 from hagane.frontends.libraries.computing import built, computed
 from hagane.frontends.libraries.torch.operands import (
     FLOAT as _FLOAT,
@@ -146,6 +148,41 @@ def inner(t: Core, input: Value, other: Value) -> Tensor:
         )
     made = (a.dtype, (*left[:-1], *right[:-1]))
     return built(t, made, products.tensordot, a, b, [len(left) - 1], [len(right) - 1])
+
+
+@TORCH.function("nn.functional.grouped_mm", "_grouped_mm")
+def grouped_mm(
+    t: Core, mat_a: Value, mat_b: Value, *, offs: Value = None, bias: Value = None,
+    out_dtype: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return the products of groups of rows or columns, whose ends are ``offs``."""
+    a, b = need_tensor(t, mat_a, "mat_a"), need_tensor(t, mat_b, "mat_b")
+    same_dtype(t, a, b, "both operands of a matrix product")
+    left, right = shape_of(t, a), shape_of(t, b)
+    if len(left) not in (2, 3) or len(right) not in (2, 3):
+        t.fail("rank", f"expected two or three axes, got {t.show(a)} and {t.show(b)}", a, b)
+    if (offs is None) is not (len(left) == len(right) == 3):
+        t.fail("call", "offs is needed where an operand has two axes, and only there", a, b)
+    if t.emit.differ(left[-1], right[-2]):
+        t.fail("shape-mismatch", f"expected inner sizes to fit, got {t.show(a)} and {t.show(b)}",
+               a, b)  # fmt: skip
+    if offs is None:
+        if t.emit.differ(left[0], right[0]):
+            t.fail("shape-mismatch", f"expected one number of groups, got {t.show(a)} and "
+                   f"{t.show(b)}", a, b)  # fmt: skip
+        return t.op("MatMul", a, b)
+    ends = need_tensor(t, offs, "offs")
+    groups = shape_of(t, ends, 1, "offs")[0]
+    shape: tuple[Dim, ...] = (left[-2], right[-1])
+    if len(left) == len(right) == 2:
+        shape = (groups, *shape)
+    elif t.emit.differ(groups, (left if len(left) == 3 else right)[0]):
+        t.fail("shape-mismatch", f"expected an end for each group, got {t.show(ends)} beside "
+               f"{t.show(a)} and {t.show(b)}", ends, a, b)  # fmt: skip
+    if bias is not None or out_dtype is not None or not isinstance(groups, int):
+        return t.emit.typed("GroupedProduct", [a, b, ends], a.dtype, shape)
+    return built(t, (a.dtype, shape), lambda x, y, e: products.grouped(
+        x, y, cast(e, ir.DataType.INT64), groups), a, b, ends)  # fmt: skip
 
 
 @TORCH.function("outer", "ger", methods=("outer", "ger"))
