@@ -153,6 +153,8 @@ class Emitter(Claims):
         ]
         if call.op.name in _KEEPING_ORDER:
             self._keep_order(given, results[0])
+        if self.still and call.op.name != "StopGradient":
+            return [self.stopped(result) for result in results]
         return results
 
     def _keep_order(self, given: Sequence[Tensor], made: Tensor) -> None:
