@@ -252,9 +252,45 @@ class _Reader(torch.nn.Module):
         return found
 
 
+def digits_residual() -> Task:
+    """ResNet-50 over enlarged handwritten digits, trained here: no package has trained weights."""
+    from sklearn.datasets import load_digits
+
+    from models import resnet50
+
+    torch.manual_seed(0)
+    data, labels = load_digits(return_X_y=True)
+    small = torch.tensor(data.reshape(-1, 1, 8, 8) / 8 - 1, dtype=torch.float32)
+    x = torch.nn.functional.interpolate(small, size=(64, 64), mode="bilinear").repeat(1, 3, 1, 1)
+    y = torch.tensor(labels)
+    net = resnet50().train()
+    optimizer = torch.optim.SGD(net.parameters(), 0.02, momentum=0.9, weight_decay=1e-4)
+    step = hagane.compile(_loss, optimizer)
+    for epoch in range(8):
+        for group in optimizer.param_groups:
+            group["lr"] = 0.02 * (1 - epoch / 8)
+        for some in torch.randperm(1200).split(40):
+            step(net, x[some], y[some])
+    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
+        path = Path(folder) / "resnet.onnx"
+        torch.onnx.export(
+            net.eval(), (x[:1],), str(path), dynamo=False, opset_version=17,
+            input_names=["x"], dynamic_axes={"x": {0: "batch"}},
+        )  # fmt: skip
+        model = onnx.load(path)
+    feeds = [{"x": x[i : i + 1].numpy()} for i in range(len(x))]
+    classes: Decide = lambda outputs: np.concatenate(outputs).argmax(1)  # noqa: E731
+    return Task(model, feeds[:1200:12], feeds[1200:], classes, [labels[1200:]])
+
+
+def _loss(module: torch.nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.cross_entropy(module(x), y)
+
+
 TASKS: Mapping[str, Callable[[], Task]] = {
     "MobileNetV2": pictures,
     "EfficientNet-Lite0": pictures_lite,
+    "ResNet-50": digits_residual,
     "MiniLM": sentences,
     "LSTM": digits,
 }
@@ -283,6 +319,7 @@ PEER = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
 FORMS: Mapping[str, Mapping[str, QuantizeOptions]] = {
     "MobileNetV2": IMAGES,
     "EfficientNet-Lite0": IMAGES,
+    "ResNet-50": {"default": QuantizeOptions(), "minmax": PLAIN},
     "MiniLM": {
         "default": QuantizeOptions(),
         "minmax": PLAIN,
