@@ -117,7 +117,7 @@ class Machine:
 
     ``base`` gives the value of a variable that the process has not written yet; ``clocked`` says
     whether it waits for edges. ``past`` gives the value of a term one cycle ago, in an assertion.
-    ``operands`` says where the operand begins that an outcome of ``?:`` takes.
+    ``operands`` says of an outcome of ``?:`` where the operator of the first operand stands.
     """
 
     base: Callable[[Variable], Value]

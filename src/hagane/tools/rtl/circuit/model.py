@@ -63,8 +63,8 @@ class CycleModel:
 
     ``after_reset`` has the state that asynchronous resets change: its value once the resets of a
     row have acted, before the clock does (the value before where none is active). ``overwritten``
-    are points of a branch whose condition its process writes afterwards. ``operands`` says of an
-    outcome of ``?:`` where the operand begins that it takes.
+    are points of a branch whose condition its process writes afterwards. ``operands`` says of the
+    outcomes of a ``?:`` where the operator of its first operand stands.
     """
 
     inputs: tuple[Input, ...]

@@ -9,6 +9,7 @@ from hagane.symbolic.term import Term
 from hagane.tools.rtl.circuit.elaborate import Position
 from hagane.tools.rtl.circuit.expressions import Expressions
 from hagane.tools.rtl.circuit.machine import Machine, Outside, PointKey, Variable
+from hagane.tools.rtl.circuit.places import operator_location
 from hagane.tools.rtl.circuit.statements import Statements
 from hagane.tools.rtl.circuit.values import Value, layout_of
 
@@ -91,12 +92,14 @@ class Scope:
     def record_choice(self, e: Any, m: Machine, condition: Term) -> None:
         """Add the two points of a ``?:``."""
         where = self.position(e.sourceRange.start)
-        for label, operand, taken in (
-            ("?: true", e.left, condition),
-            ("?: false", e.right, negate(condition)),
-        ):
+        place = where
+        if e.syntax is not None:
+            syntax = e.syntax
+            while type(syntax).__name__ == "ParenthesizedExpressionSyntax":
+                syntax = syntax.expression
+            place = self.position(operator_location(syntax.left))
+        for label, taken in (("?: true", condition), ("?: false", negate(condition))):
             m.record("branch", where, label, self.path, both(m.guard, taken))
-            place = self.position(operand.sourceRange.start)
             m.operands[PointKey("branch", where, label, self.path)] = place
 
     def decide(self, e: Any, m: Machine) -> Term:

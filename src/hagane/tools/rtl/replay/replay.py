@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hagane.tools.rtl.circuit.elaborate import Position
 from hagane.tools.rtl.circuit.machine import PointKey
 from hagane.tools.rtl.circuit.simulate import Cycle, Row, Simulator, Test
 from hagane.tools.rtl.replay.verilator import LinePoint, Run
@@ -167,52 +168,78 @@ def line_points(
 ) -> tuple[Mapping[LinePoint, tuple[int, ...]], list[str]]:
     """Match the simulator's line points with ours: by file, line, label and nearest column."""
     ours: dict[tuple[str, int, str], list[int]] = {}
-    columns: dict[int, int] = {}
     for index, key in enumerate(simulator.model.points):
-        position, label = key.position, key.label
-        if key.kind != "line":
-            operand = simulator.model.operands.get(key)
-            if operand is None:
-                continue
-            label = _OUTCOMES[label]
-            if operand.line == position.line:
-                position = operand
-            else:
-                ours.setdefault((_real(operand.file), operand.line, label), []).append(index)
-        columns[index] = position.column
-        ours.setdefault((_real(position.file), position.line, label), []).append(index)
+        if key.kind == "line":
+            place = (_real(key.position.file), key.position.line, key.label)
+            ours.setdefault(place, []).append(index)
     keys = list(simulator.model.points)
     matched: dict[LinePoint, tuple[int, ...]] = {}
+    choices = _choices(simulator, run.lines)
     missing = []
     for point in run.lines:
         label = {"elsif": "if"}.get(point.label, point.label)
-        place = (_real(point.position.file), point.position.line, label)
-        found = ours.get(place, [])
-        if not found:
+        found = ours.get((_real(point.position.file), point.position.line, label), [])
+        if label in _OUTCOMES:
+            matched[point] = choices[point]
+        else:
+            matched[point] = _nearest(found, point, keys) if found else ()
+        if not matched[point]:
             missing.append(f"{point.position} {point.label}")
-            matched[point] = ()
-            continue
-        matched[point] = _nearest(found, columns, point, keys)
     _apart(matched, keys)
     return matched, missing
 
 
-_OUTCOMES = {"?: true": "cond_then", "?: false": "cond_else"}
+_OUTCOMES = {"cond_then": "?: true", "cond_else": "?: false"}
 
 
-def _nearest(
-    found: Sequence[int], at: Mapping[int, int], point: LinePoint, keys: Sequence[PointKey]
-) -> tuple[int, ...]:
-    """Return those of some points whose columns fit best, in the instance where there are any.
+def _choices(simulator: Simulator, points: Iterable[LinePoint]) -> dict[LinePoint, tuple[int, ...]]:
+    """Match the two counts of every ``?:`` of later Verilators.
 
-    Later Verilators count the operands of ``?:`` at their operators, behind where they begin, those
-    that begin on a later line there or on the line of the choice.
+    Both are placed by the operator of the first operand, the second one column on. Verilator leaves
+    out a ``?:`` inside another operator. A column behind a macro is one of the expanded text:
+    there the order decides where the numbers agree; else the point stays without a match, since
+    one that is matched wrongly would be called dead or covered wrongly.
     """
+    keys = list(simulator.model.points)
+    ours: dict[tuple[str, int, str], list[tuple[Position, int]]] = {}
+    for index, key in enumerate(keys):
+        at = simulator.model.operands.get(key)
+        if at is not None:
+            ours.setdefault((_real(at.file), at.line, key.label), []).append((at, index))
+    theirs: dict[tuple[str, int, str, str], list[LinePoint]] = {}
+    for point in points:
+        if point.label in _OUTCOMES:
+            file, line = _real(point.position.file), point.position.line
+            theirs.setdefault((file, line, point.label, _plain(point.scope)), []).append(point)
+    matched: dict[LinePoint, tuple[int, ...]] = {}
+    for (file, line, label, scope), group in theirs.items():
+        found = ours.get((file, line, _OUTCOMES[label]), [])
+        found = [item for item in found if _plain(keys[item[1]].scope) == scope] or found
+        places: dict[tuple[int, tuple[int, int]], list[int]] = {}
+        for at, index in found:
+            places.setdefault((at.column, at.macro), []).append(index)
+        behind = 1 if label == "cond_else" else 0
+        plain = {
+            column + behind: where for (column, macro), where in places.items() if not any(macro)
+        }
+        # The text of a macro's argument stands on the line itself: its order there says nothing.
+        ordered = len(places) == len(group) and all(macro[0] != line for _, macro in places)
+        by_column = sorted(group, key=lambda point: point.position.column)
+        if all(point.position.column in plain for point in group):
+            matched.update((point, tuple(plain[point.position.column])) for point in group)
+        elif ordered:
+            in_order = (tuple(places[place]) for place in sorted(places))
+            matched.update(zip(by_column, in_order, strict=True))
+        else:
+            matched.update((point, ()) for point in group)
+    return matched
+
+
+def _nearest(found: Sequence[int], point: LinePoint, keys: Sequence[PointKey]) -> tuple[int, ...]:
+    """Return those of some points whose columns fit best, in the instance where there are any."""
     column = point.position.column
-    if point.label in _OUTCOMES.values():
-        found = [i for i in found if at[i] <= column] or found
-    nearest = min(abs(at[i] - column) for i in found)
-    found = [i for i in found if abs(at[i] - column) == nearest]
+    nearest = min(abs(keys[i].position.column - column) for i in found)
+    found = [i for i in found if abs(keys[i].position.column - column) == nearest]
     scoped = [i for i in found if _plain(keys[i].scope) == _plain(point.scope)]
     return tuple(scoped or found)
 
