@@ -193,7 +193,10 @@ class LinkStep(Step[LinkProgram]):
         )
         key = (kind, tuple(map(str, texts)))
         found = self._programs.pop(key, None)
-        if found is None or anew:
+        changed = "" if found is None else found.guards.broken()
+        if changed:
+            self._tell_changed(changed)
+        if found is None or anew or changed:
             grouped = groups, numbers
             try:
                 found = self._compile(model, texts, given, rule, hooks, grouped)

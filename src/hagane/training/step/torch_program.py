@@ -123,7 +123,8 @@ class TorchProgram(Program):
                 _put(changed[name.removesuffix(".new")], result)
             for path, part in self._module.named_modules(prefix=self._arguments[0]):
                 count = self._moved[f"{path}.running_mean"]
-                if count and part.num_batches_tracked is not None:
+                counts = isinstance(part, torch.nn.modules.batchnorm._BatchNorm)
+                if count and counts and part.num_batches_tracked is not None:
                     part.num_batches_tracked.add_(count)
         if self._made.updated:
             optimizer._opt_called = True  # by which schedules of learning rates know of a step

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op, rank_of
@@ -124,18 +125,22 @@ def batch_norm(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, epsilon
     return _normalized(x, mean, variance, weight, bias, epsilon)
 
 
-def batch_moments(x: Any) -> tuple[Any, Any]:
+def batch_moments(x: Any, *, samples: bool = False) -> tuple[Any, Any]:
     """Return the mean of each channel, and its variance over a count of one element less.
 
     Args:
         x: (batch, channels, *spatial).
+        samples: Whether each sample has moments of its own, whose means over the batch are
+            returned.
     """
-    own = [axis for axis in range(rank_of(x)) if axis != 1]
+    own = [axis for axis in range(2 if samples else 0, rank_of(x)) if axis != 1]
     mean, spread = moments(x, own)
-    count: Any = 1.0
+    count: Any = np.array(1.0, dtype_of(x).numpy())
     for axis in own:
         count = mul(count, size_as_number(x, axis, x))
-    spread = mul(spread, div(count, sub(count, 1.0)))
+    spread = mul(spread, div(count, sub(count, np.array(1.0, dtype_of(x).numpy()))))
+    if samples:
+        mean, spread, own = mean_over(mean, [0]), mean_over(spread, [0]), [0, *own]
     return squeeze(mean, own), squeeze(spread, own)
 
 

@@ -90,14 +90,16 @@ def _need_several(t: Core, x: Tensor, counts: Sequence[Dim]) -> None:
         t.emit.suppose(claim, f"{total} >= 2 (values for each mean)")
 
 
-def _note_moments(t: Core, x: Tensor, mean: Tensor, variance: Tensor, momentum: Value) -> None:
-    """Note how the running mean and variance change."""
+def _note_moments(
+    t: Core, x: Tensor, mean: Tensor, variance: Tensor, momentum: Value, *, samples: bool = False
+) -> None:
+    """Note how the running mean and variance change; ``samples`` have moments of their own."""
     if not isinstance(momentum, int | float):
         raise CheckError(
             "capture", "a running mean over all batches (momentum=None) is not captured in training"
         )
     with interpreting(t.emit):
-        found = normalizing.batch_moments(x)
+        found = normalizing.batch_moments(x, samples=samples)
         for buffer, of_batch in zip((mean, variance), found, strict=True):
             t.emit.change(
                 buffer,
@@ -114,11 +116,15 @@ def instance_norm(
     """Return each channel of each sample normalised."""
     if not use_input_stats:
         return batch_norm(t, input, running_mean, running_var, weight, bias, eps=eps)
+    x = need_tensor(t, input, "input")
+    _need_several(t, x, shape_of(t, x)[2:])
+    for other in (running_mean, running_var):
+        if isinstance(other, Tensor):
+            channels_fit(t, x, shape_of(t, other, 1)[0], "instance_norm")
     if t.emit.training is not None and isinstance(running_mean, Tensor):
-        raise CheckError("capture", "running statistics of instance_norm are not captured")
-    _need_several(t, need_tensor(t, input, "input"), shape_of(t, input)[2:])
-    x = batch_norm(t, input, running_mean, running_var, weight, bias, True, eps=eps)
-    return computed(t, x, normalizing.instance_norm, input, weight, bias, eps)
+        _note_moments(t, x, running_mean, running_var, momentum, samples=True)
+    made = batch_norm(t, x, None, None, weight, bias, True, eps=eps)
+    return computed(t, made, normalizing.instance_norm, x, weight, bias, eps)
 
 
 @TORCH.function("nn.functional.layer_norm", "layer_norm")
@@ -215,44 +221,47 @@ class Projected:
     outer: tuple[Tensor, Tensor | None]
 
 
-@TORCH.function(*(
-    f"{prefix}{name}" for name in ("alpha_dropout", "feature_alpha_dropout")
-    for prefix in ("", "nn.functional.")
-))  # fmt: skip
-def alpha_dropout(
-    t: Core, input: Value, p: Value = 0.5, training: Value = True, inplace: Value = False, *,
-    train: Value = None,
-) -> Tensor:  # fmt: skip
-    """Return the input with random elements or channels set to zero."""
-    x = need_tensor(t, input, "input")
-    if isinstance(p, int | float) and not 0 <= p <= 1:
-        t.fail("value", f"expected a dropout probability between 0 and 1, got {p}")
-    typed = t.emit.typed("Dropout", [x], x.dtype, x.shape)
-    if (training if train is None else train) and p != 0:
-        return typed
-    return computed(t, typed, lambda: op("Identity", x))
+def _dropout(
+    names: Sequence[str], *, channels: bool = False, lone: int = 0, alpha: bool = False
+) -> None:
+    """Register a function that drops elements, or channels as a whole.
 
+    Args:
+        names: Its names.
+        channels: Whether the elements of a channel are dropped together.
+        lone: The rank of an input without a batch, whose channels lie in the first axis.
+        alpha: Whether it keeps mean and variance, as ``alpha_dropout`` does.
+    """
 
-def _dropout(names: Sequence[str], channels: bool) -> None:
     def function(
         t: Core, input: Value, p: Value = 0.5, training: Value = True, inplace: Value = False, *,
         train: Value = None,
     ) -> Tensor:  # fmt: skip
-        drawn = training if train is None else train
-        state = t.emit.training
-        if state is None or not t.emit.builds or not drawn or not isinstance(p, float | int):
-            return alpha_dropout(t, input, p, training, inplace, train=train)
         x = need_tensor(t, input, "input")
+        if isinstance(p, int | float) and not 0 <= p <= 1:
+            t.fail("value", f"expected a dropout probability between 0 and 1, got {p}")
+        typed = t.emit.typed("Dropout", [x], x.dtype, x.shape)
+        if not (training if train is None else train) or p == 0:
+            return computed(t, typed, lambda: op("Identity", x))
+        if t.emit.training is None or not t.emit.builds or not isinstance(p, float | int):
+            return typed
         seed, number = t.emit.draw()
-        axes = min(2, len(shape_of(t, x))) if channels else None
-        made = t.emit.typed("Dropout", [x], x.dtype, x.shape)
-        return computed(t, made, lambda: drawing.dropped(x, float(p), seed, number, axes))
+        rank = len(shape_of(t, x))
+        axes = (1 if rank == lone else min(2, rank)) if channels else None
+        dropped = drawing.alpha_dropped if alpha else drawing.dropped
+        return computed(t, typed, lambda: dropped(x, float(p), seed, number, axes))
 
     TORCH.function(*names)(function)
 
 
-_dropout(("dropout", "nn.functional.dropout"), channels=False)
-_dropout(("feature_dropout", *(f"nn.functional.dropout{n}d" for n in (1, 2, 3))), channels=True)
+_dropout(("dropout", "nn.functional.dropout"))
+_dropout(("feature_dropout", "nn.functional.dropout2d"), channels=True)
+_dropout(("nn.functional.dropout1d",), channels=True, lone=2)
+_dropout(("nn.functional.dropout3d",), channels=True, lone=4)
+_dropout(("alpha_dropout", "nn.functional.alpha_dropout"), alpha=True)
+_dropout(
+    ("feature_alpha_dropout", "nn.functional.feature_alpha_dropout"), channels=True, alpha=True
+)
 
 
 @TORCH.function("nn.functional.glu")

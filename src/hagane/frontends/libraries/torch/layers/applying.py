@@ -82,9 +82,12 @@ functional("GaussianNLLLoss", "nn.functional.gaussian_nll_loss",
 functional("Softmax2d", "nn.functional.softmax", {"dim": -3})
 functional("Tanh", "tanh")
 functional("Sigmoid", "sigmoid")
-for _name in ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout",
-              "FeatureAlphaDropout"):  # fmt: skip
-    functional(_name, "nn.functional.dropout", {"p": 0.5, "inplace": False}, training=True)
+for _name, _function in (
+    ("Dropout", "dropout"), ("Dropout1d", "dropout1d"), ("Dropout2d", "dropout2d"),
+    ("Dropout3d", "dropout3d"), ("AlphaDropout", "alpha_dropout"),
+    ("FeatureAlphaDropout", "feature_alpha_dropout"),
+):  # fmt: skip
+    functional(_name, f"nn.functional.{_function}", {"p": 0.5, "inplace": False}, training=True)
 for _n in (1, 2, 3):
     functional(
         f"MaxPool{_n}d", f"nn.functional.max_pool{_n}d",

@@ -56,8 +56,9 @@ def _batch_norm(name: str, ranks: tuple[int, ...], affine_default: bool) -> None
             x = t.op("Unsqueeze", x, np.array([0], dtype=np.int64))
         if not lone or tracked:
             normalising.channels_fit(t, x, self.num_features, name)
+        share = 0.0 if self.momentum is None else self.momentum
         y = normalising.instance_norm(
-            t, x, mean, variance, self.weight, self.bias, own, self.momentum, self.eps
+            t, x, mean, variance, self.weight, self.bias, own, share, self.eps
         )
         return t.op("Squeeze", y, np.array([0], dtype=np.int64)) if lone else y
 

@@ -1,0 +1,123 @@
+"""Layers of PyTorch that draw channels or keep statistics, in compiled steps."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from torch import nn, optim
+
+from hagane.training.step import TorchStep
+
+
+class Layered(nn.Module):
+    """A layer behind a product with parameters, whose gradients show its factors."""
+
+    def __init__(self, layer: nn.Module, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.layer, self.weight = layer, nn.Parameter(torch.ones(shape))
+
+    def forward(self, x: Any) -> Any:
+        return self.layer(x * self.weight)
+
+
+def total(module: Any) -> Any:
+    return module.layer(module.weight).sum()
+
+
+def squared(module: Any) -> Any:
+    return (module.layer(module.weight) ** 2).mean()
+
+
+def squares(module: Any, x: Any) -> Any:
+    return (module(x) ** 2).mean() + (module(x * 0.5) * x).mean()
+
+
+def gradients(layer: nn.Module, shape: tuple[int, ...]) -> Any:
+    """Return the factors of dropout, which are the gradient of the sum: one step of rate 1."""
+    module = Layered(layer, shape)
+    step = TorchStep(total, optim.SGD(module.parameters(), 1.0))
+    torch.manual_seed(0)
+    step(module)
+    return 1 - module.weight.detach()
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "first"),
+    [
+        (nn.Dropout1d(0.25), (60, 40, 5), 2),
+        (nn.Dropout1d(0.25), (2400, 5), 1),
+        (nn.Dropout2d(0.25), (60, 40, 3, 2), 2),
+        (nn.Dropout3d(0.25), (60, 40, 2, 2, 2), 2),
+    ],
+)
+def test_dropout_of_channels_drops_them_whole(
+    layer: nn.Module, shape: tuple[int, ...], first: int
+) -> None:
+    found = gradients(layer, shape).flatten(first)
+    assert (found == found[..., :1]).all()
+    one = found[..., 0]
+    torch.testing.assert_close(one[one != 0], torch.full_like(one[one != 0], 4 / 3))
+    assert abs(float((one == 0).float().mean()) - 0.25) < 0.04
+
+
+@pytest.mark.parametrize(
+    ("layer", "whole"), [(nn.AlphaDropout(0.3), False), (nn.FeatureAlphaDropout(0.3), True)]
+)
+def test_alpha_dropout_keeps_mean_and_variance(layer: nn.Module, whole: bool) -> None:
+    factors = gradients(layer, (150, 160, 3))
+    assert bool((factors == factors[..., :1]).all()) == whole
+    assert abs(float((factors == 0).float().mean()) - 0.3) < 0.02
+    scale = 1 / ((1.7580993408473766**2 * 0.3 + 1) * 0.7) ** 0.5  # as PyTorch computes it
+    kept = factors[factors != 0]
+    torch.testing.assert_close(kept, torch.full_like(kept, scale))
+    module = Layered(layer, (150, 160, 3))
+    step = TorchStep(squared, optim.SGD(module.parameters(), 0.0))
+    with torch.no_grad():
+        module.weight.normal_()
+    assert abs(float(step(module)) - 1) < 0.05
+
+
+KINDS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "dropout1d": (lambda: nn.Dropout1d(0.0), (3, 4, 5)),
+    "dropout3d": (lambda: nn.Dropout3d(0.5).eval(), (3, 4, 2, 3, 2)),
+    "alpha": (lambda: nn.AlphaDropout(0.0), (3, 4)),
+    "instance": (lambda: nn.InstanceNorm2d(4, track_running_stats=True), (3, 4, 3, 5)),
+    "instance, affine": (
+        lambda: nn.InstanceNorm1d(4, momentum=0.3, affine=True, track_running_stats=True),
+        (3, 4, 5),
+    ),
+    "instance, no momentum": (
+        lambda: nn.InstanceNorm1d(4, momentum=None, track_running_stats=True),
+        (3, 4, 5),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_layers_and_their_statistics_are_those_of_pytorch(kind: str) -> None:
+    make, shape = KINDS[kind]
+    torch.manual_seed(0)
+    theirs = Layered(make(), shape[1:]).double()
+    ours = copy.deepcopy(theirs)
+    one, other = (optim.SGD(m.parameters(), 0.1) for m in (theirs, ours))
+    step = TorchStep(squares, other)  # (calls the layer twice)
+    for number in range(4):
+        x = torch.randn(*shape).double()
+        if number == 3:
+            theirs.eval()
+            ours.eval()
+        one.zero_grad()
+        loss = squares(theirs, x)
+        loss.backward()
+        one.step()
+        torch.testing.assert_close(step(ours, x), loss.detach())
+        for name, value in theirs.state_dict().items():
+            torch.testing.assert_close(ours.state_dict()[name], value)
+    assert len(step._programs) == 2
