@@ -13,6 +13,7 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.errors import CaptureError
+from hagane.frontends.capture.emitting.assumed import compare_sizes
 from hagane.frontends.capture.emitting.columns import multiply_columns
 from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.emitting.prune import prune
@@ -267,6 +268,10 @@ def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Ca
             outputs(interpreter, value, name)
         for name, new in ({} if emit.training is None else emit.training.updates).items():
             outputs(interpreter, new, name, suffix=".new")
+    try:
+        compare_sizes(emit)
+    except CheckError as error:
+        raise CaptureError([error.message]) from None
     interpreter.knowledge.close()
     graph = emit.root.graph
     graph.inputs[:] = sorted(graph.inputs, key=lambda value: _rank(attempt, str(value.name)))

@@ -174,6 +174,9 @@ def squeeze(t: Core, a: Value, axis: Value = None) -> Tensor:
     places = axes(t, axis, len(shape), x)
     if axis is None:
         rest = tuple(n for n in shape if n != 1)
+        for place, size in enumerate(shape):
+            if not isinstance(size, int):
+                t.emit.suppose_not_one(size, f"axis {place}, which squeeze would drop")
         ones = [i for i, n in enumerate(shape) if n == 1]
         return typed(t, "Squeeze", [x], x.dtype, rest, None, lambda x: elementary.squeeze(x, ones))
     for place in places:

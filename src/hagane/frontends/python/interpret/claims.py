@@ -28,6 +28,7 @@ class Claims:
         claim: The claim that they refuted.
         exact: Names of sizes that the inputs' types promise.
         bare: Names that are the whole size of some axis.
+        not_one: Sizes that the rank of a value depends on, taken to be other than 1.
     """
 
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
@@ -38,6 +39,7 @@ class Claims:
         self.claim: Term | None = None
         self.exact: set[str] = set()
         self.bare: set[str] = set()
+        self.not_one: list[Dim] = []
         self._numbers = itertools.count()
 
     def fresh(self, label: str = "size") -> Expr:
@@ -118,6 +120,14 @@ class Claims:
             if not self.knowledge.possible(claim) or self._is_promised(claim, finding):
                 self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
             self.suppose(claim, f"{dim} >= {lowest} ({what})")
+
+    def suppose_not_one(self, dim: Dim, what: str) -> None:
+        """Restrict the inputs to those for which a size is 2 or more; graphs compare it at run."""
+        if not isinstance(dim, int):
+            claim = self.knowledge.less(2, dim, strict=False)
+            if self.knowledge.ask(claim).verdict is not Verdict.PROVED:
+                self.not_one.append(dim)
+        self.require_size(dim, 2, what)
 
     def _is_promised(self, claim: Term, finding: Finding) -> bool:
         """Whether the inputs' types promise all the sizes that a refuted claim speaks of.

@@ -202,7 +202,7 @@ def squeeze(t: Core, input: Value, dim: Value = None) -> Tensor:
     for place in wanted:
         size_ = shape[place]
         if not isinstance(size_, int):  # that it is not 1 is assumed, and said
-            t.emit.require_size(size_, 2, f"axis {place}, which squeeze would drop")
+            t.emit.suppose_not_one(size_, f"axis {place}, which squeeze would drop")
     if not gone:
         return x
     made = t.op("Squeeze", x, np.array(gone, dtype=np.int64))
