@@ -406,36 +406,3 @@ def test_what_cannot_become_a_graph_is_named_with_its_line() -> None:
     step = LinkStep(loss, optimizers.SGD().setup(model))
     with pytest.raises(CaptureError, match="test_link_step.py:"):
         step(model, rows()[0][0])
-
-
-WEIGHT = 1.0
-
-
-class Scaled(hagane.Chain):
-    def __init__(self) -> None:
-        super().__init__()
-        self.scale = 1.0
-        with self.init_scope():
-            self.layer = L.Linear(4, 3, initialW=np.full((3, 4), 0.1, "f"))
-
-    def forward(self, x: Any) -> Any:
-        return self.layer(x) * self.scale
-
-
-def weighted(model: Any, x: Any) -> Any:
-    return F.sum(model(x) ** 2) * WEIGHT
-
-
-def test_attributes_and_globals_that_change_between_steps_change_the_step(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    ours, theirs = Scaled(), Scaled()
-    one, other = (optimizers.SGD(0.01).setup(model) for model in (ours, theirs))
-    step = hagane.compile(weighted, one)
-    for number in range(4):
-        monkeypatch.setitem(globals(), "WEIGHT", (1.0, 2.0, 2.0, 2.0)[number])
-        ours.scale = theirs.scale = (1.0, 1.0, 1.0, 3.0)[number]
-        x = np.random.RandomState(number).randn(3, 4).astype("f")
-        step(ours, x)
-        other.update(weighted, theirs, x)
-        np.testing.assert_allclose(ours.layer.W.array, theirs.layer.W.array, rtol=1e-5)

@@ -249,13 +249,6 @@ class Step(ABC, Generic[P]):
         """
         self._scaling.set(numbers)
 
-    def _tell_changed(self, changed: str) -> None:
-        """Tell that a program's assumptions hold no longer."""
-        name = changed.partition(" was ")[0]
-        self._tell(
-            f"the step is compiled anew because {name} changed; pass what changes often as a tensor"
-        )
-
     def _tell(self, text: str) -> None:
         if text not in self._told:
             self._told.add(text)

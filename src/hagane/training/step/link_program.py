@@ -9,7 +9,6 @@ import numpy as np
 
 from hagane.errors import InvalidArgument
 from hagane.frontends.capture.capture import Captured
-from hagane.frontends.capture.interface.guards import Guards
 from hagane.frontends.capture.interface.structure import Constant, Leaf
 from hagane.frontends.python.interpret.effects import Training
 from hagane.nn import reporter
@@ -42,8 +41,6 @@ class LinkProgram(Program):
     ):
         super().__init__(made, rule, options, choice)
         self._arrays, self._names, self._state = arrays, names, captured.state
-        reads = captured.reads
-        self.guards = Guards(reads.reads, (), reads.modules, reads.tensors)
         self._masks = [(f"mask.{n}", x, r) for n, (x, r) in enumerate(training.masks or ())]
 
     def sizes(self, given: Sequence[Any]) -> Mapping[str, int]:

@@ -193,10 +193,7 @@ class LinkStep(Step[LinkProgram]):
         )
         key = (kind, tuple(map(str, texts)))
         found = self._programs.pop(key, None)
-        changed = "" if found is None else found.guards.broken()
-        if changed:
-            self._tell_changed(changed)
-        if found is None or anew or changed:
+        if found is None or anew:
             grouped = groups, numbers
             try:
                 found = self._compile(model, texts, given, rule, hooks, grouped)

@@ -146,7 +146,11 @@ class TorchStep(Step[TorchProgram]):
         found = self._programs.pop(key, None)
         changed = "" if found is None else found.guards.broken()
         if changed:
-            self._tell_changed(changed)
+            name = changed.partition(" was ")[0]
+            self._tell(
+                f"the step is compiled anew because {name} changed; pass what changes often "
+                "as a tensor"
+            )
         if found is None or anew or changed:
             found = self._compile(module, texts, tensors)
         return self._keep(key, found)
