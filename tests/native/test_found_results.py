@@ -58,3 +58,26 @@ def test_memory_is_used_again_once_a_result_is_let_go() -> None:
     made, feed = session(expanding()), {"x": draw((1, 64)), "s": np.array([2000, 64])}
     places = {made.run(None, feed)[0].ctypes.data for _ in range(50)}
     assert len(places) <= 4, places
+
+
+def test_kernels_between_two_finds_have_memory_for_the_first_ones_size() -> None:
+    nodes = []
+    for k in "ab":
+        nodes += [
+            helper.make_node("NonZero", [f"mask_{k}"], [f"z_{k}"]),
+            helper.make_node("Squeeze", [f"z_{k}", "zero"], [f"places_{k}"]),
+            helper.make_node("Gather", ["x", f"places_{k}"], [f"v_{k}"]),
+            helper.make_node("Shape", [f"v_{k}"], [f"s_{k}"]),
+            helper.make_node("Min", [f"s_{k}", "most"], [f"k_{k}"]),
+            helper.make_node("TopK", [f"v_{k}", f"k_{k}"], [f"y_{k}", f"i_{k}"]),
+        ]
+    x = draw((20000,))
+    feed = {"x": x, "mask_a": x > -1, "mask_b": x > 1}
+    constants = {"zero": np.array([0]), "most": np.array([300])}
+    shapes = {name: ["n"] for name in feed}
+    made = session(model(nodes, feed, ("y_a", "y_b"), constants, shapes))
+    for count in (10, 20000, 300, 7000):
+        part = {name: array[:count] for name, array in feed.items()}
+        for key, y in zip("ab", made.run(["y_a", "y_b"], part), strict=True):
+            best = np.sort(part["x"][part[f"mask_{key}"]])[::-1][:300]
+            np.testing.assert_array_equal(y, best)

@@ -189,7 +189,9 @@ class _Settling:
         pointers = list(self.kernel.pointers)
         temporaries = self._temporaries()
         views = self._views(set(temporaries), pointers)
-        scratch = maximum(*(each.scratch for each in self.behind)) if self.behind else 0
+        # (That of kernels behind later finds follows from these.)
+        needs = [each.scratch for each in self.behind if self.follows(each.scratch)]
+        scratch = maximum(0, *needs)
         found = [buffer.bytes for buffer in temporaries]
         for each in self.behind:
             if isinstance(each.work, Expr) and symbols_of(each.work) & self.own:
@@ -201,7 +203,7 @@ class _Settling:
         names = tuple((name, 0, 0) for name in self.control.names)
         changing = replace(
             self.control.changing, names=names, dims=dims, temporaries=temporaries,
-            scratch=scratch if self.follows(scratch) else 0,
+            scratch=scratch,
         )  # fmt: skip
         settled = replace(
             self.control, changing=changing, scanned=tuple(views), results=tuple(self.grown.items()),
