@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import resource
 import statistics
 import subprocess
 import sys
@@ -27,6 +26,8 @@ from typing import Any
 
 import numpy as np
 import onnx
+
+from training import peak, resident  # of benchmarks
 
 Feed = Mapping[str, np.ndarray]
 CACHE = Path.home() / ".cache" / "hagane"
@@ -204,9 +205,9 @@ def measure(engine: str, name: str, arguments: argparse.Namespace) -> dict[str, 
     for feed in all_feeds[:_REPEATED]:
         times = [_timed(run, feed) for _ in range(arguments.runs)]
         hundredth.append(statistics.median(times[-max(1, len(times) // 5) :]))
-    peak = _peak()
+    most = peak()  # (``ru_maxrss`` counts the process that started this one too.)
     found: dict[str, Any] = {
-        "load": load, "firsts": firsts, "hundredth": hundredth, "peak": peak,
+        "load": load, "firsts": firsts, "hundredth": hundredth, "peak": most,
     }  # fmt: skip
     if arguments.flat and engine == "hagane":
         found["flat"] = _flatness(run, model, case, arguments.flat)
@@ -225,19 +226,8 @@ def _flatness(run: Callable[[Feed], Any], model: onnx.ModelProto, case: Case, co
     for number, feed in enumerate(feeds(model, case, count)):
         run(feed)
         if number == 19:
-            after_some = _resident()
-    return _resident() / after_some
-
-
-def _peak() -> int:
-    """Return the most memory of this program (``ru_maxrss`` counts the one that started it too)."""
-    status = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
-
-
-def _resident() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize()
+            after_some = resident()
+    return resident() / after_some
 
 
 def compare(name: str, arguments: argparse.Namespace) -> float:

@@ -18,7 +18,6 @@ from hagane.ops.builder import interpreting
 from hagane.ops.functions.tensors.items import put_items, take_items
 from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum, symbol, symbols_of
 from hagane.symbolic.path import Verdict
-from hagane.symbolic.term import Term
 
 COMPLEX = (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128)
 
@@ -230,25 +229,20 @@ def _check_place(t: Core, x: Tensor, index: Dim, axis: int) -> None:
     assert x.shape is not None
     size = x.shape[axis]
     if isinstance(index, int) and isinstance(size, int):
-        if not -size <= index < size:
-            t.fail("index", f"index {index} is out of range for axis {axis} of {t.show(x)}", x)
-        return
-    if isinstance(index, int):
-        claim = t.knowledge.less(index if index >= 0 else -index - 1, size)
+        reached = -size <= index < size
     else:
-        claim = t.knowledge.less(index, size)
-    if t.knowledge.ask(claim).verdict is Verdict.PROVED:
-        return
-    if not t.knowledge.possible(claim) or _fails_in_the_last_turn(t, index, claim):
+        reached = not _fails_in_the_last_turn(t, index, size) and t.emit.may_reach(
+            index, size, f"index of axis {axis}"
+        )
+    if not reached:
         t.fail("index", f"index {index} is out of range for axis {axis} of {t.show(x)}", x)
-    if not isinstance(index, Expr) or str(index) not in t.knowledge.nameless:
-        t.emit.suppose(claim, f"{index} < {size} (index of axis {axis})")
 
 
-def _fails_in_the_last_turn(t: Core, index: Dim, claim: Term) -> bool:
-    """Whether a loop that counts ``index`` up reaches a turn in which the claim cannot hold."""
+def _fails_in_the_last_turn(t: Core, index: Dim, size: Dim) -> bool:
+    """Whether a loop that counts ``index`` up reaches a turn in which no item is there."""
     if not isinstance(index, Expr):
         return False
+    claim = t.knowledge.less(index, size)
     for name in sorted(symbols_of(index) & t.counters.keys()):
         last = t.knowledge.equal(symbol(name), t.counters[name] - 1)
         if t.knowledge.possible(last):

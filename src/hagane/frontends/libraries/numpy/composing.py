@@ -12,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.numpy.joining import concatenated
+from hagane.frontends.libraries.numpy.operands import axis as checked_axis
 from hagane.frontends.libraries.numpy.operands import (
     is_number,
     reshape,
@@ -84,9 +85,8 @@ def trapezoid(t: Core, y: Value, x: Value = None, dx: Value = 1.0, axis: Value =
     """Return the integral along an axis of a function that is linear between its values."""
     values = to_array(t, y)
     rank = len(shape_of(t, values))
-    if not isinstance(axis, int) or not -rank <= axis < rank:
-        t.fail("axis", f"axis={t.show(axis)} is out of range for {t.show(values)}", values)
-    before = (slice(None),) * (axis % rank)
+    place = checked_axis(t, axis, rank, values)
+    before = (slice(None),) * place
     pair = [
         t.tables.tensor_item(t, values, (*before, part))
         for part in (slice(1, None), slice(None, -1))
@@ -98,7 +98,7 @@ def trapezoid(t: Core, y: Value, x: Value = None, dx: Value = 1.0, axis: Value =
         steps = t.call_library("numpy.diff", [places], {"axis": 0 if lone else axis})
         if lone:
             wide: list[Dim] = [1] * rank
-            wide[axis] = shape_of(t, steps)[0]
+            wide[place] = shape_of(t, steps)[0]
             steps = reshape(t, steps, wide)
     area = elementwise(t, "multiply", steps, elementwise(t, "add", *pair))
     halves = elementwise(t, "divide", area, 2.0)

@@ -45,9 +45,8 @@ from hagane.frontends.python.values.values import (
     is_size,
     with_setter,
 )
-from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum
+from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum, symbols_of
 from hagane.symbolic.logic import both
-from hagane.symbolic.path import Verdict
 from hagane.symbolic.term import Term
 
 # A list of this many items or fewer is followed item by item.
@@ -285,17 +284,15 @@ class Access(Objects):
 
     def _expect_item(self, items: Many, index: Value) -> None:
         """Restrict the sizes that a list's length depends on to those with which it has an item."""
-        if not isinstance(index, int):
+        length = items.length
+        if not isinstance(index, int) or (
+            isinstance(length, Expr) and symbols_of(length) & self.knowledge.invented
+        ):
             return
-        claim = self.knowledge.less(index if index >= 0 else -index - 1, items.length)
-        if self.knowledge.ask(claim).verdict is Verdict.PROVED:
-            return
-        if not self.knowledge.possible(claim):
+        if not self.emit.may_reach(index, length, "index of a list"):
             raise CheckError(
-                "index", f"IndexError: index {index} is out of range for {items.length} items"
+                "index", f"IndexError: index {index} is out of range for {length} items"
             )
-        if not self.knowledge.depends_on_invented(claim):
-            self.emit.suppose(claim, f"{index} < {items.length} (index of a list)")
 
     def _some_item(self, items: list[Value], index: Value) -> Value:
         """Return the item at a position that depends on sizes: all of them, joined."""

@@ -104,6 +104,18 @@ class Claims:
         self.assume(text)
         self.knowledge.path = self.knowledge.path.taking(claim)
 
+    def may_reach(self, index: Dim, count: Dim, what: str) -> bool:
+        """Whether some sizes leave an item at a place; the others are ruled out from now on."""
+        behind = isinstance(index, int) and index < 0
+        claim = self.knowledge.less(-index - 1 if behind else index, count)
+        if self.knowledge.ask(claim).verdict is Verdict.PROVED:
+            return True
+        if not self.knowledge.possible(claim):
+            return False
+        if not isinstance(index, Expr) or str(index) not in self.knowledge.nameless:
+            self.suppose(claim, f"{index} < {count} ({what})")
+        return True
+
     def require_size(self, dim: Dim, lowest: int, what: str) -> None:
         """Restrict the inputs to those for which ``dim >= lowest``; fail where none are left."""
         if isinstance(dim, int):

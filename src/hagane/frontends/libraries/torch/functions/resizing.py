@@ -6,11 +6,11 @@ import ast
 import math
 
 from hagane.frontends.libraries.computing import built
+from hagane.frontends.libraries.torch.functions.windows import batched, unbatched
 from hagane.frontends.libraries.torch.operands import (
     category,
     need_tensor,
     per_axis,
-    reshape,
     shape_of,
     sizes,
 )
@@ -181,14 +181,6 @@ def channel_shuffle(t: Core, input: Value, groups: Value) -> Tensor:
     return built(t, (x.dtype, shape), images.shuffled_channels, x, groups)
 
 
-def _batched(t: Core, x: Tensor) -> Tensor:
-    return reshape(t, x, [1, *shape_of(t, x)])
-
-
-def _of_batch(t: Core, x: Tensor) -> Tensor:
-    return reshape(t, x, shape_of(t, x)[1:])
-
-
 @TORCH.function("nn.functional.unfold")
 def unfold(
     t: Core,
@@ -199,11 +191,8 @@ def unfold(
     stride: Value = 1,
 ) -> Tensor:
     """Return all windows as columns: (batch, channels * kernel, windows), batch if it has one."""
-    x = need_tensor(t, input, "input")
-    if len(shape_of(t, x)) == 3:
-        columns = unfold(t, _batched(t, x), kernel_size, dilation, padding, stride)
-        return _of_batch(t, columns)
-    batch, channels, *space = shape_of(t, x, 4)
+    x, lone = batched(t, need_tensor(t, input, "input"), 2, "unfold")
+    batch, channels, *space = shape_of(t, x)
     kernel = per_axis(t, kernel_size, 2, "kernel_size")
     settings = [
         per_axis(t, v, 2, n)
@@ -216,7 +205,8 @@ def unfold(
     for count in counts:
         t.emit.require_size(count, 1, "number of windows")
     shape = (batch, channels * kernel[0] * kernel[1], product(counts))
-    return built(t, (x.dtype, shape), images.columns_of_windows, x, kernel, *settings, counts)
+    made = built(t, (x.dtype, shape), images.columns_of_windows, x, kernel, *settings, counts)
+    return unbatched(t, made, lone)
 
 
 @TORCH.function("nn.functional.fold")
@@ -225,10 +215,8 @@ def fold(
     padding: Value = 0, stride: Value = 1,
 ) -> Tensor:  # fmt: skip
     """Return columns added up to pictures: (batch, channels, *output_size), batch if it has one."""
-    if len(shape_of(t, need_tensor(t, input, "input"))) == 2:
-        pictures = fold(t, _batched(t, input), output_size, kernel_size, dilation, padding, stride)
-        return _of_batch(t, pictures)
-    batch, columns, windows = shape_of(t, input, 3)
+    input, lone = batched(t, need_tensor(t, input, "input"), 1, "fold")
+    batch, columns, windows = shape_of(t, input)
     kernel = per_axis(t, kernel_size, 2, "kernel_size")
     settings = [
         per_axis(t, v, 2, n)
@@ -249,8 +237,9 @@ def fold(
                input)  # fmt: skip
     dilations, pads, strides = settings
     made = (input.dtype, (batch, floordiv(columns, area), *space))
-    return built(t, made, lambda x: op("Col2Im", x, space, kernel, dilations=dilations,
-                                          pads=pads * 2, strides=strides), input)  # fmt: skip
+    joined = built(t, made, lambda x: op("Col2Im", x, space, kernel, dilations=dilations,
+                                         pads=pads * 2, strides=strides), input)  # fmt: skip
+    return unbatched(t, joined, lone)
 
 
 @TORCH.function("nn.functional.grid_sample")

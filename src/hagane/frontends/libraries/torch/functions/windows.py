@@ -30,7 +30,7 @@ from hagane.ops.functions.images.pooling import adaptive_means
 from hagane.symbolic import Dim
 
 
-def _batched(t: Core, x: Tensor, spatial: int, what: str) -> tuple[Tensor, bool]:
+def batched(t: Core, x: Tensor, spatial: int, what: str) -> tuple[Tensor, bool]:
     """Return the input with a batch axis, and whether it came without one."""
     shape = shape_of(t, x)
     if len(shape) == spatial + 1:
@@ -41,7 +41,8 @@ def _batched(t: Core, x: Tensor, spatial: int, what: str) -> tuple[Tensor, bool]
     return x, False
 
 
-def _unbatched(t: Core, x: Tensor, lone: bool) -> Tensor:
+def unbatched(t: Core, x: Tensor, lone: bool) -> Tensor:
+    """Return a result without the batch axis that its input lacked."""
     return t.op("Squeeze", x, np.array([0], dtype=np.int64)) if lone else x
 
 
@@ -60,7 +61,7 @@ def conv(t: Core, spatial: int, x: Value, weight: Value, bias: Value, stride: Va
     what = f"conv{spatial}d"
     x, w = need_tensor(t, x, "input"), need_tensor(t, weight, "weight")
     same_dtype(t, x, w, "input and weight")
-    x, lone = _batched(t, x, spatial, what)
+    x, lone = batched(t, x, spatial, what)
     strides, dilations = (
         per_axis(t, stride, spatial, "stride"),
         per_axis(t, dilation, spatial, "dilation"),
@@ -89,7 +90,7 @@ def conv(t: Core, spatial: int, x: Value, weight: Value, bias: Value, stride: Va
         pads = per_axis(t, padding, spatial, "padding") * 2
     y = t.op("Conv", x, w, bias, strides=strides, dilations=dilations, pads=pads, group=groups,
              kernel_shape=[int(str(k)) for k in kernel[2:]])  # fmt: skip
-    return _unbatched(t, _positive(t, y, spatial, what), lone)
+    return unbatched(t, _positive(t, y, spatial, what), lone)
 
 
 def conv_transpose(
@@ -100,7 +101,7 @@ def conv_transpose(
     what = f"conv_transpose{spatial}d"
     x, w = need_tensor(t, x, "input"), need_tensor(t, weight, "weight")
     same_dtype(t, x, w, "input and weight")
-    x, lone = _batched(t, x, spatial, what)
+    x, lone = batched(t, x, spatial, what)
     shape, kernel = shape_of(t, x), shape_of(t, w, spatial + 2, "weight")
     if t.emit.differ(shape[1], kernel[0]):
         t.fail(
@@ -118,7 +119,7 @@ def conv_transpose(
     pads = per_axis(t, padding, spatial, "padding")
     y = t.op("ConvTranspose", x, w, bias, strides=strides, dilations=dilations, pads=pads * 2,
              output_padding=extra, group=groups)  # fmt: skip
-    return _unbatched(t, _positive(t, y, spatial, what), lone)
+    return unbatched(t, _positive(t, y, spatial, what), lone)
 
 
 def _register_conv(spatial: int) -> None:
@@ -146,7 +147,7 @@ def pool(t: Core, operator: str, spatial: int, x: Value, kernel_size: Value, str
          padding: Value, dilation: Value, ceil_mode: Value) -> Tensor:  # fmt: skip
     """Return a pooling over the last ``spatial`` axes."""
     what = f"{operator} over {spatial} axes"
-    x, lone = _batched(t, need_tensor(t, x, "input"), spatial, what)
+    x, lone = batched(t, need_tensor(t, x, "input"), spatial, what)
     t.emit.require_size(shape_of(t, x)[1], 1, "number of channels")
     kernel = per_axis(t, kernel_size, spatial, "kernel_size")
     strides = kernel if stride in (None, (), []) else per_axis(t, stride, spatial, "stride")
@@ -158,7 +159,7 @@ def pool(t: Core, operator: str, spatial: int, x: Value, kernel_size: Value, str
     y: Tensor = t.op(operator, source, kernel_shape=kernel, strides=strides, pads=pads * 2,
                      dilations=dilations, ceil_mode=int(bool(ceil_mode)))  # fmt: skip
     y = y if source is x else cast(t, y, x.dtype)
-    return _unbatched(t, _positive(t, y, spatial, what), lone)
+    return unbatched(t, _positive(t, y, spatial, what), lone)
 
 
 def _counts(t: Core, operator: str, spatial: int, x: Tensor, *settings: Value) -> Tensor:
@@ -240,7 +241,7 @@ def _register_pools(spatial: int) -> None:
     def adaptive(t: Core, input: Value, output_size: Value) -> tuple[Tensor, Tensor]:
         """Return the operand, and the type of its windows' maxima or means."""
         x = need_tensor(t, input, "input")
-        _, _ = _batched(t, x, spatial, "adaptive pooling")
+        _, _ = batched(t, x, spatial, "adaptive pooling")
         shape = shape_of(t, x)
         wanted = (
             list(output_size) if isinstance(output_size, tuple | list) else [output_size] * spatial
