@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from zlib import crc32
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -69,6 +71,15 @@ _SHARED = (
     *("capture/", "training/", "frontends/", "lexgen/"),
 )
 _FEW = 5
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begin the global streams of random numbers at a place of each test's own."""
+    seed = crc32(item.nodeid.encode())
+    np.random.seed(seed)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(seed)
 
 
 @pytest.fixture(autouse=True)
