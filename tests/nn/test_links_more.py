@@ -132,3 +132,35 @@ def test_residual_models_bring_images_to_their_size() -> None:
 def test_weights_of_image_models_are_not_downloaded(make: type[L.VGG16Layers]) -> None:
     with pytest.raises(ValueError, match="expected None, for random weights, or the path of"):
         make()
+
+
+def test_weights_whose_sizes_come_with_the_first_input_are_drawn_in_the_order_of_chainer() -> None:
+    drawn: list[tuple[int, ...]] = []
+
+    def noting(array: np.ndarray) -> None:
+        drawn.append(array.shape)
+        array[...] = 0
+
+    link = L.InceptionBN(None, 2, 3, 4, 5, 6, "avg", 7, conv_init=noting)
+    drawn.clear()  # those of known sizes
+    link(np.zeros((1, 8, 3, 3), np.float32))
+    assert drawn == [(2, 8, 1, 1), (3, 8, 1, 1), (5, 8, 1, 1), (7, 8, 1, 1)]
+
+
+def test_copies_of_lists_draw_the_weights_of_each_link_once() -> None:
+    links = hagane.ChainList(L.Linear(2, 3), L.Linear(3, 2))
+    np.random.seed(0)
+    made = links.copy("init")
+    np.random.seed(0)
+    expected = [link.copy("init").W.array for link in links]
+    assert all(np.array_equal(a.W.array, b) for a, b in zip(made, expected, strict=True))
+    assert not np.array_equal(made[0].W.array, links[0].W.array)
+
+
+def test_weights_are_dropped_unless_the_call_says_that_it_does_not_train() -> None:
+    link = L.SimplifiedDropconnect(4, 3)
+    x = np.ones((2, 4), np.float32)
+    plain = x @ link.W.array.T
+    with hagane.using_config("train", False):
+        assert not np.allclose(link(x).array, plain)
+        assert np.allclose(link(x, train=False).array, plain)
