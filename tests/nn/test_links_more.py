@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hagane
+import hagane.computational_graph
 import hagane.functions as F  # noqa: N812
 import hagane.links as L  # noqa: N812
 from hagane.link_hooks import WeightStandardization
@@ -164,3 +165,40 @@ def test_weights_are_dropped_unless_the_call_says_that_it_does_not_train() -> No
     with hagane.using_config("train", False):
         assert not np.allclose(link(x).array, plain)
         assert np.allclose(link(x, train=False).array, plain)
+
+
+def test_convolutions_are_no_instances_of_each_other() -> None:
+    dilated, plain = L.DilatedConvolution2D(1, 1, 1), L.Convolution2D(1, 1, 1)
+    assert not isinstance(dilated, L.Convolution2D)
+    assert not isinstance(plain, L.ConvolutionND)
+    assert not isinstance(L.Deconvolution2D(1, 1, 1), L.DeconvolutionND)
+    assert isinstance(L.Convolution1D(1, 1, 1), L.ConvolutionND)
+
+
+def test_a_parameter_without_axes_is_updated_under_a_scaled_loss() -> None:
+    class Scaled(hagane.Chain):
+        def __init__(self) -> None:
+            super().__init__()
+            with self.init_scope():
+                self.scale = hagane.Parameter(np.float32(2), ())
+
+        def forward(self, x: np.ndarray) -> hagane.Variable:
+            return F.sum(x * F.broadcast_to(self.scale, x.shape))
+
+    link = Scaled()
+    optimizer = hagane.optimizers.SGD(0.5).setup(link)
+    optimizer.loss_scaling(scale=8)
+    optimizer.update(link, np.ones((1, 3), np.float32))
+    assert (link.scale.grad, link.scale.array) == (3, 0.5)
+
+
+def test_names_stand_in_a_drawn_graph_and_not_in_labels() -> None:
+    link = L.Linear(4, 2)
+    y = link(np.ones((3, 4), np.float32))
+    assert link.W.node.label == "(2, 4), float32"
+    named, plain = (
+        hagane.computational_graph.build_computational_graph([y], show_name=show).dump()
+        for show in (True, False)
+    )
+    assert '"W: (2, 4), float32"' in named
+    assert "W: " not in plain

@@ -122,14 +122,14 @@ class VariableNode:
 
     @property
     def label(self) -> str:
-        """Sizes and element type, with the name if there is one."""
+        """Sizes and element type."""
         if self.shape is None:
             text = "(), None"
         else:
             text = f"({', '.join(map(str, self.shape))}), {np.dtype(self.dtype)}"
             if len(self.shape) == 0:
                 text = str(np.dtype(self.dtype))
-        return text if self.name is None else f"{self.name}: {text}"
+        return text
 
     @property
     def rank(self) -> int:
