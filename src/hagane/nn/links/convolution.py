@@ -9,7 +9,7 @@ from typing import Any
 
 from hagane.nn import functions as F
 from hagane.nn.autograd.parameter import Parameter
-from hagane.nn.functions.windows import as_tuple, get_conv_outsize
+from hagane.nn.functions.images.windows import as_tuple, get_conv_outsize
 from hagane.nn.initializers import Constant, get_initializer
 from hagane.nn.links.connection import bias_initializer
 from hagane.nn.model.link import Link
