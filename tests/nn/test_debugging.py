@@ -179,8 +179,8 @@ def test_backward_through_what_was_released_says_so() -> None:
     with pytest.raises(RuntimeError) as caught:
         loss.backward()
     assert str(caught.value) == (
-        "backward: the functions that computed float32 were released by unchain_backward; "
-        "compute the variable anew"
+        "backward: the functions that computed the variable float32 were released "
+        "by unchain_backward; compute the variable anew"
     )
     loss = F.sum(y * 2)  # a new computation from a variable that is a leaf now
     loss.backward()

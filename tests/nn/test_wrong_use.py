@@ -175,3 +175,9 @@ def test_a_file_that_is_no_hdf5_file_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"hello")
     with pytest.raises(InvalidArgument, match=r"snapshot.h5: expected a whole HDF5 file"):
         serializers.load_hdf5(path, _Two(2))
+
+
+def test_copied_parameters_of_other_sizes_are_named() -> None:
+    message = r"copydata: expected an array that fits W: \(2, 3\), float32, got \(2, 4\), float32"
+    with pytest.raises(ValueError, match=message):
+        L.Linear(3, 2).copyparams(L.Linear(4, 2))

@@ -145,8 +145,13 @@ class Variable(Operand):
 
     @property
     def label(self) -> str:
-        """Sizes and element type, with the name."""
+        """Sizes and element type."""
         return self._node.label
+
+    @property
+    def _named(self) -> str:
+        """Sizes and element type, with the name if there is one, for messages."""
+        return self.label if self.name is None else f"{self.name}: {self.label}"
 
     @property
     def creator(self) -> Any:
@@ -231,11 +236,11 @@ class Variable(Operand):
     def _check_asked(self) -> None:
         if not self._requires_grad:
             raise RuntimeError(
-                f"the variable {self.label} has no gradient: it was made with requires_grad=False"
+                f"the variable {self._named} has no gradient: it was made with requires_grad=False"
             )
         if self.grad_dropped:
             raise RuntimeError(
-                f"the gradient of the intermediate variable {self.label} was not kept: "
+                f"the gradient of the intermediate variable {self._named} was not kept: "
                 "use backward(retain_grad=True), or hagane.grad"
             )
 
@@ -377,7 +382,12 @@ class Variable(Operand):
             var.initialize(self.shape)  # type: ignore[attr-defined]
         elif self._array is None:
             self.initialize(var.shape)  # type: ignore[attr-defined]
-        np.copyto(self._array, var.array)
+        try:
+            np.copyto(self._array, var.array)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"copydata: expected an array that fits {self._named}, got {var.label}"
+            ) from error
 
     def addgrad(self, var: Variable) -> None:
         """Add the gradient of another variable to its own."""
@@ -416,16 +426,15 @@ class Variable(Operand):
                 self.grad *= loss_scale
         if self._node.released and self._node.creator_node is None:
             raise RuntimeError(
-                f"backward: the functions that computed {self.label} were released by "
-                "unchain_backward; "
-                "compute the variable anew"
+                f"backward: the functions that computed the variable {self._named} were released "
+                "by unchain_backward; compute the variable anew"
             )
         gradient = self.grad_var
         if gradient is None and not self._requires_grad:
             return
         if gradient is None and self._node.creator_node is not None:
             raise RuntimeError(
-                f"backward: expected a scalar or a variable whose grad is set, got {self.label}"
+                f"backward: expected a scalar or a variable whose grad is set, got {self._named}"
             )
         self.grad_var = None
         with using_config("enable_backprop", enable_double_backprop):
