@@ -105,6 +105,12 @@ PASSES: tuple[Pass, ...] = (
         needs=("If",),
     ),
     Pass(
+        "control",
+        "flatten_branches",
+        "outputs of branches that have different ranks become rows and shapes",
+        needs=("If",),
+    ),
+    Pass(
         "folding", "fold_constants", "what follows from constants and known sizes is computed ahead"
     ),
     Pass(
