@@ -270,6 +270,12 @@ PASSES: tuple[Pass, ...] = (
         "classifiers of texts give numbers, and the texts are looked up",
         needs=(frozenset({"LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"}),),
     ),
+    Pass(
+        "expanding",
+        "number_words",
+        "words become numbers where their sequences are counted",
+        needs=("TfIdfVectorizer",),
+    ),
     # Patterns of exporters have reshapes in them; joined nodes go through them no more.
     Pass(
         "removing",

@@ -264,8 +264,11 @@ def outputs_of(
         fresh: Arrays that nobody else has: a result may be another shape of one.
     """
     borrowed = set(map(id, shared))
+    if not fresh:
+        return [_owned(value, borrowed) for value in values]
     taken = {id(value) for value in values}
-    free = {id(value): value for value in fresh if id(value) not in taken | borrowed}
+    taken |= borrowed
+    free = {id(value): value for value in fresh if id(value) not in taken}
     found: list[Any] = []
     for value in values:
         if isinstance(value, np.ndarray) and _is_whole(value, free.pop(id(value.base), None)):
