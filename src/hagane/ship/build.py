@@ -260,7 +260,7 @@ def _choices(programs: Sequence[RangeProgram]) -> dict[str, Choice]:
 
 
 def _node_texts(found: ReadModel) -> tuple[str, ...]:
-    """Return the computation of a model as texts; content of weights and names of sizes left out."""
+    """Return the computation of a model as texts, without weights and names of sizes."""
     types = found.types.types
     names: dict[str, str] = {}
 
