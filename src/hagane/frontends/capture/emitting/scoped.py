@@ -295,7 +295,7 @@ class ScopedEmitter(Emitter):
     def _initializer(self, value: ir.Value) -> ir.Value:
         found, content = self._contents[value]
         if id(found) not in self._real:
-            name = self.names.get(id(found), "constant")
+            name = self.names.get(id(found), "array")
             self._real[id(found)] = found, self.root.nodes.initializer(content(), name)
         return self._real[id(found)][1]
 
@@ -310,7 +310,7 @@ class ScopedEmitter(Emitter):
         found, _ = self._contents[tensor.value]
         if id(found) not in self._pairs:
             pairs = pairs_of(found)
-            self.names[id(pairs)] = self.names.get(id(found), "constant")
+            self.names[id(pairs)] = self.names.get(id(found), "array")
             self._pairs[id(found)] = found, pairs
         pairs = self._pairs[id(found)][1]
         double = tensor.dtype == ir.DataType.COMPLEX128
