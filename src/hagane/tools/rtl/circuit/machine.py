@@ -36,7 +36,8 @@ class Outside(Exception):
 class Variable:
     """A variable, net, port or function local; ``name`` is its path below the top module.
 
-    A hidden one is a register of ours beside the circuit: no simulator shows it.
+    A hidden one is a register of ours beside the circuit: no simulator shows it. One of four states
+    has no value before it is given one.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Variable:
     is_input: bool = False
     scope: str = ""
     hidden: bool = False
+    four_state: bool = False
 
     def __repr__(self) -> str:
         return self.name
