@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,7 @@ def test_a_build_gets_other_weights_without_a_compiler(
     (old,) = before.run(None, feed)
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("CC", "none")
+    monkeypatch.setitem(sys.modules, "ziglang", None)
     with pytest.raises(SystemExit) as ended:
         main(["refit", str(folder), str(tmp_path / "new.onnx")])
     assert ended.value.code == 0

@@ -18,6 +18,7 @@ from hagane.errors import InvalidArgument
 from hagane.graph.walk import all_nodes
 from hagane.machine import usable_cores
 from hagane.native import Choice, choice_to_json
+from hagane.native.ready.plan_file import plan_bytes
 from hagane.runtime.backends import NativeBackend
 from hagane.runtime.pipeline import ReadModel, read
 from hagane.ship.arguments import input_argument, output_arguments
@@ -33,12 +34,13 @@ from hagane.ship.library import (
 )
 from hagane.ship.manifest import VERSION, Argument, manifest_text, readme_text
 from hagane.ship.options import BuildOptions, check_options, settings_of_build
-from hagane.ship.program import RangeProgram, model_text, program_sources
+from hagane.ship.program import RangeProgram, build_plan
 from hagane.ship.quantize import quantize
 from hagane.ship.ranged import all_ranges, range_programs
 from hagane.ship.ranges import input_ranges, parse_ranges
 from hagane.ship.retrieved import model_source
 from hagane.ship.sum import sum_of
+from hagane.ship.tables import built_text, functions_text
 from hagane.ship.targets import BuildTarget, targets_named
 from hagane.ship.weights import WeightFile
 
@@ -204,21 +206,11 @@ def generate(
     inputs = tuple(map(input_argument, all_ranges(programs)))
     outputs = output_arguments(programs)
     file = WeightFile(weights)
-    sources = program_sources(programs, inputs, outputs, file)
-    file.close()
+    plan, kernels = build_plan(programs, inputs, outputs, file)
+    sources = Sources(kernels, plan_bytes(plan), functions_text(plan.functions))
     structure = _structure(sources, target)
-    sources = Sources(
-        sources.kernels,
-        sources.tables
-        + model_text(
-            structure,
-            len(inputs),
-            len(outputs),
-            len(programs),
-            file.bytes,
-            embedded=options.embed_weights,
-        ),
-    )
+    built = built_text(structure, len(sources.plan), file.bytes, embedded=options.embed_weights)
+    sources = replace(sources, text=sources.text + built)
     values = [_value_bytes(program, options) if measured else None for program in programs]
     known = [size for size in values if size is not None]
     peak = file.bytes + max(known) if len(known) == len(values) else None
@@ -280,11 +272,11 @@ def _node_texts(found: ReadModel) -> tuple[str, ...]:
 
 
 def _structure(sources: Sources, target: BuildTarget) -> str:
-    content = hashlib.sha256()
+    content = hashlib.sha256(sources.plan)
     for text in (
         target.name,
         runtime_source(),
-        sources.tables,
+        sources.text,
         *(text for item in sorted(sources.kernels.items()) for text in item),
     ):
         content.update(f"{len(text)}\0{text}".encode("utf-8", "surrogatepass"))
