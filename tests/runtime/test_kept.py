@@ -150,7 +150,7 @@ def test_another_content_setting_or_version_is_another_session(
     assert len(reads) == 3
     hagane.InferenceSession(path, hagane.SessionOptions(logid="other"))
     assert len(reads) == 3
-    monkeypatch.setattr("hagane.runtime.kept.VERSION", -1)
+    monkeypatch.setattr("hagane.native.ready.plan_file.FORMAT", -1)
     again = hagane.InferenceSession(path).run(None, feed(2))[0]
     np.testing.assert_array_equal(again, second)
     assert len(reads) == 4

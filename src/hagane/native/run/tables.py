@@ -18,27 +18,12 @@ from hagane.native.kernels.control import (
 from hagane.native.kernels.kernel import AnyKernel
 from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Border, Buffer, Kind
+from hagane.native.ready.plan_file import type_number
 from hagane.native.ready.rows import INDICES, RECORDS, PartRows, Row
 from hagane.native.run.compiled import Port
 from hagane.native.run.numbers import SizeTable
 from hagane.symbolic import Dim, Expr, symbol, symbols_of
 
-# ONNX's TensorProto.DataType of element types by name.
-TYPES = {
-    "float32": 1,
-    "uint8": 2,
-    "int8": 3,
-    "uint16": 4,
-    "int16": 5,
-    "int32": 6,
-    "int64": 7,
-    "bool": 9,
-    "float16": 10,
-    "float64": 11,
-    "uint32": 12,
-    "uint64": 13,
-    "bfloat16": 16,
-}
 # HGT_ARENA and so on.
 _KINDS = {
     kind: number
@@ -230,7 +215,7 @@ class _Writer:
             for (buffer, shape, dtype), each in zip(ports, grown, strict=True):
                 dims = self._sizes("dims", shape)[0]
                 place = self._buffers.get(buffer, NONE)
-                kind = TYPES.get(dtype.name, 0)
+                kind = type_number(dtype.name)
                 self.tables[name].append([place, kind, len(shape), dims, int(each)])
         self._list("equal", (self.size(dim) for pair in self._equal for dim in pair))
         for i, (_, shape, _) in enumerate(self._ports[0]):

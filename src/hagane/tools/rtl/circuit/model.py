@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from hagane.symbolic import bitvector as bv
 from hagane.symbolic.interpret import Substitution
-from hagane.symbolic.logic import choose, either, equal
-from hagane.symbolic.term import FALSE, Term, bits, const, variable, variables_of
+from hagane.symbolic.logic import both, choose, either, equal
+from hagane.symbolic.term import FALSE, TRUE, Term, bits, const, variable, variables_of
 from hagane.tools.rtl.circuit.design import Design, Process
 from hagane.tools.rtl.circuit.drivers import PREVIOUS, Drivers, masked
 from hagane.tools.rtl.circuit.elaborate import Position
@@ -62,7 +62,8 @@ class CycleModel:
     """A circuit's cycle: everything is a term over inputs and ``state``.
 
     ``after_reset`` has the state that asynchronous resets change: its value once the resets of a
-    row have acted, before the clock does (the value before where none is active). ``overwritten``
+    row have acted, before the clock does (the value before where none is active). Of several clocks
+    each is an input too: a row says which of them rise. ``overwritten``
     are points of a branch whose condition its process writes afterwards. ``operands`` says of the
     outcomes of a ``?:`` where the operator of its first operand stands.
     """
@@ -81,6 +82,12 @@ class CycleModel:
     assert_text: dict[tuple[Position, str], str] = field(default_factory=dict)
     overwritten: frozenset[PointKey] = frozenset()
     operands: dict[PointKey, Position] = field(default_factory=dict)
+
+    @property
+    def ticks(self) -> tuple[str, ...]:
+        """The clocks of which each row says whether they rise; empty where there is one clock."""
+        inputs = {item.name for item in self.inputs}
+        return tuple(name for name in self.clocks if name in inputs)
 
     @property
     def sequential(self) -> bool:
@@ -104,6 +111,7 @@ class _Builder:
         self.env: dict[Variable, Value] = {}
         self.machines: dict[Process, Machine] = {}
         self.resetting: dict[Process, Term] = {}
+        self.rising: dict[Process, Term] = {}
         self.never: dict[PointKey, Term] = {}
         self.problems: dict[str, None] = {}
 
@@ -235,6 +243,7 @@ class _Builder:
                 term = process.scope.expressions.bits(edge.expression, probe)
                 names.append((edge, _input_behind(term), term))
             guards = variables_of(term for value in machine.points.values() for term in (value,))
+            rises = FALSE
             for edge, found, term in names:
                 if found is None:
                     if term.is_const:
@@ -257,27 +266,40 @@ class _Builder:
                     ] = None
                 else:
                     clocks[name] = None
+                    rises = either(rises, equal(_tick(name), bv.value(1, 1)))
+            self.rising[process] = rises
         if len(clocks) > 1:
-            self.design.notices[f"clocks {', '.join(clocks)} are driven together, as one"] = None
+            notice = f"clocks {', '.join(clocks)}: each row says which of them rise"
+            self.design.notices[notice] = None
+        else:
+            self.rising = {}
         return tuple(clocks), tuple(resets.values())
 
     def _clock_edge(self, processes: list[Process]) -> dict[Variable, Value]:
         following: dict[Variable, Value] = {}
         for process in processes:
-            self._run_once(process, following)
+            self._run_where(self.rising.get(process, TRUE), process, following)
         return following
 
     def _reset_edge(self) -> dict[Variable, Value]:
         """Return what active asynchronous resets make of the variables of their processes."""
         following: dict[Variable, Value] = {}
         for process, active in self.resetting.items():
-            before = dict(following)
-            self._run_once(process, following)
-            for variable_, value in following.items():
-                old = before.get(variable_, self.env.get(variable_, self._before(variable_)))
-                if value is not old:
-                    following[variable_] = merge(active, value, old)
+            self._run_where(active, process, following)
         return following
+
+    def _run_where(
+        self, condition: Term, process: Process, following: dict[Variable, Value]
+    ) -> None:
+        """Put the variables after one run, made where the condition holds, into ``following``."""
+        before = {} if condition is TRUE else dict(following)
+        self._run_once(process, following)
+        if condition is TRUE:
+            return
+        for variable_, value in following.items():
+            old = before.get(variable_, self.env.get(variable_, self._before(variable_)))
+            if value is not old:
+                following[variable_] = merge(condition, value, old)
 
     def _run_once(self, process: Process, following: dict[Variable, Value]) -> None:
         """Put the variables after one run of a clocked process into ``following``."""
@@ -302,11 +324,12 @@ class _Builder:
         asserts: dict[tuple[Position, str], Term] = {}
         notices = dict(self.design.notices)
         for process, machine in self.machines.items():
+            rises = self.rising.get(process, TRUE)
             for key, guard in machine.points.items():
-                points[key] = either(points.get(key, FALSE), guard)
+                points[key] = either(points.get(key, FALSE), both(rises, guard))
             for position, violated in machine.asserts.items():
                 place = (position, process.scope.path)
-                asserts[place] = either(asserts.get(place, FALSE), violated)
+                asserts[place] = either(asserts.get(place, FALSE), both(rises, violated))
             notices.update(machine.notices)
         signals: dict[str, Term] = {}
         next_of: dict[str, Term] = {}
@@ -357,7 +380,9 @@ class _Builder:
             zero = bv.value(0, new.width)
             next_of[held] = choose(resetting, zero, new)
             reset_of[held] = choose(resetting, zero, variable(held, new.sort))
-        low = Substitution({term: bv.value(0, 1) for term in ticks}) if clocks else _same
+        resting: dict[Term, Term] = {term: bv.value(0, 1) for term in ticks}
+        resting.update({_tick(name): variable(name, bits(1)) for name in clocks})
+        low = Substitution(resting) if clocks else _same
         points = {key: low(term) for key, term in points.items()}
         asserts = {key: low(term) for key, term in asserts.items()}
         signals = {key: low(term) for key, term in signals.items()}
@@ -367,7 +392,7 @@ class _Builder:
             roots, lambda name: low(next_of[name]) if name in next_of else None, after_reset
         )
         return CycleModel(
-            inputs=tuple(item for item in inputs if item.name not in clocks),
+            inputs=_clocks_first(inputs, clocks),
             clocks=clocks,
             resets=(*resets, *synchronous_resets(inputs, clocks, resets)),
             state=state,
@@ -416,6 +441,18 @@ def _noting(read: set[Variable], values: Mapping[Variable, Value]) -> Callable[[
         return values.get(variable_, filled(variable_.layout, 0))
 
     return base
+
+
+def _tick(clock: str) -> Term:
+    """Return whether a clock rises in a row, apart from its level, which is low then."""
+    return variable(f"^{clock}", bits(1))
+
+
+def _clocks_first(inputs: Sequence[Input], clocks: tuple[str, ...]) -> tuple[Input, ...]:
+    """Return what a row sets: all but the clock, or several clocks, the other inputs behind."""
+    by_name = {item.name: item for item in inputs}
+    several = [by_name[name] for name in clocks] if len(clocks) > 1 else []
+    return (*several, *(item for item in inputs if item.name not in clocks))
 
 
 def _same(term: Term) -> Term:

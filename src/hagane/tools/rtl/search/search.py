@@ -208,6 +208,7 @@ class Search:
         if not self.model.clocks:
             return ()
         row = {reset.name: reset.active for reset in self.model.resets}
+        row.update(dict.fromkeys(self.model.ticks, 1))
         # Without a reset, a row of zeros stands for the cycle that is not counted.
         return (row, row) if row else ({},)
 
