@@ -246,13 +246,13 @@ class Calls:
         if self.often(0.2):
             array = self.array("float32", (3,))
             name = self.draw.choice(["w", "k", "x", "q"])
-            values = self.both(
+            held = self.both(
                 f"w = {_a(array)}", lambda ort, _: ort.OrtValue.ortvalue_from_numpy(array)
             )
-            if values:
-                self.values.append(values)
+            if held:
+                self.values.append(held)
                 self.both(f"add_initializer({name!r}, w)",
-                          lambda _, n: made[n].add_initializer(name, values[n]))  # fmt: skip
+                          lambda _, n: made[n].add_initializer(name, held[n]))  # fmt: skip
 
     def make_session(self) -> None:
         options = self.options
