@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import UnsupportedModel
+from hagane.native.ready.context import BY_REFERENCE
 from hagane.native.ready.plan_file import (
     Plan,
     PlanArgument,
@@ -35,6 +36,8 @@ from hagane.ship.weights import WeightFile
 _SCRATCH_SLACK = 4096
 # How many nodes that cannot be built are named.
 _MOST_TOLD = 5
+# Sessions compute such nodes by reference kernels, which builds do not have.
+_BEYOND = "its kernel does not compute it for these data, or for these sizes"
 # Of reasons for which it helps to know more about the inputs.
 _OPEN = ("known rank", "only the data tell", "when it runs", "different shapes")
 
@@ -183,9 +186,9 @@ def build_plan(
             rows = part_rows(part.kernels, part.inputs, part.outputs, part.equal)
             at = weights.add_part(part)
             places = [at[id(buffer)] for buffer in rows.weights]
-            parts.append(
-                plan_part(rows, part.kernels, places, lambda symbol: numbers[names[symbol]])
-            )
+            made = plan_part(rows, part.kernels, places, lambda symbol: numbers[names[symbol]])
+            failures = tuple(_BEYOND if text == BY_REFERENCE else text for text in made.failures)
+            parts.append(made._replace(failures=failures))
         listed.append(_program_of(program, first, weights))
     weights.close()
     plan = Plan(

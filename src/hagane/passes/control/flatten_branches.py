@@ -64,6 +64,8 @@ def _flatten(
         results = list(made)
         for place, index in enumerate(differing):
             results[index] = op("Reshape", results[index], results[count + place], allowzero=1)
+            # Errors and profiles name the node of the model.
+            results[index].producer().name = name_of(node)
     for old, new in zip(node.outputs, results[:count], strict=True):
         replace_value(graph, types, old, new)
     remove(graph, [node])
