@@ -103,10 +103,7 @@ def infer_added(node: ir.Node, types: GraphTypes) -> None:
         TypeInferenceError: Its inputs do not fit its operator.
     """
     walker = _Walker(types, lenient=False)
-    for value in node.inputs:
-        if value is not None and value not in types.types:
-            walker.initializer(value)  # one that was added, too, or none
-    walker.node(node)
+    walker.added(node)
     for value in node.outputs:
         if value in types.types:
             _write_type(value, types.types[value])
@@ -131,7 +128,7 @@ def infer_given(
     )  # fmt: skip
     walker = _Walker(tried, lenient=False)
     for node in nodes:
-        walker.node(node)
+        walker.added(node)
     return tried
 
 
@@ -236,6 +233,13 @@ class _Walker:
             name = f"{label}_{next(self._numbers)}"
         self.result.invented.add(name)
         return symbol(name)
+
+    def added(self, node: ir.Node) -> None:
+        """Type a node that may read constants that were added, too."""
+        for value in node.inputs:
+            if value is not None and value not in self.result.types:
+                self.initializer(value)  # if it is one
+        self.node(node)
 
     def node(self, node: ir.Node) -> None:
         types = [None if v is None else self.result.types.get(v) for v in node.inputs]
