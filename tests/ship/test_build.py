@@ -192,7 +192,7 @@ def test_remedies_are_those_of_the_kind_of_refusal(tmp_path: Path) -> None:
             helper.make_node("StringConcat", ["t", "t"], ["y"]), [text], joined),
         "SplitToSequence 'y' .*put the items of a sequence together": (
             helper.make_node("SplitToSequence", ["x"], ["y"]), [x], cut),
-        "Reshape 'either' .*known rank.*with --constant INPUT=NUMBER": (
+        "If 'either' .*known rank.*with --constant INPUT=NUMBER": (
             helper.make_node("If", ["c"], ["y"], "either", **bodies), [decided, x], found),
     }  # fmt: skip
     for told, (node, inputs, output) in cases.items():

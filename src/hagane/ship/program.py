@@ -115,15 +115,25 @@ class RangeProgram:
 
 def _refusals(refused: Mapping[ir.Node, Refusal]) -> list[str]:
     """Return the nodes that cannot be built, the reasons and the remedies; of many, the first."""
+    told = {_of_the_model(node): refusal for node, refusal in refused.items()}
     texts = [
         f"{node.op_type} '{node.name or node.outputs[0].name}' cannot be built: {refusal.reason}"
-        for node, refusal in itertools.islice(refused.items(), _MOST_TOLD)
+        for node, refusal in itertools.islice(told.items(), _MOST_TOLD)
     ]
-    more = len(refused) - len(texts)
+    more = len(told) - len(texts)
     if more:
         texts.append(f"and {more} more nodes")
-    remedies = dict.fromkeys(_remedy(*pair) for pair in refused.items())
+    remedies = dict.fromkeys(_remedy(*pair) for pair in told.items())
     return [*texts, f"remedy: {'; or '.join(remedies)}"]
+
+
+def _of_the_model(node: ir.Node) -> ir.Node:
+    """Return the If whose results a Reshape of ``flatten_branches`` forms; else the node itself."""
+    if node.op_type != "Reshape":
+        return node
+    made = {value.producer() for value in node.inputs if value is not None}
+    (first, *others) = made
+    return first if first is not None and first.op_type == "If" and not others else node
 
 
 def _remedy(node: ir.Node, refusal: Refusal) -> str:
