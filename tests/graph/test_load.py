@@ -338,16 +338,29 @@ def test_huge_declared_sizes_end_in_an_error_not_in_memory() -> None:
         hagane.InferenceSession(model)
 
 
-def test_functions_are_inlined() -> None:
+@pytest.mark.parametrize("version", [17, 14, 21])
+def test_functions_are_inlined(version: int) -> None:
     function = helper.make_function(
         "local", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])],
-        [helper.make_opsetid("", 17)],
+        [helper.make_opsetid("", version)],
     )  # fmt: skip
     model = model_of([helper.make_node("Twice", ["x"], ["y"], domain="local")])
     model.opset_import.append(helper.make_opsetid("local", 1))
     model.functions.append(function)
     (y,) = hagane.InferenceSession(model).run(None, {"x": np.ones((1, 3), np.float32)})
     np.testing.assert_array_equal(y, [[2, 2, 2]])
+
+
+def test_functions_of_operators_that_changed_are_refused() -> None:
+    function = helper.make_function(
+        "local", "Summed", ["a"], ["b"], [helper.make_node("ReduceSum", ["a"], ["b"], axes=[0])],
+        [helper.make_opsetid("", 11)],
+    )  # fmt: skip
+    model = model_of([helper.make_node("Summed", ["x"], ["y"], domain="local")])
+    model.opset_import.append(helper.make_opsetid("local", 1))
+    model.functions.append(function)
+    with pytest.raises(hagane.errors.InvalidGraph, match="has version 17 in the model"):
+        hagane.InferenceSession(model)
 
 
 @pytest.mark.parametrize("apart", [False, True])

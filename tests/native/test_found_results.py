@@ -6,9 +6,10 @@ import gc
 
 import numpy as np
 import onnx
-from onnx import helper
+from onnx import TensorProto, helper
 
-from tests.native.models import draw, model, session
+from tests.native.bodies import node
+from tests.native.models import draw, model, refused, session
 
 
 def expanding(outputs: tuple[str, ...] = ("y",)) -> onnx.ModelProto:
@@ -81,3 +82,22 @@ def test_kernels_between_two_finds_have_memory_for_the_first_ones_size() -> None
         for key, y in zip("ab", made.run(["y_a", "y_b"], part), strict=True):
             best = np.sort(part["x"][part[f"mask_{key}"]])[::-1][:300]
             np.testing.assert_array_equal(y, best)
+
+
+def test_names_that_a_file_gives_to_one_size_do_not_part_it() -> None:
+    nodes = [
+        node("NonZero", "x", "places"),
+        node("Transpose", "places", "t", perm=[1, 0]),
+        node("GatherND", "x t", "y"),
+    ]
+    proto = model(nodes, {"x": draw((3, 4))}, ("t", "y"), shapes={"x": ("a", "b")})
+    for value, shape in zip(proto.graph.output, (["t_0", 2], ["y_0"]), strict=True):
+        kind = TensorProto.FLOAT if len(shape) == 1 else TensorProto.INT64
+        value.CopyFrom(helper.make_tensor_value_info(value.name, kind, shape))
+    made = session(proto)
+    assert refused(made) == {}
+    assert [each.shape for each in made.get_outputs()] == [["t_0", 2], ["y_0"]]
+    x = np.maximum(draw((5, 7)), 0)
+    t, y = made.run(None, {"x": x})
+    np.testing.assert_array_equal(t, np.argwhere(x))
+    np.testing.assert_array_equal(y, x[x > 0])

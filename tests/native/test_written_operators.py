@@ -348,6 +348,22 @@ def test_forests_classify_rows(transform: str, targets: int) -> None:
     check(made, [{"x": x} for x in ROWS], fixed=["x:1"], length=9)
 
 
+@pytest.mark.parametrize("trees", [1, 2, 3, 8])
+@pytest.mark.parametrize("dense", [True, False])
+def test_few_trees_walk_down_with_several_rows(trees: int, dense: bool) -> None:
+    attributes = forest(trees, 6, 5, 3, "class", ["BRANCH_LEQ"])
+    names = ["class_treeids", "class_nodeids", "class_ids", "class_weights"]
+    rows = list(zip(*(attributes[name] for name in names), strict=True))
+    if not dense:  # a leaf has a weight for one or two classes
+        rows = [row for row in rows if row[1] % 3 != row[2]]
+    attributes |= dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    made = node(
+        "ai.onnx.ml:TreeEnsembleClassifier", ["x"], ["l", "y"], classlabels_int64s=[4, 5, 6],
+        post_transform="NONE", **attributes,
+    )  # fmt: skip
+    check(made, [{"x": x} for x in ROWS], fixed=["x:1"], length=9)
+
+
 @pytest.mark.parametrize(
     ("sizes", "target", "wanted"),
     [((0, 3, 4), [0, -1], (0, 12)), ((2, 0, 3), [0, 0, -1], (2, 0, 3)),

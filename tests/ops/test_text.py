@@ -62,6 +62,47 @@ def test_patterns_that_nobody_knows_are_named_by_a_run(pattern: str, message: st
         made.run(None, {"x": np.array(["a"], object)})
 
 
+WORDS = [
+    "", "the the", "This is, the first.", "naïve café", "日本 語x", "  lead trail ", "a.b-c",
+    "abab",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", [0, 1])
+@pytest.mark.parametrize("least", [1, 2])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"separators": [" "]}, {"separators": [r"[\s,.]+"]}, {"separators": [" ", "a"]},
+        {"separators": [r"\.", r"\s"]}, {"tokenexp": r"[a-zA-Z0-9_]+"}, {"tokenexp": r"\b\w\w+\b"},
+        {"tokenexp": "a|ab"}, {"separators": [""]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_texts_become_the_words_of_onnxruntime(
+    attributes: dict[str, Any], least: int, mark: int
+) -> None:
+    if attributes.get("separators") == [""]:
+        least = 1  # one character each
+    node = helper.make_node(
+        "Tokenizer", ["x"], ["y"], domain="com.microsoft", pad_value="#", mincharnum=least,
+        mark=mark, **attributes,
+    )  # fmt: skip
+    graph = helper.make_graph(
+        [node], "g",
+        [helper.make_tensor_value_info("x", TensorProto.STRING, ["n", "m"])],
+        [helper.make_tensor_value_info("y", TensorProto.STRING, None)],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    content = helper.make_model(graph, ir_version=8, opset_imports=opsets).SerializeToString()
+    engines = hagane.InferenceSession(content), onnxruntime.InferenceSession(content)
+    for words in (WORDS, WORDS[:1], WORDS[1:3]):
+        feed = {"x": np.array([words], object)}
+        got, want = (engine.run(None, feed)[0] for engine in engines)
+        assert got.shape == want.shape
+        assert got.tolist() == want.tolist()
+
+
 def test_labels_of_not_a_number_and_of_rounded_numbers_are_found() -> None:
     keys = [0.1, float("nan"), 2.0]
     node = helper.make_node(

@@ -6,9 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 
-from hagane.errors import HaganeError
+from hagane.errors import HaganeError, TypeInferenceError
+from hagane.graph import load
+from hagane.graph.types import TensorType
+from hagane.ops import infer_types
+from hagane.ops.inference import infer_given
 from hagane.runtime import execute
 from tests.native.agreement import same
 from tests.native.bodies import by_onnxruntime, graph, info, node
@@ -110,3 +115,16 @@ def test_a_branch_compares_only_its_own_sizes(monkeypatch: pytest.MonkeyPatch) -
     made = session(proto)
     monkeypatch.setattr(execute, "_fall_back", None)  # what reference kernels would be run by
     same("y", made.run(None, feed)[0], by_onnxruntime(proto, feed)[0])
+
+
+def test_constants_that_passes_added_tell_whether_nodes_fit_other_types() -> None:
+    summed, constants = node("ReduceSum", "x axes", "y"), {"axes": np.array([2])}
+    proto = model([summed], {"x": draw((3, 4, 5))}, ("y",), constants)
+    read = load(proto)
+    types = infer_types(read)
+    (x,), axes = read.graph.inputs, read.graph.initializers["axes"]
+    types.types.pop(axes, None)  # as of one that is new
+    types.values.pop(axes, None)
+    given = TensorType(ir.DataType.FLOAT, (3, 4))
+    with pytest.raises(TypeInferenceError, match="axis=2 is out of range"):
+        infer_given(list(read.graph), types, {x: given})

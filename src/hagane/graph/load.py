@@ -16,6 +16,7 @@ from onnx_ir.passes.common import InlinePass
 from hagane.errors import ExternalDataError, InvalidGraph, InvalidModel, NoSuchFile
 from hagane.graph.ort_format import is_ort, read_ort
 from hagane.graph.verify import verify
+from hagane.graph.walk import all_nodes
 from hagane.graph.weights import StoredTensor, WeightStore
 from hagane.graph.wire import Irregular, without_weights
 
@@ -54,6 +55,7 @@ def load(source: ModelSource) -> ir.Model:
             f"got {type(source).__name__}"
         )
     if model.functions:
+        _align_functions(model)
         try:
             InlinePass()(model)
         except Exception as error:
@@ -61,6 +63,27 @@ def load(source: ModelSource) -> ir.Model:
     _check_outputs(model.graph)
     verify(model)
     return model
+
+
+def _align_functions(model: ir.Model) -> None:
+    """Let functions import the model's versions of domains whose operators are the same in both."""
+    for function in model.functions.values():
+        for domain, version in list(function.opset_imports.items()):
+            wanted = model.opset_imports.get(domain, version)
+            names = {node.op_type for node in all_nodes(function) if node.domain == domain}
+            if version != wanted and all(
+                _since(name, domain, version) == _since(name, domain, wanted) for name in names
+            ):
+                function.opset_imports[domain] = wanted
+
+
+def _since(name: str, domain: str, version: int) -> int | None:
+    """Return the version in which an operator became as it is in another; None if unknown."""
+    try:
+        since: int = onnx.defs.get_schema(name, version, domain).since_version
+    except onnx.defs.SchemaError:
+        return None
+    return since
 
 
 def _check_outputs(graph: ir.Graph) -> None:

@@ -26,7 +26,7 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
             QLinearAdd QLinearAveragePool QLinearConcat QLinearGlobalAveragePool QLinearLeakyRelu
             QLinearMul QLinearSigmoid QLinearSoftmax QLinearWhere QuantizeLinear QuickGelu Range
             Rfft RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization
-            TransposeMatMul Trilu
+            Tokenizer TransposeMatMul Trilu
         """,
     },
     "control": {

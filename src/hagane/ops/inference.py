@@ -30,7 +30,15 @@ from hagane.ops.definition import Array
 from hagane.ops.node import MAX_KNOWN_ELEMENTS, infer_node
 from hagane.ops.registry import unsupported_nodes
 from hagane.ops.values import tensor_to_array
-from hagane.symbolic import Dim, Expr, definitely_different, evaluate, parse_dim, symbol
+from hagane.symbolic import (
+    Dim,
+    Expr,
+    definitely_different,
+    evaluate,
+    parse_dim,
+    symbol,
+    symbols_of,
+)
 
 
 @dataclass
@@ -81,6 +89,7 @@ def infer_types(
         walker.result.types.update(
             _declared_input(value, sizes or {}, (shapes or {}).get(str(value.name)))
         )
+    walker.shown = _names_in(walker.result)
     walker.graph(model.graph)
     _write_back(walker.result)
     return walker.result
@@ -94,10 +103,7 @@ def infer_added(node: ir.Node, types: GraphTypes) -> None:
         TypeInferenceError: Its inputs do not fit its operator.
     """
     walker = _Walker(types, lenient=False)
-    for value in node.inputs:
-        if value is not None and value not in types.types:
-            walker.initializer(value)  # one that was added, too, or none
-    walker.node(node)
+    walker.added(node)
     for value in node.outputs:
         if value in types.types:
             _write_type(value, types.types[value])
@@ -122,7 +128,7 @@ def infer_given(
     )  # fmt: skip
     walker = _Walker(tried, lenient=False)
     for node in nodes:
-        walker.node(node)
+        walker.added(node)
     return tried
 
 
@@ -177,6 +183,7 @@ class _Walker:
     def __init__(self, result: GraphTypes, lenient: bool):
         self.result = result
         self.lenient = lenient
+        self.shown: frozenset[str] | None = None  # names of sizes that inputs have, once needed
         self._numbers = itertools.count()
 
     def graph(self, graph: ir.Graph) -> None:
@@ -227,6 +234,13 @@ class _Walker:
         self.result.invented.add(name)
         return symbol(name)
 
+    def added(self, node: ir.Node) -> None:
+        """Type a node that may read constants that were added, too."""
+        for value in node.inputs:
+            if value is not None and value not in self.result.types:
+                self.initializer(value)  # if it is one
+        self.node(node)
+
     def node(self, node: ir.Node) -> None:
         types = [None if v is None else self.result.types.get(v) for v in node.inputs]
         values = [None if v is None else self.result.values.get(v) for v in node.inputs]
@@ -240,7 +254,11 @@ class _Walker:
             self._assign(output, self._merge_declared(inferred, output), value)
 
     def _merge_declared(self, inferred: Type | None, value: ir.Value) -> Type | None:
-        """Fill unknown parts of an inferred type from the file's declaration of the value."""
+        """Fill unknown parts of an inferred type from the file's declaration of the value.
+
+        A declared name that no input has tells nothing: exporters name sizes that are one size
+        differently in each value, and different ones alike.
+        """
         declared = from_ir_shape(value.shape)
         if inferred is None:
             return declared_type(value.type, self._named(value, declared))
@@ -251,7 +269,7 @@ class _Walker:
         if len(inferred.shape) != len(declared):
             return inferred
         merged = tuple(
-            other if other is not None and self._is_invented(dim) else dim
+            other if other is not None and self._is_invented(dim) and self._is_shown(other) else dim
             for dim, other in zip(inferred.shape, declared, strict=True)
         )
         return TensorType(inferred.dtype, merged)
@@ -264,11 +282,24 @@ class _Walker:
             for axis, dim in enumerate(dims)
         )
 
+    def _is_shown(self, dim: Dim) -> bool:
+        if isinstance(dim, int):
+            return True
+        if self.shown is None:
+            self.shown = _names_in(self.result) - self.result.invented
+        return symbols_of(dim) <= self.shown
+
     def _is_invented(self, dim: Dim) -> bool:
         # One name cannot stand for a size that differs from iteration to iteration.
         name = str(dim)
         changes = name.startswith(f"{CHANGING}_")
         return isinstance(dim, Expr) and name in self.result.invented and not changes
+
+
+def _names_in(result: GraphTypes) -> frozenset[str]:
+    """Return the names of sizes in all types of tensors."""
+    shapes = [getattr(type_, "shape", None) or () for type_ in result.types.values()]
+    return frozenset(name for shape in shapes for dim in shape for name in symbols_of(dim))
 
 
 def _write_back(result: GraphTypes) -> None:

@@ -81,7 +81,10 @@ class Opened:
         self.inputs = [item for item in inputs if item.name not in graph.initializers]
         self.overridable = {item.name: item for item in inputs if item.name in graph.initializers}
         self.arguments = found.arguments
-        self.outputs = [output_argument(value) for value in graph.outputs]
+        self.outputs = [
+            output_argument(value, found.outputs.get(str(value.name)), found.types.invented)
+            for value in graph.outputs
+        ]
         self.metadata = model_metadata(found.model)
         self.largest = largest_value(graph, found.types)
         self._beside = files_beside(found.model)

@@ -9,14 +9,14 @@ is recorded.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
 from hagane.graph import ModelSource, load
-from hagane.graph.types import Shape, TensorType, Type
+from hagane.graph.types import Shape, TensorType, Type, from_ir_shape
 from hagane.graph.weights import stored_weights
 from hagane.machine import NoCompiler
 from hagane.ops import GraphTypes, infer_types
@@ -28,6 +28,7 @@ from hagane.runtime.program import REFERENCE, Planner, Program
 from hagane.runtime.settings import Settings
 from hagane.runtime.values.described import NodeArg
 from hagane.runtime.values.metadata import declared_types, fix_dimensions, input_argument
+from hagane.symbolic import Dim
 
 # Metadata of a model that passes were applied to, and that must stay as it is.
 PASSED = "hagane.passed"
@@ -62,6 +63,7 @@ class ReadModel:
         opsets: Versions that the file imports, by domain.
         inputs: The declared type of each input by name, initializers included.
         arguments: The declaration of each input by name.
+        outputs: The declared shape of each output by name.
         stages: The work done.
     """
 
@@ -70,6 +72,7 @@ class ReadModel:
     opsets: Mapping[str, int]
     inputs: Mapping[str, Type | None]
     arguments: Mapping[str, NodeArg]
+    outputs: Mapping[str, Sequence[Dim | None] | None]
     stages: tuple[Stage, ...]
 
 
@@ -137,11 +140,12 @@ def read(source: ModelSource, settings: Settings) -> ReadModel:
     fix_dimensions(model, settings.sizes, settings.denoted)
     inputs = declared_types(model, settings.sizes)
     arguments = {str(v.name): input_argument(v, inputs[str(v.name)]) for v in model.graph.inputs}
+    outputs = {str(v.name): from_ir_shape(v.shape) for v in model.graph.outputs}
     with clock.stage("legalise"):
         legalise(model)
     with clock.stage("infer"):
         types = infer_types(model, sizes=settings.sizes, shapes=settings.shapes)
-    return ReadModel(model, types, opsets, inputs, arguments, tuple(clock.stages))
+    return ReadModel(model, types, opsets, inputs, arguments, outputs, tuple(clock.stages))
 
 
 def build(

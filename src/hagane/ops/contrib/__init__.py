@@ -13,9 +13,10 @@ from hagane.ops.contrib import (
     normalization,
     qlinear,
     weights,
+    words,
 )
 
-_MODULES = (activation, attention, dynamic, fused, moved, normalization, qlinear, weights)
+_MODULES = (activation, attention, dynamic, fused, moved, normalization, qlinear, weights, words)
 
 OPERATORS = tuple(op for module in _MODULES for op in module.OPERATORS)
 SCHEMAS = {key: schema for module in _MODULES for key, schema in module.SCHEMAS.items()}

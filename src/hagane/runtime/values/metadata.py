@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -12,7 +12,7 @@ from hagane.graph.walk import all_graphs, all_nodes
 from hagane.ops.inference import GraphTypes, declared_type
 from hagane.ops.schema import type_string
 from hagane.runtime.values.described import ModelMetadata, NodeArg
-from hagane.symbolic import Dim, evaluate, symbol
+from hagane.symbolic import Dim, Expr, evaluate, symbol, symbols_of
 
 # The version of a model that states none, as ONNX Runtime tells it.
 _NO_VERSION = 2**63 - 1
@@ -98,9 +98,22 @@ def input_argument(value: ir.Value, type_: Type | None) -> NodeArg:
     return node_arg(str(value.name), type_, from_ir_shape(value.shape))
 
 
-def output_argument(value: ir.Value) -> NodeArg:
-    """Return the description of an output."""
+def output_argument(
+    value: ir.Value, declared: Sequence[Dim | None] | None, invented: Collection[str]
+) -> NodeArg:
+    """Return the description of an output.
+
+    Args:
+        value: The output, with its inferred type.
+        declared: The shape that the file declares: it names sizes that only a run finds.
+        invented: Names that inference gave.
+    """
     dims = from_ir_shape(value.shape)
+    if dims is not None and declared is not None and len(dims) == len(declared):
+        dims = tuple(
+            name if isinstance(name, Expr) and symbols_of(dim or 0) & set(invented) else dim
+            for dim, name in zip(dims, declared, strict=True)
+        )
     return node_arg(str(value.name), declared_type(value.type, ()), dims)
 
 

@@ -34,6 +34,8 @@ from hagane.symbolic import ceildiv
 
 # Walks that go on together, and rows of one task.
 _WALKS, _ROWS = 8, 64
+# Steps after which walks are compared with where they were.
+_STEPS = 4
 _LEAF, _MEMBER = 7, 6
 _HOLDS = ("x <= v", "x < v", "x >= v", "x > v", "x == v", "x != v")
 
@@ -92,12 +94,11 @@ class _Trees:
         self.wide = forest.value.dtype == np.float64
         depths = _depths(forest)
         order = np.argsort(depths, kind="stable")
-        pad = -len(order) % _WALKS
-        # Trees that fill up the last group stay at a leaf of no weight.
-        self.roots = np.concatenate([forest.roots[order], np.full(pad, count)]).astype(np.int32)
-        depth = (
-            np.concatenate([depths[order], np.zeros(pad, np.int64)]).reshape(-1, _WALKS).max(axis=1)
-        )
+        # Whole groups of trees, then the rest.
+        whole = len(order) // _WALKS * _WALKS
+        self.rest = len(order) - whole
+        depth = [int(group.max()) for group in depths[order[:whole]].reshape(-1, _WALKS)]
+        self.rest_depth = int(depths[order[whole:]].max(initial=0))
         own = np.arange(count)
         leaf = forest.mode == _LEAF
         true, false = (np.where(leaf, own, side) for side in (forest.true, forest.false))
@@ -126,16 +127,24 @@ class _Trees:
         # Weights of each leaf: from starts[leaf] up to starts[leaf + 1].
         by_leaf = np.argsort(nodes, kind="stable")
         starts = np.searchsorted(nodes[by_leaf], np.arange(count + 2))
+        found, counts = np.unique(nodes, return_counts=True)
+        # Whether each leaf has a weight for each target, in order.
+        width = int(targets.max(initial=0)) + 1
+        self.dense = (
+            len(found) == int(leaf.sum())
+            and bool((counts == width).all())
+            and bool((targets[by_leaf] == np.tile(np.arange(width), len(found))).all())
+        ) * width
         self.tables = {
             "nodes": table(low, node, "nodes", record),
-            "roots": table(low, node, "roots", self.roots),
-            "depths": table(low, node, "depths", depth.astype(np.int32)),
+            "roots": table(low, node, "roots", forest.roots[order].astype(np.int32)),
+            "depths": table(low, node, "depths", np.array(depth or [0], np.int32)),
             "starts": table(low, node, "starts", starts.astype(np.int32)),
             "targets": table(low, node, "targets", targets[by_leaf].astype(np.int32)),
             "weights": table(low, node, "weights", weights[by_leaf].astype(np.float64)),
             "members": table(low, node, "members", np.array(members or [0.0])),
         }
-        self.groups = len(depth)
+        self.groups, self.trees = len(depth), len(order)
 
     def declarations(self) -> str:
         """Return the C type of a node and the function that takes a step."""
@@ -169,21 +178,71 @@ return n->child[!(({holds}){missing} & 1)]; }}"""
 
     def walk(self, action: str) -> str:
         """Return C that does an action for each ``row`` and each ``leaf`` that it reaches."""
-        return f"""
+        groups = f"""
 for (int64_t g = 0; g < {self.groups}; g++)
 for (int64_t row = 0; row < rows; row++) {{
-const X *from = x + (first + row) * columns;
-int32_t at[{_WALKS}];
-for (int i = 0; i < {_WALKS}; i++) at[i] = roots[g * {_WALKS} + i];
-for (int32_t d = depths[g]; d > 0; d--)
-for (int i = 0; i < {_WALKS}; i++) at[i] = KERNEL_step((const KERNEL_node *)nodes, at[i], from, members);
-for (int i = 0; i < {_WALKS}; i++) {{ int32_t leaf = at[i]; {action} }}
+{self._together(1, _WALKS, f"roots + g * {_WALKS}", "depths[g]", action)}
+}}"""
+        if not self.rest:
+            return groups
+        # Few trees go down with several rows at once.
+        more = _WALKS // self.rest
+        roots = f"roots + {self.groups * _WALKS}"
+        texts = [
+            self._together(count, self.rest, roots, str(self.rest_depth), action)
+            for count in (more, 1)
+        ]
+        return f"""{groups if self.groups else ""}
+int64_t done = 0;
+for (; done + {more} <= rows; done += {more}) {{ int64_t row = done;
+{texts[0]}
+}}
+for (; done < rows; done++) {{ int64_t row = done;
+{texts[1]}
 }}"""
 
+    def _together(self, rows: int, trees: int, roots: str, depth: str, action: str) -> str:
+        """Return C by which some rows from ``row`` on go down some trees together.
 
-def _sum(targets: int, aggregate: str) -> tuple[str, str]:
-    """Return C that begins the sums of a block, and that adds the weights of a leaf."""
+        They stop before the deepest leaf where all have come to theirs.
+        """
+        walks = rows * trees
+        place = "from" if rows == 1 else f"from + i / {trees} * columns"
+        step = f"KERNEL_step((const KERNEL_node *)nodes, at[i], {place}, members)"
+        return f"""const X *from = x + (first + row) * columns;
+int32_t at[{walks}], was[{walks}];
+for (int i = 0; i < {walks}; i++) at[i] = ({roots})[i % {trees}];
+for (int32_t d = {depth}; d > 0;) {{
+for (int i = 0; i < {walks}; i++) was[i] = at[i];
+for (int32_t end = hg_max(0, d - {_STEPS}); d > end; d--)
+for (int i = 0; i < {walks}; i++) at[i] = {step};
+int32_t moved = 0;
+for (int i = 0; i < {walks}; i++) moved |= at[i] ^ was[i];
+if (moved == 0) break; }}
+const int64_t top = row;
+for (int64_t row = top, w = 0; row < top + {rows}; row++)
+for (int i = 0; i < {trees}; i++, w++) {{ int32_t leaf = at[w]; {action} }}"""
+
+
+def _sum(targets: int, aggregate: str, *, dense: bool) -> tuple[str, str]:
+    """Return C that begins the sums of a block, and that adds the weights of a leaf.
+
+    Args:
+        targets: How many sums a row has.
+        aggregate: How weights of one target are put together.
+        dense: Whether each leaf has a weight for each target.
+    """
     total = f"rows * {targets}"
+    if dense and aggregate not in ("MIN", "MAX"):
+        begin = (
+            f"double *hits = sums + {_ROWS * targets}; (void)hits;\n"
+            f"for (int64_t i = 0; i < {total}; i++) sums[i] = 0, hits[i] = 1;"
+        )
+        add = (
+            f"const double *own = weights + starts[leaf]; double *s = sums + row * {targets}; "
+            f"for (int j = 0; j < {targets}; j++) s[j] += own[j];"
+        )
+        return begin, add
     if aggregate in ("MIN", "MAX"):
         start = "INFINITY" if aggregate == "MIN" else "-INFINITY"
         sign = "<" if aggregate == "MIN" else ">"
@@ -227,7 +286,7 @@ def lower_regressor(low: Lowering, node: ir.Node) -> None:
         name = str(attributes.get("post_transform", "NONE"))
     n = int(attributes.get("n_targets", 1))
     trees = _Trees(low, node, forest, nodes, targets, weights)
-    begin, add = _sum(n, aggregate)
+    begin, add = _sum(n, aggregate, dense=trees.dense == n)
     final = ""
     if aggregate == "AVERAGE":
         final = f"for (int64_t i = 0; i < rows * {n}; i++) sums[i] /= {len(forest.roots)};"
@@ -269,7 +328,7 @@ if (columns < {_widest(forest)}) {{ hg_fail(thread, columns); return; }}"""
         low.recorder, node, head + text,
         reads={"x": x, **trees.tables, **more}, writes=writes,
         sizes={"all_rows": rows, "columns": x.shape[1]}, types={"X": kind},
-        tasks=ceildiv(rows, _ROWS), cost=trees.groups * _WALKS * 10.0 * known, helper=helper,
+        tasks=ceildiv(rows, _ROWS), cost=trees.trees * 10.0 * known, helper=helper,
         scratch=_ROWS * targets * 16 + 64,
     )  # fmt: skip
 
@@ -285,7 +344,7 @@ def lower_classifier(low: Lowering, node: ir.Node) -> None:
     known = labels(low, node, attributes, "classlabels_int64s", width)
     trees = _Trees(low, node, forest, nodes, ids, weights)
     binary = count == 2 and len(set(ids.tolist())) == 1
-    begin, add = _sum(width, "CLASS")
+    begin, add = _sum(width, "CLASS", dense=trees.dense == width)
     more = {"labels": known}
     scores = low.forms.result(node.outputs[1])
     if scores.shape[1] != width and not binary:
