@@ -230,13 +230,13 @@ def _attempt(
                 )
                 is_first = not text and attribute.is_read and before is None
                 if is_first and empty is not None and attribute.path not in empty:
-                    key = attribute.path
-                    key = f"self.{key}" if key in values else key
+                    path = attribute.path
+                    spoken = f"self.{path}" if path in values else path
                     raise CheckError(
                         "capture",
                         f"the attribute '{attribute.path}' is None before the first call, and read;"
                         " the graph is for the later ones: set it to its first value, or say "
-                        f"{{'{key}': None}} for a graph of the first call alone",
+                        f"{{'{spoken}': None}} for a graph of the first call alone",
                     )
                 state[key] = attribute, text
         except LastingChange:

@@ -30,7 +30,8 @@ from hagane.frontends.python.values.values import ListRef, Many, Tensor, Value
 # Operators that other packages add to PyTorch, and functions that return nothing: tests of their
 # own compare them with their definition.
 _ADDED = frozenset(
-    ("torch.ops.torchvision.nms", "numpy.fill_diagonal", "numpy.copyto", "numpy.ndarray.fill",
+    ("torch.ops.torchvision.nms", "torch.ops.torchvision.roi_align", "numpy.fill_diagonal",
+     "numpy.copyto", "numpy.ndarray.fill",
      "numpy.ndarray.sort", "numpy.ndarray.is_integer",
      *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
 )  # fmt: skip
