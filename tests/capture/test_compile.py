@@ -780,3 +780,37 @@ def test_other_code_of_a_function_is_seen() -> None:
     agree(compiled, function, torch.ones(2))
     doubled.__code__ = halved.__code__
     agree(compiled, function, torch.ones(2))
+
+
+def test_a_program_that_asks_for_deterministic_algorithms_is_captured_for_each_answer() -> None:
+    def doubled(x: Any) -> Any:
+        return x * 2 if torch.are_deterministic_algorithms_enabled() else x * 3
+
+    compiled = hagane.compile(doubled, fullgraph=True)
+    x = torch.ones(2)
+    before = torch.are_deterministic_algorithms_enabled()
+    try:
+        for mode in (False, True, False):
+            torch.use_deterministic_algorithms(mode)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", hagane.CompileNotice)
+                assert torch.equal(compiled(x), doubled(x))
+    finally:
+        torch.use_deterministic_algorithms(before)
+    assert len(compiled.captures) == 2
+
+
+def test_the_mode_of_gradients_is_that_of_the_call_and_of_contexts_in_it() -> None:
+    def modes(x: Any) -> Any:
+        with torch.enable_grad():
+            y = x * 2 if torch.is_grad_enabled() else x
+        with torch.no_grad():
+            z = y + 1 if torch.is_grad_enabled() else y - 1
+        return z * 3 if torch.is_grad_enabled() else z
+
+    compiled = hagane.compile(modes, fullgraph=True)
+    x = torch.ones(2)
+    for mode in (False, True, False):
+        with torch.set_grad_enabled(mode), warnings.catch_warnings():
+            warnings.simplefilter("ignore", hagane.CompileNotice)
+            assert torch.equal(compiled(x), modes(x))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
+import pytest
 import torch
 from torch import nn
 
@@ -45,6 +46,50 @@ def test_suppressed_boxes_are_those_of_the_definition() -> None:
             places, best = run(None, {"boxes": boxes, "scores": scores})
             assert list(places) == expected
             np.testing.assert_array_equal(best, scores[expected])
+
+
+def pooled_regions(x: np.ndarray, rois: np.ndarray, exact: bool) -> np.ndarray:
+    """Means of 2 × 2 samples in 3 × 2 parts of regions, by their definition (scale 0.5)."""
+    made = np.zeros((len(rois), x.shape[1], 3, 2))
+    height, width = x.shape[2:]
+
+    def at(image: np.ndarray, y: float, x: float) -> Any:
+        if y < -1 or y > height or x < -1 or x > width:
+            return 0.0
+        y, x = max(y, 0.0), max(x, 0.0)
+        top, left = min(int(y), height - 1), min(int(x), width - 1)
+        bottom, right = min(top + 1, height - 1), min(left + 1, width - 1)
+        down, along = (y - top if top < height - 1 else 0), (x - left if left < width - 1 else 0)
+        upper = image[:, top, left] * (1 - along) + image[:, top, right] * along
+        lower = image[:, bottom, left] * (1 - along) + image[:, bottom, right] * along
+        return upper * (1 - down) + lower * down
+
+    for i, (number, *corners) in enumerate(rois):
+        x0, y0, x1, y1 = (c * 0.5 - (0.5 if exact else 0) for c in corners)
+        w, h = (x1 - x0, y1 - y0) if exact else (max(x1 - x0, 1.0), max(y1 - y0, 1.0))
+        for row in range(3):
+            for column in range(2):
+                for a in (0.25, 0.75):
+                    for b in (0.25, 0.75):
+                        y, z = y0 + (row + a) * h / 3, x0 + (column + b) * w / 2
+                        made[i, :, row, column] += at(x[int(number)], y, z) / 4
+    return made
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_aligned_regions_are_those_of_the_definition(exact: bool) -> None:
+    def aligned(x: Any, rois: Any) -> Any:
+        return torch.ops.torchvision.roi_align(x, rois, 0.5, 3, 2, 2, exact)
+
+    model = hagane.capture(aligned, "float32[batch, 2, h, w]", "float32[n, 5]")
+    session = onnxruntime.InferenceSession(to_proto(model).SerializeToString())
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((2, 2, 6, 7)).astype("f")
+    low, size = rng.uniform(-3, 9, (5, 2)), rng.uniform(0.2, 12, (5, 2))
+    rois = np.concatenate([[[0], [1], [1], [0], [1]], low, low + size], 1).astype("f")
+    for run in (session.run, hagane.InferenceSession(model).run):
+        found = run(None, {"x": x, "rois": rois})[0]
+        np.testing.assert_allclose(found, pooled_regions(x, rois, exact), rtol=1e-4, atol=1e-5)
 
 
 def test_the_count_of_a_mask_is_the_count_of_its_places() -> None:

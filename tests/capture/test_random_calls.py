@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import warnings
 from pathlib import Path
@@ -83,12 +84,14 @@ def agree(seeds: range, folder: Path) -> int:
         for number, line in enumerate(lines):
             where = told + "\n".join(lines[: number + 1]) + f"\n{compiled.captures}"
             if not line.startswith("call("):
+                # No context around changes of the mode, which it would take back.
+                mode = contextlib.nullcontext if "grad_enabled" in line else torch.no_grad
                 try:
-                    with torch.no_grad():
+                    with mode():
                         exec(line, vars(plain))
                 except Exception:
                     break  # changes that do not fit each other
-                with torch.no_grad():
+                with mode():
                     exec(line, vars(ours))
                 continue
             expected = outcome(plain.net, plain, line)

@@ -199,3 +199,23 @@ def changed(x: Any) -> Any:
 def test_changes_that_no_graph_tells_are_refused(found: Any, text: str) -> None:
     with pytest.raises(hagane.errors.CaptureError, match=text):
         hagane.capture(found, "float32[n]")
+
+
+class Remembered:
+    """An attribute and an argument have one name."""
+
+    def __init__(self) -> None:
+        self.x: Any = None
+
+    def __call__(self, x: Any) -> Any:
+        if self.x is None:
+            self.x = x * 2
+        return self.x + x
+
+
+def test_an_attribute_of_an_arguments_name_is_told_apart_by_self() -> None:
+    with pytest.raises(hagane.errors.CaptureError, match=r"say {'self\.x': None} for a graph of"):
+        hagane.capture(Remembered(), np.ones(3, np.float32))
+    graph = hagane.capture(Remembered(), np.ones(3, np.float32), **{"self.x": None})
+    found = hagane.InferenceSession(graph).run(None, {"x": np.ones(3, np.float32)})
+    np.testing.assert_array_equal(found, [np.full(3, 3.0), np.full(3, 2.0)])

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
 import onnx.defs
 import onnx_ir as ir
 
 from hagane.capturing.arguments import Reader, example_leaf
+from hagane.capturing.changes import check_apart
 from hagane.capturing.leaves import NumberLeaf, Obstacle, TensorLeaf, replaced
 from hagane.errors import CaptureError, InvalidArgument
 from hagane.frontends.capture.capture import Captured, capture_object
@@ -49,7 +51,9 @@ def capture(
         types_or_examples: The types of its arguments as text (``"float32[batch, 3]"``), or
             examples, whose sizes are fixed. The tensors in lists, dicts and objects are inputs
             called by their path, ``cache.layers.0.keys``; all else that an object holds is known.
-            Their parts that the call changes are outputs of the same name with ``.new``.
+            Their parts that the call changes are outputs of the same name with ``.new``; so are
+            arrays and tensors among the examples that it writes in place, each of which has to
+            have memory of its own.
         dynamic: Names for sizes of examples: ``{"x": {0: "batch"}}``; those of ``"cache"`` are for
             all tensors in it.
         opset: The opset of the file, from 13 on; the least one that has all operators, 21 or later,
@@ -58,7 +62,8 @@ def capture(
             loops, are outputs, ``print.0`` and ``assert.0``; each one left out is told of by a
             :class:`CaptureNotice`.
         named: Types or examples by name; of attributes that the call changes too, by their path,
-            or None for a graph of the first call, before which they are None.
+            or None for a graph of the first call, before which they are None. ``self.`` before the
+            path tells an attribute from an argument of its name.
 
     Raises:
         CaptureError: Some of it cannot become a graph; each problem is named with file and line.
@@ -70,12 +75,17 @@ def capture(
     keys = [names[i] if i < len(names) else str(i) for i in range(len(types_or_examples))]
     values = [*zip(keys, types_or_examples, strict=True), *named.items()]
     plain = hasattr(type(model_or_function), "named_modules")  # modules take arrays for tensors
-    given = _types(values, {} if dynamic is None else dynamic, plain)
+    examples: list[TensorLeaf] = []
+    given = _types(values, {} if dynamic is None else dynamic, plain, examples)
     by_name = {name: given.pop() for name in reversed(named)}
     by_name = {name: by_name[name] for name in named}
     found = capture_object(
         model_or_function, given, by_name, MeaningTables(), keep_prints=keep_prints
     )
+    try:
+        check_apart(found.changes, examples)
+    except Obstacle as error:
+        raise CaptureError([str(error)]) from None
     for text in found.left_out:
         warnings.warn(text, CaptureNotice, stacklevel=2)
     return model_of(found, opset)
@@ -100,8 +110,17 @@ def _argument_names(found: Any) -> list[str]:
         return []
 
 
-def _types(values: Sequence[tuple[str, Any]], dynamic: Any, plain: bool) -> list[Any]:
-    """Return types and examples with names for some sizes, objects with such in their parts."""
+def _types(
+    values: Sequence[tuple[str, Any]], dynamic: Any, plain: bool, examples: list[TensorLeaf]
+) -> list[Any]:
+    """Return types and examples with names for some sizes, objects with such in their parts.
+
+    Args:
+        values: The arguments by name.
+        dynamic: The names, as :func:`capture` takes them.
+        plain: Whether arrays stand for the tensors of a module.
+        examples: Is filled with the tensors among the arguments.
+    """
     if not isinstance(dynamic, Mapping):
         raise InvalidArgument(
             f"capture: expected dynamic as names by argument and axis, "
@@ -113,6 +132,7 @@ def _types(values: Sequence[tuple[str, Any]], dynamic: Any, plain: bool) -> list
     def example(leaf: TensorLeaf | NumberLeaf) -> Any:
         if isinstance(leaf, NumberLeaf):
             return leaf.value
+        examples.append(leaf)
         sizes: list[Any] = list(leaf.shape)
         for path in _around(leaf.path):
             if path in dynamic:
@@ -120,7 +140,9 @@ def _types(values: Sequence[tuple[str, Any]], dynamic: Any, plain: bool) -> list
                 _rename(sizes, dynamic[path], leaf.path, whole=path == leaf.path)
                 break
         text = f"{leaf.dtype}[{', '.join(map(str, sizes))}]"
-        return text if plain and leaf.path in paths else Example(text, leaf.kind)
+        if plain and leaf.path in paths:
+            return text
+        return Example(text, leaf.kind, type(leaf.value) is np.ndarray)
 
     paths = {path for path, _ in values}
     trees = [_read(reader, value, path) for path, value in values]

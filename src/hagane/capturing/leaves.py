@@ -109,7 +109,8 @@ def outline(tree: Tree) -> Any:
 
 def _outline(tree: Tree, seen: dict[int, int]) -> Any:
     if isinstance(tree, TensorLeaf):
-        return (tree.kind, tree.dtype, len(tree.shape), tree.path)
+        is_scalar = not tree.shape and not hasattr(tree.value, "__setitem__")  # NumPy's
+        return (tree.kind, tree.dtype, len(tree.shape), is_scalar, tree.path)
     if isinstance(tree, NumberLeaf):
         return type(tree.value)
     if isinstance(tree, Object):

@@ -34,7 +34,7 @@ def array_of(tensor: Any) -> Any:
 
 
 def returned(value: Any, kind: str) -> Any:
-    """Return an output as the program has it: a tensor, an array or a number."""
+    """Return an output as the program has it: a tensor, an array, a number or a range."""
     if kind == "torch.Tensor":
         torch = sys.modules["torch"]
         if value.dtype == _BFLOAT16:
@@ -42,7 +42,15 @@ def returned(value: Any, kind: str) -> Any:
         return torch.from_numpy(np.asarray(value))
     if kind in ("int", "float", "bool"):
         return np.asarray(value).item()
+    if kind == "range":
+        return _range_of(value.tolist())
     return value[()] if getattr(value, "ndim", 1) == 0 else value
+
+
+def _range_of(numbers: list[int]) -> range:
+    """Return a range of some numbers, which is equal to any other one of them."""
+    step = numbers[1] - numbers[0] if len(numbers) > 1 else 1
+    return range(numbers[0], numbers[-1] + step, step) if numbers else range(0)
 
 
 def wants_gradients(tensors: Sequence[Any]) -> bool:

@@ -33,8 +33,17 @@ from hagane.frontends.capture.interface.state import Attribute
 from hagane.frontends.capture.interface.structure import Example, Text
 from hagane.frontends.libraries.meaning import MeaningTables
 
-# Questions of a program that guards do not see.
-_ASKED = ("torch.is_grad_enabled", "torch.is_inference_mode_enabled", "torch.Tensor.requires_grad")
+# Questions of a program about modes of PyTorch, and the function that answers them.
+_ASKED = {
+    "torch.is_grad_enabled": "is_grad_enabled",
+    "torch.is_inference_mode_enabled": "is_grad_enabled",
+    "torch.Tensor.requires_grad": "is_grad_enabled",
+    "torch.are_deterministic_algorithms_enabled": "are_deterministic_algorithms_enabled",
+}
+_MODES = {
+    "is_grad_enabled": "gradients are recorded, or no longer",
+    "are_deterministic_algorithms_enabled": "deterministic algorithms are asked for, or no longer",
+}
 # Questions about the memory of a tensor, which is taken to be contiguous.
 _LAYOUT = tuple(f"torch.Tensor.{name}" for name in ("is_contiguous", "stride", "storage_offset"))
 # Small arrays of NumPy that change ask for another graph; a graph stays while others change.
@@ -107,6 +116,7 @@ class Variant:
         pattern: The calls that it serves; None if it serves none but this one.
         reads: The values that it read from the running Python.
         problems: Why there is no graph; empty if there is one.
+        modes: The modes of PyTorch that it asked for, by the function that tells.
         asks_torch: Whether it computes with anything of PyTorch, whose modes then matter.
         asks_layout: Whether it asks for the layout of a tensor, which then has to be contiguous.
     """
@@ -118,7 +128,7 @@ class Variant:
     model: ir.Model | None = None
     sessions: Sessions | None = None
     guards: Guards | None = None
-    asked_gradients: bool | None = None
+    modes: dict[str, bool] = field(default_factory=dict)
     asks_torch: bool = True
     asks_layout: bool = False
     _weights: list[tuple[Any, ir.Value]] = field(default_factory=list)
@@ -144,10 +154,9 @@ class Variant:
             told = _other_state(attribute, value, kind)
             if told:
                 return told
-        torch = sys.modules.get("torch")
-        now = None if torch is None else torch.is_grad_enabled()
-        if self.asked_gradients not in (None, now):
-            return "gradients are recorded, or no longer"
+        for name, then in self.modes.items():
+            if getattr(sys.modules["torch"], name)() is not then:
+                return _MODES[name]
         return ""
 
     def check(self, found: Sequence[TensorLeaf | NumberLeaf]) -> None:
@@ -312,8 +321,8 @@ def made_variant(
         reads.tensors or reads.modules or any(not name.startswith("numpy") for name in used)
     )
     variant.asks_layout = bool(used.intersection(_LAYOUT))
-    if used.intersection(_ASKED):
-        variant.asked_gradients = sys.modules["torch"].is_grad_enabled()
+    asked = {_ASKED[name] for name in used.intersection(_ASKED)}
+    variant.modes = {name: getattr(sys.modules["torch"], name)() for name in sorted(asked)}
     return variant
 
 
@@ -325,7 +334,7 @@ def example_of(pattern: Pattern) -> Callable[[TensorLeaf | NumberLeaf], Any]:
             free = pattern.numbers[leaf.path] is None
             return Example(type(leaf.value).__name__) if free else leaf.value
         sizes = ", ".join(map(str, pattern.sizes[leaf.path]))
-        return Example(f"{leaf.dtype}[{sizes}]", leaf.kind)
+        return Example(f"{leaf.dtype}[{sizes}]", leaf.kind, type(leaf.value) is np.ndarray)
 
     return made
 

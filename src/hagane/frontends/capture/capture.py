@@ -130,8 +130,9 @@ def capture_object(
     for one in (found, *arguments):
         _refuse_hooks(one)
     paths = object_paths(found)
-    own = _state_types(found, paths, named)
-    named = {name: value for name, value in named.items() if name not in own}
+    of_state = _state_types(found, paths, named)
+    named = {name: value for name, value in named.items() if name not in of_state}
+    own = {name.removeprefix("self."): value for name, value in of_state.items()}
     empty = {path for path, text in own.items() if text is None}
     own = {path: text for path, text in own.items() if text is not None}
     wanted = {
@@ -148,6 +149,8 @@ def capture_object(
         noted = Reads() if reads is None else reads
         attempt = Attempt(tables, names, partial(Stateful, noted, paths, wanted, seeds, opened))
         attempt.graph.training = training
+        torch = sys.modules.get("torch") if training is None else None
+        attempt.graph.still = torch is not None and not torch.is_grad_enabled()
         attempt.telling.keep = keep_prints
         if training is not None:
             training.begin()
@@ -173,7 +176,10 @@ def capture_object(
 
 
 def _state_types(found: Any, paths: Mapping[int, str], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the types that were given for attributes, by path; None for an attribute of None."""
+    """Return the types that were given for attributes, by path; None for an attribute of None.
+
+    A path may begin with ``self.``, where an argument has its name.
+    """
     try:
         arguments = inspect.signature(getattr(found, "forward", found)).parameters
     except (TypeError, ValueError):
@@ -210,7 +216,9 @@ def _attempt(
     with DeepRecursion():
         try:
             root = root_of(interpreter, found, types, named)
-            values = given(interpreter, kinds, root, types, named, attempt.names)
+            values = given(
+                interpreter, kinds, root, types, named, attempt.names, written=empty is not None
+            )
             attempt.arguments = tuple(values)
             observed.seed()
             call_with(interpreter, root.value, root.function, root.bound, values, kinds)
@@ -222,11 +230,13 @@ def _attempt(
                 )
                 is_first = not text and attribute.is_read and before is None
                 if is_first and empty is not None and attribute.path not in empty:
+                    path = attribute.path
+                    spoken = f"self.{path}" if path in values else path
                     raise CheckError(
                         "capture",
                         f"the attribute '{attribute.path}' is None before the first call, and read;"
                         " the graph is for the later ones: set it to its first value, or say "
-                        f"{{'{attribute.path}': None}} for a graph of the first call alone",
+                        f"{{'{spoken}': None}} for a graph of the first call alone",
                     )
                 state[key] = attribute, text
         except LastingChange:

@@ -30,7 +30,8 @@ from hagane.frontends.python.values.values import ListRef, Many, Tensor, Value
 # Operators that other packages add to PyTorch, and functions that return nothing: tests of their
 # own compare them with their definition.
 _ADDED = frozenset(
-    ("torch.ops.torchvision.nms", "numpy.fill_diagonal", "numpy.copyto", "numpy.ndarray.fill",
+    ("torch.ops.torchvision.nms", "torch.ops.torchvision.roi_align", "numpy.fill_diagonal",
+     "numpy.copyto", "numpy.ndarray.fill",
      "numpy.ndarray.sort", "numpy.ndarray.is_integer",
      *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
 )  # fmt: skip
@@ -77,9 +78,11 @@ class MeaningTables(SharingTables):
 
     def _within(self, core: Core, name: str, run: Callable[[], Value]) -> Value:
         """Run the function of a name; functions that it calls are its own."""
-        if name in _STRUCTURE or (self._frame is not None and self._frame is core.frame):
+        if self._frame is not None and self._frame is core.frame:
             return run()
         self._used(name)
+        if name in _STRUCTURE:
+            return run()
         if not self._trusting:
             self._refuse(name)
         before, self._frame = self._frame, core.frame
@@ -317,7 +320,8 @@ _STRUCTURE = frozenset(
                          "values", "children", "modules")),
     )
 ) | {"torch.Tensor.device", "torch.Tensor.is_quantized", "torch._C._log_api_usage_once",
-     "torch.is_grad_enabled", "torch.jit.annotate", "torch.autograd.Function.apply",
+     "torch.is_grad_enabled", "torch.are_deterministic_algorithms_enabled",
+     "torch.jit.annotate", "torch.autograd.Function.apply",
      "torch.autograd.function.Function.apply",
      *(f"torch.{manager}.{method}"
        for manager in ("utils._contextlib._DecoratorContextManager", "set_grad_enabled",

@@ -14,6 +14,7 @@ from hagane.frontends.libraries.writing import Into, check_writable, copied, wri
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import (
+    ARRAY,
     base_of,
     lies_in_order,
     memory_of,
@@ -162,7 +163,10 @@ class SharingTables(LibraryTables):
     def _is_scalar(self, value: Value) -> bool:
         """Whether a tensor is a scalar of NumPy, which no statement changes."""
         plain = isinstance(value, Tensor) and value.kind == "numpy.ndarray" and value.shape == ()
-        return plain and not self._arrays & {value.value, *memory_of(value.value)}
+        if not plain:
+            return False
+        memory = {value.value, *memory_of(value.value)}
+        return not self._arrays & memory and not any(ARRAY in one.meta for one in memory)
 
     def _noted(self, name: str, made: Value) -> Value:
         """Return a result; arrays without axes are noted, as NumPy returns scalars elsewhere."""

@@ -60,7 +60,7 @@ TYPED_ONLY: dict[str, str] = {
             "set_device", "synchronize",
         )), "torch.distributed.", "torch.set_default_device", "torch.seed",
          "torch.set_float32_matmul_precision", "torch.get_num_threads",
-         "torch.are_deterministic_algorithms_enabled", "torch.is_inference_mode_enabled"),
+         "torch.is_inference_mode_enabled"),
         _SETTING,
     ),
 }  # fmt: skip

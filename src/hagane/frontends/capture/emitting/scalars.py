@@ -39,6 +39,8 @@ class ScalarEmitter(ScopedEmitter):
         """Return an argument of the program: its tensors and numbers are inputs of the graph."""
         if isinstance(value, Tensor) and value.value not in self.homes:
             self.add_input(value, name)
+            if name in self.given:
+                self.given[name](value)
         elif isinstance(value, Expr) and str(value) == name and name not in self.numbers:
             self.numbers[name] = self._scalar_input(ir.DataType.INT64, name)
         elif isinstance(value, Real) and value.tensor is None and value.formula is None:

@@ -113,6 +113,7 @@ class ScopedEmitter(Emitter):
         self.place, self.calls = place, calls
         self._only_types = False
         self.names = names
+        self.given: dict[str, Callable[[Tensor], None]] = {}  # notes on arguments, by their name
         self.types = GraphTypes()
         self.numbers: dict[str, Tensor] = {}  # integers that the data decide, by name
         self.kinds: dict[str, Kinds] = {}  # the types that some of them have on other paths

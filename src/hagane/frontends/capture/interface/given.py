@@ -6,12 +6,14 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.interface.names import array_names, joined
 from hagane.frontends.capture.interface.roots import Root
 from hagane.frontends.capture.interface.state import Stateful
 from hagane.frontends.capture.interface.structure import Example, Object, Text, Whole
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.memory import ARRAY
 from hagane.frontends.python.values.type_text import parse_type
 from hagane.frontends.python.values.values import Class, Instance, Tensor, Value
 
@@ -23,6 +25,8 @@ def given(
     types: Sequence[Any],
     named: Mapping[str, Any],
     names: dict[int, str],
+    *,
+    written: bool,
 ) -> dict[str, Any]:
     """Return arguments by name, in the order of the signature: types, or values that hold inputs.
 
@@ -33,6 +37,7 @@ def given(
         types: Types as text, examples, objects, or known values, by position.
         named: The same by name.
         names: Is filled with the names of arrays that known values hold, by identity.
+        written: Whether the program may write into examples, whose new content is an output.
 
     Raises:
         CheckError: There are too many, or one may hold tensors that capture does not see.
@@ -54,6 +59,7 @@ def given(
         elif isinstance(value, Example):
             kinds[name] = value.kind
             made[name] = parse_type(value.text)
+            parts.note(value, name, written=written)
         else:
             made[name] = parts.part(value, name)
     return made
@@ -74,6 +80,24 @@ class _Parts:
         self._arguments, self._open = core.observer.arguments, core.observer.open_numbers
         self._made: dict[int, Value] = {}
         self._inputs: dict[str, Value] = {}
+
+    def note(self, example: Example, name: str, *, written: bool) -> None:
+        """Note that an argument is an array, and perhaps that it may be written, once it is made.
+
+        Args:
+            example: Its type.
+            name: Its name.
+            written: Whether the program may write into it.
+        """
+        emit = self._core.emit
+        assert isinstance(emit, GraphEmitter)
+
+        def noted(tensor: Tensor) -> None:
+            _mark(example, tensor)
+            if written and example.kind in ("numpy.ndarray", "torch.Tensor"):
+                self._arguments.add_tensor(name, tensor)
+
+        emit.given[name] = noted
 
     def part(self, value: Any, path: str) -> Value:
         """Return the value of an argument or of a part of it."""
@@ -105,6 +129,7 @@ class _Parts:
             made = self._core.make_value(parse_type(example.text), path, example.kind)
             if isinstance(made, Tensor):
                 self._arguments.add_tensor(path, made)
+                _mark(example, made)
             self._inputs[path] = made
         return self._inputs[path]
 
@@ -161,6 +186,11 @@ class _Parts:
             factory = self._core.lift(value.real.default_factory)
             return f"defaultdict:{self._core.heap.new(factory)}"
         return "OrderedDict" if issubclass(value.cls, OrderedDict) else "dict"
+
+
+def _mark(example: Example, tensor: Tensor) -> None:
+    if example.is_array:
+        tensor.value.meta[ARRAY] = True
 
 
 def _holds_examples(value: Any) -> bool:

@@ -41,6 +41,7 @@ from hagane.frontends.python.values.values import (
     ListRef,
     Many,
     Method,
+    Range,
     Real,
     SetRef,
     Tensor,
@@ -187,6 +188,9 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
         return _output(core, emit.real_tensor(value), path, suffix, "float")
     if isinstance(value, Truth):
         return _output(core, emit.as_scalar(value, "bool"), path, suffix, "bool")
+    if isinstance(value, range | Range):
+        ends = [emit.as_scalar(end, "int") for end in (value.start, value.stop, value.step)]
+        return _output(core, emit.op("Range", *ends), path, suffix, "range")
     if isinstance(value, Unknown):
         raise CheckError("capture", value.reason)
     if isinstance(value, Choice):

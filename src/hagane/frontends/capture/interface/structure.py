@@ -13,7 +13,8 @@ class Leaf:
 
     Attributes:
         name: Its name.
-        kind: Its form in the program: the class of a tensor, or ``int``, ``float``, ``bool``.
+        kind: Its form in the program: the class of a tensor, or ``int``, ``float``, ``bool``, or
+            ``range``, whose numbers they are.
     """
 
     name: str
@@ -75,10 +76,12 @@ class Example:
     Attributes:
         text: The type.
         kind: The class of a tensor, empty if it is none.
+        is_array: Whether it is an array of NumPy, not a scalar of it, which nothing changes.
     """
 
     text: str
     kind: str = ""
+    is_array: bool = False
 
 
 @dataclass(slots=True, eq=False)

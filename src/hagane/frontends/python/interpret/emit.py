@@ -153,7 +153,7 @@ class Emitter(Claims):
         ]
         if call.op.name in _KEEPING_ORDER:
             self._keep_order(given, results[0])
-        if self.still and call.op.name != "StopGradient":
+        if self.still and self.training is not None and call.op.name != "StopGradient":
             return [self.stopped(result) for result in results]
         return results
 

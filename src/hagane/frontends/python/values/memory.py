@@ -25,6 +25,7 @@ _VIEWS = frozenset(
 _COPY = "hagane.copy"  # marks values whose memory is their own
 _SHARED = "hagane.memory"  # the other values that a value may have the memory of
 PART = "hagane.part"  # marks tensors in objects that the caller gave
+ARRAY = "hagane.array"  # marks arrays of NumPy that the caller gave, which may have no axes
 _STALE = "hagane.stale"  # marks values whose content may be written since
 _RESHAPED = "hagane.reshaped"  # marks views that are copies if their elements do not lie in order
 # Views whose elements lie in order if those of their input do.
@@ -180,6 +181,6 @@ def written_since(value: ir.Value, born: int, written: Written) -> str | None:
 
 
 __all__ = [
-    "PART", "WRITTEN", "Lazy", "Written", "base_of", "has_others", "lies_in_order", "mark_stale",
-    "may_be_copied", "memory_of", "note_reshaped", "own", "share", "written_since",
+    "ARRAY", "PART", "WRITTEN", "Lazy", "Written", "base_of", "has_others", "lies_in_order",
+    "mark_stale", "may_be_copied", "memory_of", "note_reshaped", "own", "share", "written_since",
 ]  # fmt: skip

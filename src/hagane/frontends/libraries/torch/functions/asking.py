@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -98,7 +99,6 @@ def device(t: Core, name: Value, index: Value = None) -> Value:
     "jit.is_scripting",
     "fx._symbolic_trace.is_fx_tracing",
     "is_inference_mode_enabled",
-    "are_deterministic_algorithms_enabled",
 )
 def is_available(t: Core) -> Value:
     """Return False: checked programs run on a plain CPU unless they name another device."""
@@ -111,8 +111,15 @@ def is_grad_enabled(t: Core) -> Value:
     return not t.emit.still
 
 
-@TORCH.function("is_inference_mode_enabled", "are_deterministic_algorithms_enabled",
-                "cuda.device_count", "cuda.current_device", "distributed.get_rank")  # fmt: skip
+@TORCH.function("are_deterministic_algorithms_enabled")
+def are_deterministic_algorithms_enabled(t: Core) -> Value:
+    """Return the setting of the process where a graph is made, else its default."""
+    torch = sys.modules.get("torch") if t.emit.builds else None
+    return torch is not None and bool(torch.are_deterministic_algorithms_enabled())
+
+
+@TORCH.function("is_inference_mode_enabled", "cuda.device_count", "cuda.current_device",
+                "distributed.get_rank")  # fmt: skip
 def zero(t: Core, *_: Value, **__: Value) -> Value:
     """Return 0: nothing of the kind on a plain CPU."""
     return 0

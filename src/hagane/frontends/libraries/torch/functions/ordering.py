@@ -233,3 +233,39 @@ def nms(t: Core, dets: Value, scores: Value, iou_threshold: Value) -> Tensor:
         return taken.element(selected, 1, 2)
 
     return computed(t, (INT64, (count,)), kept)
+
+
+@TORCH.function("ops.torchvision.roi_align")
+def roi_align(
+    t: Core,
+    input: Value,
+    rois: Value,
+    spatial_scale: Value,
+    pooled_height: Value,
+    pooled_width: Value,
+    sampling_ratio: Value = -1,
+    aligned: Value = False,
+) -> Tensor:
+    """Return means of samples in regions, (count, channels, rows, columns).
+
+    The regions are (count, 5): the picture of each, then left, top, right and bottom.
+    """
+    images, regions = need_tensor(t, input, "input"), need_tensor(t, rois, "rois")
+    for name, x, rank in (("input", images, 4), ("rois", regions, 2)):
+        if len(shape_of(t, x)) != rank:
+            t.fail("rank", f"expected {rank} axes of '{name}', got {t.show(x)}", x)
+    plain = (spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned)
+    if not all(isinstance(value, bool | int | float) for value in plain):
+        t.fail("value", "expected known numbers after 'rois' of 'roi_align'")
+    scale, rows, columns, ratio, exact = plain
+    shape = (shape_of(t, regions)[0], shape_of(t, images)[1], rows, columns)
+
+    def pooled() -> Value:
+        return op(
+            "RoiAlign", images, taken.part(regions, 1, 1, 4),
+            to_dtype(taken.element(regions, 1, 0), INT64), mode="avg", output_height=rows,
+            output_width=columns, sampling_ratio=max(ratio, 0), spatial_scale=float(scale),
+            coordinate_transformation_mode="half_pixel" if exact else "output_half_pixel",
+        )  # fmt: skip
+
+    return computed(t, (images.dtype, shape), pooled)

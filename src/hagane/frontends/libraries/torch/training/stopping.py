@@ -43,7 +43,7 @@ class Mode:
 
 
 def _still(t: Core, still: bool) -> dict[str, Value]:
-    return {"still": still and t.emit.training is not None, "outer": ()}
+    return {"still": still, "outer": ()}
 
 
 @TORCH.layer("no_grad", "autograd.no_grad", "autograd.grad_mode.no_grad",
