@@ -8,6 +8,7 @@ here; objects that can change are references, whose content lies in the heap (:m
 from __future__ import annotations
 
 import ast
+import enum
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -413,6 +414,11 @@ def with_setter(value: Any, function: Any) -> Any:
 
 MISSING = object()
 Size: TypeAlias = Dim
+
+
+def is_enumeration(cls: Class) -> bool:
+    """Tell whether a class is an enumeration, whose calls and items give its members."""
+    return "enum" in cls.flags or isinstance(cls.host, enum.EnumMeta)
 
 
 def is_size(value: Value) -> bool:
