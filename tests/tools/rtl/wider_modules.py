@@ -213,7 +213,7 @@ class Wider(Module):
             "always_comb begin",
             f"  {name}.all = {self.expression(3)};",
             f"  if ({self.expression(1)}) {name}.p.a = {self.expression(2)};",
-            f"  unique0 if ({self.sized(0)} == 0) {name}.p.b += 1; else if ({name}.p.a < 0) "
+            f"  if ({self.sized(0)} == 0) {name}.p.b += 1; else if ({name}.p.a < 0) "
             f"{name}.p.b = {self.expression(1)};",
             "end",
         ]
