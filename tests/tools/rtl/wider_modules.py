@@ -177,7 +177,8 @@ class Wider(Module):
             f"  {out} = {name}[{self.index(rows, 1)}];",
             "end",
         ]
-        self.known.update({name: rows * lanes * bits, out: lanes * bits})
+        # A select of the array itself would be one of its rows, and often of none.
+        self.known[out] = lanes * bits
 
     def looped(self) -> None:
         """Add loops by while, do and repeat, with variables of the process."""
