@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 import hagane
 from hagane.errors import InvalidArgument
+from hagane.graph.types import TensorType
 from hagane.graph.walk import all_nodes
 from hagane.machine import usable_cores
 from hagane.native import Choice, choice_to_json
@@ -43,6 +44,7 @@ from hagane.ship.sum import sum_of
 from hagane.ship.tables import built_text, functions_text
 from hagane.ship.targets import BuildTarget, targets_named
 from hagane.ship.weights import WeightFile
+from hagane.symbolic import Dim, evaluate, symbol, symbols_of
 
 # Libraries that compilers link with programs.
 _SYSTEM = frozenset(("c", "m", "pthread", "dl", "rt", "util", "gcc", "gcc_s"))
@@ -258,11 +260,20 @@ def _choices(programs: Sequence[RangeProgram]) -> dict[str, Choice]:
 
 
 def _node_texts(found: ReadModel) -> tuple[str, ...]:
-    """Return the computation of a model as texts, content of weights left out."""
+    """Return the computation of a model as texts, without weights and names of sizes."""
     types = found.types.types
+    names: dict[str, str] = {}
+
+    def numbered(dim: Dim) -> Dim:
+        for name in sorted(symbols_of(dim)):
+            names.setdefault(name, f"size{len(names)}")
+        return evaluate(dim, {name: symbol(names[name]) for name in symbols_of(dim)})
 
     def text(value: ir.Value | None) -> str:
-        return "nothing" if value is None else f"{value.name} {types.get(value)}"
+        type_ = None if value is None else types.get(value)
+        if isinstance(type_, TensorType) and type_.shape is not None:
+            type_ = replace(type_, shape=tuple(map(numbered, type_.shape)))
+        return "nothing" if value is None else f"{value.name} {type_}"
 
     return tuple(
         f"{node.op_type} '{node.name}' of {', '.join(map(text, node.inputs))} to "

@@ -60,7 +60,12 @@ def bind(
         raise InvalidFeed(
             "missing input " + ", ".join(f"{item.name!r} ({item.type})" for item in missing)
         )
-    return {name: check(known[name], value) for name, value in feed.items()}
+    needed = {item.name for item in inputs}
+    return {
+        name: check(known[name], value)
+        for name, value in feed.items()
+        if value is not None or name in needed  # None leaves an initializer as it is
+    }
 
 
 def check(item: Input, value: Any) -> RuntimeValue:
@@ -88,6 +93,8 @@ def _check(name: str, expected: Type | None, value: Any) -> RuntimeValue:
         raise InvalidFeed(f"input '{name}': expected {expected}, got None")
     array = _as_array(name, expected, value)
     if isinstance(expected, TensorType):
+        if expected.shape == () and array.size == 1:  # fed as [16000] to many models
+            array = array.reshape(())
         _check_tensor(name, expected, array)
     return array
 

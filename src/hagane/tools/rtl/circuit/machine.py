@@ -328,8 +328,8 @@ def store(value: Value, layout: Layout, steps: tuple[tuple[Any, ...], ...], new:
             return write_bits(value, low, bv.value(-1, width))
         if isinstance(second[1], int) and 0 <= second[1] <= width - second[2]:
             # Bits of bits: add the offsets up.
-            inner = ("bits", _offset(low, second[1]), second[2])
-            return store(value, layout, (inner, *rest[1:]), new)
+            bits = ("bits", _offset(low, second[1]), second[2])
+            return store(value, layout, (bits, *rest[1:]), new)
         # A part beyond the bits that it is a part of is not written, though there be others.
         piece = store(read_bits(value, low, width), Packed(width, False), rest, new)
         assert isinstance(piece, Term)
