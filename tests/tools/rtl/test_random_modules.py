@@ -101,7 +101,7 @@ def test_compiled_runs_of_the_wider_language_are_as_plain_numbers(
 
 @pytest.mark.long
 @pytest.mark.usefixtures("verilator")
-@pytest.mark.parametrize("seed", [2, 3, 16, 20])
+@pytest.mark.parametrize("seed", [3, 4, 5, 6])
 def test_random_modules_of_the_wider_language_are_as_in_verilator(
     seed: int, tmp_path: Path
 ) -> None:

@@ -177,7 +177,8 @@ class Wider(Module):
             f"  {out} = {name}[{self.index(rows, 1)}];",
             "end",
         ]
-        self.known.update({name: rows * lanes * bits, out: lanes * bits})
+        # A select of the array itself would be one of its rows, and often of none.
+        self.known[out] = lanes * bits
 
     def looped(self) -> None:
         """Add loops by while, do and repeat, with variables of the process."""
@@ -213,7 +214,7 @@ class Wider(Module):
             "always_comb begin",
             f"  {name}.all = {self.expression(3)};",
             f"  if ({self.expression(1)}) {name}.p.a = {self.expression(2)};",
-            f"  unique0 if ({self.sized(0)} == 0) {name}.p.b += 1; else if ({name}.p.a < 0) "
+            f"  if ({self.sized(0)} == 0) {name}.p.b += 1; else if ({name}.p.a < 0) "
             f"{name}.p.b = {self.expression(1)};",
             "end",
         ]

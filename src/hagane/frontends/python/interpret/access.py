@@ -40,6 +40,7 @@ from hagane.frontends.python.values.values import (
     Unknown,
     Value,
     Wrapped,
+    is_enumeration,
     is_key,
     is_plain,
     is_size,
@@ -207,6 +208,8 @@ class Access(Objects):
             name = f"{value.name}.__getitem__"
             known = self.tables.arguments(name) is not None
             return self.call_library(name, [index]) if known else value  # else an annotation
+        if isinstance(value, Class) and is_enumeration(value):
+            return self._named_member(value, index)
         if isinstance(value, Class) or (
             isinstance(value, Host) and (isinstance(value.object, type) or _is_typing(value.object))
         ):
@@ -262,6 +265,19 @@ class Access(Objects):
         if all(isinstance(item, Tensor | float | Real) for item in items):
             return self.as_many(tuple(items))[0]
         return MISSING
+
+    def _named_member(self, cls: Class, name: Value) -> Value:
+        """Return the member of an enumeration that has a name."""
+        if not isinstance(name, str):
+            return self.lost(f"a member of {cls.name} by a name that is not known")
+        if cls.host is not None:
+            if name not in cls.host.__members__:
+                raise CheckError("key", f"KeyError: {name!r}")
+            return self.lift(cls.host[name])
+        found = self.heap[cls].get(name)
+        if found is None or not isinstance(found, Instance):
+            raise CheckError("key", f"KeyError: {name!r}")
+        return found
 
     def _sequence_item(self, value: Value, index: Value) -> Value:
         items = self.sequence(value)

@@ -38,6 +38,7 @@ from hagane.frontends.python.values.values import (
     Unknown,
     Value,
     Wrapped,
+    is_enumeration,
     is_plain,
 )
 from hagane.graph.types import dtype_name
@@ -264,7 +265,7 @@ class Calls(Core):
     def _instantiate(
         self, cls: Class, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
-        if "enum" in cls.flags:
+        if is_enumeration(cls):
             return self._enum_member(cls, arguments)
         made = Instance(self.heap.new({}), cls)
         order = self.resolution_order(cls)
@@ -294,6 +295,13 @@ class Calls(Core):
         return made
 
     def _enum_member(self, cls: Class, arguments: Sequence[Value]) -> Value:
+        if len(arguments) != 1 or not isinstance(arguments[0], bool | int | float | str):
+            return self.lost(f"a member of {cls.name} by a value that is not known")
+        if cls.host is not None:
+            try:
+                return self.lift(cls.host(arguments[0]))
+            except ValueError as error:
+                raise CheckError("value", f"ValueError: {error}") from None
         for member in self.heap[cls].values():
             if isinstance(member, Instance) and self.heap[member].get("value") == arguments[0]:
                 return member

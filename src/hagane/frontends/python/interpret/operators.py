@@ -276,6 +276,10 @@ class Operators(Core):
             method = self.method_of(left, f"__{COMPARE[kind][0]}__")
             if method is not MISSING:
                 return self.call(method, [right], {})
+        if kind in (ast.Eq, ast.NotEq) and isinstance(left, Instance):
+            fields = self._fields_compared(left, right)
+            if fields is not None:
+                return self.compare(kind, *fields)
         if kind in (ast.Eq, ast.NotEq) and isinstance(left, Instance | Class | Function):
             return (left is right) == (kind is ast.Eq)
         if isinstance(left, Host) or isinstance(right, Host):
@@ -288,6 +292,19 @@ class Operators(Core):
         if condition is None:
             return Truth(self.unknown_truth())
         return self.as_truth(condition) if isinstance(condition, Term) else condition
+
+    def _fields_compared(self, left: Instance, right: Value) -> tuple[Value, Value] | None:
+        """Return the fields of two objects of one dataclass, by which they are compared."""
+        if left is right or not isinstance(right, Instance) or left.cls is not right.cls:
+            return None
+        if not {"dataclass", "by value"} <= left.cls_flags or not isinstance(left.cls, Class):
+            return None
+        names: dict[str, None] = {}
+        for base in reversed(self.resolution_order(left.cls)):
+            if isinstance(base, Class) and "dataclass" in base.flags:
+                names.update(dict.fromkeys(name for name, _ in base.fields))
+        one, two = (tuple(self.attribute(side, name) for name in names) for side in (left, right))
+        return one, two
 
     def _identical(self, left: Value, right: Value, positive: bool) -> Value:
         if isinstance(left, Choice):

@@ -401,6 +401,8 @@ class Statements(Core):
         content = self.heap[cls]
         for name, found in list(content.items()):
             content[name] = self._owned(found, cls)
+        if "__eq__" in content:
+            cls.flags.add("by value")
         if "enum" in cls.flags:
             self._make_members(cls)
         value: Value = cls

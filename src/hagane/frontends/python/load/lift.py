@@ -274,6 +274,9 @@ class Lift(Core):
             for name, _ in fields:
                 content.pop(name, None)
             content.pop("__new__", None)
+        own = vars(found)
+        if "__eq__" in own and not issubclass(found, tuple):
+            cls.flags.add("by value")
         for name, info in getattr(found, "__dataclass_fields__", {}).items():
             if info._field_type is dataclasses._FIELD:  # type: ignore[attr-defined]
                 cls.fields.append((name, self._default(info)))

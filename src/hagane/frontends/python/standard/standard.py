@@ -166,6 +166,8 @@ class StandardLibrary(Containers):
             cls.flags.add("dataclass")
             if settings.get("frozen") is True:
                 cls.flags.add("frozen")
+            if settings.get("eq", True) is True:
+                cls.flags.add("by value")
             if settings.get("init", True) is True:
                 self.heap[cls].setdefault("__init__", Generated(cls))
         return cls

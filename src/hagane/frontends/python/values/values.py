@@ -8,6 +8,7 @@ here; objects that can change are references, whose content lies in the heap (:m
 from __future__ import annotations
 
 import ast
+import enum
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -380,6 +381,18 @@ class Instance(Ref):
     cls: Class | Library
     host: Any = None
 
+    @property
+    def cls_flags(self) -> frozenset[str]:
+        """The flags of its class and of the bases of that."""
+        found: set[str] = set()
+        pending: list[Any] = [self.cls]
+        while pending:
+            cls = pending.pop()
+            if isinstance(cls, Class):
+                found |= cls.flags
+                pending += cls.bases
+        return frozenset(found)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Super:
@@ -415,6 +428,11 @@ MISSING = object()
 Size: TypeAlias = Dim
 
 
+def is_enumeration(cls: Class) -> bool:
+    """Tell whether a class is an enumeration, whose calls and items give its members."""
+    return "enum" in cls.flags or isinstance(cls.host, enum.EnumMeta)
+
+
 def is_size(value: Value) -> bool:
     """Whether ``value`` is an integer, known or not; truth values count as Python counts them."""
     return isinstance(value, int | Expr)
@@ -431,11 +449,18 @@ def is_plain(value: Value) -> bool:
     )
 
 
+def is_compared_by_value(value: Value) -> bool:
+    """Tell whether an object of the program equals others that are not itself."""
+    return isinstance(value, Instance) and "by value" in value.cls_flags
+
+
 def is_key(value: Value) -> bool:
     """Whether a value may be a key of a dictionary whose keys are known."""
     # Objects of the program are keys by identity, as Python has it without __eq__.
     if isinstance(value, tuple):
         return all(map(is_key, value))
+    if is_compared_by_value(value):
+        return False
     return is_plain(value) or isinstance(
         value, Instance | Function | Library | Host | Class | DType
     )

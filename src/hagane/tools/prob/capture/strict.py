@@ -22,6 +22,7 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
+    is_compared_by_value,
 )
 from hagane.symbolic import Expr
 from hagane.tools.prob.capture.turns import Turns
@@ -102,6 +103,8 @@ class Strict(Turns):
             what = "a key of a dictionary" if isinstance(value, DictRef) else "an item of a set"
             content = self.core.heap[value]
             for key in content if isinstance(content, dict | tuple) else ():
+                if is_compared_by_value(key):
+                    self.refuse(f"an object with fields that are compared is {what}")
                 self.need_known(key, what)
 
     def bind(self, owner: Value, name: str, value: Value) -> Value:
