@@ -84,3 +84,49 @@ def test_a_product_of_numpy_is_a_width_of_a_layer(tmp_path: Path) -> None:
     assert report.returned == "torch.Tensor(dtype=float32, shape=(n, 4))"
     report = check_text(tmp_path, source, {"x": "float32[n, 5]"})
     assert report.exit_code == 1
+
+
+def test_an_axis_that_the_data_decide_is_followed_both_ways(tmp_path: Path) -> None:
+    source = """
+    def f(x, mask):
+        y = x.reshape(-1)
+        if int(mask.sum()) > 0:
+            y = y.reshape(-1, 1)
+        return torch.stack((y, y), dim=y.dim()), y.sum(y.dim() - 1)
+    """
+    report = check_text(tmp_path, source, {"x": "float32[n, 4]", "mask": "bool[n]"})
+    assert report.errors == []
+    assert report.returned == (
+        "(torch.Tensor(dtype=float32, shape=(4*n, 1, 2)) | torch.Tensor(dtype=float32, shape="
+        "(4*n, 2)), torch.Tensor(dtype=float32, shape=(4*n,)) | torch.Tensor(dtype=float32, shape=()))"
+    )
+
+
+def test_regions_of_pictures_have_the_size_asked_for(tmp_path: Path) -> None:
+    source = """
+    def f(x, boxes):
+        return torch.ops.torchvision.roi_align(x, boxes, 0.25, 7, 5, 2, False)
+    """
+    types = {"x": "float32[n, c, h, w]", "boxes": "float32[k, 5]"}
+    report = check_text(tmp_path, source, types)
+    assert report.returned == "torch.Tensor(dtype=float32, shape=(k, c, 7, 5))"
+    report = check_text(tmp_path, source, {**types, "boxes": "float32[k, 4]"})
+    assert "expected regions (image, x1, y1, x2, y2)" in report.errors[0].message
+
+
+def test_names_of_inner_modules_are_those_of_the_outer_ones(tmp_path: Path) -> None:
+    source = """
+    from torch.distributions.categorical import Categorical
+    from torch.nn.functional import cat
+    from torch.nn.modules.linear import Linear
+
+    def f(x):
+        return Categorical(logits=Linear(4, 3)(x)).sample(), isinstance(nn.Linear(1, 1), Linear)
+
+    def g(x):
+        return cat([x, x])
+    """
+    report = check_text(tmp_path, source, {"x": "float32[n, 4]"})
+    assert report.exit_code == 0, report.unknown
+    assert report.returned == "(torch.Tensor(dtype=int64, shape=(n,)), bool(True))"
+    assert check_text(tmp_path, source, {"x": "float32[n, 4]"}, target="g").exit_code == 2
