@@ -92,7 +92,7 @@ class LibraryTables:
         return {f"hagane{name.removeprefix('chainer')}": name for name in known - {"chainer"}}
 
     def _canonical(self, name: str) -> str:
-        """Return a table's name for a name in an inner module, and for hagane's namesake of Chainer's."""
+        """Return a table's name for one in an inner module, and for hagane's namesake of it."""
         root, *rest = name.split(".")
         table = self.tables.get(root)
         if table is not None and len(rest) > 2:

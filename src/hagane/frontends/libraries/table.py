@@ -121,8 +121,8 @@ class Table:
     def outer_name(self, name: str) -> str:
         """Return the known name of a function or class named by the module that defines it.
 
-        ``torch.nn.modules.conv.Conv2d`` is ``torch.nn.Conv2d``. Names that are known stay, and those
-        of modules and classes that are known, which have no others.
+        ``torch.nn.modules.conv.Conv2d`` is ``torch.nn.Conv2d``. Names that are known stay, and
+        those of modules and classes that are known, which have no others.
         """
         known = (self.functions, self.layers, self.names, self.constants, self.transparent)
         short, last = name.rsplit(".", 1)
