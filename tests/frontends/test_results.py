@@ -130,3 +130,29 @@ def test_names_of_inner_modules_are_those_of_the_outer_ones(tmp_path: Path) -> N
     assert report.exit_code == 0, report.unknown
     assert report.returned == "(torch.Tensor(dtype=int64, shape=(n,)), bool(True))"
     assert check_text(tmp_path, source, {"x": "float32[n, 4]"}, target="g").exit_code == 2
+
+
+def test_turns_that_are_drawn_keep_squares_and_leave_the_rest_open(tmp_path: Path) -> None:
+    source = """
+    import random
+
+    def f(x):
+        return torch.rot90(x, random.randint(0, 3), (1, 2))
+    """
+    report = check_text(tmp_path, source, {"x": "float32[3, n, n]"})
+    assert report.returned == "torch.Tensor(dtype=float32, shape=(3, n, n))"
+    report = check_text(tmp_path, source, {"x": "float32[3, n, 4]"})
+    assert report.exit_code == 2
+    assert "by quarters that are not known" in report.unknown[0].message
+
+
+def test_a_number_that_a_function_has_to_know_leaves_its_result_open(tmp_path: Path) -> None:
+    source = """
+    import random
+
+    def f(x):
+        return F.pixel_shuffle(x, random.randint(1, 2)), x.float().relu()
+    """
+    report = check_text(tmp_path, source, {"x": "float32[n, 4, 6, 6]"})
+    assert report.exit_code in (0, 2)
+    assert not any("itself failed" in note.message for note in report.notices)

@@ -10,7 +10,15 @@ from typing import Any, TypeVar
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import MISSING, Choice, Instance, Tensor, Truth, Value
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Choice,
+    Instance,
+    Real,
+    Tensor,
+    Truth,
+    Value,
+)
 from hagane.ops.builder import interpreting
 from hagane.symbolic import Expr
 
@@ -192,8 +200,20 @@ def call_handler(
     open_ = _open_setting(core, signature, arguments, keywords, hidden)
     if open_ is not None:
         return _either_way(function, name, core, arguments, keywords, hidden, open_)
-    with interpreting(core.emit):
-        return function(core, *arguments, **keywords)
+    try:
+        with interpreting(core.emit):
+            return function(core, *arguments, **keywords)
+    except TypeError:
+        if not any(map(_is_open, (*arguments, *keywords.values()))):
+            raise
+        return core.lost(f"'{name}' with a number that is not known")  # it takes a known one
+
+
+def _is_open(value: Value) -> bool:
+    """Whether a value is a number that is not known, or holds one."""
+    if isinstance(value, list | tuple):
+        return any(map(_is_open, value))
+    return isinstance(value, Expr | Real | Truth)
 
 
 def _open_setting(
