@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hagane
+from tests.capture.test_random_programs import loaded
 from tests.frontends.checking import check_text
 
 torch = pytest.importorskip("torch")
@@ -156,3 +157,40 @@ def test_a_number_that_a_function_has_to_know_leaves_its_result_open(tmp_path: P
     report = check_text(tmp_path, source, {"x": "float32[n, 4, 6, 6]"})
     assert report.exit_code in (0, 2)
     assert not any("itself failed" in note.message for note in report.notices)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("x[0].masked_scatter(x > 0, x)", "float32[2, 3]"),
+        ("torch.slice_scatter(x, x[:, :1], 1, 2)", "float32[2, 3]"),
+        ("torch.slice_scatter(x, x[:, :1], 1)", "expected a source of the slice's shape (2, 3)"),
+        ("torch.vander(x[0])", "float32[3, 3]"),
+        ("torch.vander(x)", "expected 'x' to have 1 axes"),
+        ("torch.cov(x.long())", "float32[2, 2]"),
+        ("torch.corrcoef(x.long())", "float32[2, 2]"),
+        ("F.embedding_bag(x.long(), torch.ones(9, 5))", "float32[2, 5]"),
+        (
+            "F.embedding_bag(x.long(), torch.ones(9, 5), torch.tensor([0, 1]))",
+            "expected one axis of indices beside offsets",
+        ),
+    ],
+)
+def test_drawn_calls_have_the_types_that_running_gives(
+    text: str, wanted: str, tmp_path: Path
+) -> None:
+    function = loaded(
+        "import torch\nimport torch.nn.functional as F\n\n\ndef program(x):\n"
+        f"    return {text}\n", str(tmp_path),
+    )  # fmt: skip
+    x = torch.arange(6.0).reshape(2, 3)
+    report = hagane.check(function, "float32[2, 3]")
+    if not wanted.startswith("float32"):
+        with pytest.raises((RuntimeError, ValueError)):
+            function(x)
+        assert wanted in report.errors[0].message
+        return
+    made = function(x)
+    assert wanted == f"{str(made.dtype).removeprefix('torch.')}{[*made.shape]}"
+    assert report.tensors[""].dtype.name.lower().startswith("float")
+    assert [*report.tensors[""].shape] == [*made.shape]
