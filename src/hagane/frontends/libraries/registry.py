@@ -92,14 +92,12 @@ class LibraryTables:
         return {f"hagane{name.removeprefix('chainer')}": name for name in known - {"chainer"}}
 
     def _canonical(self, name: str) -> str:
-        """Return a table's name for hagane's namesake of a function of Chainer."""
-        parts = name.split(".")
-        if len(parts) == 5 and parts[0] == "chainer":  # chainer.functions.activation.relu.relu
-            short = ".".join((*parts[:2], parts[-1]))
-            table = self.table_of(short)
-            known = table is not None and (short in table.functions or short in table.layers)
-            return short if known else name
-        if parts[0] != "hagane":
+        """Return a table's name for one in an inner module, and for hagane's namesake of it."""
+        root, *rest = name.split(".")
+        table = self.tables.get(root)
+        if table is not None and len(rest) > 2:
+            return table.outer_name(name)
+        if root != "hagane":
             return name
         name = name.replace("hagane.nn.functions", "hagane.functions", 1)
         return self._successors.get(name, name)

@@ -5,13 +5,22 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, TypeVar
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import MISSING, Choice, Instance, Tensor, Truth, Value
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Choice,
+    Instance,
+    Real,
+    Tensor,
+    Truth,
+    Value,
+)
 from hagane.ops.builder import interpreting
+from hagane.symbolic import Expr
 
 Handler = Callable[..., Value]
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -117,6 +126,27 @@ class Table:
 
         return add
 
+    def outer_name(self, name: str) -> str:
+        """Return the known name of a function or class named by the module that defines it.
+
+        ``torch.nn.modules.conv.Conv2d`` is ``torch.nn.Conv2d``. Names that are known stay, and
+        those of modules and classes that are known, which have no others.
+        """
+        known = (self.functions, self.layers, self.names, self.constants, self.transparent)
+        short, last = name.rsplit(".", 1)
+        while short != self.root:
+            if any(f"{short}.{last}" in names for names in known):
+                return f"{short}.{last}"
+            if short in self._modules or short in self.layers:
+                break
+            short = short.rpartition(".")[0]
+        return name
+
+    @cached_property
+    def _modules(self) -> frozenset[str]:
+        """The modules of functions and classes: asked for when all are registered."""
+        return frozenset(name.rpartition(".")[0] for name in (*self.functions, *self.layers))
+
     def layer(self, *names: str, base: str = "") -> Callable[[_C], _C]:
         """Register a class with ``init`` and ``forward``; other functions in it are methods."""
 
@@ -167,30 +197,47 @@ def call_handler(
         names = list(signature.parameters.values())[hidden:]
         shown = ", ".join(str(p).partition(":")[0].partition(" =")[0] for p in names)
         raise CheckError("call", f"{name}({shown}): {error}") from None
-    open_ = _open_setting(signature, arguments, keywords, hidden)
+    open_ = _open_setting(core, signature, arguments, keywords, hidden)
     if open_ is not None:
         return _either_way(function, name, core, arguments, keywords, hidden, open_)
-    with interpreting(core.emit):
-        return function(core, *arguments, **keywords)
+    try:
+        with interpreting(core.emit):
+            return function(core, *arguments, **keywords)
+    except TypeError:
+        if not any(map(_is_open, (*arguments, *keywords.values()))):
+            raise
+        return core.lost(f"'{name}' with a number that is not known")  # it takes a known one
+
+
+def _is_open(value: Value) -> bool:
+    """Whether a value is a number that is not known, or holds one."""
+    if isinstance(value, list | tuple):
+        return any(map(_is_open, value))
+    return isinstance(value, Expr | Real | Truth)
 
 
 def _open_setting(
-    signature: inspect.Signature, arguments: Sequence[Value], keywords: Mapping[str, Value],
-    hidden: int,
+    core: Core, signature: inspect.Signature, arguments: Sequence[Value],
+    keywords: Mapping[str, Value], hidden: int,
 ) -> int | str | None:  # fmt: skip
-    """Return the place of a truth value that the data decide, where it is no operand.
+    """Return the place of a truth value or an axis that the data decide, where it is no operand.
 
     A required argument may be an operand, such as a condition; the rest are settings.
     """
     named = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [p for p in signature.parameters.values() if p.kind in named][1:]
     for place, value in enumerate(arguments):
-        if isinstance(value, Truth):
+        if isinstance(value, Expr) and place < len(parameters):
+            if parameters[place].name in _AXES and core.joined_of(value) is not None:
+                return place
+        elif isinstance(value, Truth):
             own = parameters[place] if place < len(parameters) else None
             if own.default is not own.empty if own is not None else place >= hidden:
                 return place
     for name, value in keywords.items():
         found = signature.parameters.get(name)
+        if isinstance(value, Expr) and name in _AXES and core.joined_of(value) is not None:
+            return name
         if isinstance(value, Truth) and (found is None or found.default is not found.empty):
             return name
     return None
@@ -210,7 +257,14 @@ def _either_way(
         named = {key: known[key] for key in keywords}
         return core.wrap(call_handler(function, name, core, plain, named, hidden))
 
-    return core.either(Choice(given[setting].term, True, False), call)
+    open_ = given[setting]
+    joined = core.joined_of(open_) if isinstance(open_, Expr) else None
+    choice = Choice(open_.term, True, False) if joined is None else joined
+    return core.either(choice, call)
+
+
+# Arguments that are places of axes, one or two.
+_AXES = frozenset(("axis", "dim", "dim0", "dim1", "start_dim", "end_dim"))
 
 
 __all__ = ["Handler", "Table", "View", "arguments_of", "call_handler"]

@@ -36,7 +36,7 @@ from hagane.symbolic import Dim, Expr, definitely_equal, symbol
 from hagane.symbolic.logic import choose, negate
 from hagane.symbolic.path import PathCondition
 from hagane.symbolic.questions import Joined
-from hagane.symbolic.substitute import symbols_of
+from hagane.symbolic.substitute import evaluate, symbols_of
 from hagane.symbolic.term import BOOL, FALSE, TRUE, Term, variable, variables_of
 
 _MAX_JOINS = 32  # of which one size is made; more are one that nothing is known about
@@ -306,6 +306,15 @@ class Core(Parts):
         if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
             return self.new_list([self.join(condition, x, y) for x, y in zip(a, b, strict=True)])
         return Choice(condition, yes, no)
+
+    def joined_of(self, size: Expr) -> Choice | None:
+        """Return the numbers of which a size is one, as the data decide; None for other sizes."""
+        names = [name for name in symbols_of(size) if name in self.knowledge.joined]
+        if len(names) != 1:
+            return None
+        found = self.knowledge.joined[names[0]]
+        yes, no = (evaluate(size, {names[0]: part}) for part in (found.yes, found.no))
+        return Choice(found.condition, yes, no)
 
     @staticmethod
     def as_truth(term: Term) -> bool | Truth:

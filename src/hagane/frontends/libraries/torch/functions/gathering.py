@@ -193,6 +193,10 @@ def masked_select(t: Core, input: Value, mask: Value) -> Tensor:
 @TORCH.function("masked_scatter", methods=("masked_scatter", "masked_scatter_"))
 def masked_scatter(t: Core, input: Value, mask: Value, source: Value) -> Tensor:
     """Return the input with elements of the source where the mask holds."""
+    x, where = need_tensor(t, input, "input"), need_tensor(t, mask, "mask")
+    shape = broadcast_shapes(t, [shape_of(t, x), shape_of(t, where)], x)
+    if shape != x.shape:  # a mask of more axes than the input's
+        return t.emit.typed("MaskedScatter", [x, where], x.dtype, shape)
     return built(t, input, placing.filled_where, input, mask, source)
 
 
@@ -315,6 +319,13 @@ def slice_scatter(
     x, source = need_tensor(t, input, "input"), need_tensor(t, src, "src")
     parts: list[Value] = [slice(None)] * len(shape_of(t, x))
     parts[axis(t, dim, len(parts), x)] = slice(start, end, step)
+    with t.emit.types_only():
+        place = shape_of(t, t.item(x, tuple(parts)))
+    own = shape_of(t, source)
+    if len(own) != len(place) or any(map(t.emit.differ, own, place)):
+        sizes = ", ".join(map(str, place))
+        t.fail("shape-mismatch", f"expected a source of the slice's shape ({sizes}), got "
+               f"{t.show(source)}", x, source)  # fmt: skip
     return built(t, x, lambda x, source: put_items(x, parts, source), x, source)
 
 
@@ -347,7 +358,7 @@ def renorm(t: Core, input: Value, p: Value, dim: Value, maxnorm: Value) -> Tenso
 def _vander(name: str, *, rises: bool) -> None:
     def function(t: Core, x: Value, N: Value = None, increasing: Value = rises) -> Tensor:
         found = need_tensor(t, x, "x")
-        shape = shape_of(t, found)
+        shape = shape_of(t, found, 1 if name == "vander" else None, "x")
         count = shape[-1] if N is None else size(t, N)
 
         def powers(x: Tensor) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 from hagane.frontends.libraries.computing import built, several
 from hagane.frontends.libraries.torch.operands import (
+    FLOAT,
     INT64,
     category,
     complex_dtype,
@@ -364,7 +365,8 @@ def _of_rows(
     lone = len(shape) < 2 or (isinstance(shape[0], int) and shape[0] == 1)
     if not lone:
         t.emit.require_size(shape[0], 2, "number of variables, of which one gives a single number")
-    made = (x.dtype, () if lone else (shape[0], shape[0]))
+    dtype = FLOAT if category(x.dtype) < 2 else x.dtype
+    made = (dtype, () if lone else (shape[0], shape[0]))
     correction = keywords.get("correction", 1)
     plain = not {*keywords} - {"correction"} and isinstance(correction, int)
     if not plain or category(x.dtype) != 2 or not shape:

@@ -328,6 +328,8 @@ def embedding_bag(
     padding_idx: Value = None,
 ) -> Tensor:  # fmt: skip
     """Return sums or means of rows: (bags, features)."""
+    if isinstance(offsets, Tensor) and len(shape_of(t, input)) != 1:
+        t.fail("value", f"expected one axis of indices beside offsets, got {t.show(input)}", input)
     bags = shape_of(t, offsets, 1)[0] if isinstance(offsets, Tensor) else shape_of(t, input)[0]
     last = bool(include_last_offset)
     made = (weight.dtype, (bags - int(last), shape_of(t, weight)[1]))

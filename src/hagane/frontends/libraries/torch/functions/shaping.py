@@ -367,7 +367,7 @@ def roll(t: Core, input: Value, shifts: Value, dims: Value = None) -> Tensor:
 
 
 @TORCH.function("rot90", methods=("rot90",))
-def rot90(t: Core, input: Value, k: Value = 1, dims: Value = (0, 1)) -> Tensor:
+def rot90(t: Core, input: Value, k: Value = 1, dims: Value = (0, 1)) -> Value:
     """Return the input turned by quarters in the plane of two axes."""
     x = need_tensor(t, input, "input")
     shape = list(shape_of(t, x))
@@ -375,6 +375,10 @@ def rot90(t: Core, input: Value, k: Value = 1, dims: Value = (0, 1)) -> Tensor:
     if len(places) != 2 or len(shape) < 2:
         t.fail("axis", f"rot90 turns in a plane of two axes, got dims={dims} for {t.show(x)}", x)
     a, b = places
+    if not isinstance(k, int):  # drawn, as augmentations do
+        if not definitely_equal(shape[a], shape[b]):
+            return t.lost(f"rot90 of {t.show(x)} by quarters that are not known")
+        return t.emit.typed("Rot90", [x], x.dtype, tuple(shape))
     if k % 2:
         shape[a], shape[b] = shape[b], shape[a]
 
