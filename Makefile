@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SETUP := .venv/.installed
 
-.PHONY: test test-all lint types layers tests conformance wheel sanitize fuzz demo clean
+.PHONY: test test-all lint types layers tests conformance wheel sanitize fuzz demo clean toolchains
 
 # The wheel takes one core, the other two the other.
 test: lint tests
@@ -64,10 +64,14 @@ fuzz: $(SETUP)
 demo: $(SETUP)
 	$(BIN)/hagane demo
 
+# Compilers of other languages and an emulator for tests of builds, which do without where they lack.
+toolchains:
+	$(PYTHON) tests/outside/toolchains.py
+
 $(SETUP): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=24"
-	$(BIN)/python -m pip install --quiet --no-compile --editable ".[dev,image,chainer,cluster,data,lsp,onednn,prob,rl,rtl]"
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[dev,image,chainer,cluster,compiler,data,lsp,onednn,prob,rl,rtl]"
 	touch $@
 
 clean:

@@ -114,6 +114,12 @@ def _generated_c_compiles(
 _ERROR = re.compile(r"\.[ch]:\d+:\d+: error:")
 
 
+@pytest.fixture
+def without_ziglang(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the compiler among Python's packages."""
+    monkeypatch.setitem(sys.modules, "ziglang", None)
+
+
 def _machines_compiler() -> Compiler | None:
     try:
         return find_compiler(dict(os.environ))

@@ -54,6 +54,16 @@ def test_a_model_comes_from_path_bytes_proto_or_ir(tmp_path: Path) -> None:
         np.testing.assert_array_equal(result, [[6, 9]])
 
 
+def test_a_number_as_the_name_of_a_size_is_no_size() -> None:
+    node = helper.make_node("Relu", ["x"], ["y"])
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["0", 3])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["7", 3])
+    session = hagane.InferenceSession(model_of([node], inputs=[x], outputs=[y]))
+    for rows in (0, 2, 5):
+        (found,) = session.run(None, {"x": np.ones((rows, 3), np.float32)})
+        assert found.shape == (rows, 3)
+
+
 def test_loading_changes_neither_proto_nor_ir() -> None:
     proto = dense()
     before = proto.SerializeToString()

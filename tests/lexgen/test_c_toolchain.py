@@ -17,6 +17,7 @@ from tests.lexgen.test_lexer import needs_compiler
 SOURCE = "int answer(void) { return 42; }"
 
 
+@pytest.mark.usefixtures("without_ziglang")
 def test_without_a_compiler_the_c_form_says_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

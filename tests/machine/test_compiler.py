@@ -36,6 +36,7 @@ def build(made: Compiler, folder: Path, count: int = 1) -> Path:
     return folder / "library.so"
 
 
+@pytest.mark.usefixtures("without_ziglang")
 def test_without_a_compiler_the_error_names_the_extra(tmp_path: Path) -> None:
     with pytest.raises(NoCompiler, match=r"looked for cc, gcc, clang.*hagane\[compiler\]"):
         find_compiler({"PATH": str(tmp_path)})
@@ -79,6 +80,7 @@ def test_a_compiler_that_cannot_say_its_version_is_passed_over(
     assert reason in caplog.text
 
 
+@pytest.mark.usefixtures("without_ziglang")
 def test_a_compiler_that_is_no_program_is_passed_over(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from onnx import helper
 
 import hagane
+from hagane.machine import cache as kept
 from hagane.native.ready import caller, extension
 from hagane.native.run import context, engine
 from tests.native.agreement import same
@@ -23,7 +24,7 @@ def test_a_module_that_does_not_compile_is_told_of_and_runs_go_the_longer_way(
 ) -> None:
     monkeypatch.setattr("hagane.machine.notices._given", set())
     monkeypatch.setattr(extension, "c_source", lambda *_: "int broken = of_no_value;")
-    extension._module.cache_clear()
+    kept._module.cache_clear()
     for module in (caller, context):
         monkeypatch.setattr(module, "load_extension", extension.load_extension)
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -32,10 +33,10 @@ def test_a_module_that_does_not_compile_is_told_of_and_runs_go_the_longer_way(
         with caplog.at_level(logging.WARNING, "hagane.machine"):
             (y,) = hagane.InferenceSession(proto).run(None, {"x": x})
     finally:
-        extension._module.cache_clear()
+        kept._module.cache_clear()
     np.testing.assert_array_equal(y, x)
     (said,) = (record.getMessage() for record in caplog.records)
-    assert said.startswith("calls take longer than they could: the engine's module cannot be made")
+    assert said.startswith("calls take longer than they could: the module 'call' cannot be made")
     assert "of_no_value" in said
 
 

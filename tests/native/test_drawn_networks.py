@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail, RuntimeException
 
 from hagane.errors import KernelError
 from tests.native.drawn_networks import network
@@ -46,9 +47,11 @@ def check(seed: int) -> None:
         for left, right in zip(got, want, strict=True):
             near(f"reference {sizes}", precision, left, right)
         # Some of its kernels end the process where a size is zero.
+        peer = None
         if other is not None and all(array.size for array in feed.values()):
-            for left, right in zip(got, other.run(None, feed), strict=True):
-                near(f"ONNX Runtime {sizes}", precision, left, right)
+            peer = _results(other, feed)
+        for left, right in zip(got, peer or (), strict=peer is not None):
+            near(f"ONNX Runtime {sizes}", precision, left, right)
 
 
 def near(name: str, precision: str, left: np.ndarray, right: np.ndarray) -> None:
@@ -65,9 +68,13 @@ def near(name: str, precision: str, left: np.ndarray, right: np.ndarray) -> None
 
 
 def _results(engine: Any, feed: dict[str, np.ndarray]) -> list[np.ndarray] | None:
+    """Return the results of a run, None of one that is refused.
+
+    ONNX Runtime finds some types and numbers of axes that a kernel of its own lacks when it runs.
+    """
     try:
         found: list[np.ndarray] = engine.run(None, feed)
-    except KernelError:
+    except (KernelError, Fail, RuntimeException):
         return None
     return found
 

@@ -108,12 +108,12 @@ def test_with_a_broken_compiler_the_reference_engine_runs(
     assert path in notices or "junk" in text
 
 
+@pytest.mark.usefixtures("without_ziglang")
 def test_without_a_compiler_the_notice_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     notices = check(caplog, native=False)
     assert "the model runs on the slow reference kernels: no C compiler was found" in notices
     assert "pip install hagane[compiler]" in notices

@@ -348,12 +348,19 @@ def test_forests_classify_rows(transform: str, targets: int) -> None:
     check(made, [{"x": x} for x in ROWS], fixed=["x:1"], length=9)
 
 
-def test_no_rows_have_the_length_of_some() -> None:
-    nodes, x = [node("Reshape", ["x", "s"])], draw(0, 3, 4)
-    constants = {"s": np.array([0, -1])}
-    proto = model(nodes, {"x": x}, ["y"], constants, {"x": ["n", "m", 4]})
+@pytest.mark.parametrize(
+    ("sizes", "target", "wanted"),
+    [((0, 3, 4), [0, -1], (0, 12)), ((2, 0, 3), [0, 0, -1], (2, 0, 3)),
+     ((0, 2, 6), [0, 4, -1], (0, 4, 3)), ((0, 0, 2), [0, -1], (0, 0))],
+)  # fmt: skip
+def test_no_rows_have_the_length_of_some(
+    sizes: tuple[int, ...], target: list[int], wanted: tuple[int, ...]
+) -> None:
+    nodes, x = [node("Reshape", ["x", "s"])], draw(*sizes)
+    constants = {"s": np.array(target)}
+    proto = model(nodes, {"x": x}, ["y"], constants, {"x": ["n", "m", "k"]})
     for made in (session(proto), session(proto, engine="reference")):
-        assert made.run(None, {"x": x})[0].shape == (0, 12)
+        assert made.run(None, {"x": x})[0].shape == wanted
 
 
 COLUMNS = [draw(rows, 4) for rows in (1, 5, 0, 33)]

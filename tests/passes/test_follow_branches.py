@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 from hagane.errors import HaganeError
+from hagane.runtime import execute
 from tests.native.agreement import same
 from tests.native.bodies import by_onnxruntime, graph, info, node
 from tests.native.models import draw, model, refused, session
@@ -73,6 +74,39 @@ def test_products_behind_a_squeeze_are_in_both_branches() -> None:
 def test_a_rank_that_results_keep_open_is_found_by_each_run() -> None:
     proto, feed = squeezed([node("Sigmoid", "z", "s"), node("Mul", "s z", "y")], draw((3, 4, 1, 7)))
     counts, _ = applied(proto, feed)
-    assert counts["follow_branches"] == 1
+    assert (counts["follow_branches"], counts["flatten_branches"]) == (1, 1)
     for h in (1, 3):
         check(proto, draw((2, 4, h, 7)))
+
+
+def test_a_rank_that_only_the_data_tell_is_computed_in_one_call() -> None:
+    sides = [
+        graph([node("ReduceMax", "x axes", "a", keepdims=0)], [], [info("a")]),
+        graph([node("Mul", "x x", "b"), node("Neg", "x", "c")], [], [info("b")]),
+    ]
+    for each in sides:
+        each.output[0].type.tensor_type.ClearField("shape")
+    nodes = [node("If", "is", "z", then_branch=sides[0], else_branch=sides[1])]
+    behind = [node("Exp", "z", "y"), node("ReduceSum", "z", "n", keepdims=0)]
+    feed = {"x": draw((3, 4, 5)), "is": np.array(True)}
+    constants, shapes = {"axes": np.array([1])}, {"x": ("a", "b", "c")}
+    proto = model([*nodes, *behind], feed, ("y", "z", "n"), constants, shapes)
+    made = session(proto)
+    assert refused(made).keys() == {"Reshape"}
+    for sizes in ((3, 4, 5), (1, 1, 2), (2, 0, 3)[::-1]):
+        for way in (True, False):
+            given = {"x": draw(sizes), "is": np.array(way)}
+            assert made._call is not None
+            found = made._call(given, None)
+            assert found is not None
+            for name, got, want in zip("yzn", found, by_onnxruntime(proto, given), strict=True):
+                same(name, got, want)
+                assert got.flags.writeable
+            assert not np.shares_memory(found[0], found[1])
+
+
+def test_a_branch_compares_only_its_own_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    proto, feed = squeezed([node("Sigmoid", "z", "y")], draw((3, 4, 2, 7)))
+    made = session(proto)
+    monkeypatch.setattr(execute, "_fall_back", None)  # what reference kernels would be run by
+    same("y", made.run(None, feed)[0], by_onnxruntime(proto, feed)[0])

@@ -150,7 +150,7 @@ def test_another_content_setting_or_version_is_another_session(
     assert len(reads) == 3
     hagane.InferenceSession(path, hagane.SessionOptions(logid="other"))
     assert len(reads) == 3
-    monkeypatch.setattr("hagane.runtime.kept.VERSION", -1)
+    monkeypatch.setattr("hagane.native.ready.plan_file.FORMAT", -1)
     again = hagane.InferenceSession(path).run(None, feed(2))[0]
     np.testing.assert_array_equal(again, second)
     assert len(reads) == 4
@@ -352,3 +352,16 @@ def test_models_of_several_parts_are_not_kept(path: Path, reads: list[object]) -
     for _ in range(2):
         hagane.InferenceSession(path).run(None, {"s": np.array(["a"], object)})
     assert len(reads) == 2
+
+
+def test_a_model_with_texts_that_nobody_reads_is_opened_anew(
+    path: Path, reads: list[object]
+) -> None:
+    model = onnx.load(path)
+    model.graph.input.append(helper.make_tensor_value_info("said", TensorProto.STRING, ["k"]))
+    onnx.save(model, path)
+    said = {"said": np.array(["a", "b"], dtype=object)}
+    for count in (1, 2):
+        (found,) = hagane.InferenceSession(path).run(None, {**feed(2), **said})
+        assert found.shape == (2, 24)
+        assert len(reads) == count

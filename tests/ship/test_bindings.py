@@ -222,7 +222,6 @@ def test_node(pictures: tuple[Path, Path, int], promised: list[str], tmp_path: P
     check(pictures, tmp_path, [str(program), example], HAGANE_ADDON=str(addon))
 
 
-@pytest.mark.long
 def test_rust(pictures: tuple[Path, Path, int], promised: list[str], tmp_path: Path) -> None:
     cargo = tool("cargo")
     package = tmp_path / "rust"
@@ -238,7 +237,6 @@ def test_rust(pictures: tuple[Path, Path, int], promised: list[str], tmp_path: P
     check(pictures, tmp_path, [str(made / "classify")])
 
 
-@pytest.mark.long
 def test_go(pictures: tuple[Path, Path, int], promised: list[str], tmp_path: Path) -> None:
     go = tool("go")
     package = tmp_path / "go"
@@ -278,7 +276,6 @@ def test_ruby(pictures: tuple[Path, Path, int], promised: list[str], tmp_path: P
     check(pictures, tmp_path, [ruby, "-w", "-I", source, example])
 
 
-@pytest.mark.long
 def test_java(pictures: tuple[Path, Path, int], promised: list[str], tmp_path: Path) -> None:
     javac, java = tool("javac"), tool("java")
     home = Path(javac).resolve().parents[1]
@@ -337,7 +334,6 @@ def test_ocaml(pictures: tuple[Path, Path, int], promised: list[str], tmp_path: 
     check(pictures, tmp_path, [str(tmp_path / "classify")])
 
 
-@pytest.mark.long
 def test_haskell(pictures: tuple[Path, Path, int], promised: list[str], tmp_path: Path) -> None:
     compiler, build = tool("ghc"), str(pictures[0])
     binding = BINDINGS / "haskell"

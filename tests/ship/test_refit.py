@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,7 @@ def test_a_build_gets_other_weights_without_a_compiler(
     (old,) = before.run(None, feed)
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("CC", "none")
+    monkeypatch.setitem(sys.modules, "ziglang", None)
     with pytest.raises(SystemExit) as ended:
         main(["refit", str(folder), str(tmp_path / "new.onnx")])
     assert ended.value.code == 0
@@ -65,3 +67,21 @@ def test_another_structure_is_listed(builds: Maker, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match=r"build has Relu '' of c .*the model has Tanh ''"):
         refit(folder, tmp_path / "new.onnx")
     assert hagane.load_built(folder).run(None, feed)[0].shape == (2, 7)
+
+
+def test_sizes_may_have_other_names(builds: Maker, tmp_path: Path) -> None:
+    folder = tmp_path / "b"
+    shutil.copytree(builds("attention"), folder)
+    model = other_weights("attention", tmp_path / "new.onnx")
+    renamed = 0
+    for value in (*model.graph.input, *model.graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.HasField("dim_param"):
+                dim.dim_param = f"other_{dim.dim_param}"
+                renamed += 1
+    assert renamed
+    onnx.save(model, tmp_path / "new.onnx")
+    refit(folder, tmp_path / "new.onnx")
+    _, feed = CASES["attention"]()
+    (expected,) = hagane.InferenceSession(model).run(None, feed)
+    np.testing.assert_array_equal(hagane.load_built(folder).run(None, feed)[0], expected)

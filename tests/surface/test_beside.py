@@ -70,3 +70,17 @@ def test_misuse_raises_what_the_installed_package_raises(
         if not same and case not in DIFFERENT:
             different[case] = (expected and expected[0], got)
     assert different == {}
+
+
+@pytest.mark.long
+def test_random_sequences_of_calls_give_what_the_installed_package_gives() -> None:
+    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.surface.random_calls", "0", "60"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path, "HAGANE_ENGINE": "reference"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.stdout.splitlines()[-1] == "0 differences", done.stdout

@@ -144,8 +144,8 @@ def test_an_initializer_is_replaced() -> None:
     options.add_initializer("w", ort.OrtValue.ortvalue_from_numpy(weight))
     np.testing.assert_array_equal(session(sess_options=options).run(None, {"x": X})[0], X + 10)
     wrong = ort.SessionOptions()
-    wrong.add_initializer("v", ort.OrtValue.ortvalue_from_numpy(weight))
-    with pytest.raises(state.InvalidArgument, match="no initializer 'v'; it has w"):
+    wrong.add_initializer("w", ort.OrtValue.ortvalue_from_numpy(weight[:2]))
+    with pytest.raises(state.InvalidArgument, match=r"'w': expected float\[3\], got float\[2\]"):
         session(sess_options=wrong)
 
 
@@ -396,3 +396,108 @@ def test_the_installed_quantization_runs_over_hagane(tmp_path: Path) -> None:
     x = np.random.default_rng(1).standard_normal((3, 8)).astype(np.float32)
     (y,) = ort.InferenceSession(paths[1]).run(None, {"x": x})
     np.testing.assert_allclose(y, x @ weight, atol=0.1)
+
+
+def test_a_binding_of_an_unknown_output_is_refused_in_the_run() -> None:
+    made = session()
+    binding = made.io_binding()
+    binding.bind_cpu_input("x", X)
+    binding.bind_output("q")
+    with pytest.raises(RuntimeError, match="unknown output 'q'; the model has: y"):
+        made.run_with_iobinding(binding)
+    binding.clear_binding_outputs()
+    binding.bind_output("y")
+    made.run_with_iobinding(binding)
+    np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], X + 1)
+
+
+def overridable() -> ort.InferenceSession:
+    model = proto(
+        [helper.make_node("Mul", ["x", "k"], ["y"])],
+        {"x": (F, [2, 3]), "k": (F, [3])},
+        {"y": (F, [2, 3])},
+        {"k": np.full(3, 2, np.float32)},
+    )
+    return ort.InferenceSession(model.SerializeToString())
+
+
+def test_an_initializer_that_may_be_overridden_is_bound_and_left_alone_by_none() -> None:
+    made, value = overridable(), ort.OrtValue.ortvalue_from_numpy(np.full(3, 5, np.float32))
+    np.testing.assert_array_equal(made.run(None, {"x": X, "k": None})[0], X * 2)
+    binding = made.io_binding()
+    binding.bind_cpu_input("x", X)
+    binding.bind_ortvalue_input("k", value)
+    binding.bind_output("y")
+    made.run_with_iobinding(binding)
+    np.testing.assert_array_equal(binding.get_outputs()[0].numpy(), X * 5)
+
+
+def test_an_initializer_that_the_model_lacks_has_no_effect_and_a_warning() -> None:
+    options = ort.SessionOptions()
+    options.add_initializer("q", ort.OrtValue.ortvalue_from_numpy(X))
+    with pytest.warns(UserWarning, match="the model has no initializer 'q', so that the value has"):
+        made = session(sess_options=options)
+    np.testing.assert_array_equal(made.run(None, {"x": X})[0], X + 1)
+
+
+def test_one_number_is_a_scalar() -> None:
+    model = proto(
+        [helper.make_node("Add", ["x", "s"], ["y"])], {"x": (F, ["n"]), "s": (F, [])},
+        {"y": (F, ["n"])},
+    )  # fmt: skip
+    made, x = ort.InferenceSession(model.SerializeToString()), np.arange(3, dtype=np.float32)
+    for number in (np.float32(2), np.array(2, np.float32), np.array([2], np.float32), [2]):
+        np.testing.assert_array_equal(made.run(None, {"x": x, "s": number})[0], x + 2)
+    with pytest.raises(InvalidArgument, match=r"input 's': expected float32\[\] \(0 axes\)"):
+        made.run(None, {"x": x, "s": x[:2]})
+
+
+@pytest.mark.parametrize(
+    ("names", "feed", "error", "message"),
+    [
+        (None, {"x": X, 3: X}, TypeError, "expected names of inputs and outputs, got 3"),
+        ([None], {"x": X}, TypeError, "expected names of inputs and outputs, got None"),
+        (None, {"x": np.uint32(1)}, RuntimeError, "input 'x': expected an array, got np.uint32"),
+        (None, {"x": X, "q": [1]}, RuntimeError, "unknown input 'q'; the model takes: x"),
+    ],
+)
+def test_arguments_of_other_types_raise_what_the_package_raises(
+    names: Any, feed: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        session().run(names, feed)
+
+
+def test_options_take_any_number_as_a_truth_value() -> None:
+    options, of_run = ort.SessionOptions(), ort.RunOptions()
+    options.enable_mem_pattern = None
+    of_run.terminate = 1.5
+    assert (options.enable_mem_pattern, of_run.terminate) == (False, True)
+    for name, value in [("enable_mem_pattern", "x"), ("optimized_model_filepath", 3)]:
+        with pytest.raises(TypeError, match=f"SessionOptions.{name}: expected"):
+            setattr(options, name, value)
+    with pytest.raises(RuntimeError, match="expected a key of 1 to 1024 characters, got ''"):
+        options.add_session_config_entry("", "1")
+    with pytest.raises(RuntimeError, match="'a': expected at most 8192 characters, got 9000"):
+        of_run.add_run_config_entry("a", "b" * 9000)
+
+
+def test_enumerations_versions_and_shapes_are_told_as_the_package_tells_them() -> None:
+    assert str(ort.GraphOptimizationLevel.ORT_ENABLE_ALL) == "GraphOptimizationLevel.ORT_ENABLE_ALL"
+    assert str(ort.OrtSparseFormat.ORT_SPARSE_COO) == "OrtSparseFormat.ORT_SPARSE_COO"
+    assert session().get_modelmeta().version == 2**63 - 1
+    with pytest.raises(TypeError, match="expected a shape of whole numbers, got "):
+        ort.OrtValue.ortvalue_from_shape_and_type(["n"], np.float32)
+    value = ort.OrtValue.ortvalue_from_numpy(np.zeros((2, 3), np.float32))
+    value.update_inplace(X.reshape(3, 2))
+    np.testing.assert_array_equal(value.numpy(), X)
+
+
+def test_an_empty_sparse_tensor_and_its_value() -> None:
+    nothing, device = np.zeros(0, np.float32), ort.OrtDevice.make("cpu", 0)
+    places = np.zeros(0, np.int64)
+    made = ort.SparseTensor.sparse_coo_from_numpy([4], nothing, places, device)
+    assert (made.dense_shape(), made.as_coo_view().indices().shape) == ([4], (0, 2))
+    np.testing.assert_array_equal(made.dense(), np.zeros(4, np.float32))
+    with pytest.raises(RuntimeError, match="the value holds a sparse one; as_sparse_tensor"):
+        ort.OrtValue.ort_value_from_sparse_tensor(made).numpy()

@@ -71,7 +71,7 @@ def test_ranks_share_each_epoch_evenly(size: int, ranks: int, shuffled: Any) -> 
         whole: Any = (
             InOrder() if not shuffled else SeededShuffle(3, 0 if shuffled == "large" else 9)
         )
-        sampler = Sharded(whole, rank, ranks)
+        sampler = Sharded(whole, size, rank, ranks)
         state = start(sampler, size, 0)
         assert state.order is not None
         lengths.add(len(state.order))
@@ -86,6 +86,23 @@ def test_ranks_share_each_epoch_evenly(size: int, ranks: int, shuffled: Any) -> 
         assert len(epoch) - size < ranks
     if shuffled and size > 10:
         assert epochs[0] != epochs[1]
+
+
+def reversed_order(order: Any, position: int) -> Any:
+    return np.roll(order, 2)[::-1]
+
+
+@pytest.mark.parametrize("order", [{"shuffle": False}, {"order_sampler": reversed_order}, {}])
+@pytest.mark.parametrize("taken", range(0, 9, 2))
+def test_a_shard_goes_on_beyond_the_epoch_in_which_it_was_saved(order: Any, taken: int) -> None:
+    def make() -> SerialIterator:
+        return SerialIterator(list(range(11)), 2, seed=4, shard=(1, 2), **order)
+
+    plain, first, second = make(), make(), make()
+    found = [first.next() for _ in range(taken)]
+    second.load_state_dict(first.state_dict())
+    found += [second.next() for _ in range(14 - taken)]
+    assert found == [plain.next() for _ in range(14)]
 
 
 def test_a_shard_is_resumed_and_its_seed_is_asked_for() -> None:

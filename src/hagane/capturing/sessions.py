@@ -24,6 +24,13 @@ from hagane.runtime import InferenceSession
 _AT_REST = 32
 
 
+Marks = tuple[Any, ...]  # of all tensors, then of each array
+
+
+def _flat(marks: Marks) -> list[int]:
+    return [*marks[0], *marks[1:]]
+
+
 def _content(found: Any) -> Any:
     return found if isinstance(found, np.ndarray) else array_of(found)
 
@@ -44,37 +51,47 @@ class Sessions:
         self._tensors = WatchedTensors(
             [w[0] for w, own in zip(weights, arrays, strict=True) if not own]
         )
-        self._seen = self._marks()
-        self._held = list(self._seen)  # versions that the constants hold
+        self._seen: Marks = ()
+        self._seen = self.marks()
+        self._held = self._seen  # versions that the constants hold
         self._fixed: Any = InferenceSession(model)
         self._open: Any = None
         self._fed: dict[str, Any] = {}  # tensors that the open session is given, by name
         self._changes = self._rested = 0
 
-    def run(self, feeds: Mapping[str, Any]) -> list[Any]:
+    def marks(self) -> Marks:
+        """Return how often each weight was found to be another one."""
+        with self._lock:
+            now = (self._tensors.marks(), *(array.mark() for array in self._arrays))
+            return self._seen if now == self._seen else now
+
+    def are_seen(self, now: Marks) -> bool:
+        """Whether the weights are as they were in the last run."""
+        return now is self._seen
+
+    def run(self, feeds: Mapping[str, Any], now: Marks | None = None) -> list[Any]:
         """Return the outputs, in the order of the graph.
 
         Args:
             feeds: The inputs by name.
+            now: The marks of the weights, if they were looked at for this run.
 
         Raises:
             KernelError: A node failed.
         """
+        if now is None:
+            now = self.marks()
         with self._lock:
-            session, fed = self._chosen()
+            session, fed = self._chosen(now)
         if fed:
             feeds = {**feeds, **{name: _content(tensor) for name, tensor in fed.items()}}
         found: list[Any] = session.run(None, feeds)
         return found
 
-    def _marks(self) -> list[object]:
-        return [*self._tensors.marks(), *(array.mark() for array in self._arrays)]
-
-    def _chosen(self) -> tuple[Any, Mapping[str, Any]]:
+    def _chosen(self, now: Marks) -> tuple[Any, Mapping[str, Any]]:
         """Return the session for the weights as they are, and the tensors that it is given."""
-        now = self._marks()
         self._rested += 1
-        if now == self._seen == self._held:  # nearly always
+        if now is self._seen is self._held:  # nearly always
             return self._fixed, {}
         if now != self._seen:
             self._seen, self._rested = now, 0
@@ -84,18 +101,22 @@ class Sessions:
         if self._changes > 1 and self._rested < _AT_REST:
             self._open_for(now)
             return self._open, self._fed
-        for (tensor, value), old, new in zip(self._weights, self._held, now, strict=True):
+        for (tensor, value), old, new in zip(
+            self._weights, _flat(self._held), _flat(now), strict=True
+        ):
             if old != new:
                 value.const_value = ir.tensor(_content(tensor), name=value.name)
         self._fixed = InferenceSession(self._model)
         self._held = now
         return self._fixed, {}
 
-    def _open_for(self, now: Sequence[object]) -> None:
+    def _open_for(self, now: Marks) -> None:
         """Have a session to which all weights are inputs that the constants no longer hold."""
         changed = {
             str(value.name): tensor
-            for (tensor, value), old, new in zip(self._weights, self._held, now, strict=True)
+            for (tensor, value), old, new in zip(
+                self._weights, _flat(self._held), _flat(now), strict=True
+            )
             if old != new
         }
         if changed.keys() <= self._fed.keys():

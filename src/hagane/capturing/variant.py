@@ -129,11 +129,15 @@ class Variant:
         """The tensors that it computes with, apart from the inputs."""
         return [tensor for tensor, _ in self._weights]
 
-    def broken(self) -> str:
-        """Return which of its assumptions no longer holds; empty if all do."""
+    def broken(self, *, weights_rest: bool = False) -> str:
+        """Return which of its assumptions no longer holds; empty if all do.
+
+        Args:
+            weights_rest: Whether the weights are known to be as they were in the last run.
+        """
         if self.guards is None:  # there is no graph, and may be one if something else is read
             self.guards = self._guards()
-        told = self.guards.broken()
+        told = self.guards.broken(weights_rest=weights_rest)
         if told:
             return told
         for attribute, value, kind in self._state:

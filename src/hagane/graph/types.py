@@ -78,10 +78,12 @@ def from_ir_shape(shape: ir.Shape | None) -> tuple[Dim | None, ...] | None:
 
 
 def _from_ir_dim(dim: int | ir.SymbolicDim) -> Dim | None:
-    # Exporters write -1 and "?" for sizes that they do not know, each time for another one.
+    # Exporters write -1 and "?" for sizes that they do not know, each time for another one, and
+    # some number such axes: "0" is a name, not a size.
     if isinstance(dim, int):
         return dim if dim >= 0 else None
-    return None if dim.value in (None, "", "?", "-1") else parse_dim(dim.value)
+    name = (dim.value or "?").strip()
+    return None if name in ("", "?", "-1") or name.isdecimal() else parse_dim(name)
 
 
 def to_ir_shape(shape: Sequence[Dim] | None) -> ir.Shape | None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hagane.errors import NoCompiler
 from hagane.machine.folder import find_place, is_private
+from hagane.machine.lock import Lock
 from hagane.machine.notices import notice
 
 if TYPE_CHECKING:
@@ -432,3 +433,47 @@ def open_module(path: Path, name: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
     return module
+
+
+def load_module(
+    name: str, source: Callable[[], str], include: tuple[str, ...] = (), also: str = ""
+) -> Any | None:
+    """Return a module in C, or None where there can be none: Python's headers may be missing.
+
+    If they are there and it cannot be compiled or loaded, a notice says why.
+
+    Args:
+        name: The module is ``hagane_`` and this.
+        source: Returns its text.
+        include: Folders of headers besides Python's.
+        also: A text that changes where the code must be another.
+    """
+    import sysconfig
+
+    from hagane.machine.compiler import find_compiler
+
+    try:
+        compiler = find_compiler()
+    except NoCompiler:
+        return None  # said of the model, which cannot be compiled either
+    folders = (sysconfig.get_paths()["include"], *include)
+    if not (Path(folders[0]) / "Python.h").exists():
+        return None
+    with _making:
+        return _module(name, source, compiler, folders, also)
+
+
+_making = Lock()
+
+
+@cache
+def _module(
+    name: str, source: Callable[[], str], compiler: Compiler, include: tuple[str, ...], also: str
+) -> Any | None:
+    """Return the module or None; after one failure it is not tried again in this process."""
+    flags = ("-O2", "-std=gnu11", "-fPIC", "-w", *(f"-I{folder}" for folder in include))
+    try:
+        return make_module(CodeCache("native"), name, source(), compiler, flags, also)
+    except (ImportError, OSError) as error:
+        notice(f"calls take longer than they could: the module '{name}' cannot be made: {error}")
+        return None

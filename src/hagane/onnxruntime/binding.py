@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hagane import runtime
+from hagane.errors import InvalidArgument
 from hagane.onnxruntime.devices import cpu_only
 from hagane.onnxruntime.raised import BoundError, as_bound
 from hagane.onnxruntime.values import OrtValue, OrtValueVector
@@ -20,6 +21,7 @@ class IOBinding(runtime.IOBinding):
     def __init__(self, session: InferenceSession):
         super().__init__(session)
         self.session = session
+        self._unknown: str | None = None
 
     def bind_cpu_input(self, name: str, arr_on_cpu: Any) -> None:
         """Read input ``name`` from an array."""
@@ -68,6 +70,18 @@ class IOBinding(runtime.IOBinding):
         with as_bound():
             super().bind_ortvalue_output(name, ortvalue)
 
+    def _check_output(self, name: str) -> None:
+        # ONNX Runtime notices in the run.
+        try:
+            super()._check_output(name)
+        except InvalidArgument as error:
+            self._unknown = str(error)
+
+    def clear_binding_outputs(self) -> None:
+        """Forget the outputs."""
+        self._unknown = None
+        super().clear_binding_outputs()
+
     def get_outputs(self) -> list[OrtValue]:
         """Return the outputs of the last run, in the order of binding."""
         return [
@@ -81,6 +95,8 @@ class IOBinding(runtime.IOBinding):
 
 
 def check_owner(binding: IOBinding, session: InferenceSession) -> None:
-    """Refuse a binding of another session."""
+    """Refuse a binding of another session, or of an output that it does not have."""
     if binding.session is not session:
         raise BoundError("expected a binding of this session, got one of another session")
+    if binding._unknown is not None:
+        raise BoundError(binding._unknown)

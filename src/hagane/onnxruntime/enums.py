@@ -5,7 +5,14 @@ from __future__ import annotations
 import enum
 
 
-class ExecutionOrder(enum.IntEnum):
+class _Named(enum.IntEnum):
+    """Numbers that print as ONNX Runtime's do."""
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+
+class ExecutionOrder(_Named):
     """The order of nodes; hagane's own is that of the least memory."""
 
     DEFAULT = 0
@@ -13,7 +20,7 @@ class ExecutionOrder(enum.IntEnum):
     MEMORY_EFFICIENT = 2
 
 
-class OrtAllocatorType(enum.IntEnum):
+class OrtAllocatorType(_Named):
     """Kinds of allocators."""
 
     INVALID = -1
@@ -29,14 +36,14 @@ class OrtCompileApiFlags(enum.IntFlag):
     ERROR_IF_OUTPUT_FILE_EXISTS = 2
 
 
-class OrtDeviceMemoryType(enum.IntEnum):
+class OrtDeviceMemoryType(_Named):
     """Kinds of memory of a device."""
 
     DEFAULT = 0
     HOST_ACCESSIBLE = 5
 
 
-class OrtDeviceVendorId(enum.IntEnum):
+class OrtDeviceVendorId(_Named):
     """Makers of devices, by the numbers of the PCI bus."""
 
     NONE = 0
@@ -49,7 +56,7 @@ class OrtDeviceVendorId(enum.IntEnum):
     INTEL = 0x8086
 
 
-class OrtExecutionProviderDevicePolicy(enum.IntEnum):
+class OrtExecutionProviderDevicePolicy(_Named):
     """Preferences among devices."""
 
     DEFAULT = 0
@@ -61,7 +68,7 @@ class OrtExecutionProviderDevicePolicy(enum.IntEnum):
     MIN_OVERALL_POWER = 6
 
 
-class OrtHardwareDeviceType(enum.IntEnum):
+class OrtHardwareDeviceType(_Named):
     """Kinds of devices."""
 
     CPU = 0
@@ -69,7 +76,7 @@ class OrtHardwareDeviceType(enum.IntEnum):
     NPU = 2
 
 
-class OrtMemType(enum.IntEnum):
+class OrtMemType(_Named):
     """Places of inputs and outputs."""
 
     CPU_INPUT = -2
@@ -78,7 +85,7 @@ class OrtMemType(enum.IntEnum):
     DEFAULT = 0
 
 
-class OrtMemoryInfoDeviceType(enum.IntEnum):
+class OrtMemoryInfoDeviceType(_Named):
     """Kinds of devices that hold memory."""
 
     CPU = 0
@@ -87,7 +94,7 @@ class OrtMemoryInfoDeviceType(enum.IntEnum):
     NPU = 3
 
 
-class OrtSparseFormat(enum.IntEnum):
+class OrtSparseFormat(_Named):
     """Forms of sparse tensors."""
 
     ORT_SPARSE_UNDEFINED = 0
@@ -96,21 +103,21 @@ class OrtSparseFormat(enum.IntEnum):
     ORT_SPARSE_BLOCK_SPARSE = 4
 
 
-class ModelPackageWriteMode(enum.IntEnum):
+class ModelPackageWriteMode(_Named):
     """How a package of models is written."""
 
     PRESERVE = 0
     DENSE = 1
 
 
-class ArenaExtendStrategy(enum.IntEnum):
+class ArenaExtendStrategy(_Named):
     """How an arena grows."""
 
     kNextPowerOfTwo = 0  # noqa: N815
     kSameAsRequested = 1  # noqa: N815
 
 
-class OrtCompiledModelCompatibility(enum.IntEnum):
+class OrtCompiledModelCompatibility(_Named):
     """Whether a compiled model fits a device."""
 
     EP_NOT_APPLICABLE = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ def with_given(source: Any, options: SessionOptions) -> Any:
         options: Their initializers and files of weights are used.
 
     Raises:
-        InvalidArgument: The model has no such initializer, or of another type or shape.
+        InvalidArgument: An initializer is of another type or shape.
         ExternalDataError: A file in memory is too short for the model's tensors.
     """
     if not options.replaced and not options.held_files:
@@ -37,7 +38,7 @@ def with_given(source: Any, options: SessionOptions) -> Any:
         raise NoSuchFile(f"there is no model file '{path}'") from None
     except google.protobuf.message.DecodeError as error:
         raise InvalidModel(f"the given bytes are not an ONNX model: {error}") from error
-    _replace(model, {name: value.numpy() for name, value in options.replaced.items()})
+    _replace(model, {name: value.content for name, value in options.replaced.items()})
     for tensor in _outside(model):
         _bring_in(tensor, options.held_files, None if path is None else path.parent)
     return model
@@ -46,11 +47,13 @@ def with_given(source: Any, options: SessionOptions) -> Any:
 def _replace(model: onnx.ModelProto, values: Mapping[str, Any]) -> None:
     known = {tensor.name: tensor for tensor in model.graph.initializer}
     for name, value in values.items():
-        if name not in known:
-            raise InvalidArgument(
-                f"add_initializer: the model has no initializer '{name}'; it has "
-                f"{', '.join(sorted(known)[:20]) or 'none'}"
+        if name not in known:  # ONNX Runtime says nothing
+            warnings.warn(
+                f"add_initializer: the model has no initializer '{name}', so that the value has no "
+                f"effect; it has {', '.join(sorted(known)[:20]) or 'none'}",
+                stacklevel=5,
             )
+            continue
         tensor, given = known[name], numpy_helper.from_array(value, name)
         if (tensor.data_type, list(tensor.dims)) != (given.data_type, list(given.dims)):
             raise InvalidArgument(

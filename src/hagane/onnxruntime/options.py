@@ -28,6 +28,8 @@ _SESSION: dict[str, type] = {
     "log_severity_level": int,
     "log_verbosity_level": int,
     "logid": str,
+    "optimized_model_filepath": str,
+    "profile_file_prefix": str,
     "use_deterministic_compute": bool,
     "use_per_session_threads": bool,
 }
@@ -40,16 +42,23 @@ _RUN: dict[str, type] = {
 }
 
 
-def _typed(options: object, kinds: Mapping[str, type], name: str, value: Any) -> None:
-    """Refuse a value of another type than the attribute's."""
+def _typed(options: object, kinds: Mapping[str, type], name: str, value: Any) -> Any:
+    """Return the value of an attribute; refuse another type than the attribute's.
+
+    Any number and None count as truth values, as in ONNX Runtime's interface.
+    """
     expected = kinds.get(name)
-    if expected is None or isinstance(value, expected):
-        if expected is int and isinstance(value, enum.Enum):
+    if expected is None:
+        return value
+    if expected is bool and (value is None or isinstance(value, int | float | np.generic)):
+        return bool(value)
+    if expected is int and isinstance(value, int | np.integer | np.bool_):
+        if isinstance(value, enum.Enum):
             raise _mistyped(options, name, expected, value)
-        return
-    numbers = (int, np.integer) if expected in (int, bool) else ()
-    if not isinstance(value, numbers):
+        return int(value)
+    if not isinstance(value, expected):
         raise _mistyped(options, name, expected, value)
+    return value
 
 
 def _mistyped(options: object, name: str, expected: type, value: Any) -> TypeError:
@@ -63,6 +72,22 @@ def _text(where: str, *values: Any) -> None:
     for value in values:
         if not isinstance(value, str):
             raise TypeError(f"{where}: expected str, got {value!r} ({type(value).__name__})")
+
+
+_LONGEST_KEY, _LONGEST_ENTRY = 1024, 8192
+
+
+def _entry(where: str, key: Any, value: Any) -> None:
+    """Refuse a key or a value that ONNX Runtime does not keep."""
+    _text(where, key, value)
+    if not 0 < len(key) <= _LONGEST_KEY:
+        raise RuntimeError(
+            f"{where}: expected a key of 1 to {_LONGEST_KEY} characters, got {key!r}"
+        )
+    if len(value) > _LONGEST_ENTRY:
+        raise RuntimeError(
+            f"{where} '{key}': expected at most {_LONGEST_ENTRY} characters, got {len(value)}"
+        )
 
 
 class SessionOptions(runtime.SessionOptions):
@@ -84,7 +109,7 @@ class SessionOptions(runtime.SessionOptions):
         super().__init__(log_severity_level=-1, profile_file_prefix="onnxruntime_profile_")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        _typed(self, _SESSION, name, value)
+        value = _typed(self, _SESSION, name, value)
         if name in ("execution_order", "use_per_session_threads"):
             self.__dict__[name] = value
             return
@@ -97,7 +122,7 @@ class SessionOptions(runtime.SessionOptions):
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Keep a setting by key; settings that begin with ``hagane.`` have an effect."""
-        _text("SessionOptions.add_session_config_entry", key, value)
+        _entry("SessionOptions.add_session_config_entry", key, value)
         super().add_session_config_entry(key, value)
 
     def get_session_config_entry(self, key: str) -> str:
@@ -217,12 +242,12 @@ class RunOptions(runtime.RunOptions):
         super().__init__(log_severity_level=-1)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        _typed(self, _RUN, name, value)
+        value = _typed(self, _RUN, name, value)
         super().__setattr__(name, value)
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Keep a setting by key."""
-        _text("RunOptions.add_run_config_entry", key, value)
+        _entry("RunOptions.add_run_config_entry", key, value)
         super().add_run_config_entry(key, value)
 
     def get_run_config_entry(self, key: str) -> str:

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from hagane import runtime
 from hagane.errors import HaganeError, InvalidFeed
 from hagane.onnxruntime.binding import IOBinding, check_owner
@@ -164,9 +166,22 @@ class InferenceSession(runtime.InferenceSession):
             raise TypeError(f"expected a list of output names, got the text {names!r}: [{names!r}]")
         if options is not None and not isinstance(options, runtime.RunOptions):
             raise TypeError(f"expected RunOptions, got {type(options).__name__}")
-        text = [name for name, value in feed.items() if isinstance(value, str)]
-        if text:
-            raise _TextFeed(f"input '{text[0]}': expected an array, got the text {feed[text[0]]!r}")
+        missing = any(item.name not in feed for item in self.get_inputs())
+        if missing:  # which ONNX Runtime tells of first
+            return
+        odd = [name for name in (*(names or ()), *feed) if not isinstance(name, str)]
+        if odd:
+            raise TypeError(
+                f"expected names of inputs and outputs, got {odd[0]!r} ({type(odd[0]).__name__})"
+            )
+        known = {item.name for item in self.get_inputs()}
+        for name, value in feed.items():
+            if isinstance(value, str | bytes | int | float | np.generic):
+                raise _OddFeed(f"input '{name}': expected an array, got {value!r}")
+            if isinstance(value, list) and name not in known:
+                raise _OddFeed(
+                    f"unknown input '{name}'; the model takes: {', '.join(sorted(known))}"
+                )
 
     def run_with_ort_values(
         self,
@@ -313,8 +328,8 @@ class InferenceSession(runtime.InferenceSession):
         return "" if self._profile is None else super().end_profiling()
 
 
-class _TextFeed(InvalidFeed, RuntimeError):
-    """Text in the place of an array."""
+class _OddFeed(InvalidFeed, RuntimeError):
+    """Something in the place of an array that ONNX Runtime's interface cannot make one of."""
 
 
 def _provider_names(providers: Any, options: Any) -> list[str]:

@@ -45,6 +45,8 @@ class OrtValue(runtime.OrtValue):
     ) -> OrtValue:
         """Return a value with room for a tensor, its content not set."""
         cpu_only(device_type)
+        if isinstance(shape, str) or not all(hasattr(size, "__index__") for size in shape):
+            raise TypeError(f"expected a shape of whole numbers, got {shape!r}")
         with as_bound():
             return OrtValue(np.empty(checked_shape(shape), element_dtype(element_type)))
 
@@ -81,6 +83,8 @@ class OrtValue(runtime.OrtValue):
         """Copy an array, or the tensor of another value, into the memory of this one."""
         if not isinstance(np_arr, np.ndarray | runtime.OrtValue):
             raise TypeError(f"expected a numpy.ndarray or an OrtValue, got {type(np_arr).__name__}")
+        if isinstance(np_arr, np.ndarray) and np_arr.size == np.prod(self.shape()):
+            np_arr = np_arr.reshape(self.shape())
         with as_bound():
             super().update_inplace(np_arr)
 
@@ -208,7 +212,9 @@ class SparseTensor:
                 f"expected {count} indices, or {count} times {axes}, for {count} values, "
                 f"got {places.size}"
             )
-        if places.size == count * axes and axes > 1:
+        if not count:
+            places = places.reshape(0, 2)  # as ONNX Runtime shows it, for any number of axes
+        elif places.size == count * axes and axes > 1:
             places = places.reshape(count, axes)
         return cls(
             OrtSparseFormat.ORT_SPARSE_COO, dense_shape, values, SparseIndices(indices=places)
@@ -250,9 +256,10 @@ class SparseTensor:
         """Return its form."""
         return self._form
 
-    def dense_shape(self) -> Any:
+    def dense_shape(self) -> list[int]:
         """Return its sizes."""
-        return self._shape
+        sizes: list[int] = self._shape.tolist()
+        return sizes
 
     def data_type(self) -> str:
         """Return its type as ONNX writes it."""
@@ -293,8 +300,10 @@ class SparseTensor:
             result[rows, inner] = self._values
             return result
         places = self._places.indices()
-        at = np.unravel_index(places, result.shape) if places.ndim == 1 else tuple(places.T)
-        result[at] = self._values
+        if len(self._values):
+            flat = places.ndim == 1
+            at = np.unravel_index(places, result.shape) if flat else tuple(places.T)
+            result[at] = self._values
         return result
 
     def _get_c_tensor(self) -> SparseTensor:
@@ -310,6 +319,11 @@ class _SparseValue(OrtValue):
 
     def as_sparse_tensor(self) -> SparseTensor:
         return self._tensor
+
+    def numpy(self) -> Any:
+        raise BoundError(
+            "expected a tensor, the value holds a sparse one; as_sparse_tensor() returns it"
+        )
 
     def is_sparse_tensor(self) -> bool:
         return True

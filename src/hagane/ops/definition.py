@@ -79,6 +79,8 @@ class OpDef:
             may return None for a call that it cannot write so. None where the operator is not made
             of others, ``Unsupported`` where it would serve and cannot be had.
         source: Its kernel in C, where a user gave one.
+        ready: Takes the attributes as keywords and returns the reference kernel of nodes that have
+            these, where there is work that all its calls share. None for no such work.
         traits: The properties that passes and engines may take for granted of it.
     """
 
@@ -90,6 +92,7 @@ class OpDef:
     vjp: VjpRule | Unsupported = _OPEN
     compose: Kernel | Unsupported | None = None
     source: CSource | None = None
+    ready: Kernel | None = None
     traits: Trait = Trait.NONE
     keywords: frozenset[str] = field(init=False, default=frozenset())
 
@@ -137,6 +140,9 @@ class OpDef:
             keywords["attributes"] = attributes
         if "n_outputs" in self.keywords:
             keywords["n_outputs"] = n_outputs
+        if self.ready is not None:
+            made: Callable[..., Any] = self.ready(**keywords)
+            return made
         return partial(self.reference, **keywords)
 
 

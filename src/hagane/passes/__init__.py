@@ -105,6 +105,12 @@ PASSES: tuple[Pass, ...] = (
         needs=("If",),
     ),
     Pass(
+        "control",
+        "flatten_branches",
+        "outputs of branches that have different ranks become rows and shapes",
+        needs=("If",),
+    ),
+    Pass(
         "folding", "fold_constants", "what follows from constants and known sizes is computed ahead"
     ),
     Pass(
@@ -263,6 +269,12 @@ PASSES: tuple[Pass, ...] = (
         "number_classes",
         "classifiers of texts give numbers, and the texts are looked up",
         needs=(frozenset({"LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"}),),
+    ),
+    Pass(
+        "expanding",
+        "number_words",
+        "words become numbers where their sequences are counted",
+        needs=("TfIdfVectorizer",),
     ),
     # Patterns of exporters have reshapes in them; joined nodes go through them no more.
     Pass(

@@ -144,7 +144,7 @@ class Ending:
             with np.errstate(all="ignore"):
                 self._finish(frame)
         values: list[Any] = [frame[number] for number in self.outputs]
-        return outputs_of(values, self.constants)
+        return outputs_of(values, self.constants, results)
 
     def _finish(self, frame: list[Value]) -> None:
         """Run the nodes on slots."""
@@ -249,14 +249,44 @@ def whole_of(program: Program, fed: Sequence[int]) -> Front | None:
     return None if found is None or found.ending is not None else found
 
 
-# Operators that take texts and make dicts; they compute nothing.
-_QUIET = frozenset({"Gather", "Identity", "LabelEncoder", "ZipMap"})
+# Operators that take texts and make dicts, or other shapes; they compute nothing.
+_QUIET = frozenset({"Gather", "Identity", "LabelEncoder", "Reshape", "ZipMap"})
 
 
-def outputs_of(values: Sequence[RuntimeValue], shared: Sequence[Value]) -> list[Any]:
-    """Return results that the caller owns: contiguous, writable, no view of ``shared`` arrays."""
+def outputs_of(
+    values: Sequence[RuntimeValue], shared: Sequence[Value], fresh: Sequence[RuntimeValue] = ()
+) -> list[Any]:
+    """Return results that the caller owns: contiguous, writable, no view of ``shared`` arrays.
+
+    Args:
+        values: The results.
+        shared: Arrays that others have.
+        fresh: Arrays that nobody else has: a result may be another shape of one.
+    """
     borrowed = set(map(id, shared))
-    return [_owned(value, borrowed) for value in values]
+    if not fresh:
+        return [_owned(value, borrowed) for value in values]
+    taken = {id(value) for value in values}
+    taken |= borrowed
+    free = {id(value): value for value in fresh if id(value) not in taken}
+    found: list[Any] = []
+    for value in values:
+        if isinstance(value, np.ndarray) and _is_whole(value, free.pop(id(value.base), None)):
+            found.append(value)
+        else:
+            found.append(_owned(value, borrowed))
+    return found
+
+
+def _is_whole(array: Array, base: RuntimeValue) -> bool:
+    """Whether an array is all of another one, in another shape."""
+    return (
+        isinstance(base, np.ndarray)
+        and array.flags.c_contiguous
+        and array.flags.writeable
+        and array.nbytes == base.nbytes
+        and _is_own(base)
+    )
 
 
 def _owned(value: RuntimeValue, borrowed: set[int]) -> Any:

@@ -1,10 +1,10 @@
 """Sessions in the cache: a second start of a model infers, lowers and packs nothing.
 
 The parts of a session are kept under the content of the model's file, the settings and hagane's
-own source, if the whole model is one native part for all shapes: tables, machine code, packed
-weights, and the session's description of the model. Weights in files beside the model's count with
-its content. ``HAGANE_SESSION_CACHE=off``, or the session's
-configuration entry ``hagane.cache`` of ``off``, does without.
+own source, if the whole model is one native part for all shapes: its plan, in the format of builds
+(``native/ready/plan_file.py``), machine code, packed weights, and the session's description of the
+model. Weights in files beside the model's count with its content. ``HAGANE_SESSION_CACHE=off``, or
+the session's configuration entry ``hagane.cache`` of ``off``, does without.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +25,13 @@ import numpy as np
 
 import hagane
 from hagane.machine import CodeCache, NoCompiler, multiplies_bfloat16
-from hagane.native.ready.part import VERSION, ReadyPart, may_be_ready
+from hagane.native.ready.part import ReadyPart, may_be_ready, plan_of
+from hagane.native.ready.plan_file import (
+    LARGEST,
+    PlanArgument,
+    type_name,
+)
+from hagane.native.ready.rows import TYPES
 from hagane.runtime.chosen import can_repeat, level_of, threads_of
 from hagane.runtime.options import SessionOptions
 from hagane.runtime.values.described import ModelMetadata, NodeArg
@@ -70,6 +76,23 @@ class Fed(NamedTuple):
             and array.ndim == len(self.dims)
             and all(a is None or a == b for a, b in zip(self.dims, array.shape, strict=True))
         )
+
+    def argument(self) -> PlanArgument:
+        """Return its entry in a plan."""
+        return PlanArgument(self.name, TYPES[self.dtype], *_ends(self.dims))
+
+    @classmethod
+    def of(cls, argument: PlanArgument) -> Fed:
+        """Return the input of an entry in a plan."""
+        sizes = zip(argument.least, argument.most, strict=True)
+        dims = tuple(least if least == most else None for least, most in sizes)
+        return cls(argument.name, type_name(argument.type), dims)
+
+
+def _ends(dims: Sequence[object]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the smallest and the largest sizes of axes."""
+    least = tuple(dim if isinstance(dim, int) else 0 for dim in dims)
+    return least, tuple(dim if isinstance(dim, int) else LARGEST for dim in dims)
 
 
 class Kept(NamedTuple):
@@ -248,17 +271,19 @@ def find(key: str) -> Kept | None:
     try:
         about = json.loads((found.parent / _FACTS).read_text(encoding="utf-8"))
         facts = about["part"]
-        if facts["version"] != VERSION or not may_be_ready(facts):
+        if not may_be_ready(facts):
             return None
-        loaded = _live.get(key) or ReadyPart(found.parent, facts)
+        plan = plan_of(found.parent)
+        loaded = _live.get(key) or ReadyPart(found.parent, plan, facts)
         _live[key] = loaded
-        inputs = tuple(Fed(name, dtype, tuple(dims)) for name, dtype, dims in about["inputs"])
+        inputs = tuple(map(Fed.of, plan.inputs))
+        ((step,), results) = plan.programs[0].steps, plan.programs[0].outputs
+        own, order = step.inputs, tuple(map(step.outputs.index, results))
         overridable = tuple(about["overridable"])
         arguments, outputs = (
             tuple(NodeArg(*each) for each in about[kind]) for kind in ("arguments", "outputs")
         )
         metadata = ModelMetadata(**about["metadata"])
-        own, order = tuple(about["own"]), tuple(about["order"])
         largest, specializes = str(about["largest"]), bool(about["specializes"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None  # made by another version, or taken away meanwhile
@@ -282,20 +307,27 @@ def keep(key: str, kept: Kept, path: str) -> None:
     cache = _sessions()
     if not may_be_kept(loaded) or len(loaded.packed()) > cache.limit // _SHARE:
         return
+    if not {each.dtype for each in kept.inputs} <= TYPES.keys():
+        return  # texts that nobody reads
     about = {
-        "inputs": [tuple(each) for each in kept.inputs],
         "overridable": kept.overridable,
         "arguments": [astuple(each) for each in kept.arguments],
         "outputs": [astuple(each) for each in kept.outputs],
         "metadata": asdict(kept.metadata),
-        "own": kept.own,
-        "order": kept.order,
         "largest": kept.largest,
         "specializes": kept.specializes,
     }
 
     def write(folder: Path) -> None:
-        written = {**about, "part": write_ready(loaded, folder)}
+        outputs = [
+            PlanArgument(item.name, TYPES[dtype.name], *_ends(shape))
+            for item, (_, shape, dtype) in zip(
+                kept.outputs, (loaded.outputs[i] for i in kept.order), strict=True
+            )
+        ]
+        inputs = [each.argument() for each in kept.inputs]
+        part = write_ready(loaded, folder, inputs, outputs, kept.own, kept.order)
+        written = {**about, "part": part}
         (folder / _FACTS).write_text(json.dumps(written), encoding="utf-8")
 
     try:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hagane.graph import save
 from hagane.graph.types import TensorType
 from hagane.native.ready.caller import Caller, make_entry
@@ -118,6 +120,12 @@ class Opened:
             arrays: Sequence[Array], owner: object, full: bool, *past: int
         ) -> tuple[Any, ...] | None:
             values = bind(inputs, {}, dict(zip(names, arrays, strict=True)))
+            checked = (values[name] for name in names)
+            if any(
+                isinstance(value, np.ndarray) and value.ndim != array.ndim
+                for value, array in zip(checked, arrays, strict=True)
+            ):
+                return None  # one number for a scalar, as an array: a frame would keep its axes
             given = _arguments(every, values, defaults)
             return programs.frame(every, given, fed, owner, full, Past(*past))
 

@@ -26,12 +26,18 @@ class GraphOptimizationLevel(enum.IntEnum):
     ORT_ENABLE_LAYOUT = 3
     ORT_ENABLE_ALL = 99
 
+    def __str__(self) -> str:  # as ONNX Runtime's prints
+        return f"{type(self).__name__}.{self.name}"
+
 
 class ExecutionMode(enum.IntEnum):
     """Whether nodes may run side by side."""
 
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
+
+    def __str__(self) -> str:  # as ONNX Runtime's prints
+        return f"{type(self).__name__}.{self.name}"
 
 
 def _known(options: Any, name: str) -> None:

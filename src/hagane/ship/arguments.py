@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from hagane.errors import UnsupportedModel
 from hagane.graph.types import TensorType
-from hagane.native.run.tables import TYPES
-from hagane.ship.manifest import Argument
+from hagane.ship.manifest import TENSOR_TYPES, Argument
 from hagane.ship.program import RangeProgram
 from hagane.ship.ranges import MOST_AXES, InputRange, bounds, name_ranges
 
@@ -19,8 +18,8 @@ def input_argument(found: InputRange) -> Argument:
     Raises:
         UnsupportedModel: Its elements are no numbers.
     """
-    dtype = str(found.dtype.numpy().name) if found.dtype.value in TYPES.values() else ""
-    if dtype not in TYPES:
+    dtype = str(found.dtype.numpy().name) if found.dtype.value in TENSOR_TYPES.values() else ""
+    if dtype not in TENSOR_TYPES:
         raise UnsupportedModel(
             [f"input '{found.name}' has elements of {found.dtype.name}: a build takes numbers"]
         )
@@ -28,7 +27,7 @@ def input_argument(found: InputRange) -> Argument:
         axis.least if axis is not None and axis.fixed else str(dim)
         for dim, axis in zip(found.dims, found.axes, strict=True)
     )
-    return Argument(found.name, TYPES[dtype], dtype, shape, found.axes)
+    return Argument(found.name, TENSOR_TYPES[dtype], dtype, shape, found.axes)
 
 
 def output_arguments(programs: Sequence[RangeProgram]) -> tuple[Argument, ...]:
@@ -46,7 +45,7 @@ def output_arguments(programs: Sequence[RangeProgram]) -> tuple[Argument, ...]:
                 raise UnsupportedModel(
                     [f"output '{value.name}' is {type_}: a build gives tensors of known rank"]
                 )
-            if type_.dtype.value not in TYPES.values() or len(type_.shape) > MOST_AXES:
+            if type_.dtype.value not in TENSOR_TYPES.values() or len(type_.shape) > MOST_AXES:
                 raise UnsupportedModel(
                     [f"output '{value.name}' is {type_}: a build cannot hold it"]
                 )

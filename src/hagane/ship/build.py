@@ -15,9 +15,11 @@ import onnx_ir as ir
 
 import hagane
 from hagane.errors import InvalidArgument
+from hagane.graph.types import TensorType
 from hagane.graph.walk import all_nodes
 from hagane.machine import usable_cores
 from hagane.native import Choice, choice_to_json
+from hagane.native.ready.plan_file import plan_bytes
 from hagane.runtime.backends import NativeBackend
 from hagane.runtime.pipeline import ReadModel, read
 from hagane.ship.arguments import input_argument, output_arguments
@@ -33,14 +35,16 @@ from hagane.ship.library import (
 )
 from hagane.ship.manifest import VERSION, Argument, manifest_text, readme_text
 from hagane.ship.options import BuildOptions, check_options, settings_of_build
-from hagane.ship.program import RangeProgram, model_text, program_sources
+from hagane.ship.program import RangeProgram, build_plan
 from hagane.ship.quantize import quantize
 from hagane.ship.ranged import all_ranges, range_programs
 from hagane.ship.ranges import input_ranges, parse_ranges
 from hagane.ship.retrieved import model_source
 from hagane.ship.sum import sum_of
+from hagane.ship.tables import built_text, functions_text
 from hagane.ship.targets import BuildTarget, targets_named
 from hagane.ship.weights import WeightFile
+from hagane.symbolic import Dim, evaluate, symbol, symbols_of
 
 # Libraries that compilers link with programs.
 _SYSTEM = frozenset(("c", "m", "pthread", "dl", "rt", "util", "gcc", "gcc_s"))
@@ -204,21 +208,11 @@ def generate(
     inputs = tuple(map(input_argument, all_ranges(programs)))
     outputs = output_arguments(programs)
     file = WeightFile(weights)
-    sources = program_sources(programs, inputs, outputs, file)
-    file.close()
+    plan, kernels = build_plan(programs, inputs, outputs, file)
+    sources = Sources(kernels, plan_bytes(plan), functions_text(plan.functions))
     structure = _structure(sources, target)
-    sources = Sources(
-        sources.kernels,
-        sources.tables
-        + model_text(
-            structure,
-            len(inputs),
-            len(outputs),
-            len(programs),
-            file.bytes,
-            embedded=options.embed_weights,
-        ),
-    )
+    built = built_text(structure, len(sources.plan), file.bytes, embedded=options.embed_weights)
+    sources = replace(sources, text=sources.text + built)
     values = [_value_bytes(program, options) if measured else None for program in programs]
     known = [size for size in values if size is not None]
     peak = file.bytes + max(known) if len(known) == len(values) else None
@@ -266,11 +260,20 @@ def _choices(programs: Sequence[RangeProgram]) -> dict[str, Choice]:
 
 
 def _node_texts(found: ReadModel) -> tuple[str, ...]:
-    """Return the computation of a model as texts, content of weights left out."""
+    """Return the computation of a model as texts, without weights and names of sizes."""
     types = found.types.types
+    names: dict[str, str] = {}
+
+    def numbered(dim: Dim) -> Dim:
+        for name in sorted(symbols_of(dim)):
+            names.setdefault(name, f"size{len(names)}")
+        return evaluate(dim, {name: symbol(names[name]) for name in symbols_of(dim)})
 
     def text(value: ir.Value | None) -> str:
-        return "nothing" if value is None else f"{value.name} {types.get(value)}"
+        type_ = None if value is None else types.get(value)
+        if isinstance(type_, TensorType) and type_.shape is not None:
+            type_ = replace(type_, shape=tuple(map(numbered, type_.shape)))
+        return "nothing" if value is None else f"{value.name} {type_}"
 
     return tuple(
         f"{node.op_type} '{node.name}' of {', '.join(map(text, node.inputs))} to "
@@ -280,11 +283,11 @@ def _node_texts(found: ReadModel) -> tuple[str, ...]:
 
 
 def _structure(sources: Sources, target: BuildTarget) -> str:
-    content = hashlib.sha256()
+    content = hashlib.sha256(sources.plan)
     for text in (
         target.name,
         runtime_source(),
-        sources.tables,
+        sources.text,
         *(text for item in sorted(sources.kernels.items()) for text in item),
     ):
         content.update(f"{len(text)}\0{text}".encode("utf-8", "surrogatepass"))

@@ -27,7 +27,7 @@ from hagane.ship.targets import BuildTarget, compiler_for
 
 _OWN = (
     *("tables.h", "base.c", "sum.c", "manifest.c", "processor.c"),
-    *("context.c", "run.c", "interface.c"),
+    *("plan.c", "context.c", "run.c", "interface.c"),
 )
 # Characters of C that one call of the compiler gets, at least and at most, but for a longer kernel:
 # fixed, so that the same model makes the same library on every machine.
@@ -39,10 +39,10 @@ _FLAGS = ("-O2", "-std=gnu11", "-fPIC", "-w", "-fvisibility=hidden", "-fno-ident
 _HIDDEN = ("-fvisibility=hidden", "-fno-ident")
 _MENOH = ("graph.c", "menoh.c", "model.c")
 _EMBEDDED = """.section .rodata
-.balign 4096
-.globl hgb_weights
-.hidden hgb_weights
-hgb_weights:
+.balign {alignment}
+.globl {name}
+.hidden {name}
+{name}:
 .incbin "{path}"
 .section .note.GNU-stack,"",%progbits
 """
@@ -59,7 +59,7 @@ def own_source(*names: str) -> str:
 
 
 def engine_header() -> str:
-    """Return the C that tables are read with."""
+    """Return the C that a build is declared with."""
     return c_source(*TABLE_HEADERS[:2]) + own_source("tables.h")
 
 
@@ -69,11 +69,13 @@ class Sources:
 
     Attributes:
         kernels: C functions by name.
-        tables: C data.
+        plan: The plan, whose functions these are.
+        text: The C that brings both together.
     """
 
     kernels: Mapping[str, str]
-    tables: str
+    plan: bytes
+    text: str
 
 
 def build_library(
@@ -105,13 +107,12 @@ def build_library(
     try:
         objects = _kernel_objects(sources.kernels, target, compiler, work, jobs, advance)
         objects.append(_runtime_object(compiler, work))
-        objects.append(_tables_object(sources.tables, compiler, work))
+        objects.append(_text_object(sources.text, compiler, work))
+        plan = work / "plan"
+        plan.write_bytes(sources.plan)
+        objects.append(_embedded_object("hgb_plan", plan, 64, compiler, work))
         if weights is not None:
-            assembly = work / "weights.S"
-            assembly.write_text(_EMBEDDED.format(path=weights), encoding="utf-8")
-            made = work / "weights.o"
-            compiler.call(["-c", str(assembly)], made)
-            objects.append(made)
+            objects.append(_embedded_object("hgb_weights", weights, 4096, compiler, work))
         if library.suffix == ".a":
             _archive(compiler, objects, library, work)
         else:
@@ -232,10 +233,21 @@ def build_menoh(target: BuildTarget, library: Path) -> None:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _tables_object(tables: str, compiler: Compiler, work: Path) -> Path:
-    source = work / "tables.c"
-    source.write_text(engine_header() + tables, encoding="utf-8")
-    made = work / "tables.o"
+def _embedded_object(
+    name: str, content: Path, alignment: int, compiler: Compiler, work: Path
+) -> Path:
+    """Return an object that has the content of a file under a name."""
+    assembly, made = work / f"{name}.S", work / f"{name}.o"
+    text = _EMBEDDED.format(name=name, path=content, alignment=alignment)
+    assembly.write_text(text, encoding="utf-8")
+    compiler.call(["-c", str(assembly)], made)
+    return made
+
+
+def _text_object(text: str, compiler: Compiler, work: Path) -> Path:
+    source = work / "built.c"
+    source.write_text(engine_header() + text, encoding="utf-8")
+    made = work / "built.o"
     compiler.call([*_FLAGS, "-fwrapv", *extra_flags(), "-c", str(source)], made)
     return made
 

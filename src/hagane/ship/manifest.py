@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hagane.errors import InvalidModel, NoSuchFile
+from hagane.native.ready.plan_file import LARGEST
+from hagane.native.ready.rows import TYPES
 from hagane.ship.folder import KIND, MANIFEST
 from hagane.ship.keys import fault_of
 from hagane.ship.ranges import Axis
@@ -16,7 +18,11 @@ from hagane.ship.sum import sum_of
 
 # Of the interface in c/hagane.h.
 VERSION = "1.0"
-LARGEST_NUMBER = (1 << 63) - 1
+LARGEST_NUMBER = LARGEST
+# The element types of tensors, as ONNX numbers them: `element_types` in c/base.c.
+TENSOR_TYPES = {
+    name: number for name, number in TYPES.items() if number <= 16 and "complex" not in name
+}
 
 
 @dataclass(frozen=True, slots=True)

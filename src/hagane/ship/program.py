@@ -1,4 +1,4 @@
-"""Programs as C: parts over slots, for each range of shapes."""
+"""The plan of a build: parts over slots, for each range of shapes."""
 
 from __future__ import annotations
 
@@ -11,23 +11,33 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import UnsupportedModel
+from hagane.native.ready.context import BY_REFERENCE
+from hagane.native.ready.plan_file import (
+    Plan,
+    PlanArgument,
+    PlanConstant,
+    PlanPart,
+    PlanProgram,
+    PlanStep,
+)
 from hagane.native.run.compiled import Compiled
 from hagane.native.run.engine import function_names, kernel_name
 from hagane.native.run.memory import ARENA_SLACK, measure
-from hagane.native.run.tables import TYPES
+from hagane.native.run.planned import plan_part
+from hagane.native.run.tables import part_rows
 from hagane.ops.definition import Array
 from hagane.runtime.backends import NativePart
 from hagane.runtime.pipeline import Built
 from hagane.runtime.port import Refusal
-from hagane.ship.library import Sources
-from hagane.ship.manifest import Argument
+from hagane.ship.manifest import TENSOR_TYPES, Argument
 from hagane.ship.ranges import InputRange, name_ranges
-from hagane.ship.tables import array_of, c_string, declarations, part_table
 from hagane.ship.weights import WeightFile
 
 _SCRATCH_SLACK = 4096
 # How many nodes that cannot be built are named.
 _MOST_TOLD = 5
+# Sessions compute such nodes by reference kernels, which builds do not have.
+_BEYOND = "its kernel does not compute it for these data, or for these sizes"
 # Of reasons for which it helps to know more about the inputs.
 _OPEN = ("known rank", "only the data tell", "when it runs", "different shapes")
 
@@ -105,15 +115,25 @@ class RangeProgram:
 
 def _refusals(refused: Mapping[ir.Node, Refusal]) -> list[str]:
     """Return the nodes that cannot be built, the reasons and the remedies; of many, the first."""
+    told = {_of_the_model(node): refusal for node, refusal in refused.items()}
     texts = [
         f"{node.op_type} '{node.name or node.outputs[0].name}' cannot be built: {refusal.reason}"
-        for node, refusal in itertools.islice(refused.items(), _MOST_TOLD)
+        for node, refusal in itertools.islice(told.items(), _MOST_TOLD)
     ]
-    more = len(refused) - len(texts)
+    more = len(told) - len(texts)
     if more:
         texts.append(f"and {more} more nodes")
-    remedies = dict.fromkeys(_remedy(*pair) for pair in refused.items())
+    remedies = dict.fromkeys(_remedy(*pair) for pair in told.items())
     return [*texts, f"remedy: {'; or '.join(remedies)}"]
+
+
+def _of_the_model(node: ir.Node) -> ir.Node:
+    """Return the If whose results a Reshape of ``flatten_branches`` forms; else the node itself."""
+    if node.op_type != "Reshape":
+        return node
+    made = {value.producer() for value in node.inputs if value is not None}
+    (first, *others) = made
+    return first if first is not None and first.op_type == "If" and not others else node
 
 
 def _remedy(node: ir.Node, refusal: Refusal) -> str:
@@ -145,53 +165,59 @@ def _grows(part: Compiled) -> bool:
     return bool(changing_names(controls) or grows(controls))
 
 
-def program_sources(
+def build_plan(
     programs: Sequence[RangeProgram],
     inputs: Sequence[Argument],
     outputs: Sequence[Argument],
     weights: WeightFile,
-) -> Sources:
-    """Return the C of a build, but for the table that stands for all of it.
+) -> tuple[Plan, dict[str, str]]:
+    """Return the plan of a build, and the C of its kernels by the names of functions.
 
     Args:
         programs: In the order in which they are tried.
         inputs: Of the model.
         outputs: Of the model.
-        weights: Is given the weights.
+        weights: Is given the weights, and closed.
     """
-    functions: dict[str, str] = {}
+    names: dict[str, str] = {}
     kernels: dict[str, str] = {}
     for program in programs:
         for symbol, name in program.function_names().items():
-            functions.setdefault(symbol, name)
+            names.setdefault(symbol, name)
         kernels.update(program.kernels())
-    by_name = {functions[symbol]: code for symbol, code in kernels.items()}
     calls = [kernel for program in programs for part in program.parts for kernel in part.kernels]
-    text = [declarations(calls, functions.__getitem__)]
-    rows = []
-    for i, program in enumerate(programs):
-        made, row = _program_text(f"p{i}", program, functions, weights)
-        text.append(made)
-        rows.append(row)
-    text.append(array_of("hgb_program", "programs", rows))
-    for name, arguments in (("inputs", inputs), ("outputs", outputs)):
-        lines = []
-        for i, each in enumerate(arguments):
-            text.append(array_of("int64_t", f"{name}_least_{i}", _numbers(each.least())))
-            text.append(array_of("int64_t", f"{name}_most_{i}", _numbers(each.most())))
-            ends = f"{name}_least_{i}, {name}_most_{i}"
-            lines.append(f"{{{c_string(each.name)}, {each.type}, {len(each.axes)}, {ends}}}")
-        text.append(array_of("hgb_argument", name, lines))
-    return Sources(by_name, "".join(text))
+    functions = sorted({names[call.symbol] for call in calls if call.symbol is not None})
+    numbers = {name: i for i, name in enumerate(functions)}
+    parts: list[PlanPart] = []
+    listed = []
+    for program in programs:
+        first = len(parts)
+        for part in program.parts:
+            rows = part_rows(part.kernels, part.inputs, part.outputs, part.equal)
+            at = weights.add_part(part)
+            places = [at[id(buffer)] for buffer in rows.weights]
+            made = plan_part(rows, part.kernels, places, lambda symbol: numbers[names[symbol]])
+            failures = tuple(_BEYOND if text == BY_REFERENCE else text for text in made.failures)
+            parts.append(made._replace(failures=failures))
+        listed.append(_program_of(program, first, weights))
+    weights.close()
+    plan = Plan(
+        tuple(map(_argument, inputs)),
+        tuple(map(_argument, outputs)),
+        tuple(listed),
+        tuple(parts),
+        tuple(functions),
+        weights.bytes,
+    )
+    return plan, {names[symbol]: code for symbol, code in kernels.items()}
 
 
-def _numbers(numbers: Sequence[int]) -> list[str]:
-    return [f"{number}L" for number in numbers]
+def _argument(given: Argument) -> PlanArgument:
+    return PlanArgument(given.name, given.type, tuple(given.least()), tuple(given.most()))
 
 
-def _program_text(
-    name: str, program: RangeProgram, functions: Mapping[str, str], weights: WeightFile
-) -> tuple[str, str]:
+def _program_of(program: RangeProgram, first: int, weights: WeightFile) -> PlanProgram:
+    """Return a program whose parts follow each other from the ``first`` one on."""
     found = program.built.program
     graph = program.built.model.graph
     slots: dict[int, int] = {}
@@ -202,62 +228,28 @@ def _program_text(
     def place(slot: int) -> int:
         return slots.setdefault(slot, len(slots))
 
-    text = []
     steps = []
     unnamed = -1
-    for k, (step, part) in enumerate(zip(found.steps, program.parts, strict=True)):
-        table = part_table(f"{name}_{k}", part, weights.add_part(part), functions.__getitem__)
-        text.append(table.text)
+    for k, step in enumerate(found.steps):
         written = []
         for slot in step.outputs:
             if slot < 0:  # an output that nobody reads has a place of its own
                 unnamed -= 1
                 slot = unnamed
             written.append(place(slot))
-        text.append(array_of("int32_t", f"{name}_{k}_reads", map(place, step.inputs)))
-        text.append(array_of("int32_t", f"{name}_{k}_writes", written))
-        steps.append(f"{{&{name}_{k}, {name}_{k}_reads, {name}_{k}_writes}}")
+        steps.append(PlanStep(first + k, tuple(map(place, step.inputs)), tuple(written)))
     constants = []
-    for i, (slot, value) in enumerate(found.constants):
+    for slot, value in found.constants:
         array = np.asarray(value)
-        text.append(array_of("int64_t", f"{name}_shape_{i}", _numbers(array.shape)))
-        numbers = (place(slot), _type_of(array), array.ndim, f"{weights.add(array)}L")
-        constants.append(f"{{{', '.join(map(str, numbers))}, {name}_shape_{i}}}")
-    axes = [axis for each in program.inputs for axis in each.axes]
-    text += [
-        array_of("hgb_step", f"{name}_steps", steps),
-        array_of("hgb_constant", f"{name}_constants", constants),
-        array_of("int32_t", f"{name}_outputs", map(place, found.outputs)),
-        array_of("int64_t", f"{name}_least", (f"{axis.least}L" for axis in axes if axis)),
-        array_of("int64_t", f"{name}_most", (f"{axis.most}L" for axis in axes if axis)),
-    ]
-    row = (
-        f"{{{len(slots)}, {len(steps)}, {len(constants)}, {name}_steps, {name}_constants, "
-        f"{name}_outputs, {name}_least, {name}_most}}"
-    )
-    return "".join(text), row
+        at = weights.add(array)
+        constants.append(PlanConstant(place(slot), _type_of(array), array.shape, at))
+    axes = [axis for each in program.inputs for axis in each.axes if axis]
+    outputs = tuple(map(place, found.outputs))
+    ends = tuple(axis.least for axis in axes), tuple(axis.most for axis in axes)
+    return PlanProgram(len(slots), tuple(steps), tuple(constants), outputs, *ends)
 
 
 def _type_of(array: Array) -> int:
-    if array.dtype.name not in TYPES:
+    if array.dtype.name not in TENSOR_TYPES:
         raise UnsupportedModel([f"a constant of {array.dtype}: a build has tensors of numbers"])
-    return TYPES[array.dtype.name]
-
-
-def model_text(
-    build: str, inputs: int, outputs: int, programs: int, weight_bytes: int, *, embedded: bool
-) -> str:
-    """Return the table that stands for a whole build, and that others find by its name."""
-    content = "hgb_weights" if embedded else "0"
-    return (
-        f'extern const char hgb_weights[] __attribute__((visibility("hidden")));\n'
-        # (The name is that of another archive's tables where a program has several.)
-        "static const hgb_model own_tables = {\n"
-        f"  HGB_FORMAT, {c_string(build)}, {inputs}, {outputs}, {programs}, inputs, outputs, "
-        f"programs, {content}, {weight_bytes}L, 0}};\n"
-        'extern const hgb_model hagane_built __attribute__((visibility("default"), '
-        'alias("own_tables")));\n'
-        "static hgb_archive own_archive = {&own_tables, 0};\n"
-        "__attribute__((constructor)) static void register_own(void) {\n"
-        "  hgb_register(&own_archive);\n}\n"
-    )
+    return TENSOR_TYPES[array.dtype.name]

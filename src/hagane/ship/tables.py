@@ -1,25 +1,8 @@
-"""Parts of a program as C data: the tables that ``native/c/tables.h`` describes."""
+"""What C names of a plan: the functions of its kernels, in the plan's order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-
-from hagane.native.kernels.kernel import Call
-from hagane.native.ready.rows import COUNTS, INDICES, RECORDS
-from hagane.native.run.compiled import Compiled
-from hagane.native.run.tables import part_rows
-
-_BORDER = 8  # numbers of a border before its two lists of four
-_RECORDS = {
-    "kernels": "hgt_kernel",
-    "pointers": "hgt_pointer",
-    "buffers": "hgt_buffer",
-    "borders": "hgt_border",
-    "controls": "hgt_control",
-    "inputs": "hgt_port",
-    "outputs": "hgt_port",
-}
+from collections.abc import Sequence
 
 
 def c_string(text: str) -> str:
@@ -31,77 +14,35 @@ def c_string(text: str) -> str:
     return f'"{"".join(parts)}"'
 
 
-def array_of(ctype: str, name: str, items: Iterable[object]) -> str:
-    """Return a static C array, of one zero if it has no element."""
-    found = [str(item) for item in items]
-    zero = "{0}" if ctype.startswith("hg") and ctype != "hg_kernel" else "0"
-    lines = ",\n  ".join(found or [zero])
-    return f"static const {ctype} {name}[] = {{\n  {lines}\n}};\n"
+def functions_text(names: Sequence[str]) -> str:
+    """Return the declarations of C functions of kernels, and the array of them."""
+    arguments = "char *const *, const int64_t *, int64_t, const hg_thread *"
+    declared = "".join(f"void {name}({arguments});\n" for name in names)
+    listed = ",\n  ".join(names) or "0"
+    return f"{declared}static const hg_kernel functions[] = {{\n  {listed}\n}};\n"
 
 
-@dataclass(frozen=True, slots=True)
-class PartText:
-    """A part as C.
-
-    Attributes:
-        text: The data.
-        name: Of the table.
-        outputs: Whether the size of each output is known after a run alone.
-    """
-
-    text: str
-    name: str
-    outputs: tuple[bool, ...]
-
-
-def _row(table: str, row: Sequence[int]) -> str:
-    if table in INDICES:
-        return str(row[0])
-    items = [str(number) for number in row]
-    if table == "borders":
-        lists = items[_BORDER : _BORDER + 4], items[_BORDER + 4 :]
-        items = [*items[:_BORDER], *("{" + ", ".join(each) + "}" for each in lists)]
-    return "{" + ", ".join(items) + "}"
-
-
-def part_table(
-    name: str,
-    compiled: Compiled,
-    places: Mapping[int, int],
-    function: Callable[[str], str],
-) -> PartText:
-    """Return a part as C.
+def built_text(build: str, plan_bytes: int, weight_bytes: int, *, embedded: bool) -> str:
+    """Return the record that stands for a whole build, and that others find by its name.
 
     Args:
-        name: Of the table; the names of its parts begin with it.
-        compiled: The part.
-        places: Where each packed weight lies, by the identity of its buffer.
-        function: From the symbol of a kernel to the name of its C function.
+        build: Its name.
+        plan_bytes: The bytes of its plan.
+        weight_bytes: The bytes of its weights.
+        embedded: Whether these are in the library.
     """
-    kernels = compiled.kernels
-    rows = part_rows(kernels, compiled.inputs, compiled.outputs, compiled.equal)
-    functions = ("0" if kernel.symbol is None else function(kernel.symbol) for kernel in kernels)
-    arrays: dict[str, tuple[str, Iterable[object]]] = {
-        "functions": ("hg_kernel", functions),
-        "labels": ("char *const", (c_string(kernel.label) for kernel in kernels)),
-        "failures": ("char *const", (c_string(kernel.failure) for kernel in kernels)),
-    }
-    for table in (*RECORDS, *INDICES):
-        kind = "int32_t" if table in INDICES else _RECORDS.get(table, f"hgt_{table}")
-        arrays[table] = kind, [_row(table, row) for row in rows.rows[table]]
-    arrays["formulas"] = "hgt_formula", (_row("formulas", row) for row in rows.formulas)
-    arrays["constants"] = "int64_t", (f"{number}L" for number in rows.constants)
-    arrays["weights"] = "int64_t", (f"{places[id(buffer)]}L" for buffer in rows.weights)
-    text = [array_of(kind, f"{name}_{key}", items) for key, (kind, items) in arrays.items()]
-    fields = {key: f"{name}_{key}" for key in arrays}
-    fields |= {f"n_{key}": str(rows.counts[key]) for key in COUNTS}
-    listed = ",\n  ".join(f".{key} = {value}" for key, value in fields.items())
-    text.append(f"static const hgt_part {name} = {{\n  {listed}\n}};\n")
-    return PartText("".join(text), name, rows.growing)
-
-
-def declarations(calls: Sequence[Call], function: Callable[[str], str]) -> str:
-    """Return declarations of the C functions of kernels."""
-    names = sorted({function(call.symbol) for call in calls if call.symbol is not None})
-    arguments = "char *const *, const int64_t *, int64_t, const hg_thread *"
-    return "".join(f"void {name}({arguments});\n" for name in names)
+    hidden = '__attribute__((visibility("hidden")))'
+    content = "hgb_weights" if embedded else "0"
+    return (
+        f"extern const char hgb_weights[] {hidden};\n"
+        f"extern const char hgb_plan[] {hidden};\n"
+        # (The name is that of another archive's where a program has several.)
+        "static const hgb_built own_build = {\n"
+        f"  PLAN_FORMAT, {c_string(build)}, hgb_plan, {plan_bytes}L, functions, {content}, "
+        f"{weight_bytes}L}};\n"
+        'extern const hgb_built hagane_built __attribute__((visibility("default"), '
+        'alias("own_build")));\n'
+        "static hgb_archive own_archive = {&own_build, 0};\n"
+        "__attribute__((constructor)) static void register_own(void) {\n"
+        "  hgb_register(&own_archive);\n}\n"
+    )

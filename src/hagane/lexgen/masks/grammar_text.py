@@ -17,7 +17,7 @@ from hagane.lexgen.expressions.characters import Flags
 from hagane.lexgen.masks.lark_terminals import TERMINALS
 from hagane.lexgen.masks.left_recursion import turned_round
 from hagane.lexgen.masks.parts import Alt, Bytes, Call, OneOf, Part, Rep, Seq, alt, seq
-from hagane.lexgen.masks.rules import LeftRecursion, Rules
+from hagane.lexgen.masks.rules import Rules
 from hagane.lexgen.masks.texts import matching
 
 
@@ -34,16 +34,17 @@ class Grammar:
     """
 
     def __init__(self, text: str, start: str | None = None):
-        lark = "::=" not in text
-        self.name = "the grammar"
-        rules = _Reader(text, lark).rules()
-        first = start or ("start" if lark else "root")
+        reader = _Reader(text)
+        rules = reader.rules()
+        first = start or ("start" if reader.lark else "root")
         if first not in rules:
             known = ", ".join(sorted(rules)) or "none"
             raise InvalidArgument(
                 f"grammar: there is no rule '{first}' to start with; there are: {known}"
             )
-        self.rules = _numbered(rules, first, lark)
+        rules[first] = reader.surrounded(first, rules[first])
+        self.name = "the grammar"
+        self.rules = _numbered(rules, first)
 
     @classmethod
     def read(cls, path: str | Path, start: str | None = None) -> Grammar:
@@ -91,8 +92,9 @@ _TOKEN = re.compile(
 class _Reader:
     """Reads the rules of a text."""
 
-    def __init__(self, text: str, lark: bool):
-        self.lark = lark
+    def __init__(self, text: str):
+        # In Lark's notation the sign of GBNF is a text of strings and comments alone.
+        self.lark = not re.search(r"^[ \t]*[A-Za-z_][\w-]*[ \t]*::=", text, re.MULTILINE)
         self.tokens = list(self._split(text))
         self.at = 0
         self.depth = 0  # of parentheses, in which lines may end anywhere
@@ -155,6 +157,15 @@ class _Reader:
             if self.ignored:
                 rules[name] = _between(body, Rep(alt(self.ignored), 0, None))
         return rules
+
+    def surrounded(self, name: str, body: Part | _Named) -> Part | _Named:
+        """Return the body of the first rule with the text to ignore around it."""
+        if not self.ignored:
+            return body
+        ignored = Rep(alt(self.ignored), 0, None)
+        # Behind the terminals of a rule it stands already.
+        parts = (ignored, body, ignored) if name.isupper() else (ignored, body)
+        return Seq(parts)  # type: ignore[arg-type]
 
     def _import(self, rules: dict[str, Part | _Named], line: int) -> None:
         """Take terminals of Lark's library: ``common.WS``, ``common (A, B)``."""
@@ -341,7 +352,7 @@ def _between(part: Part | _Named, ignored: Part) -> Part:
     return wrapped(part)
 
 
-def _numbered(bodies: dict[str, Part | _Named], first: str, lark: bool) -> Rules:
+def _numbered(bodies: dict[str, Part | _Named], first: str) -> Rules:
     """Return the rules by number, the first one in front, without calls of itself before text."""
     names = [first, *(name for name in bodies if name != first)]
     numbers = {name: number for number, name in enumerate(names)}
@@ -364,15 +375,8 @@ def _numbered(bodies: dict[str, Part | _Named], first: str, lark: bool) -> Rules
         return part
 
     found = [resolved(bodies[name]) for name in names]
-    turned = turned_round(found)
     rules = Rules()
-    for body in turned:
+    for body in turned_round(found):
         rules.define(rules.reserve(), body)
-    try:
-        rules.compile()
-    except LeftRecursion as error:
-        raise InvalidArgument(
-            f"grammar: the rule '{names[error.rule]}' calls itself before any text in a way that "
-            "cannot be turned round; write the repetition with '*' or '+'"
-        ) from None
+    rules.compile()
     return rules

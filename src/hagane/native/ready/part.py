@@ -1,4 +1,4 @@
-"""A part in a folder of the cache: numbers, code and packed weights as runs in C need them."""
+"""A part in a folder of the cache: its plan, code and packed weights, as runs in C need them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from hagane.machine import cpu_features
 from hagane.machine.cache import is_whole
 from hagane.native.ready.mapped import Mapped, open_engine, open_library
 from hagane.native.ready.outputs import OutputPool
-from hagane.native.ready.rows import ARRAYS, PartRows, PartTable
+from hagane.native.ready.plan_file import Plan, PlanPart, read_plan, type_name
+from hagane.native.ready.rows import PartRows, PartTable
 
 if TYPE_CHECKING:
     from hagane.native.ready.mapped import WeightStore
 
-# Changes whenever the numbers, or those of the engine, mean something else.
-VERSION = 5
-CODE, WEIGHTS = "kernels.so", "weights"
+CODE, WEIGHTS, PLAN = "kernels.so", "weights", "plan"
+# The columns of hgt_port and hgt_kernel that are read here.
+_PORT, _TYPE, _RANK, _GROWS = 5, 1, 2, 4
+_KERNEL, _FAILURE_SIZES = 11, 7
 
 
 class Label(NamedTuple):
@@ -35,30 +37,33 @@ class ReadyPart:
 
     Args:
         folder: Where they lie.
-        facts: What ``write_ready`` returned when it wrote the part.
+        plan: Of the folder, of a model that is one part.
+        facts: What ``write_ready`` returned when it wrote them.
     """
 
-    def __init__(self, folder: Path, facts: Mapping[str, Any]):
+    def __init__(self, folder: Path, plan: Plan, facts: Mapping[str, Any]):
+        (part,) = plan.parts
         self.engine = open_engine(Path(facts["engine"]))
         self.library = open_library(folder / CODE)
         self._weights = Mapped(folder / WEIGHTS)
         self.threads = int(facts["threads"])
         self.is_endless = bool(facts["endless"])
-        self.takes = [(int(rank), _dtype(name)) for rank, name in facts["takes"]]
-        self.gives = [_dtype(name) for name in facts["gives"]]
+        inputs, outputs = (_ports(part, name) for name in ("inputs", "outputs"))
+        self.takes = [(int(port[_RANK]), _dtype(type_name(int(port[_TYPE])))) for port in inputs]
+        self.gives = [_dtype(type_name(int(port[_TYPE]))) for port in outputs]
+        n = part.counts["kernels"]
+        failing = part.arrays["kernels"][_FAILURE_SIZES : n * _KERNEL : _KERNEL].tolist()
         self.kernels = [
-            Label(label, failure, [None] * sizes) for label, failure, sizes in facts["labels"]
+            Label(label, failure, [None] * sizes)
+            for label, failure, sizes in zip(part.labels, part.failures, failing, strict=True)
         ]
         # (Only runs that Python leads ask for names.)
-        rows = PartRows({}, (), (), (), (), (), facts["counts"], tuple(facts["growing"]))
-        functions = [name and self.library.address(name) for name in facts["functions"]]
-        arrays = {
-            name: np.array(facts["arrays"][name], np.int64 if name == "constants" else np.int32)
-            for name in ARRAYS
-        }
-        start = self._weights.address
-        weights = [start + offset for offset in facts["weights"]]
-        self.table = PartTable(rows, functions, weights, arrays)
+        growing = tuple(bool(port[_GROWS]) for port in outputs)
+        rows = PartRows({}, (), (), (), (), (), part.counts, growing)
+        names = plan.functions
+        functions = [i >= 0 and self.library.address(names[i]) for i in part.functions[:n].tolist()]
+        weights = (part.weights[:-1] + self._weights.address).tolist()
+        self.table = PartTable(rows, functions, weights, part.arrays)
         self.pool = OutputPool()
         self._marks: Sequence[tuple[str, int]] = facts["marks"]
         self._store: WeightStore | None = None
@@ -79,11 +84,24 @@ class ReadyPart:
         return self._store
 
 
+def plan_of(folder: Path) -> Plan:
+    """Return the plan in a folder.
+
+    Raises:
+        ValueError: It is of another version.
+    """
+    return read_plan(np.fromfile(folder / PLAN, np.uint8))
+
+
 def may_be_ready(facts: Mapping[str, Any]) -> bool:
     """Whether a part that was written can run here: its engine is there, the processor fits."""
     if not frozenset(facts["needs"]) <= cpu_features():
         return False
     return all(is_whole(Path(facts[name]).parent) for name in ("engine", "extension"))
+
+
+def _ports(part: PlanPart, name: str) -> np.ndarray:
+    return part.arrays[name][: part.counts[name] * _PORT].reshape(-1, _PORT)
 
 
 def _dtype(name: str) -> np.dtype[Any]:

@@ -1,7 +1,7 @@
 """Loaded parts in folders, from where other processes map code and packed weights as they are.
 
-Sessions of the cache are written as numbers alone (``ready/part.py``), programs for single shapes with
-their formulas and buffers.
+Sessions of the cache are written as a plan (``ready/plan_file.py``), programs for single shapes with
+their formulas and buffers, by which their runs are explained.
 
 The folder is an entry of the cache of compiled code, which verifies it; ``files.py`` has the format that
 is carried to other machines.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,19 @@ from hagane.native.kernels.packing import Packing, zeros
 from hagane.native.kernels.tensor import Buffer
 from hagane.native.ready.extension import load_extension
 from hagane.native.ready.mapped import Mapped, Packed, WeightStore
-from hagane.native.ready.part import CODE, VERSION, WEIGHTS
-from hagane.native.ready.rows import flattened
+from hagane.native.ready.part import CODE, PLAN, WEIGHTS
+from hagane.native.ready.plan_file import (
+    FORMAT,
+    Plan,
+    PlanArgument,
+    PlanProgram,
+    PlanStep,
+    plan_bytes,
+)
 from hagane.native.run.codec import Reader, Writer
 from hagane.native.run.compiled import Compiled, Weight
 from hagane.native.run.loaded import Loaded
+from hagane.native.run.planned import plan_part
 
 _TABLES = "tables.json"
 
@@ -43,34 +52,51 @@ def may_be_kept(loaded: Loaded, *, in_part: bool = False) -> bool:
     return whole and not any(packing.function in OF_ONE_PROCESS for packing in packings)
 
 
-def write_ready(loaded: Loaded, folder: Path) -> dict[str, Any]:
-    """Write a part into a folder and return its numbers, as JSON has them.
+def write_ready(
+    loaded: Loaded,
+    folder: Path,
+    inputs: Sequence[PlanArgument],
+    outputs: Sequence[PlanArgument],
+    own: Sequence[int],
+    order: Sequence[int],
+) -> dict[str, Any]:
+    """Write a part that is a whole model into a folder; return facts about it, as JSON has them.
 
     Args:
         loaded: A part that may be kept, of which no weight lies with another program.
         folder: Where to.
+        inputs: Of the model.
+        outputs: Of the model.
+        own: Which of the inputs the part reads, in its order.
+        order: Which of the part's outputs are those of the model.
     """
     plain, rows = loaded.plain, loaded.table.rows
     offsets = {weight.buffer: weight.offset for weight in plain.weights}
     extension = load_extension()
     assert extension is not None, "frames need it"
+    packed = loaded.packed()
+    symbols = sorted({kernel.symbol for kernel in plain.kernels if kernel.symbol is not None})
+    places = [offsets[buffer] for buffer in rows.weights]
+    part = plan_part(rows, plain.kernels, places, symbols.index)
+    written = tuple(range(len(inputs), len(inputs) + len(loaded.gives)))
+    program = PlanProgram(
+        slots=len(inputs) + len(written),
+        steps=(PlanStep(0, tuple(own), written),),
+        constants=(),
+        outputs=tuple(written[i] for i in order),
+        least=tuple(size for each in inputs for size in each.least),
+        most=tuple(size for each in inputs for size in each.most),
+    )
+    plan = Plan(tuple(inputs), tuple(outputs), (program,), (part,), tuple(symbols), packed.nbytes)
     shutil.copyfile(plain.library, folder / CODE)
-    (folder / WEIGHTS).write_bytes(loaded.packed())
+    (folder / WEIGHTS).write_bytes(packed)
+    (folder / PLAN).write_bytes(plan_bytes(plan))
     return {
-        "version": VERSION,
         "needs": sorted(plain.needs),
         "engine": str(loaded.engine.path),
         "extension": extension.__file__,
         "threads": plain.threads,
         "endless": loaded.is_endless,
-        "takes": [(rank, dtype.name) for rank, dtype in loaded.takes],
-        "gives": [dtype.name for dtype in loaded.gives],
-        "labels": [(k.label, k.failure, len(k.failure_sizes)) for k in plain.kernels],
-        "functions": [kernel.symbol or 0 for kernel in plain.kernels],
-        "arrays": {name: array.tolist() for name, array in flattened(rows).items()},
-        "weights": [offsets[buffer] for buffer in rows.weights],
-        "counts": rows.counts,
-        "growing": rows.growing,
         "marks": [(loaded.marks[b], at) for b, at in offsets.items() if b in loaded.marks],
     }
 
@@ -103,7 +129,7 @@ def write_loaded(loaded: Loaded, folder: Path, about: Any) -> None:
         "needs": sorted(plain.needs),
         "engine": str(loaded.engine.path),
     }
-    tables = {"version": VERSION, "about": about, "part": part, "buffers": writer.table()}
+    tables = {"version": FORMAT, "about": about, "part": part, "buffers": writer.table()}
     (folder / _TABLES).write_text(json.dumps(tables), encoding="utf-8")
     shutil.copyfile(plain.library, folder / CODE)
     (folder / WEIGHTS).write_bytes(loaded.packed())
@@ -125,7 +151,7 @@ def read_loaded(folder: Path, tables: Any, store: WeightStore | None = None) -> 
     """
     part = tables["part"]
     engine = Path(part["engine"])
-    if tables["version"] != VERSION or not frozenset(part["needs"]) <= cpu_features():
+    if tables["version"] != FORMAT or not frozenset(part["needs"]) <= cpu_features():
         return None
     if not is_whole(engine.parent):
         return None

@@ -18,27 +18,11 @@ from hagane.native.kernels.control import (
 from hagane.native.kernels.kernel import AnyKernel
 from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Border, Buffer, Kind
-from hagane.native.ready.rows import INDICES, RECORDS, PartRows, Row
+from hagane.native.ready.rows import INDICES, RECORDS, TYPES, PartRows, Row
 from hagane.native.run.compiled import Port
 from hagane.native.run.numbers import SizeTable
 from hagane.symbolic import Dim, Expr, symbol, symbols_of
 
-# ONNX's TensorProto.DataType of element types by name.
-TYPES = {
-    "float32": 1,
-    "uint8": 2,
-    "int8": 3,
-    "uint16": 4,
-    "int16": 5,
-    "int32": 6,
-    "int64": 7,
-    "bool": 9,
-    "float16": 10,
-    "float64": 11,
-    "uint32": 12,
-    "uint64": 13,
-    "bfloat16": 16,
-}
 # HGT_ARENA and so on.
 _KINDS = {
     kind: number

@@ -1,17 +1,14 @@
 /* Updates of parameters, each in one pass: every element is read and written once.
  *
  * Every operation rounds as NumPy's does, one after the other (no contraction), so that the results
- * are equal to the bit. Threads share the elements of all parameters of a call.
+ * are equal to the bit. The engine's threads share the elements of all parameters of a call.
  */
 #include <math.h>
-#include <pthread.h>
 #include <stdint.h>
 
 enum { DESCEND, MOMENTUM, ADAM, KINDS };
-#define MAX_THREADS 64
-/* A thread is worth starting for so many elements; parts begin at multiples of so many. */
-#define WORTH (1 << 16)
-#define GRAIN 64
+/* Elements of a task: what a second level of caches holds of five arrays. */
+#define PART (1 << 15)
 
 typedef struct {
   int64_t kind; /* one of the above, + KINDS for float64 */
@@ -60,42 +57,29 @@ static void (*const update[])(int64_t, int64_t, const job *) = {
     descend_float32, momentum_float32, adam_float32, descend_float64, momentum_float64, adam_float64,
 };
 
-typedef struct {
-  const job *jobs;
-  int64_t count, first, end; /* the elements of all jobs that are this thread's */
-  pthread_t thread;
-} share;
-
-static void *work(void *given) {
-  const share *own = given;
-  int64_t before = 0;
-  for (int64_t j = 0; j < own->count; j++) {
-    const job *one = &own->jobs[j];
-    int64_t first = own->first - before, end = own->end - before;
-    if (first < 0) first = 0;
-    if (end > one->n) end = one->n;
-    if (first < end) update[one->kind](end - first, first, one);
-    before += one->n;
+/* A kernel of the engine (engine.h): the elements of one task, of all jobs one after the other. */
+static void update_task(char *const *pointers, const int64_t *sizes, int64_t task, const void *thread) {
+  const job *jobs = (const job *)pointers[0];
+  int64_t first = task * sizes[1], end = first + sizes[1];
+  for (int64_t j = 0; j < sizes[0] && end > 0; j++) {
+    int64_t n = jobs[j].n, from = first < 0 ? 0 : first, to = end < n ? end : n;
+    if (from < to) update[jobs[j].kind](to - from, from, &jobs[j]);
+    first -= n, end -= n;
   }
-  return 0;
 }
 
-/* Update all parameters; none shares memory with another array. */
-void hg_updates(int64_t count, const job *jobs, int64_t threads) {
-  share shares[MAX_THREADS];
-  int64_t all = 0, begun = 0;
+typedef void (*setter)(void *, int64_t, void *, char *const *, const int64_t *, int64_t, int64_t);
+typedef int64_t (*runner)(void *, void *, void *);
+
+/* Update all parameters; none shares memory with another array.
+ *
+ * program: of the engine, with one phase; nobody else runs it meanwhile.
+ * set, run: the engine's functions hg_set_phase and hg_run.
+ */
+void hg_updates(int64_t count, const job *jobs, void *program, setter set, runner run) {
+  char *pointers[] = {(char *)jobs};
+  int64_t sizes[] = {count, PART}, all = 0;
   for (int64_t j = 0; j < count; j++) all += jobs[j].n;
-  if (threads > all / WORTH) threads = all / WORTH;
-  if (threads > MAX_THREADS) threads = MAX_THREADS;
-  if (threads < 1) threads = 1;
-  for (int64_t t = 0; t < threads; t++) {
-    int64_t end = t + 1 == threads ? all : all * (t + 1) / threads / GRAIN * GRAIN;
-    shares[t] = (share){jobs, count, begun, end, 0};
-    begun = end;
-  }
-  int64_t started = 1;
-  while (started < threads && pthread_create(&shares[started].thread, 0, work, &shares[started]) == 0) started++;
-  work(&shares[0]);
-  for (int64_t t = started; t < threads; t++) work(&shares[t]);
-  for (int64_t t = 1; t < started; t++) pthread_join(shares[t].thread, 0);
+  set(program, 0, (void *)update_task, pointers, sizes, (all + PART - 1) / PART, 0);
+  run(program, 0, 0);
 }

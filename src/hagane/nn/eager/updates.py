@@ -11,7 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from hagane.machine import CodeCache, NoCompiler, best_level, find_compiler, usable_cores
+from hagane.machine import CodeCache, Lock, NoCompiler, best_level, find_compiler, usable_cores
+from hagane.native.run.engine import load_engine
 from hagane.nn.eager.programs import WORKSHOP
 
 _FLAGS = ("-O3", "-std=gnu11", "-fPIC", "-w", "-fno-math-errno", "-ffp-contract=off")
@@ -88,12 +89,13 @@ class Pass:
 
 
 class Updates:
-    """The compiled updates, asked for by the first use."""
+    """The compiled updates, asked for by the first use, on the threads of the engine."""
 
     def __init__(self) -> None:
         self._function: Any = None
+        self._engine: tuple[Any, ...] = ()
         self._asked = False
-        self._threads = usable_cores()
+        self._lock = Lock()
 
     def is_there(self) -> bool:
         """Whether updates can be run."""
@@ -105,7 +107,8 @@ class Updates:
 
     def run(self, jobs: Sequence[bytearray]) -> None:
         """Update parameters in place."""
-        self._function(len(jobs), b"".join(jobs), self._threads)
+        with self._lock:
+            self._function(len(jobs), b"".join(jobs), *self._engine)
 
     def _ask(self) -> None:
         self._asked = True
@@ -116,11 +119,15 @@ class Updates:
 
     def _load(self) -> None:
         try:
-            function = _compiled().hg_updates
+            function, engine = _compiled().hg_updates, load_engine()
         except (NoCompiler, OSError):
             return  # NumPy serves
-        function.argtypes = [ctypes.c_int64, ctypes.c_char_p, ctypes.c_int64]
+        program = engine.create(1, usable_cores(), 0)
+        if not program:
+            return
+        function.argtypes = [ctypes.c_int64, ctypes.c_char_p, *[ctypes.c_void_p] * 3]
         function.restype = None
+        self._engine = program, engine.address("hg_set_phase"), engine.address("hg_run")
         self._function = function
 
 
@@ -144,7 +151,7 @@ def _compiled() -> ctypes.CDLL:
         written = folder / "updates.c"
         written.write_text(source, encoding="utf-8")
         library = folder / "updates.so"
-        compiler.build([written], library, flags, libraries=("-lm", "-lpthread"))
+        compiler.build([written], library, flags, libraries=("-lm",))
         return library
 
     return CodeCache("native").load(key, make, lambda path: ctypes.CDLL(str(path)))

@@ -71,6 +71,7 @@ def _infer_reshape(ctx: InferContext) -> Sequence[Any]:
         return [None]
     dims = list(target)
     known = ctx.known_rank(0)
+    copied: list[int] = []
     if ctx.data(1) is None:
         return [tuple(dims)]
     if not ctx.attr("allowzero"):
@@ -85,6 +86,7 @@ def _infer_reshape(ctx: InferContext) -> Sequence[Any]:
                     )
                 else:
                     dims[axis] = ctx.shape(0)[axis]
+                    copied.append(axis)
     unknown = [axis for axis, dim in enumerate(dims) if isinstance(dim, int) and dim == -1]
     if len(unknown) > 1:
         ctx.fail(f"shape {_text(target)} leaves more than one axis open (-1)")
@@ -92,11 +94,16 @@ def _infer_reshape(ctx: InferContext) -> Sequence[Any]:
         ctx.fail(f"shape {_text(target)} has a negative size other than -1")
     if known is None:
         return [tuple(ctx.fresh() if axis in unknown else dim for axis, dim in enumerate(dims))]
-    total = product(ctx.shape(0))
-    rest = product(dim for axis, dim in enumerate(dims) if axis not in unknown)
     if unknown:
+        # Axes that are copied tell nothing of the open one, and may be of no length.
+        total = product(dim for axis, dim in enumerate(ctx.shape(0)) if axis not in copied)
+        rest = product(
+            dim for axis, dim in enumerate(dims) if axis not in unknown and axis not in copied
+        )
         dims[unknown[0]] = _open_axis(ctx, total, rest, target)
-    elif ctx.differ(total, rest):
+        return [tuple(dims)]
+    total, rest = product(ctx.shape(0)), product(dims)
+    if ctx.differ(total, rest):
         ctx.fail(
             f"cannot reshape {ctx.tensor(0)} ({total} elements) to {_text(target)} "
             f"({rest} elements)"
@@ -109,8 +116,8 @@ def _open_axis(ctx: InferContext, total: Dim, rest: Dim, target: Sequence[Dim]) 
         return ctx.fresh()
     if ctx.differ(total, floordiv(total, rest) * rest):
         ctx.fail(
-            f"cannot reshape {ctx.tensor(0)} ({total} elements) to {_text(target)}: "
-            f"{total} is not a multiple of {rest}"
+            f"cannot reshape {ctx.tensor(0)} ({product(ctx.shape(0))} elements) to "
+            f"{_text(target)}: {total} is not a multiple of {rest}"
         )
     return floordiv(total, rest)
 

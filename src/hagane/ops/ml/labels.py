@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,17 +16,23 @@ from hagane.ops.values import array_dtype, strings
 from hagane.ops.vjp import DISCRETE
 
 
-def _look_up(x: Array, table: Mapping[Hashable, Any], default: Any, dtype: Any) -> Array:
-    dtype = np.dtype(dtype)
-    values = [table.get(_key(item), default) for item in x.ravel()]
-    result = strings(values) if dtype.kind == "O" else np.asarray(values, dtype=dtype)
-    return result.reshape(x.shape)
+def _look_up(
+    table: Mapping[Hashable, Any], default: Any, dtype: Any, nan: Any = None
+) -> Callable[[Array], Array]:
+    """Return a function that looks up elements; ``nan`` is the value of what equals nothing."""
+    dtype, get = np.dtype(dtype), table.get
 
+    def look(x: Array) -> Array:
+        items = x.ravel().tolist()
+        values = [get(item, default) for item in items]
+        if nan is not None and x.dtype.kind == "f":
+            values = [
+                nan if item != item else value for item, value in zip(items, values, strict=True)
+            ]
+        result = strings(values) if dtype.kind == "O" else np.asarray(values, dtype=dtype)
+        return result.reshape(x.shape)
 
-def _key(item: Any) -> Hashable:
-    """Return a dictionary key; all NaNs are one."""
-    plain = item.item() if isinstance(item, np.generic) else item
-    return "nan" if isinstance(plain, float) and plain != plain else (plain,)
+    return look
 
 
 _KINDS = ("floats", "int64s", "strings", "tensor")
@@ -40,7 +46,7 @@ def _chosen(attributes: Mapping[str, Any], prefix: str) -> tuple[str, Any]:
     raise ValueError(f"no {prefix} are given")
 
 
-def _label_encoder(x: Array, *, attributes: dict[str, Any]) -> Array:
+def _labels(*, attributes: dict[str, Any]) -> Callable[[Array], Array]:
     _, keys = _chosen(attributes, "keys")
     kind, values = _chosen(attributes, "values")
     if kind == "tensor":
@@ -52,10 +58,18 @@ def _label_encoder(x: Array, *, attributes: dict[str, Any]) -> Array:
         missing = attributes[f"default_{kind.removesuffix('s')}"]
     plain = [v.decode() if isinstance(v, bytes) else v for v in np.asarray(values).tolist()]
     names = [k.decode() if isinstance(k, bytes) else k for k in np.asarray(keys).tolist()]
-    if x.dtype == np.float32:
-        names = [float(np.float32(k)) for k in names]
-    table = {_key(key): value for key, value in zip(names, plain, strict=True)}
-    return _look_up(x, table, missing, dtype)
+    found = dict(zip(names, plain, strict=True))
+    nan = next((value for name, value in found.items() if name != name), None)
+    look = _look_up(found, missing, dtype, nan)
+    if not any(isinstance(name, float) for name in names):
+        return look
+    rounded: dict[Hashable, Any] = {float(np.float32(name)): value for name, value in found.items()}
+    look_rounded = _look_up(rounded, missing, dtype, nan)
+    return lambda x: look_rounded(x) if x.dtype == np.float32 else look(x)
+
+
+def _label_encoder(x: Array, *, attributes: dict[str, Any]) -> Array:
+    return _labels(attributes=attributes)(x)
 
 
 def _first(array: Array) -> Any:
@@ -80,6 +94,19 @@ def _infer_label_encoder(ctx: InferContext) -> Sequence[Any]:
     return [TensorType(dtype, ctx.tensor(0).shape)]
 
 
+def _categories(
+    *,
+    cats_int64s: Sequence[int] | None = None,
+    cats_strings: Sequence[str] | None = None,
+    default_int64: int = -1,
+    default_string: str = "_Unused",
+) -> Callable[[Array], Array]:
+    pairs = list(zip(cats_int64s or (), cats_strings or (), strict=True))
+    numbers = _look_up({s: i for i, s in pairs}, default_int64, np.int64)
+    texts = _look_up(dict(pairs), default_string, object)
+    return lambda x: numbers(x) if x.dtype == object else texts(x)
+
+
 def _category_mapper(
     x: Array,
     *,
@@ -88,16 +115,37 @@ def _category_mapper(
     default_int64: int = -1,
     default_string: str = "_Unused",
 ) -> Array:
-    pairs = list(zip(cats_int64s or (), cats_strings or (), strict=True))
-    if x.dtype == object:
-        return _look_up(x, {(s,): i for i, s in pairs}, default_int64, np.int64)
-    return _look_up(x, {(i,): s for i, s in pairs}, default_string, object)
+    return _categories(
+        cats_int64s=cats_int64s,
+        cats_strings=cats_strings,
+        default_int64=default_int64,
+        default_string=default_string,
+    )(x)
 
 
 def _infer_category_mapper(ctx: InferContext) -> Sequence[Any]:
     to_text = ctx.dtype(0) == ir.DataType.INT64
     dtype = ir.DataType.STRING if to_text else ir.DataType.INT64
     return [TensorType(dtype, ctx.tensor(0).shape)]
+
+
+def _one_hot(
+    *,
+    cats_int64s: Sequence[int] | None = None,
+    cats_strings: Sequence[str] | None = None,
+    zeros: int = 1,
+) -> Callable[[Array], Array]:
+    categories: Sequence[Any] = cats_int64s or cats_strings or ()
+    look = _look_up({category: i for i, category in enumerate(categories)}, -1, np.int64)
+
+    def encode(x: Array) -> Array:
+        plain = x if x.dtype == object else x.astype(np.int64)
+        index = look(plain)
+        if not zeros and np.any(index < 0):
+            raise ValueError(f"value {plain[index < 0].ravel()[0]!r} is none of the categories")
+        return (index[..., None] == np.arange(len(categories))).astype(np.float32)
+
+    return encode
 
 
 def _one_hot_encoder(
@@ -107,13 +155,7 @@ def _one_hot_encoder(
     cats_strings: Sequence[str] | None = None,
     zeros: int = 1,
 ) -> Array:
-    categories: Sequence[Any] = cats_int64s or cats_strings or ()
-    table: dict[Hashable, int] = {(category,): i for i, category in enumerate(categories)}
-    plain = x if x.dtype == object else x.astype(np.int64)
-    index = np.array([table.get(_key(item), -1) for item in plain.ravel()]).reshape(x.shape)
-    if not zeros and np.any(index < 0):
-        raise ValueError(f"value {plain[index < 0].ravel()[0]!r} is none of the categories")
-    return (index[..., None] == np.arange(len(categories))).astype(np.float32)
+    return _one_hot(cats_int64s=cats_int64s, cats_strings=cats_strings, zeros=zeros)(x)
 
 
 def _infer_one_hot(ctx: InferContext) -> Sequence[Any]:
@@ -122,7 +164,16 @@ def _infer_one_hot(ctx: InferContext) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("CategoryMapper", _infer_category_mapper, _category_mapper, domain=DOMAIN, vjp=DISCRETE),
-    OpDef("LabelEncoder", _infer_label_encoder, _label_encoder, domain=DOMAIN, vjp=DISCRETE),
-    OpDef("OneHotEncoder", _infer_one_hot, _one_hot_encoder, domain=DOMAIN, vjp=DISCRETE),
-)
+    OpDef(
+        "CategoryMapper", _infer_category_mapper, _category_mapper,
+        domain=DOMAIN, ready=_categories, vjp=DISCRETE,
+    ),
+    OpDef(
+        "LabelEncoder", _infer_label_encoder, _label_encoder,
+        domain=DOMAIN, ready=_labels, vjp=DISCRETE,
+    ),
+    OpDef(
+        "OneHotEncoder", _infer_one_hot, _one_hot_encoder,
+        domain=DOMAIN, ready=_one_hot, vjp=DISCRETE,
+    ),
+)  # fmt: skip

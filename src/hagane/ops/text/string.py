@@ -13,6 +13,7 @@ from hagane.graph.types import TensorType
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.rules import broadcast, same_shape
+from hagane.ops.text.re2 import from_re2
 from hagane.ops.values import strings
 from hagane.ops.vjp import TEXT
 
@@ -24,6 +25,31 @@ def _concat(x: Array, y: Array) -> Array:
     )
 
 
+def _normalizing(
+    *,
+    case_change_action: str = "NONE",
+    is_case_sensitive: int = 0,
+    locale: str | None = None,
+    stopwords: Sequence[str] | None = None,
+) -> Callable[[Array], Array]:
+    stops = set(stopwords or ())
+    if not is_case_sensitive:
+        stops = {word.lower() for word in stops}
+    changes: dict[str, Callable[[str], str]] = {"LOWER": str.lower, "UPPER": str.upper}
+    change = changes.get(case_change_action, str)
+
+    def normalize(x: Array) -> Array:
+        if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[0] != 1):
+            raise ValueError(f"expected shape [C] or [1, C], got {list(x.shape)}")
+        kept = x.ravel().tolist()
+        if stops:
+            kept = [s for s in kept if (s if is_case_sensitive else s.lower()) not in stops]
+        result = strings(list(map(change, kept)) or [""])
+        return result.reshape(1, -1) if x.ndim == 2 else result
+
+    return normalize
+
+
 def _normalizer(
     x: Array,
     *,
@@ -32,20 +58,11 @@ def _normalizer(
     locale: str | None = None,
     stopwords: Sequence[str] | None = None,
 ) -> Array:
-    if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[0] != 1):
-        raise ValueError(f"expected shape [C] or [1, C], got {list(x.shape)}")
-    stops = set(stopwords or ())
-    if not is_case_sensitive:
-        stops = {word.lower() for word in stops}
-    kept = [s for s in x.ravel() if (s if is_case_sensitive else s.lower()) not in stops]
-    changes: dict[str, Callable[[str], str]] = {
-        "LOWER": str.lower,
-        "UPPER": str.upper,
-        "NONE": str,
-    }
-    change = changes[case_change_action]
-    result = strings([change(s) for s in kept] or [""])
-    return result.reshape(1, -1) if x.ndim == 2 else result
+    return _normalizing(
+        case_change_action=case_change_action,
+        is_case_sensitive=is_case_sensitive,
+        stopwords=stopwords,
+    )(x)
 
 
 def _infer_normalizer(ctx: InferContext) -> Sequence[Any]:
@@ -73,16 +90,23 @@ def _infer_split(ctx: InferContext) -> Sequence[Any]:
     ][: ctx.n_outputs]
 
 
+def _matching(*, pattern: str) -> Callable[[Array], Array]:
+    match = re.compile(from_re2(pattern)).fullmatch
+
+    def matched(x: Array) -> Array:
+        found = [match(s) is not None for s in x.ravel().tolist()]
+        return np.array(found, dtype=bool).reshape(x.shape)
+
+    return matched
+
+
 def _full_match(x: Array, *, pattern: str) -> Array:
-    compiled = re.compile(pattern)
-    return np.array([compiled.fullmatch(s) is not None for s in x.ravel()], dtype=bool).reshape(
-        x.shape
-    )
+    return _matching(pattern=pattern)(x)
 
 
 OPERATORS = (
-    OpDef("RegexFullMatch", same_shape, _full_match, vjp=TEXT),
+    OpDef("RegexFullMatch", same_shape, _full_match, ready=_matching, vjp=TEXT),
     OpDef("StringConcat", broadcast, _concat, vjp=TEXT),
-    OpDef("StringNormalizer", _infer_normalizer, _normalizer, vjp=TEXT),
+    OpDef("StringNormalizer", _infer_normalizer, _normalizer, ready=_normalizing, vjp=TEXT),
     OpDef("StringSplit", _infer_split, _split, vjp=TEXT),
 )

@@ -40,10 +40,10 @@ def widen_starts(graph: ir.Graph, types: GraphTypes) -> list[str]:
 
     A sum that begins as 0, or as one element, has the shape of what is added from the first
     iteration on, and kernels are for states of one shape. All that the body computes of such a
-    state up to its outputs must be elementwise, and its outputs the same if the state is expanded.
-    Where nothing tells that there is an iteration, the loop goes into a branch, for its result is
-    the initial value if there is none; a loop that leaves stacked values stays where it is, and the
-    branch behind it picks the result.
+    state up to its outputs must be elementwise, in branches too, and its outputs the same if the
+    state is expanded. Where nothing tells that there is an iteration, the loop goes into a branch,
+    for its result is the initial value if there is none; a loop that leaves stacked values stays
+    where it is, and the branch behind it picks the result.
 
     Sizes must be numbers, or names that inputs of the graph show.
     """
@@ -163,26 +163,53 @@ def _shapes(
     None if something else follows from it, or a shape is not known.
     """
     found: dict[ir.Value, Shape] = {before: shape}
-    for node in body:
-        if any(value in found for each in bodies(node) for value in captured(each)):
-            return None
+    return found if _follow(body, found, types) else None
+
+
+def _follow(graph: ir.Graph, found: dict[ir.Value, Shape], types: GraphTypes) -> bool:
+    """Add the shapes of a graph's values that follow from known ones; whether all can be told.
+
+    The branches of an If are followed alike, if both give its results the same shapes.
+    """
+    for node in graph:
+        inner = list(bodies(node))
+        if any(value in found for each in inner for value in captured(each)):
+            if not _follow_branches(node, inner, found, types):
+                return False
+            continue
         read = [i for i, value in enumerate(node.inputs) if value in found]
         if not read:
             continue
         plain = Trait.ELEMENTWISE in find(node).traits or node.op_type == "Identity"
         if not plain or len(node.outputs) != 1:
-            return None
+            return False
         if read != [0] and (node.domain != "" or node.op_type not in _BROADCASTING):
-            return None
+            return False
         made: Shape | None = ()
         for value in node.inputs:
             given = found.get(value) if value in found else shape_of(value, types)
             if value is not None:
                 made = _broadcast(made, given)
         if made is None:
-            return None
+            return False
         found[node.outputs[0]] = made
-    return found
+    return True
+
+
+def _follow_branches(
+    node: ir.Node, branches: Sequence[ir.Graph], found: dict[ir.Value, Shape], types: GraphTypes
+) -> bool:
+    """Add the shapes of an If's results; whether they can be told, and do not depend on it."""
+    if node.op_type != "If" or node.domain != "" or node.inputs[0] in found:
+        return False
+    if not all(_follow(each, found, types) for each in branches):
+        return False
+    for result, *values in zip(node.outputs, *(each.outputs for each in branches), strict=True):
+        shapes = [found.get(v) if v in found else shape_of(v, types) for v in values]
+        if shapes[0] is None or any(shape != shapes[0] for shape in shapes):
+            return False
+        found[result] = shapes[0]
+    return True
 
 
 def _broadcast(left: Shape | None, right: Shape | None) -> Shape | None:

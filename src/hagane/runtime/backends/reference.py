@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,10 @@ class ReferencePart(Part):
         self._attributes = plain_attributes(node)
         # Bodies are bound in each run, and a kernel that there is not is named in one.
         ready = not self._bodies and not isinstance(self.op.reference, Unsupported)
-        count = len(self.outputs)
-        self._kernel = self.op.bound(self._attributes, count) if ready else None
+        self._kernel: Callable[..., Any] | None = None
+        if ready:
+            with suppress(Exception):  # it is raised, and named, by a run
+                self._kernel = self.op.bound(self._attributes, len(self.outputs))
 
     def run(self, values: Sequence[Value], watch: Watch | None = None) -> list[Value]:
         """Return the outputs of the node.

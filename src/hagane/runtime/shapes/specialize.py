@@ -29,7 +29,7 @@ from hagane.runtime.backends.native import NativePart
 from hagane.runtime.execute import Front, front_of, whole_of
 from hagane.runtime.pipeline import Built, ReadModel, build
 from hagane.runtime.port import Memory
-from hagane.runtime.program import Planner, Program
+from hagane.runtime.program import REFERENCE, Planner, Program
 from hagane.runtime.settings import Settings
 from hagane.runtime.shapes.repeats import Past, Repeats, Shapes
 from hagane.symbolic import Expr
@@ -158,7 +158,12 @@ class Programs:
 
     def may_have_frames(self) -> bool:
         """Whether there may be a short way for some shapes, apart from the ending."""
-        return self.native and (len(self.general.steps) == 1 or self.ending() is not None)
+        if not self.native or not self.general.steps:
+            return False
+        first, *rest = self.general.steps
+        if not rest and (first.part.backend != REFERENCE.name or self._specializes):
+            return True
+        return self.ending() is not None
 
     def ending(self) -> Front | None:
         """Return the part that the program for all shapes begins with, if others follow it."""

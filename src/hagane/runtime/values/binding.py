@@ -20,7 +20,8 @@ class IOBinding:
     """The values that one session reads and writes."""
 
     def __init__(self, session: InferenceSession):
-        self._known_inputs = {item.name for item in session.get_inputs()}
+        readable = [*session.get_inputs(), *session.get_overridable_initializers()]
+        self._known_inputs = {item.name for item in readable}
         self._known_outputs = {item.name for item in session.get_outputs()}
         self.inputs: dict[str, OrtValue] = {}
         self.outputs: dict[str, OrtValue | None] = {}

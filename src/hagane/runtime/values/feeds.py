@@ -17,6 +17,9 @@ from hagane.ops.values import array_dtype, strings
 from hagane.runtime.values.described import NodeArg
 from hagane.runtime.values.value import OrtValue
 
+# Kinds of elements of arrays that kernels take as they are.
+_NUMBERS = "fiub"
+
 
 @dataclass(frozen=True, slots=True)
 class Input:
@@ -43,6 +46,8 @@ def bind(
         raise InvalidFeed(
             f"expected the feed to map input names to arrays, got {type(feed).__name__}"
         )
+    if len(feed) == len(inputs) and all(item.name in feed for item in inputs):
+        return {item.name: _check(item.name, item.type, feed[item.name]) for item in inputs}
     known = {item.name: item for item in inputs} | dict(optional)
     unknown = [str(name) for name in feed if name not in known]
     if unknown:
@@ -55,7 +60,12 @@ def bind(
         raise InvalidFeed(
             "missing input " + ", ".join(f"{item.name!r} ({item.type})" for item in missing)
         )
-    return {name: check(known[name], value) for name, value in feed.items()}
+    needed = {item.name for item in inputs}
+    return {
+        name: check(known[name], value)
+        for name, value in feed.items()
+        if value is not None or name in needed  # None leaves an initializer as it is
+    }
 
 
 def check(item: Input, value: Any) -> RuntimeValue:
@@ -64,6 +74,11 @@ def check(item: Input, value: Any) -> RuntimeValue:
 
 
 def _check(name: str, expected: Type | None, value: Any) -> RuntimeValue:
+    if type(value) is np.ndarray and type(expected) is TensorType:
+        dtype = value.dtype
+        if dtype.kind in _NUMBERS and dtype.isnative:
+            _check_tensor(name, expected, value)
+            return value
     if isinstance(value, OrtValue):
         value = value.content
     if isinstance(expected, OptionalType):
@@ -78,6 +93,8 @@ def _check(name: str, expected: Type | None, value: Any) -> RuntimeValue:
         raise InvalidFeed(f"input '{name}': expected {expected}, got None")
     array = _as_array(name, expected, value)
     if isinstance(expected, TensorType):
+        if expected.shape == () and array.size == 1:  # fed as [16000] to many models
+            array = array.reshape(())
         _check_tensor(name, expected, array)
     return array
 
@@ -125,7 +142,7 @@ def _check_tensor(name: str, expected: TensorType, array: Array) -> None:
             f"input '{name}': expected {expected}, got {kind}; convert it first, for instance "
             f"with .astype('{dtype_name(expected.dtype)}')"
         )
-    if found == ir.DataType.STRING and not all(isinstance(v, str) for v in array.ravel()):
+    if found == ir.DataType.STRING and not _are_texts(array):
         raise InvalidFeed(f"input '{name}': expected {expected}, got objects that are not str")
     if expected.shape is None:
         return
@@ -140,6 +157,10 @@ def _check_tensor(name: str, expected: TensorType, array: Array) -> None:
                 f"input '{name}': expected {expected}, got {_type_of(array)}: axis {axis} has "
                 f"size {size}, expected {dim}"
             )
+
+
+def _are_texts(array: Array) -> bool:
+    return all(issubclass(kind, str) for kind in set(map(type, array.ravel().tolist())))
 
 
 def _type_of(array: Array) -> str:

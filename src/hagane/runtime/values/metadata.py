@@ -14,6 +14,9 @@ from hagane.ops.schema import type_string
 from hagane.runtime.values.described import ModelMetadata, NodeArg
 from hagane.symbolic import Dim, evaluate, symbol
 
+# The version of a model that states none, as ONNX Runtime tells it.
+_NO_VERSION = 2**63 - 1
+
 
 def node_arg(name: str, type_: Type | None, dims: Sequence[Dim | None] | None) -> NodeArg:
     """Return the description of a value."""
@@ -29,7 +32,7 @@ def model_metadata(model: ir.Model) -> ModelMetadata:
         graph_description=model.graph.doc_string or "",
         domain=model.domain or "",
         description=model.doc_string or "",
-        version=model.model_version or 0,
+        version=_NO_VERSION if model.model_version is None else model.model_version,
         custom_metadata_map=dict(model.metadata_props),
     )
 

@@ -29,7 +29,7 @@ typedef struct run_context run_context;
 typedef struct given given;
 
 struct hagane_model {
-  const hgb_model *tables;
+  hgb_model *tables;
   hagane_options options;
   int32_t threads;
   const char *weights;

@@ -96,25 +96,25 @@ void hgb_register(hgb_archive *archive) {
   archives = archive;
 }
 
-/* The tables of a build that is linked into the program; null if there is none. */
-static const hgb_model *linked(const described *found) {
+/* A build that is linked into the program; null if it is not. */
+static const hgb_built *linked(const described *found) {
   if (strcmp(found->build, hagane_built.build) == 0) return &hagane_built;
   for (const hgb_archive *at = archives; at != NULL; at = at->next)
-    if (at->tables->format == HGB_FORMAT && strcmp(found->build, at->tables->build) == 0) return at->tables;
+    if (at->built->format == PLAN_FORMAT && strcmp(found->build, at->built->build) == 0) return at->built;
   return NULL;
 }
 
-/* Whether tables are those of a build, weights in them included. */
-static int are_of(const hgb_model *tables, const described *found) {
-  return tables != NULL && tables->format == HGB_FORMAT && strcmp(tables->build, found->build) == 0 &&
-         (tables->weights == NULL || has_sum(tables->weights, (size_t)tables->weight_bytes, found->weights_sum));
+/* Whether a library has the build of a manifest, weights in it included. */
+static int is_of(const hgb_built *built, const described *found) {
+  return built != NULL && built->format == PLAN_FORMAT && strcmp(built->build, found->build) == 0 &&
+         (built->weights == NULL || has_sum(built->weights, (size_t)built->weight_bytes, found->weights_sum));
 }
 
 /* How many builds of one folder a process may have had open. */
 #define MOST_FORMER 64
 
 /* Load a library, whose content was checked. */
-static int32_t load_tables(const char *folder, const described *found, const hgb_model **tables) {
+static int32_t load_built(const char *folder, const described *found, const hgb_built **built) {
   char path[4096];
   void *last = NULL;
   int before = snprintf(path, sizeof path, "%s%s/", folder[0] == '/' ? "" : "./", folder);
@@ -126,8 +126,8 @@ static int32_t load_tables(const char *folder, const described *found, const hgb
     strcpy(path + before, found->library);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) return fail(NULL, HAGANE_DAMAGED, "'%s' cannot be loaded: %s", path, dlerror());
-    *tables = dlsym(library, "hagane_built");
-    if (are_of(*tables, found)) return HAGANE_OK; /* the library stays: threads may be in its kernels until the end */
+    *built = dlsym(library, "hagane_built");
+    if (is_of(*built, found)) return HAGANE_OK; /* the library stays: threads may be in its kernels until the end */
     dlclose(library);
     if (library == last) break; /* by two paths: this is the file that lies there now */
     last = library;
@@ -136,13 +136,13 @@ static int32_t load_tables(const char *folder, const described *found, const hgb
   return fail(NULL, HAGANE_DAMAGED, "'%s': %s is of another build", folder, found->library);
 }
 
-/* Find the tables of a build: this program's own, or those of the library in its folder. */
-static int32_t find_tables(const char *folder, const described *found, const hgb_model **tables) {
-  *tables = linked(found);
-  if (are_of(*tables, found)) return HAGANE_OK;
+/* Find a build: this program's own, or that of the library in its folder. */
+static int32_t find_built(const char *folder, const described *found, const hgb_built **built) {
+  *built = linked(found);
+  if (is_of(*built, found)) return HAGANE_OK;
   size_t length = strlen(found->library);
   if (length > 2 && strcmp(found->library + length - 2, ".a") == 0) {
-    if (*tables != NULL)
+    if (*built != NULL)
       return fail(NULL, HAGANE_DAMAGED, "'%s': %s has other weights in this program: link it again", folder,
                   found->library);
     return fail(NULL, HAGANE_NOT_FOUND, "'%s' is a static build of another model: link the program with its %s, of "
@@ -157,16 +157,20 @@ static int32_t find_tables(const char *folder, const described *found, const hgb
   munmap(data, bytes);
   if (!whole)
     return fail(NULL, HAGANE_DAMAGED, "'%s': %s is damaged, or of another build", folder, found->library);
-  return load_tables(folder, found, tables);
+  return load_built(folder, found, built);
 }
 
-static int32_t make_model(const hgb_model *tables, const hagane_options *options, const char *weights,
+static int32_t make_model(const hgb_built *built, const hagane_options *options, const char *weights,
                           hagane_model **model) {
-  if (tables->format != HGB_FORMAT) return fail(NULL, HAGANE_VERSION, "the library is of another version");
+  if (built->format != PLAN_FORMAT) return fail(NULL, HAGANE_VERSION, "the library is of another version");
   const hagane_options *before = hgb_enter(options);
   hagane_model *made = calloc(1, sizeof *made);
+  int none = 1;
+  hgb_model *tables = made == NULL ? NULL : read_plan(built, &none);
+  if (tables == NULL) free(made);
   hgb_enter(before);
-  if (made == NULL) return fail(NULL, HAGANE_MEMORY, "there is no memory for a model");
+  if (tables == NULL && !none) return fail(NULL, HAGANE_DAMAGED, "the plan in the library is damaged");
+  if (tables == NULL) return fail(NULL, HAGANE_MEMORY, "there is no memory for a model");
   made->tables = tables;
   made->options = *options;
   made->threads = options->threads > 0 ? options->threads : usable_cores();
@@ -200,7 +204,7 @@ static int32_t open_level(const char *folder, span levels, const hagane_options 
 HAGANE_API int32_t hagane_open(const char *folder, const hagane_options *options, hagane_model **model) {
   hagane_options own;
   described found;
-  const hgb_model *tables;
+  const hgb_built *built;
   void *text, *mapped = NULL;
   size_t bytes;
   if (model == NULL) return fail(NULL, HAGANE_INVALID_ARGUMENT, "hagane_open: model is NULL");
@@ -219,18 +223,18 @@ HAGANE_API int32_t hagane_open(const char *folder, const hagane_options *options
     }
   }
   munmap(text, bytes);
-  if (code == HAGANE_OK) code = find_tables(folder, &found, &tables);
+  if (code == HAGANE_OK) code = find_built(folder, &found, &built);
   if (code != HAGANE_OK) return code;
-  const char *weights = tables->weights;
+  const char *weights = built->weights;
   bytes = 0;
   if (weights == NULL) {
     code = map_file(folder, found.weights, &mapped, &bytes);
     if (code != HAGANE_OK) return code;
     weights = mapped;
-    if (bytes != (size_t)tables->weight_bytes || !has_sum(weights, bytes, found.weights_sum))
+    if (bytes != (size_t)built->weight_bytes || !has_sum(weights, bytes, found.weights_sum))
       code = fail(NULL, HAGANE_DAMAGED, "'%s': %s is damaged, or of another build", folder, found.weights);
   }
-  if (code == HAGANE_OK) code = make_model(tables, &own, weights, model);
+  if (code == HAGANE_OK) code = make_model(built, &own, weights, model);
   if (code != HAGANE_OK) {
     if (mapped != NULL) munmap(mapped, bytes);
     return code;
@@ -253,15 +257,15 @@ HAGANE_API int32_t hagane_open_memory(const void *manifest, size_t manifest_byte
   if (code != HAGANE_OK) return code;
   code = read_manifest((span){manifest, (const char *)manifest + manifest_bytes}, "memory", &found);
   if (code != HAGANE_OK) return code;
-  const hgb_model *tables = linked(&found);
-  if (tables == NULL)
+  const hgb_built *built = linked(&found);
+  if (built == NULL)
     return fail(NULL, HAGANE_DAMAGED, "memory: the manifest is of another build than this library; hagane_open "
                                       "opens folders of any");
-  const char *content = tables->weights;
+  const char *content = built->weights;
   void *copied = NULL;
   if (content == NULL) {
     if (weights == NULL) return fail(NULL, HAGANE_INVALID_ARGUMENT, "hagane_open_memory: weights is NULL");
-    if (weight_bytes != (size_t)tables->weight_bytes || !has_sum(weights, weight_bytes, found.weights_sum))
+    if (weight_bytes != (size_t)built->weight_bytes || !has_sum(weights, weight_bytes, found.weights_sum))
       return fail(NULL, HAGANE_DAMAGED, "memory: the weights are damaged, or of another build");
     content = weights;
     if ((uintptr_t)weights % 64 != 0) {
@@ -273,7 +277,7 @@ HAGANE_API int32_t hagane_open_memory(const void *manifest, size_t manifest_byte
       content = memcpy(copied, weights, weight_bytes);
     }
   }
-  code = make_model(tables, &own, content, model);
+  code = make_model(built, &own, content, model);
   if (code == HAGANE_OK)
     (*model)->copied = copied;
   else
@@ -300,6 +304,7 @@ HAGANE_API void hagane_close(hagane_model *model) {
   if (model->mapped != NULL) munmap(model->mapped, model->mapped_bytes);
   free(model->copied);
   pthread_mutex_destroy(&model->lock);
+  free(model->tables);
   free(model);
   hgb_enter(before);
 }
@@ -420,13 +425,17 @@ static int32_t run_model(hagane_model *model, const hagane_tensor *inputs, size_
   const hgb_model *tables = model->tables;
   size_t n_inputs = (size_t)tables->n_inputs;
   if (output_count > 65536) return fail(model, HAGANE_INVALID_ARGUMENT, "hagane_run: too many outputs");
-  slot_value *values = calloc(n_inputs + 1, sizeof *values);
-  wanted *wants = calloc(output_count + 1, sizeof *wants);
-  char **copies = calloc(n_inputs + 1, sizeof *copies), *found = calloc(n_inputs + 1, 1);
+  /* Few inputs and outputs lie on the stack: memory would take longer than a small model's run. */
+  size_t n = n_inputs + 1, n_wants = output_count + 1;
+  size_t bytes = n * (sizeof(slot_value) + sizeof(char *) + 1) + n_wants * sizeof(wanted);
+  _Alignas(64) char few[4096];
+  char *room = bytes <= sizeof few ? memset(few, 0, bytes) : calloc(1, bytes);
+  if (room == NULL) return fail(model, HAGANE_MEMORY, "there is no memory left");
+  slot_value *values = (void *)room;
+  wanted *wants = (void *)(values + n);
+  char **copies = (void *)(wants + n_wants), *found = (char *)(copies + n);
   int32_t code = HAGANE_OK;
   run_context *run = NULL;
-  if (values == NULL || wants == NULL || copies == NULL || found == NULL)
-    code = fail(model, HAGANE_MEMORY, "there is no memory left");
   for (size_t i = 0; i < input_count && code == HAGANE_OK; i++) {
     const char *name = inputs[i].name;
     int32_t which = name == NULL ? -1 : index_of(tables->inputs, tables->n_inputs, name);
@@ -458,8 +467,8 @@ static int32_t run_model(hagane_model *model, const hagane_tensor *inputs, size_
     code = run_program(model, run, wants, output_count);
     leave_run(model, run);
   }
-  for (size_t i = 0; copies != NULL && i < n_inputs; i++) give_back(model, copies[i]);
-  free(values), free(wants), free(copies), free(found);
+  for (size_t i = 0; i < n_inputs; i++) give_back(model, copies[i]);
+  if (room != few) free(room);
   return code;
 }
 

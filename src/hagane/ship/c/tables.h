@@ -1,7 +1,9 @@
-/* The contents of a model's build, beside the tables of its parts (`native/c/tables.h`), as
- * `tables.py` and `program.py` write it as C data. Texts are UTF-8.
+/* The contents of a model's build: its plan, as `plan.c` reads it. Texts are UTF-8.
+ *
+ * The tables of parts are described in `native/c/tables.h`.
  */
-#define HGB_FORMAT 2
+#define PLAN_FORMAT 6 /* that of `native/ready/plan_file.py` */
+#define MOST_AXES 16
 
 /* Parts in order, over slots. The first slots are the inputs. */
 typedef struct {
@@ -31,22 +33,28 @@ typedef struct {
 } hgb_argument;
 
 typedef struct {
-  int64_t format;
-  const char *build; /* names the build */
   int32_t n_inputs, n_outputs, n_programs;
   const hgb_argument *inputs, *outputs;
   const hgb_program *programs;
-  const char *weights; /* where they are embedded, else null */
-  int64_t weight_bytes;
-  const char *const *needs; /* features of the processor, ended by null */
 } hgb_model;
 
-/* Of this library. */
-extern const hgb_model hagane_built;
+/* What a library has. */
+typedef struct {
+  int64_t format;
+  const char *build; /* names the build */
+  const char *plan;
+  int64_t plan_bytes;
+  const hg_kernel *functions; /* those that the plan names, in order */
+  const char *weights;        /* where they are embedded, else null */
+  int64_t weight_bytes;
+} hgb_built;
 
-/* Of each archive that is linked into a program: the first one's functions serve the others' tables too. */
+/* Of this library. */
+extern const hgb_built hagane_built;
+
+/* Of each archive that is linked into a program: the first one's functions serve the others' plans too. */
 typedef struct hgb_archive {
-  const hgb_model *tables;
+  const hgb_built *built;
   struct hgb_archive *next;
 } hgb_archive;
 void hgb_register(hgb_archive *archive);

@@ -90,7 +90,7 @@ class BatchIterator(Iterator):
 
     def _choose_sampler(self) -> states.Sampler:
         seed = None if self._draws else self.seed
-        return choose_sampler(self.shuffle, self.order_sampler, seed, self.shard)
+        return choose_sampler(self.shuffle, self.order_sampler, seed, self.shard, self._length)
 
     def _step(self, state: IteratorState) -> tuple[IteratorState, Draw | None]:
         return states.step(

@@ -267,15 +267,16 @@ class Sharded:
 
     Args:
         whole: Sampler of the whole epoch.
+        length: The dataset's.
         rank: Number of this rank, from 0.
         ranks: Number of ranks.
     """
 
-    def __init__(self, whole: Sampler, rank: int, ranks: int):
+    def __init__(self, whole: Sampler, length: int, rank: int, ranks: int):
         self._whole = whole
         self._rank = rank
         self._ranks = ranks
-        self._length = 0
+        self._length = length
         self._order: Order | None = None
 
     @property
@@ -300,11 +301,20 @@ class Sharded:
         return shared if self.computed else shared[0 : len(shared)]
 
     def capture(self) -> Any:
-        """Return the captured state of the sampler of the whole."""
-        return self._whole.capture()
+        """Return the captured state of the sampler of the whole, with the order that it gave.
+
+        The next order may follow from that one, of which the iterator's state has a share alone.
+        """
+        captured = self._whole.capture()
+        if self.computed or self._order is None:
+            return captured
+        return pickle.dumps((captured, self._order[0 : len(self._order)]), protocol=5)
 
     def restore(self, captured: Any) -> None:
         """Restore the sampler of the whole."""
+        found = None if captured is None or self.computed else pickle.loads(captured)
+        if isinstance(found, tuple):
+            captured, self._order = found
         self._whole.restore(captured)
 
 
@@ -312,7 +322,8 @@ def choose_sampler(
     shuffle: bool | None,
     order_sampler: OrderFunction | Iterable[int] | None,
     seed: int | None,
-    shard: tuple[int, int] | None = None,
+    shard: tuple[int, int] | None,
+    length: int,
 ) -> Sampler:
     """Return the sampler that the arguments of an iterator ask for; NumPy's is without a seed.
 
@@ -321,7 +332,7 @@ def choose_sampler(
             neither a function nor an iterable, or ``shard`` no rank of a number of ranks.
     """
     whole = _whole_sampler(shuffle, order_sampler, seed)
-    return whole if shard is None else Sharded(whole, *checked_shard(shard))
+    return whole if shard is None else Sharded(whole, length, *checked_shard(shard))
 
 
 def _whole_sampler(

@@ -37,6 +37,9 @@ from hagane.ops.inference import GraphTypes
 from hagane.ops.values import tensor_to_array
 from hagane.symbolic import Dim, Expr, evaluate, product, symbol, symbols_of
 
+# Operators whose result has the elements of their input in the same order.
+_SAME_ELEMENTS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+
 
 @dataclass
 class Pointers:
@@ -101,10 +104,8 @@ class BodyKernels:
         low = self.low
         low.facts.outputs = frozenset(value for value, _ in wanted)
         for value, place in wanted:
-            producer = value.producer()
-            own = producer in low.facts.nodes and value not in low.facts.constants
-            if own and value not in low.forms.places and place.contiguous:
-                low.forms.places[value] = place
+            if place.contiguous:
+                self._put(value, place)
         for node, reason in low.lower_nodes(low, self.nodes).items():
             if reason == AT_RUN_TIME:
                 raise NotNative(AT_RUN_TIME)
@@ -117,6 +118,21 @@ class BodyKernels:
         settle(low.recorder, equal=self._pairs())
         self.outer.found |= low.found
         self._check_sizes(visible, sizes)
+
+    def _put(self, value: ir.Value | None, place: Tensor) -> None:
+        """Let the node that computes a value write it where it is wanted, also in another shape."""
+        low = self.low
+        while value is not None and value not in low.facts.constants:
+            producer = value.producer()
+            if producer not in low.facts.nodes or value in low.forms.places:
+                return
+            low.forms.places[value] = place
+            if producer.domain != "" or producer.op_type not in _SAME_ELEMENTS:
+                return
+            value = producer.inputs[0]
+            if value is not None:
+                shape = low.facts.shape(value)
+                place = replace(place, shape=shape, strides=row_major(shape))
 
     def _pairs(self) -> list[tuple[Dim, Dim]]:
         """Return the sizes that kernels take for equal."""

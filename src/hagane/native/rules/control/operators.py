@@ -198,6 +198,8 @@ def lower_if(low: Lowering, node: ir.Node) -> None:
                 raise NotNative("its branches give different types")
             place = replace(target, shape=shape, strides=row_major(shape))
             wanted.append((found, place if shape != target.shape else target))
+        if known is None:
+            _compare_within(node, body)
         body.lower(wanted, ())
     for value, target in zip(node.outputs, targets, strict=True):
         low.forms[value] = target
@@ -213,6 +215,27 @@ def lower_if(low: Lowering, node: ir.Node) -> None:
     emit_control(low, node, Mark.OTHERWISE, ())
     low.recorder.kernels += bodies[1].low.recorder.kernels
     emit_control(low, node, Mark.END, ())
+
+
+def _compare_within(node: ir.Node, body: BodyKernels) -> None:
+    """Let a branch compare the sizes that its nodes take for equal, for the other needs them not.
+
+    A part compares sizes before it runs, those of operands that may broadcast in any case.
+    """
+    low, pairs = body.low, dict[tuple[Dim, Dim], None]()
+    known = low.facts.given | low.found
+    for inner in body.nodes:
+        found = tuple(low.equal_sizes(inner))
+        alone = not low.facts.types.broadcast.get(inner)
+        if found and alone and not any(symbols_of(d) - known for pair in found for d in pair):
+            pairs.update(dict.fromkeys(found))
+            low.compared.add(inner)
+    if pairs:
+        rights = {f"n{i}": right for i, (_, right) in enumerate(pairs)}
+        text = "\n".join(f"found[{i}] = {name};" for i, name in enumerate(rights))
+        from hagane.native.rules.shaping.numbers import found_numbers  # few models need it
+
+        found_numbers(low, node, text, [left for left, _ in pairs], reads={}, sizes=rights)
 
 
 def _find_sizes_of_branch(

@@ -138,7 +138,4 @@ MENOH_API menoh_error_code menoh_model_run(menoh_model_handle model) {
 }
 
 /* This library has no model of its own. */
-static const hgb_program no_programs[1];
-static const hgb_argument no_arguments[1];
-__attribute__((visibility("hidden"))) const hgb_model hagane_built = {
-    HGB_FORMAT, "menoh", 0, 0, 0, no_arguments, no_arguments, no_programs, "", 0, NULL};
+__attribute__((visibility("hidden"))) const hgb_built hagane_built = {PLAN_FORMAT, "menoh", NULL, 0, NULL, "", 0};

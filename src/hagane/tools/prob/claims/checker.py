@@ -47,6 +47,7 @@ from hagane.tools.prob.language.program import (
     draws_reals,
     rebuilt,
     shown,
+    sites_in,
     walk,
 )
 from hagane.tools.prob.language.resolve import resolve
@@ -140,7 +141,7 @@ def solve(program: Program, engine: str = "auto", limits: Limits = DEFAULT_LIMIT
         PathError: Some possible run goes wrong.
         TooLarge: The engine would need more than its limits.
     """
-    unit = Unit(_unclaimed(program.main))
+    unit = Unit(_unclaimed(program.main) if sites_in(program.main) else program.main)
     if draws_reals(program):
         return solve_continuous(program, unit, engine, limits)
     if program.parameters is None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from hagane.tools.prob.language.operators import evaluate
+from hagane.tools.prob.language.operators import ZeroDivisor, evaluate
 from hagane.tools.prob.language.program import Liveness, parts, walk
 from hagane.tools.prob.language.syntax import (
     Binary,
@@ -58,6 +59,21 @@ class Compiler:
         self._safe: dict[Expression, bool] = {}
         self._functions: dict[tuple[Expression, tuple[str, ...]], _Function] = {}
         self._texts: dict[str, _Function] = {}
+        self._fixed: dict[Expression, tuple[Any, ...]] = {}
+
+    def fixed(self, node: Expression) -> tuple[Any, ...]:
+        """Return the one value of a pure expression that reads no variable and divides by no zero.
+
+        The tuple is empty for any other.
+        """
+        found = self._fixed.get(node)
+        if found is None:
+            found = ()
+            if not self.liveness.free(node):
+                with suppress(ZeroDivisor):
+                    found = (evaluate(node, {}),)
+            self._fixed[node] = found
+        return found
 
     def is_pure(self, node: Expression) -> bool:
         """Tell whether an expression has one value for all draws."""
@@ -100,6 +116,9 @@ class Compiler:
     def _guarded(self, node: Expression, names: tuple[str, ...]) -> _Function:
         if isinstance(node, Variable):
             return itemgetter(names.index(node.name))
+        fixed = self.fixed(node)
+        if fixed:
+            return lambda row: fixed[0]
 
         def slow(row: Row) -> Any:
             return evaluate(node, dict(zip(names, row, strict=True)))

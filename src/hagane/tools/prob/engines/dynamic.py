@@ -114,6 +114,9 @@ class _Engine:
         self.open: dict[Function, dict[frozenset[Row], None]] = {}
         self.calls = 0
         self.entered = 0
+        # The inputs with which calls were entered and left, and how many came again.
+        self.over: set[tuple[Function, frozenset[Row]]] = set()
+        self.again = 0
         if unit.function is not None:
             self.open[unit.function] = {frozenset(): None}
 
@@ -356,20 +359,27 @@ class _Engine:
     def _flip(self, node: Flip, table: Table, keep: frozenset[str]) -> Table:
         probability = self._pure(node.probability, table)
         slots = self._slots(table, keep)
+        fixed = self.compiler.fixed(node.probability)
         chances: dict[Row, Fraction] = {}
         for row, weight in table.rows.items():
-            chance = chances[row] = Fraction(probability(row))
+            chance = Fraction(probability(row))
             check_chance(self.source, node, chance, self._told(weight))
-        common = lcm(*(chance.denominator for chance in chances.values()))
+            if fixed:
+                chances = dict.fromkeys(table.rows, chance)
+                break
+            chances[row] = chance
+        common = lcm(*{chance.denominator for chance in chances.values()})
         rows: dict[Row, Any] = {}
+        shares: tuple[tuple[bool, int], ...] = ()
         for row, weight in table.rows.items():
+            if not (fixed and shares):
+                heads = chances[row].numerator * (common // chances[row].denominator)
+                shares = tuple(each for each in ((True, heads), (False, common - heads)) if each[1])
             rest = [row[slot] for slot in slots]
-            heads = chances[row].numerator * (common // chances[row].denominator)
-            for value, share in ((True, heads), (False, common - heads)):
-                if share:
-                    key = (*rest, value)
-                    drawn = weight * (Run(share, (node.span, value)) if self.traced else share)
-                    rows[key] = rows.get(key, 0) + drawn
+            for value, share in shares:
+                key = (*rest, value)
+                drawn = weight * (Run(share, (node.span, value)) if self.traced else share)
+                rows[key] = rows.get(key, 0) + drawn
         return self._table((*sorted(keep), _RESULT), rows, table.denominator * common)
 
     def _choose(self, node: Choose, table: Table, keep: frozenset[str]) -> Table:
@@ -493,12 +503,14 @@ class _Engine:
         stack[inputs] = None
         self.calls += 1
         self.entered += 1
-        if self.entered > self.limits.calls:
+        self.again += (function, inputs) in self.over
+        if self.entered > self.limits.calls or self.again > self.limits.again:
             text = f"tables would follow more than {self.limits.calls:,} calls one by one"
             raise TooManyCalls(text, self.source, node.span)
 
     def _leave(self, function: Function) -> None:
-        self.open[function].popitem()
+        inputs, _ = self.open[function].popitem()
+        self.over.add((function, inputs))
         self.calls -= 1
 
     def _check_measure(self, node: Apply, inputs: Row, before: int, weight: Any) -> None:

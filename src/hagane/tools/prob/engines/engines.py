@@ -50,6 +50,7 @@ _OPEN = 64
 # Calls that tables follow before the chain is tried: where branches call with arguments that meet
 # again later, there are exponentially many ways and few states.
 _FEW_CALLS = 100
+_FEW_AGAIN = 10
 
 # Rows of the tables that are searched for a run that goes wrong.
 _FEW_ROWS = 200_000
@@ -116,7 +117,8 @@ def _recursive(program: Program, unit: Unit, limits: Limits) -> tuple[Ledger, st
     None stands for recursion that tables follow at length, and for errors.
     """
     try:
-        few = replace(limits, depth=min(_OPEN, limits.depth), calls=_FEW_CALLS)
+        open_ = min(_OPEN, limits.depth)
+        few = replace(limits, depth=open_, calls=_FEW_CALLS, again=_FEW_AGAIN)
         return run_dynamic(program, unit, few, told=False), ""
     except EndlessRecursion:
         with suppress(PathError, TooLarge):

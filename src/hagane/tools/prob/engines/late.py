@@ -81,7 +81,13 @@ def stands_alone(node: Expression) -> bool:
     return all(_is_harmless(part) for part in walk(node))
 
 
+# Of these, what is below them decides.
+_PLAIN = frozenset({Literal, Variable, Tuple, Project, Unary, If, Let})
+
+
 def _is_harmless(node: Expression) -> bool:
+    if type(node) in _PLAIN:
+        return True
     match node:
         case Record() | Apply() | Observe():
             return False
@@ -96,7 +102,7 @@ def _is_harmless(node: Expression) -> bool:
         case Choose(branches=branches):
             shares = _constants([weight for weight, _ in branches])
             return shares is not None and min(shares) >= 0 and sum(shares) == 1
-        case Literal() | Variable() | Tuple() | Project() | Unary() | Binary() | If() | Let():
+        case Binary():
             return True
     raise AssertionError(type(node).__name__)
 

@@ -53,6 +53,7 @@ class Limits:
         runs: Runs of the enumeration.
         depth: Calls of one function that may be open at once, where it declares no depth.
         calls: How often tables may go into functions.
+        again: How often they may do so with the same arguments as before.
     """
 
     states: int = 3_000_000
@@ -60,6 +61,7 @@ class Limits:
     runs: int = 1_000_000
     depth: int = 5_000
     calls: int = 10**12
+    again: int = 10**12
 
 
 DEFAULT_LIMITS = Limits()

@@ -214,6 +214,9 @@ class Machine:
         return self._operand(node, (), values, stack)
 
     def _pure(self, node: Expression, values: dict[str, Any]) -> Any:
+        fixed = self.compiler.fixed(node)
+        if fixed:
+            return fixed[0]
         try:
             return evaluate(node, values)
         except ZeroDivisor as error:

@@ -61,6 +61,8 @@ _MOST_POWER = 1_000
 _ORDERINGS = ("<", "<=", ">", ">=")
 _ATOMS = frozenset({"NUMBER", "DECIMAL", "true", "false", "NAME"})
 _CLOSING_WORDS = frozenset({")", "}", "]", ",", ";", "END", "then", "else", "in"})
+# After one of these, an atom before is a whole operand of a conjunction.
+_LOOSE_WORDS = _CLOSING_WORDS | {"/\\", "\\/", "=>"}
 _CLOSING = (")", "}", "]", ",", ":", "|", ";", "END")
 _NAMES = {"/\\": "conjunct", "\\/": "disjunct", "=>": "consequence"}
 
@@ -118,7 +120,10 @@ class _Parser(ParameterParser):
         kind = self.peek().kind
         if kind == "let" or (kind in _ATOMS and self.peek(1).kind in _CLOSING_WORDS):
             return self._primary()
-        left = self._chain("\\/", lambda: self._chain("/\\", self._annotated))
+        left = self._annotated()
+        if self.peek().kind in _CLOSING_WORDS:
+            return left
+        left = self._chain("\\/", self._conjunction, self._conjunction(left))
         if not self.accept("=>"):
             return left
         right = self.expression()
@@ -126,8 +131,10 @@ class _Parser(ParameterParser):
         self._warn_of_trap("=>", right, whole)
         return whole
 
-    def _chain(self, operator: str, operand: _Rule) -> Expression:
-        left = operand()
+    def _conjunction(self, first: Expression | None = None) -> Expression:
+        return self._chain("/\\", self._annotated, self._annotated() if first is None else first)
+
+    def _chain(self, operator: str, operand: _Rule, left: Expression) -> Expression:
         chained = False
         while self.accept(operator):
             right = operand()
@@ -150,6 +157,8 @@ class _Parser(ParameterParser):
             )
 
     def _annotated(self) -> Expression:
+        if self.peek().kind in _ATOMS and self.peek(1).kind in _LOOSE_WORDS:
+            return self._primary()
         left = self._negation()
         while self.accept(":"):
             claimed = self.type()
@@ -224,6 +233,8 @@ class _Parser(ParameterParser):
 
     def _power(self) -> Expression:
         """Read ``a^3``, which is ``a * a * a``."""
+        if self.peek().kind in _ATOMS and self.peek(1).kind in _LOOSE_WORDS:
+            return self._primary()
         base = self._postfix()
         while self.accept("^"):
             word = self.accept("NUMBER")

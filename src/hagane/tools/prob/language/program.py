@@ -143,6 +143,14 @@ class Program:
 
 def parts(node: Expression) -> tuple[Expression, ...]:
     """Return the expressions directly below a node of a resolved program, in evaluation order."""
+    found: tuple[Expression, ...] | None = node.__dict__.get("_parts")
+    if found is None:
+        # Every pass asks, and nodes never change.
+        found = node.__dict__["_parts"] = _parts(node)
+    return found
+
+
+def _parts(node: Expression) -> tuple[Expression, ...]:
     kind = type(node)
     if kind is Record:
         return (node.expression,)  # type: ignore[attr-defined]
@@ -157,7 +165,11 @@ def walk(node: Expression) -> Iterator[Expression]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(parts(current)))
+        below = current.__dict__.get("_parts")
+        if below is None:
+            below = parts(current)
+        if below:
+            stack += below[::-1]
 
 
 def draws_reals(program: Program) -> bool:
@@ -246,6 +258,8 @@ def rebuilt(node: Expression, change: Callable[[Expression], Expression]) -> Exp
     back as it is.
     """
     below = parts(node)
+    if not below:
+        return node
     new = []
     for part in below:  # no comprehension: it would take a frame more of deep programs
         new.append(change(part))

@@ -54,7 +54,7 @@ def read_words(source: Source) -> list[Word]:
     """
     words: list[Word] = []
     make = tuple.__new__  # this loop takes a third of the time of reading a program
-    for kind, text, start, end, *_ in _lexer().tokenize(source.text):
+    for kind, text, start, end, _, _ in _lexer().tokenize(source.text):
         # A closed comment is longer than its parenthesis and would have matched.
         if kind == "ERROR" or (text == "(" and source.text.startswith("(*", start)):
             raise _unreadable(source, start)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from hagane.symbolic import bitvector as bv
 from hagane.symbolic.interpret import Substitution
-from hagane.symbolic.logic import choose, either, equal
-from hagane.symbolic.term import FALSE, Term, bits, const, variable, variables_of
+from hagane.symbolic.logic import both, choose, either, equal
+from hagane.symbolic.term import FALSE, TRUE, Term, bits, const, variable, variables_of
 from hagane.tools.rtl.circuit.design import Design, Process
 from hagane.tools.rtl.circuit.drivers import PREVIOUS, Drivers, masked
 from hagane.tools.rtl.circuit.elaborate import Position
@@ -62,9 +62,11 @@ class CycleModel:
     """A circuit's cycle: everything is a term over inputs and ``state``.
 
     ``after_reset`` has the state that asynchronous resets change: its value once the resets of a
-    row have acted, before the clock does (the value before where none is active). ``overwritten``
+    row have acted, before the clock does (the value before where none is active). Of several clocks
+    each is an input too: a row says which of them rise. ``overwritten``
     are points of a branch whose condition its process writes afterwards. ``operands`` says of the
-    outcomes of a ``?:`` where the operator of its first operand stands.
+    outcomes of a ``?:`` where the operator of its first operand stands. ``unset`` is the state to
+    which nothing gives a value at the start.
     """
 
     inputs: tuple[Input, ...]
@@ -81,6 +83,13 @@ class CycleModel:
     assert_text: dict[tuple[Position, str], str] = field(default_factory=dict)
     overwritten: frozenset[PointKey] = frozenset()
     operands: dict[PointKey, Position] = field(default_factory=dict)
+    unset: frozenset[str] = frozenset()
+
+    @property
+    def ticks(self) -> tuple[str, ...]:
+        """The clocks of which each row says whether they rise; empty where there is one clock."""
+        inputs = {item.name for item in self.inputs}
+        return tuple(name for name in self.clocks if name in inputs)
 
     @property
     def sequential(self) -> bool:
@@ -104,6 +113,8 @@ class _Builder:
         self.env: dict[Variable, Value] = {}
         self.machines: dict[Process, Machine] = {}
         self.resetting: dict[Process, Term] = {}
+        self.rising: dict[Process, Term] = {}
+        self.given: set[str] = set()
         self.never: dict[PointKey, Term] = {}
         self.problems: dict[str, None] = {}
 
@@ -149,6 +160,7 @@ class _Builder:
     def _initial(self) -> dict[str, int]:
         """Return the numbers that state starts with."""
         values: dict[Variable, Value] = {}
+        written: dict[Variable, Value] = {}
         for process in self.design.processes:
             if not process.initial:
                 continue
@@ -164,6 +176,10 @@ class _Builder:
                 self.never.update({k: g for k, g in machine.points.items() if g is FALSE})
             values.update({v: x for v, x in machine.now.own.items() if not v.local})
             values.update({v: x for v, x in machine.later.own.items() if not v.local})
+            for variable_, mask in machine.masks.items():
+                old = written.get(variable_, filled(variable_.layout, 0))
+                pairs = zip(flat(old), flat(mask), strict=True)
+                written[variable_] = tuple(bv.bit_or(a, b) for a, b in pairs)
             self.design.notices.update(machine.notices)
         numbers = {}
         for variable_, value in values.items():
@@ -171,7 +187,22 @@ class _Builder:
             for name, term in zip(names, flat(value), strict=True):
                 if term.is_const:
                     numbers[name] = int(term.data)
+        for variable_, mask in written.items():
+            names = (name for name, _ in leaves(PREVIOUS + variable_.name, variable_.layout))
+            self.given.update(
+                name for name, bits_ in zip(names, flat(mask), strict=True) if _all_ones(bits_)
+            )
         return numbers
+
+    def _unset(self) -> frozenset[str]:
+        """Return the state that has no value at the start: four states, and no initial value."""
+        names = (
+            name
+            for variable_ in self.previous
+            if variable_.four_state and not variable_.hidden
+            for name, _ in leaves(PREVIOUS + variable_.name, variable_.layout)
+        )
+        return frozenset(names) - self.given
 
     def _execute(self, process: Process) -> set[Variable]:
         """Execute a process on the known values; return the unknown ones that it read."""
@@ -235,6 +266,7 @@ class _Builder:
                 term = process.scope.expressions.bits(edge.expression, probe)
                 names.append((edge, _input_behind(term), term))
             guards = variables_of(term for value in machine.points.values() for term in (value,))
+            rises = FALSE
             for edge, found, term in names:
                 if found is None:
                     if term.is_const:
@@ -257,27 +289,40 @@ class _Builder:
                     ] = None
                 else:
                     clocks[name] = None
+                    rises = either(rises, equal(_tick(name), bv.value(1, 1)))
+            self.rising[process] = rises
         if len(clocks) > 1:
-            self.design.notices[f"clocks {', '.join(clocks)} are driven together, as one"] = None
+            notice = f"clocks {', '.join(clocks)}: each row says which of them rise"
+            self.design.notices[notice] = None
+        else:
+            self.rising = {}
         return tuple(clocks), tuple(resets.values())
 
     def _clock_edge(self, processes: list[Process]) -> dict[Variable, Value]:
         following: dict[Variable, Value] = {}
         for process in processes:
-            self._run_once(process, following)
+            self._run_where(self.rising.get(process, TRUE), process, following)
         return following
 
     def _reset_edge(self) -> dict[Variable, Value]:
         """Return what active asynchronous resets make of the variables of their processes."""
         following: dict[Variable, Value] = {}
         for process, active in self.resetting.items():
-            before = dict(following)
-            self._run_once(process, following)
-            for variable_, value in following.items():
-                old = before.get(variable_, self.env.get(variable_, self._before(variable_)))
-                if value is not old:
-                    following[variable_] = merge(active, value, old)
+            self._run_where(active, process, following)
         return following
+
+    def _run_where(
+        self, condition: Term, process: Process, following: dict[Variable, Value]
+    ) -> None:
+        """Put the variables after one run, made where the condition holds, into ``following``."""
+        before = {} if condition is TRUE else dict(following)
+        self._run_once(process, following)
+        if condition is TRUE:
+            return
+        for variable_, value in following.items():
+            old = before.get(variable_, self.env.get(variable_, self._before(variable_)))
+            if value is not old:
+                following[variable_] = merge(condition, value, old)
 
     def _run_once(self, process: Process, following: dict[Variable, Value]) -> None:
         """Put the variables after one run of a clocked process into ``following``."""
@@ -302,11 +347,12 @@ class _Builder:
         asserts: dict[tuple[Position, str], Term] = {}
         notices = dict(self.design.notices)
         for process, machine in self.machines.items():
+            rises = self.rising.get(process, TRUE)
             for key, guard in machine.points.items():
-                points[key] = either(points.get(key, FALSE), guard)
+                points[key] = either(points.get(key, FALSE), both(rises, guard))
             for position, violated in machine.asserts.items():
                 place = (position, process.scope.path)
-                asserts[place] = either(asserts.get(place, FALSE), violated)
+                asserts[place] = either(asserts.get(place, FALSE), both(rises, violated))
             notices.update(machine.notices)
         signals: dict[str, Term] = {}
         next_of: dict[str, Term] = {}
@@ -357,7 +403,9 @@ class _Builder:
             zero = bv.value(0, new.width)
             next_of[held] = choose(resetting, zero, new)
             reset_of[held] = choose(resetting, zero, variable(held, new.sort))
-        low = Substitution({term: bv.value(0, 1) for term in ticks}) if clocks else _same
+        resting: dict[Term, Term] = {term: bv.value(0, 1) for term in ticks}
+        resting.update({_tick(name): variable(name, bits(1)) for name in clocks})
+        low = Substitution(resting) if clocks else _same
         points = {key: low(term) for key, term in points.items()}
         asserts = {key: low(term) for key, term in asserts.items()}
         signals = {key: low(term) for key, term in signals.items()}
@@ -367,7 +415,7 @@ class _Builder:
             roots, lambda name: low(next_of[name]) if name in next_of else None, after_reset
         )
         return CycleModel(
-            inputs=tuple(item for item in inputs if item.name not in clocks),
+            inputs=_clocks_first(inputs, clocks),
             clocks=clocks,
             resets=(*resets, *synchronous_resets(inputs, clocks, resets)),
             state=state,
@@ -377,6 +425,7 @@ class _Builder:
                 if after_reset.get(name, variable(name, term.sort)) is not variable(name, term.sort)
             },
             initial={name: initial.get(name, 0) for name in state},
+            unset=self._unset() & state.keys(),
             points=points,
             asserts=asserts,
             signals=signals,
@@ -391,6 +440,10 @@ class _Builder:
                 for key, place in machine.operands.items()
             },
         )
+
+
+def _all_ones(term: Term) -> bool:
+    return term.is_const and int(term.data) == (1 << term.width) - 1
 
 
 def synchronous_resets(
@@ -416,6 +469,18 @@ def _noting(read: set[Variable], values: Mapping[Variable, Value]) -> Callable[[
         return values.get(variable_, filled(variable_.layout, 0))
 
     return base
+
+
+def _tick(clock: str) -> Term:
+    """Return whether a clock rises in a row, apart from its level, which is low then."""
+    return variable(f"^{clock}", bits(1))
+
+
+def _clocks_first(inputs: Sequence[Input], clocks: tuple[str, ...]) -> tuple[Input, ...]:
+    """Return what a row sets: all but the clock, or several clocks, the other inputs behind."""
+    by_name = {item.name: item for item in inputs}
+    several = [by_name[name] for name in clocks] if len(clocks) > 1 else []
+    return (*several, *(item for item in inputs if item.name not in clocks))
 
 
 def _same(term: Term) -> Term:

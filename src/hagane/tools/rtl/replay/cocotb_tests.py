@@ -21,13 +21,14 @@ async def play(dut, rows):
     for clock in CLOCKS:
         getattr(dut, clock).value = 0
     for number, (inputs, outputs) in enumerate(rows):
-        put(dut, inputs)
+        rises, values = inputs[:TICKS], inputs[TICKS:]
+        put(dut, values)
         await Timer(5, "step")
         if number >= WARM:
             for name, value, got in zip(OUTPUTS, outputs, get(dut)):
                 assert got == value, f"row {number}: {name} is {got:#x}, expected {value:#x}"
-        for clock in CLOCKS:
-            getattr(dut, clock).value = 1
+        for at, clock in enumerate(CLOCKS):
+            getattr(dut, clock).value = rises[at] if TICKS else 1
         await Timer(5, "step")
         for clock in CLOCKS:
             getattr(dut, clock).value = 0
@@ -73,18 +74,28 @@ def write_ports(
         return ""
     in_width = max(1, sum(item.width for item in model.inputs))
     out_width = max(1, sum(term.width for term in model.outputs.values()))
+    together = ", ".join(_clock_ports(model))
+    clocks = [f"  wire [{len(model.ticks) - 1}:0] hagane_clocks = {{{together}}};"]
     lines = [
         f"// Written by hagane rtl: the ports of {top} as vectors, for its cocotb tests.",
         f"module {top}_ports (",
-        *(["  input wire hagane_clock,"] if model.clocks else []),
+        *(f"  input wire {name}," for name in _clock_ports(model)),
         f"  input wire [{in_width - 1}:0] stimulus,",
         f"  output wire [{out_width - 1}:0] response",
         ");",
+        *(clocks if model.ticks else []),
         *instantiate(model, ports, top, parameters),
         *([] if model.outputs else ["  assign response = 0;"]),
         "endmodule",
     ]
     return "\n".join([*lines, ""])
+
+
+def _clock_ports(model: CycleModel) -> list[str]:
+    """Return the clocks of the module around a circuit."""
+    if model.ticks:
+        return [f"hagane_clock_{at}" for at in range(len(model.ticks))]
+    return ["hagane_clock"] if model.clocks else []
 
 
 def _is_plain(port: Port) -> bool:
@@ -107,9 +118,10 @@ def write_cocotb(
     ``wrapped`` says that they drive the module of :func:`write_ports`.
     """
     inputs = {item.name: item.width for item in model.inputs}
+    driven = {name: width for name, width in inputs.items() if name not in model.ticks}
     outputs = {name: term.width for name, term in model.outputs.items()}
     where = {name: index for index, name in enumerate(simulator.signal_names)}
-    clocks = ["hagane_clock"] if wrapped and model.clocks else list(model.clocks)
+    clocks = _clock_ports(model) if wrapped else list(model.clocks)
     toplevel = f"{top}_ports, of {top}_ports.sv" if wrapped else top
     lines = [
         f'"""Written by hagane rtl: the test set as cocotb tests; the top level is {toplevel}."""',
@@ -118,7 +130,8 @@ def write_cocotb(
         "from cocotb.triggers import Timer",
         "",
         f"CLOCKS = {clocks!r}",
-        f"INPUTS = {inputs!r}  # with their widths",
+        f"TICKS = {len(model.ticks)}  # how many first values of a row say which clocks rise",
+        f"INPUTS = {driven!r}  # with their widths",
         f"OUTPUTS = {outputs!r}",
         f"WARM = {1 if model.clocks else 0}  # rows before the first that counts",
         _PLAY,

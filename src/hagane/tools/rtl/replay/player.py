@@ -17,7 +17,12 @@ from hagane.tools.rtl.circuit.simulate import Test
 from hagane.tools.rtl.errors import SimulatorError
 from hagane.tools.rtl.replay.icarus import compile_words, icarus_version
 from hagane.tools.rtl.replay.staged import keep_runtime, runtime_key, staged_words
-from hagane.tools.rtl.replay.testbench import instantiate, packed
+from hagane.tools.rtl.replay.testbench import (
+    clock_declarations,
+    instantiate,
+    one_cycle,
+    packed,
+)
 from hagane.tools.rtl.replay.verilator import (
     Run,
     call_simulator,
@@ -41,7 +46,7 @@ def write_player(
         "`timescale 1ns/1ns",
         "/* verilator coverage_off */",
         "module tb;",
-        "  reg hagane_clock = 1'b0;",
+        *clock_declarations(model),
         f"  reg [{width - 1}:0] stimulus;",
         f"  wire [{out_width - 1}:0] response;",
         "  integer row = -1;",
@@ -61,12 +66,10 @@ def write_player(
         '    got = $fscanf(file, "%h", upcoming);',
         "    #1 stimulus = upcoming;",
         "    while (got == 1) begin",
-        "      #5 hagane_clock = 1'b1;",
-        "      #5 hagane_clock = 1'b0;",
+        *(f"      {line}" for line in one_cycle(model)),
         '      got = $fscanf(file, "%h", upcoming);',
         "    end",
-        "    #5 hagane_clock = 1'b1;",
-        "    #5 hagane_clock = 1'b0;",
+        *(f"    {line}" for line in one_cycle(model)),
         "    $finish;",
         "  end",
         "endmodule",

@@ -51,7 +51,7 @@ def write_testbench(
         "/* verilator coverage_off */",
         "module tb;",
         f"  localparam ROWS = {rows};",
-        "  reg hagane_clock = 1'b0;",
+        *clock_declarations(model),
         f"  reg [{in_width - 1}:0] stimulus;",
         f"  wire [{out_width - 1}:0] response;",
         "  integer row = -1;",
@@ -63,7 +63,7 @@ def write_testbench(
         "",
     ]
     lines += instantiate(model, ports, top, parameters)
-    lines += ["", *_clocking(bool(outputs)), "  initial begin"]
+    lines += ["", *_clocking(model, bool(outputs)), "  initial begin"]
     at = 0
     for number, (test, cycles) in enumerate(zip(tests, runs, strict=True)):
         lines.append(f"    // test {number}")
@@ -95,20 +95,47 @@ def instantiate(
     out_slices = slices_of((name, term.width) for name, term in model.outputs.items())
     lines, connections = [], []
     for name, members in bundles(ports).items():
-        lines += _interface(name, members, slices, out_slices, model.clocks)
+        lines += _interface(name, members, slices, out_slices, model)
         connections.append(f"    .{_written(name)}({_written('port_' + name)})")
     for port in ports:
         where = slices if port.direction == "In" else out_slices
         if not port.interface:
-            lines += _declare(port, where, model.clocks)
-            connections.append(f"    .{_written(port.name)}({_actual(port, model.clocks)})")
+            lines += _declare(port, where, model)
+            connections.append(f"    .{_written(port.name)}({_actual(port, model)})")
     values = ", ".join(f".{name}({value})" for name, value in parameters.items())
     lines.append(f"  {top}{f' #({values})' if values else ''} dut (")
     lines.append(",\n".join(connections))
     return [*lines, "  );"]
 
 
-def _clocking(checked: bool) -> list[str]:
+def clock_declarations(model: CycleModel) -> list[str]:
+    """Return the bench's own clock, and those of a circuit that has several."""
+    several = f"  reg [{len(model.ticks) - 1}:0] hagane_clocks = 0;"
+    return ["  reg hagane_clock = 1'b0;", *([several] if model.ticks else [])]
+
+
+def one_cycle(model: CycleModel) -> list[str]:
+    """Return the statements that let the clocks rise and fall: of several those of the row."""
+    if not model.ticks:
+        return ["#5 hagane_clock = 1'b1;", "#5 hagane_clock = 1'b0;"]
+    width = max(1, sum(item.width for item in model.inputs))
+    # In one moment, before anything that waits for one of them goes on.
+    return [
+        f"#5 hagane_clocks = stimulus[{width - 1}:{width - len(model.ticks)}];",
+        "hagane_clock = 1'b1;",
+        "#5 hagane_clocks = 0;",
+        "hagane_clock = 1'b0;",
+    ]
+
+
+def _wire(clock: str, model: CycleModel) -> str:
+    """Return the signal of the bench that drives a clock."""
+    if not model.ticks:
+        return "hagane_clock"
+    return f"hagane_clocks[{len(model.ticks) - 1 - model.ticks.index(clock)}]"
+
+
+def _clocking(model: CycleModel, checked: bool) -> list[str]:
     compare = [
         "  // Outputs are compared in the middle of each cycle.",
         "  always @(negedge hagane_clock)",
@@ -133,8 +160,7 @@ def _clocking(checked: bool) -> list[str]:
         "    end",
         "    #1 stimulus = stimuli[0];",
         "    repeat (ROWS + 1) begin",
-        "      #5 hagane_clock = 1'b1;",
-        "      #5 hagane_clock = 1'b0;",
+        *(f"      {line}" for line in one_cycle(model)),
         "    end",
         '    if (mismatches == 0) $display("PASSED");',
         '    else $display("FAILED: %0d rows differ", mismatches);',
@@ -177,13 +203,13 @@ def _interface(
     members: Sequence[Port],
     inputs: Mapping[str, str],
     outputs: Mapping[str, str],
-    clocks: Sequence[str],
+    model: CycleModel,
 ) -> list[str]:
     """Return the interface that a port of the circuit is connected to, and its driver."""
     own, assigns = [], []
     for port in members:
-        if port.name in clocks:
-            there = "hagane_clock"
+        if port.name in model.clocks:
+            there = _wire(port.name, model)
         elif port.direction == "In":
             there = f"stimulus{inputs[port.name]}"
         else:
@@ -199,10 +225,10 @@ def _interface(
     return [f"  {members[0].interface} port_{name} ({', '.join(own)});", *assigns]
 
 
-def _declare(port: Port, slices: Mapping[str, str], clocks: Sequence[str]) -> list[str]:
+def _declare(port: Port, slices: Mapping[str, str], model: CycleModel) -> list[str]:
     layout = port.variable.layout
     name = _name(port)
-    if port.name in clocks:
+    if port.name in model.clocks:
         return []
     if isinstance(layout, Packed):
         kind = "wire"
@@ -238,9 +264,9 @@ def _dimensions(layout: Layout) -> tuple[Packed, str]:
     return layout, dims
 
 
-def _actual(port: Port, clocks: Sequence[str]) -> str:
-    if port.name in clocks:
-        return "hagane_clock"
+def _actual(port: Port, model: CycleModel) -> str:
+    if port.name in model.clocks:
+        return _wire(port.name, model)
     if port.cast and port.direction == "In":
         return f"{port.cast}'({_name(port)})"
     return _name(port)
