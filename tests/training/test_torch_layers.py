@@ -121,3 +121,65 @@ def test_layers_and_their_statistics_are_those_of_pytorch(kind: str) -> None:
         for name, value in theirs.state_dict().items():
             torch.testing.assert_close(ours.state_dict()[name], value)
     assert len(step._programs) == 2
+
+
+def _stays_equal(module: Any, loss: Any, batches: Any) -> None:
+    """Compare compiled steps, the second in evaluation mode, with those of PyTorch."""
+    other = copy.deepcopy(module)
+    ours, theirs = (torch.optim.SGD(one.parameters(), lr=0.1) for one in (module, other))
+    step = TorchStep(loss, ours)
+    for number, batch in enumerate(batches):
+        for one in (module, other):
+            one.train(number != 1)
+        theirs.zero_grad()
+        wanted = loss(other, *batch)
+        wanted.backward()
+        theirs.step()
+        torch.testing.assert_close(step(module, *batch), wanted.detach())
+        torch.testing.assert_close(module.state_dict(), other.state_dict())
+
+
+def test_running_means_over_all_batches_move_by_their_count() -> None:
+    torch.manual_seed(0)
+    norm = nn.BatchNorm1d(4, momentum=None)
+    module = nn.Sequential(nn.Linear(5, 4), norm, nn.Tanh(), nn.Linear(4, 4), norm)  # moves twice
+    batches = [(torch.randn(6, 5),) for _ in range(4)]
+    _stays_equal(module.double(), lambda m, x: m(x).square().mean() + m(x).sum(),
+                 [(x.double(),) for (x,) in batches])  # fmt: skip
+    assert int(norm.num_batches_tracked) == 12
+
+
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
+def test_projected_lstms_train() -> None:
+    def loss(module: Any, x: Any, h: Any, c: Any) -> Any:
+        y, (a, b) = module(x, (h, c))
+        return y.square().mean() + 0.1 * a.sum() + b.mean()
+
+    torch.manual_seed(0)
+    module = nn.LSTM(5, 6, num_layers=2, bidirectional=True, proj_size=3, bias=False)
+    sizes = ((7, 3, 5), (4, 3, 3), (4, 3, 6))
+    _stays_equal(module, loss, [[torch.randn(size) for size in sizes] for _ in range(3)])
+
+
+def test_dropout_between_layers_of_an_lstm_is_drawn_anew_in_training() -> None:
+    torch.manual_seed(0)
+    module = nn.LSTM(5, 6, num_layers=2, dropout=0.5)
+    step = TorchStep(
+        lambda m, x: m(x)[0].square().mean(), torch.optim.SGD(module.parameters(), lr=0.0)
+    )
+    x = torch.randn(7, 3, 5)
+    assert len({float(step(module, x)) for _ in range(3)}) == 3
+    module.eval()
+    wanted = module(x)[0].square().mean().detach()
+    torch.testing.assert_close(step(module, x), wanted)
+
+
+def test_first_axes_that_are_equal_by_chance_are_of_fixed_size(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def loss(module: Any, x: Any, w: Any) -> Any:
+        return (module(x) @ w).square().mean()
+
+    batches = [(torch.randn(size, 5), torch.randn(3, 2)) for size in (3, 3, 4)]
+    _stays_equal(nn.Linear(5, 3), loss, batches)
+    assert "each size is compiled anew" in caplog.text

@@ -211,7 +211,12 @@ def moved_by(
     kinds = torch.nn.modules.batchnorm._BatchNorm
     parts = {id(m): m for m in modules if isinstance(m, kinds) and m.running_mean is not None}
     found = [(m, changes.get(names.get(id(m.running_mean), ""), 0)) for m in parts.values()]
-    return [(m, count) for m, count in found if count and m.num_batches_tracked is not None]
+    return [
+        (m, count)
+        for m, count in found
+        if count and m.num_batches_tracked is not None
+        and names.get(id(m.num_batches_tracked)) not in changes  # else an output of the graph
+    ]  # fmt: skip
 
 
 def arrays_of(module: Any, prefix: str) -> Iterator[tuple[str, Any]]:

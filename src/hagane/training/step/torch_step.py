@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from hagane.errors import InvalidArgument
+from hagane.errors import CaptureError, InvalidArgument
 from hagane.frontends.capture.capture import capture_object
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.effects import Training
@@ -76,6 +76,7 @@ class TorchStep(Step[TorchProgram]):
             raise InvalidArgument("compile: expected loss(module, *tensors), got no arguments")
         self._loss, self._optimizer, self._rule = loss, optimizer, rule
         resident = sum(tensor.nbytes for tensor in _state_tensors(optimizer))
+        self._closed: set[object] = set()  # kinds of calls that are compiled for each size
         super().__init__(options, resident, memory_budget, accumulate, precision)
         self._clip = None if max_norm is None else clip_by_norm(max_norm)
 
@@ -138,17 +139,28 @@ class TorchStep(Step[TorchProgram]):
         sizes = self._sizes.get(kind)
         if sizes is None:
             sizes = self._sizes[kind] = Sizes(shapes)
-        texts = tuple(
-            _type_text(item, names) if isinstance(item, torch.Tensor) else item
-            for item, names in zip(tensors, sizes.describe(shapes), strict=True)
-        )
+        described = sizes.describe(shapes)
+        plainly = [[str(size) for size in shape] for shape in shapes]
+        texts = _texts(tensors, plainly if kind in self._closed else described)
         key = (kind, tuple(map(str, texts)))
         found = self._programs.pop(key, None)
         changed = "" if found is None else found.guards.broken()
         if changed:
             self._tell_changed(changed)
         if found is None or anew or changed:
-            found = self._compile(module, texts, tensors)
+            try:
+                found = self._compile(module, texts, tensors)
+            except CaptureError as error:
+                fixed = _texts(tensors, plainly)
+                if fixed == texts:
+                    raise
+                try:  # a size that only seems to be the batch's, for instance
+                    found = self._compile(module, fixed, tensors)
+                except CaptureError:
+                    raise error from None
+                self._tell(f"each size is compiled anew: {error}")
+                self._closed.add(kind)
+                key = (kind, tuple(map(str, fixed)))
         return self._keep(key, found)
 
     def _settings(self) -> object:
@@ -220,6 +232,14 @@ class TorchStep(Step[TorchProgram]):
 def _state_tensors(optimizer: Any) -> Iterator[Any]:
     for states in optimizer.state.values():
         yield from (value for value in states.values() if hasattr(value, "nbytes"))
+
+
+def _texts(tensors: Sequence[Any], sizes: Sequence[Sequence[str]]) -> tuple[Any, ...]:
+    """Return the arguments of a call, tensors as types with these sizes."""
+    return tuple(
+        _type_text(item, names) if hasattr(item, "dim") else item
+        for item, names in zip(tensors, sizes, strict=True)
+    )
 
 
 def _type_text(tensor: Any, sizes: Sequence[str]) -> str:

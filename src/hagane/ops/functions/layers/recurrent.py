@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.ops.builder import dtype_of, op, shape_of
+from hagane.ops.builder import dtype_of, op, scan, shape_of
 from hagane.ops.functions.numbers.elementary import add, mul, squeeze, sub, transpose, unsqueeze
 from hagane.ops.functions.tensors.parts import parts
 from hagane.symbolic import Dim
@@ -29,6 +29,7 @@ class Weights:
     states: Any  # (gates * hidden, hidden)
     input_bias: Any = None  # (gates * hidden,)
     state_bias: Any = None
+    projection: Any = None  # (outputs, hidden), of LSTMs whose outputs are projected
 
 
 def recurrent_layer(
@@ -90,6 +91,48 @@ def recurrent_layer(
     steps, batch, _ = shape_of(x)
     joined = op("Reshape", transpose(y, [0, 2, 1, 3]), [steps, batch, count * hidden], allowzero=1)
     return joined, list(last)
+
+
+def projected_layer(
+    x: Any, directions: Sequence[Weights], hidden: Dim, outputs: Dim, initial: Sequence[Any]
+) -> tuple[Any, list[Any]]:
+    """Return the outputs of all steps, and the last states, of an LSTM with projected outputs.
+
+    A step is ``h = P(o * tanh(c))`` (Sak et al., 2014, without peepholes).
+
+    Args:
+        x: Inputs, (steps, batch, features).
+        directions: As for :func:`recurrent_layer`.
+        hidden: The size of cells.
+        outputs: The size of outputs.
+        initial: The states before the first step, (directions, batch, outputs) and
+            (directions, batch, hidden); none of them means zeros.
+    """
+    count = len(directions)
+    if not initial:
+        zero, batch = op("Cast", 0.0, to=dtype_of(x)), shape_of(x)[1]
+        initial = [op("Expand", zero, [count, batch, size]) for size in (outputs, hidden)]
+    sequences, last = [], []
+    for number, one in enumerate(directions):
+
+        def step(h: Any, c: Any, projected: Any, one: Weights = one) -> list[Any]:
+            gates = add(projected, op("MatMul", h, transpose(one.states, [1, 0])))
+            i, f, g, o = parts(gates, 1, [hidden] * 4)
+            kept = mul(op("Sigmoid", f), c)
+            cell = add(kept, mul(op("Sigmoid", i), op("Tanh", g)))
+            whole = mul(op("Sigmoid", o), op("Tanh", cell))
+            out = op("MatMul", whole, transpose(one.projection, [1, 0]))
+            return [out, cell, out]
+
+        begun = [op("Gather", state, number, axis=0) for state in initial]
+        of_inputs = _linear(x, one.inputs, one.input_bias)
+        if one.state_bias is not None:
+            of_inputs = add(of_inputs, one.state_bias)
+        *states, y = scan(begun, [of_inputs], step, stacked=1, reverse=number == 1)
+        sequences.append(y)
+        last.append([unsqueeze(state, [0]) for state in states])
+    y = op("Concat", *sequences, axis=2) if count > 1 else sequences[0]
+    return y, [op("Concat", *each, axis=0) for each in zip(*last, strict=True)]
 
 
 def _ordered(x: Any, order: Sequence[int], hidden: Dim) -> Any:

@@ -144,9 +144,11 @@ def batch_moments(x: Any, *, samples: bool = False) -> tuple[Any, Any]:
     return squeeze(mean, own), squeeze(spread, own)
 
 
-def moved(old: Any, new: Any, share: float) -> Any:
-    """Return a running value after ``new``, which has a share of it."""
-    return add(mul(old, 1 - share), mul(cast(new, dtype_of(old)), share))
+def moved(old: Any, new: Any, share: Any) -> Any:
+    """Return a running value after ``new``, which has a share of it: a number, or a scalar."""
+    if not isinstance(share, int | float):
+        share = cast(share, dtype_of(old))
+    return add(mul(old, sub(1, share)), mul(cast(new, dtype_of(old)), share))
 
 
 def instance_norm(x: Any, weight: Any, bias: Any, epsilon: float) -> Any:

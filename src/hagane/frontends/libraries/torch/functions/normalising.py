@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from hagane.ops.functions.images import images
 from hagane.ops.functions.layers import attention, drawing
 from hagane.ops.functions.layers.heads import repeat_heads
 from hagane.ops.functions.numbers import activations
-from hagane.ops.functions.numbers.elementary import squeeze, transpose, unsqueeze
+from hagane.ops.functions.numbers.elementary import add, cast, div, squeeze, transpose, unsqueeze
 from hagane.ops.functions.sums import normalizing
 from hagane.ops.functions.tensors import filling
 from hagane.symbolic import Dim, floordiv, product
@@ -94,10 +94,8 @@ def _note_moments(
     t: Core, x: Tensor, mean: Tensor, variance: Tensor, momentum: Value, *, samples: bool = False
 ) -> None:
     """Note how the running mean and variance change; ``samples`` have moments of their own."""
-    if not isinstance(momentum, int | float):
-        raise CheckError(
-            "capture", "a running mean over all batches (momentum=None) is not captured in training"
-        )
+    if not isinstance(momentum, int | float | Tensor):
+        raise CheckError("capture", f"expected a number as momentum, got {t.show(momentum)}")
     with interpreting(t.emit):
         found = normalizing.batch_moments(x, samples=samples)
         for buffer, of_batch in zip((mean, variance), found, strict=True):
@@ -105,6 +103,27 @@ def _note_moments(
                 buffer,
                 lambda old, new=of_batch: normalizing.moved(old, new, momentum),  # type: ignore[misc]
             )
+
+
+def share_of_batch(t: Core, count: Value) -> Value:
+    """Return the share of a batch in the mean over all, and count it; 0 where nothing counts.
+
+    Args:
+        t: The interpreter.
+        count: The number of the batches before, an integer tensor.
+    """
+    if t.emit.training is None or not isinstance(count, Tensor):
+        return 0.0
+    open_count = replace(count, known=None)  # another one in each run
+    found: list[Any] = []
+
+    def more(old: Tensor) -> Any:
+        found.append(add(open_count if old is count else old, 1))
+        return found[0]
+
+    with interpreting(t.emit):
+        t.emit.change(count, more)
+        return div(1.0, cast(found[0], FLOAT))
 
 
 @TORCH.function("nn.functional.instance_norm")

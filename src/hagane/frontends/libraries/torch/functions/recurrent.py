@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hagane.frontends.libraries.computing import built
@@ -18,8 +19,10 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Instance, Library, Many, Tensor, Value
 from hagane.ops.builder import interpreting, op
+from hagane.ops.functions.layers.drawing import dropped
 from hagane.ops.functions.layers.recurrent import (
     Weights,
+    projected_layer,
     recurrent_layer,
     recurrent_step,
     without_batch,
@@ -198,7 +201,8 @@ def _steps(
     batch = () if len(shape) == 2 else (shape[0] if batch_first else shape[1],)
     states = (self.num_layers * directions, *batch, out)
     cells = (self.num_layers * directions, *batch, self.hidden_size)
-    if not packed and _is_computed(self):
+    drawn = _drops(self) and (t.emit.training is None or not t.emit.builds)
+    if not packed and not drawn and _is_computed(self):
         if self.mode == "LSTM":
             _check_pair(t, hx, states, cells)
         else:
@@ -215,9 +219,12 @@ def _steps(
 
 
 def _is_computed(self: View) -> bool:
-    """Whether operators compute a layer: neither projections nor drawn numbers."""
-    drawn = self.dropout and self.num_layers > 1 and self.get("training", True)
-    return self.instance().host is not None and not self.proj_size and not drawn
+    """Whether operators compute a layer, that of a real model."""
+    return self.instance().host is not None
+
+
+def _drops(self: View) -> bool:
+    return bool(self.dropout and self.num_layers > 1 and self.get("training", True))
 
 
 def _computed_steps(
@@ -239,9 +246,15 @@ def _computed_steps(
         for number in range(self.num_layers):
             rows = [_weights(self, number, back) for back in range(directions)]
             own = [part(state, 0, number * directions, directions) for state in given]
-            steps, last = recurrent_layer(
-                kind, steps, rows, self.hidden_size, own, self.get("nonlinearity", "tanh")
-            )
+            if number and _drops(self):
+                seed, draw = t.emit.draw()
+                steps = dropped(steps, float(self.dropout), seed, draw)
+            if self.proj_size:
+                steps, last = projected_layer(steps, rows, self.hidden_size, self.proj_size, own)
+            else:
+                steps, last = recurrent_layer(
+                    kind, steps, rows, self.hidden_size, own, self.get("nonlinearity", "tanh")
+                )
             for name, state in zip(names, last, strict=True):
                 found[name].append(state)
         states = [
@@ -262,7 +275,10 @@ def _kind(self: View) -> str:
 def _weights(self: View, number: int, back: int) -> Weights:
     end = f"_l{number}{'_reverse' if back else ''}"
     names = ["weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if self.bias else ())]
-    return Weights(*(getattr(self, name + end) for name in names))
+    given = [getattr(self, name + end) for name in names]
+    projection = getattr(self, f"weight_hr{end}") if self.proj_size else None
+    made = Weights(*given)
+    return made if projection is None else replace(made, projection=projection)
 
 
 def _check_pair(t: Core, hx: Value, states: tuple[Dim, ...], cells: tuple[Dim, ...]) -> None:
