@@ -6,6 +6,7 @@ import gc
 
 import numpy as np
 import onnx
+import pytest
 from onnx import helper
 
 from tests.native.models import draw, model, session
@@ -81,3 +82,25 @@ def test_kernels_between_two_finds_have_memory_for_the_first_ones_size() -> None
         for key, y in zip("ab", made.run(["y_a", "y_b"], part), strict=True):
             best = np.sort(part["x"][part[f"mask_{key}"]])[::-1][:300]
             np.testing.assert_array_equal(y, best)
+
+
+@pytest.mark.parametrize(
+    ("op", "feed", "declared", "shape"),
+    [
+        ("Resize", {"x": draw((1, 1, 2, 2)), "s": np.array([1, 1, 7, 8])}, [1, 1, 2, 8],
+         (1, 1, 7, 8)),
+        ("ConstantOfShape", {"s": np.array([5])}, [3], (5,)),
+        ("Range", {"a": np.array(0), "b": np.array(5), "c": np.array(1)}, [3], (5,)),
+    ],
+)  # fmt: skip
+def test_sizes_that_data_tell_go_before_those_that_the_file_declares(
+    op: str, feed: dict[str, np.ndarray], declared: list[int], shape: tuple[int, ...]
+) -> None:
+    names = ["x", "", "", "s"] if op == "Resize" else list(feed)
+    attributes = {"mode": "nearest"} if op == "Resize" else {}
+    made = model([helper.make_node(op, names, ["y"], **attributes)], feed, ("y",))
+    dims = made.graph.output[0].type.tensor_type
+    dims.elem_type = onnx.TensorProto.INT64 if op == "Range" else onnx.TensorProto.FLOAT
+    for size in declared:
+        dims.shape.dim.add().dim_value = size
+    assert session(made).run(None, feed)[0].shape == shape
