@@ -31,11 +31,15 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from library_models import SIZES, Case, cases, import_torchvision
+from library_models import DETECTORS, SIZES, Case, cases, import_torchvision
 
 import hagane
 from hagane.graph import to_proto
+from hagane.graph.types import dtype_name
+from hagane.symbolic.substitute import evaluate
 
+# Models whose results have as many rows as their data ask for.
+DATA_DEPENDENT = frozenset(DETECTORS)
 _TYPE = re.compile(r"(\w+)\[(.*)\]")
 
 
@@ -153,6 +157,35 @@ def typed(case: Case, model: Any) -> str:
         one = report.notices[-1]
         where = f"{one.place.file}:{one.place.line}: " if one.place else ""
         return f"{where}not checked: {one.message}"
+    return mistyped(case, model, report)
+
+
+def mistyped(case: Case, model: Any, report: hagane.Report) -> str:
+    """Return how the types of a result differ from what running gives at three sizes."""
+    if not report.tensors:
+        return f"no tensors in the result: {report.returned}"
+    open_sizes = 0
+    for turn in range(3):
+        inputs = inputs_of(case, turn)
+        sizes = {name: values[turn] for name, values in SIZES.items()}
+        result = model(**inputs)
+        count = sum(1 for _ in leaves(result))
+        if count != len(report.tensors):
+            return f"{len(report.tensors)} tensors in the result, expected {count}"
+        for path, tensor in report.tensors.items():
+            found = part_of(result, path) if path else result
+            dtype = str(found.dtype).removeprefix("torch.")
+            if tensor.shape is None or tensor.rank != found.dim():
+                return f"'{path}' has {tensor.shape}, expected {list(found.shape)}"
+            if dtype_name(tensor.dtype) != dtype:
+                return f"'{path}' is {dtype_name(tensor.dtype)}, expected {dtype}"
+            shape = [evaluate(dim, sizes) for dim in tensor.shape]
+            told = [size if isinstance(size, int) else None for size in shape]
+            open_sizes += told.count(None)
+            if any(a not in (None, b) for a, b in zip(told, found.shape, strict=True)):
+                return f"'{path}' has {told} at size {turn}, expected {list(found.shape)}"
+    if open_sizes and not DATA_DEPENDENT & {case.name}:
+        return f"{open_sizes // 3} sizes of the result are open"
     return ""
 
 

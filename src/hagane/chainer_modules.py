@@ -67,7 +67,7 @@ MODULES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "function_node": (
         "Functions that users write, and gradients.",
         {
-            "hagane.nn.autograd.backprop": "grad",
+            "hagane.nn.autograd.derivatives": "grad",
             "hagane.nn.autograd.function_node": "FunctionNode",
         },
     ),

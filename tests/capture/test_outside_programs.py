@@ -502,3 +502,10 @@ def test_angles_of_numbers_are_computed_by_hagane() -> None:
     for q, r in ((7.5, -2.0), (-7.5, 2.0), (-1.0, -3.0)):
         found = session.run(None, {"q": np.array(q), "r": np.array(r)})
         np.testing.assert_allclose(found, function(q, r), rtol=1e-12)
+
+
+def test_programs_without_any_operator_become_graphs() -> None:
+    x = np.arange(3, dtype=np.float32)
+    same = hagane.capture(lambda x: x, x)
+    np.testing.assert_array_equal(hagane.InferenceSession(same).run(None, {"x": x})[0], x)
+    assert not hagane.capture(lambda x: None, x).graph.outputs

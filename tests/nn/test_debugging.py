@@ -135,7 +135,7 @@ def test_parameters_that_the_loss_does_not_depend_on_are_listed() -> None:
         optimizer.update(net, np.ones((3, 2), "f"))
     assert str(caught.value) == (
         "the loss does not depend on these parameters, so they have no gradient:\n"
-        "  /a/W: W: (3, 2), float32\n  /a/b: b: (3), float32\n  /b/W: W: (), None\n"
+        "  /a/W: (3, 2), float32\n  /a/b: (3), float32\n  /b/W: (), None\n"
         "use them, or take their links out of updates by link.disable_update()"
     )
     net.a.disable_update()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hagane
+import hagane.computational_graph
 import hagane.functions as F  # noqa: N812
 import hagane.links as L  # noqa: N812
 from hagane.link_hooks import WeightStandardization
@@ -132,3 +133,72 @@ def test_residual_models_bring_images_to_their_size() -> None:
 def test_weights_of_image_models_are_not_downloaded(make: type[L.VGG16Layers]) -> None:
     with pytest.raises(ValueError, match="expected None, for random weights, or the path of"):
         make()
+
+
+def test_weights_whose_sizes_come_with_the_first_input_are_drawn_in_the_order_of_chainer() -> None:
+    drawn: list[tuple[int, ...]] = []
+
+    def noting(array: np.ndarray) -> None:
+        drawn.append(array.shape)
+        array[...] = 0
+
+    link = L.InceptionBN(None, 2, 3, 4, 5, 6, "avg", 7, conv_init=noting)
+    drawn.clear()  # those of known sizes
+    link(np.zeros((1, 8, 3, 3), np.float32))
+    assert drawn == [(2, 8, 1, 1), (3, 8, 1, 1), (5, 8, 1, 1), (7, 8, 1, 1)]
+
+
+def test_copies_of_lists_draw_the_weights_of_each_link_once() -> None:
+    links = hagane.ChainList(L.Linear(2, 3), L.Linear(3, 2))
+    np.random.seed(0)
+    made = links.copy("init")
+    np.random.seed(0)
+    expected = [link.copy("init").W.array for link in links]
+    assert all(np.array_equal(a.W.array, b) for a, b in zip(made, expected, strict=True))
+    assert not np.array_equal(made[0].W.array, links[0].W.array)
+
+
+def test_weights_are_dropped_unless_the_call_says_that_it_does_not_train() -> None:
+    link = L.SimplifiedDropconnect(4, 3)
+    x = np.ones((2, 4), np.float32)
+    plain = x @ link.W.array.T
+    with hagane.using_config("train", False):
+        assert not np.allclose(link(x).array, plain)
+        assert np.allclose(link(x, train=False).array, plain)
+
+
+def test_convolutions_are_no_instances_of_each_other() -> None:
+    dilated, plain = L.DilatedConvolution2D(1, 1, 1), L.Convolution2D(1, 1, 1)
+    assert not isinstance(dilated, L.Convolution2D)
+    assert not isinstance(plain, L.ConvolutionND)
+    assert not isinstance(L.Deconvolution2D(1, 1, 1), L.DeconvolutionND)
+    assert isinstance(L.Convolution1D(1, 1, 1), L.ConvolutionND)
+
+
+def test_a_parameter_without_axes_is_updated_under_a_scaled_loss() -> None:
+    class Scaled(hagane.Chain):
+        def __init__(self) -> None:
+            super().__init__()
+            with self.init_scope():
+                self.scale = hagane.Parameter(np.float32(2), ())
+
+        def forward(self, x: np.ndarray) -> hagane.Variable:
+            return F.sum(x * F.broadcast_to(self.scale, x.shape))
+
+    link = Scaled()
+    optimizer = hagane.optimizers.SGD(0.5).setup(link)
+    optimizer.loss_scaling(scale=8)
+    optimizer.update(link, np.ones((1, 3), np.float32))
+    assert (link.scale.grad, link.scale.array) == (3, 0.5)
+
+
+def test_names_stand_in_a_drawn_graph_and_not_in_labels() -> None:
+    link = L.Linear(4, 2)
+    y = link(np.ones((3, 4), np.float32))
+    assert link.W.node.label == "(2, 4), float32"
+    named, plain = (
+        hagane.computational_graph.build_computational_graph([y], show_name=show).dump()
+        for show in (True, False)
+    )
+    assert '"W: (2, 4), float32"' in named
+    assert "W: " not in plain

@@ -352,3 +352,16 @@ def test_models_of_several_parts_are_not_kept(path: Path, reads: list[object]) -
     for _ in range(2):
         hagane.InferenceSession(path).run(None, {"s": np.array(["a"], object)})
     assert len(reads) == 2
+
+
+def test_a_model_with_texts_that_nobody_reads_is_opened_anew(
+    path: Path, reads: list[object]
+) -> None:
+    model = onnx.load(path)
+    model.graph.input.append(helper.make_tensor_value_info("said", TensorProto.STRING, ["k"]))
+    onnx.save(model, path)
+    said = {"said": np.array(["a", "b"], dtype=object)}
+    for count in (1, 2):
+        (found,) = hagane.InferenceSession(path).run(None, {**feed(2), **said})
+        assert found.shape == (2, 24)
+        assert len(reads) == count

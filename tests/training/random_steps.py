@@ -7,9 +7,7 @@ PyTorch, and tells the seeds of programs that differ or are refused.
 from __future__ import annotations
 
 import copy
-import importlib.util
 import random
-import re
 import sys
 import tempfile
 import traceback
@@ -21,25 +19,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-_TEXT = (Path(__file__).parent / "random_steps.txt").read_text(encoding="utf-8")
-# The lines of each section of the text.
-TABLES = {
-    title: body.strip().splitlines()
-    for title, body in re.findall(r"^\[(\w+)\]\n(.*?)(?=^\[|\Z)", _TEXT, re.MULTILINE | re.DOTALL)
-}
+from tests.training.random_programs import chosen, loaded, tables_of
 
-
-def chosen(draw: random.Random, text: str, channels: int = 0, **names: Any) -> str:
-    """Return a text with its choices made and its names filled in."""
-    while "|" in text:
-        end = text.index("}", text.index("|"))
-        start = text.rindex("{", 0, text.index("|"))
-        text = text[:start] + draw.choice(text[start + 1 : end].split("|")) + text[end + 1 :]
-    for name, value in names.items():
-        text = text.replace("{" + name + "}", str(value))
-    text = text.replace("2 * C", str(2 * channels))
-    return text.replace("groups=C", f"groups={channels}").replace("(C,", f"({channels},").replace(
-        ", C,", f", {channels},")  # fmt: skip
+TABLES = tables_of("random_steps.txt")
 
 
 def _runs(init: Sequence[str], forward: Sequence[str], x: Any) -> Any:
@@ -148,19 +130,6 @@ def program(seed: int) -> str:
         "def before(number, module, optimizer):", *(before or ["    pass"]), "", "",
         f"options = {options}", "",
     ])  # fmt: skip
-
-
-def loaded(text: str, folder: Path) -> Any:
-    """Return a program as a module of Python, whose source lies in a folder."""
-    path = folder / "program.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location(f"program_{abs(hash(text))}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 class Unfit(Exception):

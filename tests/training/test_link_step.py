@@ -406,3 +406,107 @@ def test_what_cannot_become_a_graph_is_named_with_its_line() -> None:
     step = LinkStep(loss, optimizers.SGD().setup(model))
     with pytest.raises(CaptureError, match="test_link_step.py:"):
         step(model, rows()[0][0])
+
+
+WEIGHT = 1.0
+
+
+class Scaled(hagane.Chain):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = 1.0
+        with self.init_scope():
+            self.layer = L.Linear(4, 3, initialW=np.full((3, 4), 0.1, "f"))
+
+    def forward(self, x: Any) -> Any:
+        return self.layer(x) * self.scale
+
+
+def weighted(model: Any, x: Any) -> Any:
+    return F.sum(model(x) ** 2) * WEIGHT
+
+
+def test_attributes_and_globals_that_change_between_steps_change_the_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours, theirs = Scaled(), Scaled()
+    one, other = (optimizers.SGD(0.01).setup(model) for model in (ours, theirs))
+    step = hagane.compile(weighted, one)
+    for number in range(4):
+        monkeypatch.setitem(globals(), "WEIGHT", (1.0, 2.0, 2.0, 2.0)[number])
+        ours.scale = theirs.scale = (1.0, 1.0, 1.0, 3.0)[number]
+        x = np.random.RandomState(number).randn(3, 4).astype("f")
+        step(ours, x)
+        other.update(weighted, theirs, x)
+        np.testing.assert_allclose(ours.layer.W.array, theirs.layer.W.array, rtol=1e-5)
+
+
+class Normalised(hagane.Chain):
+    def __init__(self) -> None:
+        super().__init__()
+        with self.init_scope():
+            self.layer, self.norm = L.Linear(4, 3), L.BatchNormalization(3)
+
+    def forward(self, x: Any) -> Any:
+        return self.norm(self.layer(x))
+
+
+def test_running_averages_that_a_step_moves_do_not_compile_it_anew(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    model = Normalised()
+    step = hagane.compile(lambda m, x: F.mean(m(x) ** 2), optimizers.SGD(0.01).setup(model))
+    for number in range(3):
+        step(model, np.random.RandomState(number).randn(5, 4).astype("f"))
+    assert len(step._programs) == 1
+    assert "anew" not in caplog.text
+
+
+OTHER = Normalised()
+
+
+def beside(model: Any, x: Any) -> Any:
+    return F.mean(OTHER(F.pad(model(x), ((0, 0), (0, 1)), "constant")) ** 2 * OTHER.layer.b)
+
+
+def test_links_that_only_the_loss_names_are_read_anew_and_their_averages_move() -> None:
+    found = []
+    for compiled in (True, False):
+        np.random.seed(0)
+        OTHER.norm.avg_mean[...] = 0
+        OTHER.layer.W.array[...] = np.random.RandomState(5).randn(3, 4)
+        OTHER.layer.b.array[...] = 0
+        model = L.Linear(4, 3)
+        optimizer = optimizers.MomentumSGD(0.1).setup(model)
+        step = hagane.compile(beside, optimizer) if compiled else None
+        for number in range(4):
+            x = np.random.RandomState(number).randn(5, 4).astype("f")
+            if number == 2:
+                OTHER.layer.W.array[...] *= 2
+                OTHER.layer.b.array[...] = [1, 2, 3]
+            if step is None:
+                optimizer.update(beside, model, x)
+            else:
+                step(model, x)
+        found.append((np.array(model.W.array), np.array(OTHER.norm.avg_mean)))
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_weights_without_gradients_decay_as_in_an_update() -> None:
+    found = []
+    for compiled in (True, False):
+        model = hagane.Chain(used=L.Linear(4, 3), idle=L.Linear(4, 3))
+        model.idle.W.array[...] = 1
+        optimizer = optimizers.MomentumSGD(0.1).setup(model)
+        optimizer.add_hook(hagane.optimizer_hooks.WeightDecay(0.5))
+        step = hagane.compile(lambda m, x: F.sum(m.used(x)), optimizer) if compiled else None
+        for _ in range(3):
+            x = np.ones((2, 4), "f")
+            if step is None:
+                optimizer.update(lambda m, x: F.sum(m.used(x)), model, x)
+            else:
+                step(model, x)
+        found.append(np.array(model.idle.W.array))
+    assert found[1].max() < 0.9
+    np.testing.assert_allclose(*found, rtol=1e-6)

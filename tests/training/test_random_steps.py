@@ -10,7 +10,8 @@ pytest.importorskip("torch")
 
 import torch
 
-from tests.training.random_steps import Unfit, differences, loaded, program
+from tests.training.random_programs import loaded
+from tests.training.random_steps import Unfit, differences, program
 
 # Short ones with detached values, frozen groups, decay that changes, clipping and accumulation.
 FEW = (132, 177, 281, 327, 350)

@@ -286,3 +286,35 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(CaptureError, match="forward hook"):
         TorchStep(cross_entropy, optimizer)(module, *batch)
     handle.remove()
+
+
+MIX = torch.ones(3)
+HEAD = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+
+
+def test_tensors_and_modules_that_only_the_loss_names_are_read_anew_and_trained() -> None:
+    def loss(module: Any, x: Any) -> Any:
+        return (HEAD(module(x)) * MIX).square().mean()
+
+    first = copy.deepcopy(HEAD.state_dict())
+    found = []
+    for compiled in (True, False):
+        torch.manual_seed(0)
+        HEAD.load_state_dict(first)
+        MIX.fill_(1)
+        module = nn.Linear(4, 3)
+        optimizer = torch.optim.SGD([*module.parameters(), *HEAD.parameters()], lr=0.1)
+        step = TorchStep(loss, optimizer) if compiled else None
+        for number in range(4):
+            x = torch.randn(5, 4, generator=torch.Generator().manual_seed(number))
+            if number == 2:
+                MIX.data.mul_(3)
+            if step is None:
+                optimizer.zero_grad()
+                loss(module, x).backward()
+                optimizer.step()
+            else:
+                step(module, x)
+        found.append(copy.deepcopy([*module.state_dict().values(), *HEAD.state_dict().values()]))
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)

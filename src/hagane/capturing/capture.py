@@ -189,7 +189,7 @@ def onnx_model(graph: ir.Graph, opset: int | None = None) -> ir.Model:
         InvalidArgument: It cannot be had in that opset.
     """
     names = {node.op_type for node in graph.all_nodes() if not node.domain}
-    needed = max(_LEAST_OPSET, *(_first_opsets().get(name, 0) for name in names))
+    needed = max((_LEAST_OPSET, *(_first_opsets().get(name, 0) for name in names)))
     model = ir.Model(graph, ir_version=10, producer_name="hagane", functions=[])
     model.graph.opset_imports[""] = max(needed, opset or 0)
     if opset is not None and opset < needed:

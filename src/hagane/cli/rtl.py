@@ -58,6 +58,12 @@ def cover_command(
             help="Coverage of existing tests (coverage.dat or UCIS XML), not sought again.",
         ),
     ] = None,
+    power_on: Annotated[
+        str,
+        typer.Option(
+            help="What registers without an initial value begin with: 'zero', or 'any' value."
+        ),
+    ] = "zero",
     waive: Annotated[
         Path | None, typer.Option(help="TOML file of points that need no test, with reasons.")
     ] = None,
@@ -73,6 +79,8 @@ def cover_command(
         raise InvalidArgument(f"--cycles: expected a number of at least 1, got {cycles}")
     if seconds <= 0:
         raise InvalidArgument(f"--seconds: expected a time above 0, got {seconds}")
+    if power_on not in ("zero", "any"):
+        raise InvalidArgument(f"--power-on: expected 'zero' or 'any', got '{power_on}'")
     parameters = dict(_pair(text) for text in parameter or [])
     waivers = read_waivers(waive)
     sources = read_sources(files, top or "", include or [], define or [], parameters)
@@ -93,6 +101,7 @@ def cover_command(
             report=report,
             covered=covered or [],
             waivers=waivers,
+            any_start=power_on == "any",
         )
     if out is not None:
         (out / "tests.csv").write_text(result.csv, encoding="utf-8")

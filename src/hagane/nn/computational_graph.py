@@ -47,8 +47,8 @@ class ComputationalGraph:
         for node in self.nodes:
             function = hasattr(node, "outputs")
             label = node.label
-            if not function and not self._show_name and node.name is not None:
-                label = label.removeprefix(f"{node.name}: ")
+            if not function and self._show_name and node.name is not None:
+                label = f"{node.name}: {label}"
             style = {"label": label, **(self._function_style if function else self._variable_style)}
             text = ",".join(f'{key}="{value}"' for key, value in style.items())
             lines.append(f"{_name(node)} [{text}];")

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hagane.nn.autograd.backprop import backward, grad
+from hagane.nn.autograd.backprop import backward
 from hagane.nn.autograd.configuration import using_config
+from hagane.nn.autograd.derivatives import grad
 from hagane.nn.autograd.variable import Variable, as_variable
 
 

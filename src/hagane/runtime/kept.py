@@ -30,8 +30,8 @@ from hagane.native.ready.plan_file import (
     LARGEST,
     PlanArgument,
     type_name,
-    type_number,
 )
+from hagane.native.ready.rows import TYPES
 from hagane.runtime.chosen import can_repeat, level_of, threads_of
 from hagane.runtime.options import SessionOptions
 from hagane.runtime.values.described import ModelMetadata, NodeArg
@@ -79,7 +79,7 @@ class Fed(NamedTuple):
 
     def argument(self) -> PlanArgument:
         """Return its entry in a plan."""
-        return PlanArgument(self.name, type_number(self.dtype), *_ends(self.dims))
+        return PlanArgument(self.name, TYPES[self.dtype], *_ends(self.dims))
 
     @classmethod
     def of(cls, argument: PlanArgument) -> Fed:
@@ -307,6 +307,8 @@ def keep(key: str, kept: Kept, path: str) -> None:
     cache = _sessions()
     if not may_be_kept(loaded) or len(loaded.packed()) > cache.limit // _SHARE:
         return
+    if not {each.dtype for each in kept.inputs} <= TYPES.keys():
+        return  # texts that nobody reads
     about = {
         "overridable": kept.overridable,
         "arguments": [astuple(each) for each in kept.arguments],
@@ -318,7 +320,7 @@ def keep(key: str, kept: Kept, path: str) -> None:
 
     def write(folder: Path) -> None:
         outputs = [
-            PlanArgument(item.name, type_number(dtype.name), *_ends(shape))
+            PlanArgument(item.name, TYPES[dtype.name], *_ends(shape))
             for item, (_, shape, dtype) in zip(
                 kept.outputs, (loaded.outputs[i] for i in kept.order), strict=True
             )

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hagane.errors import InvalidModel, NoSuchFile
-from hagane.native.ready.plan_file import LARGEST, TYPES
+from hagane.native.ready.plan_file import LARGEST
+from hagane.native.ready.rows import TYPES
 from hagane.ship.folder import KIND, MANIFEST
 from hagane.ship.keys import fault_of
 from hagane.ship.ranges import Axis

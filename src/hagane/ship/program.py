@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import UnsupportedModel
+from hagane.native.ready.context import BY_REFERENCE
 from hagane.native.ready.plan_file import (
     Plan,
     PlanArgument,
@@ -35,6 +36,8 @@ from hagane.ship.weights import WeightFile
 _SCRATCH_SLACK = 4096
 # How many nodes that cannot be built are named.
 _MOST_TOLD = 5
+# Sessions compute such nodes by reference kernels, which builds do not have.
+_BEYOND = "its kernel does not compute it for these data, or for these sizes"
 # Of reasons for which it helps to know more about the inputs.
 _OPEN = ("known rank", "only the data tell", "when it runs", "different shapes")
 
@@ -112,15 +115,25 @@ class RangeProgram:
 
 def _refusals(refused: Mapping[ir.Node, Refusal]) -> list[str]:
     """Return the nodes that cannot be built, the reasons and the remedies; of many, the first."""
+    told = {_of_the_model(node): refusal for node, refusal in refused.items()}
     texts = [
         f"{node.op_type} '{node.name or node.outputs[0].name}' cannot be built: {refusal.reason}"
-        for node, refusal in itertools.islice(refused.items(), _MOST_TOLD)
+        for node, refusal in itertools.islice(told.items(), _MOST_TOLD)
     ]
-    more = len(refused) - len(texts)
+    more = len(told) - len(texts)
     if more:
         texts.append(f"and {more} more nodes")
-    remedies = dict.fromkeys(_remedy(*pair) for pair in refused.items())
+    remedies = dict.fromkeys(_remedy(*pair) for pair in told.items())
     return [*texts, f"remedy: {'; or '.join(remedies)}"]
+
+
+def _of_the_model(node: ir.Node) -> ir.Node:
+    """Return the If whose results a Reshape of ``flatten_branches`` forms; else the node itself."""
+    if node.op_type != "Reshape":
+        return node
+    made = {value.producer() for value in node.inputs if value is not None}
+    (first, *others) = made
+    return first if first is not None and first.op_type == "If" and not others else node
 
 
 def _remedy(node: ir.Node, refusal: Refusal) -> str:
@@ -183,9 +196,9 @@ def build_plan(
             rows = part_rows(part.kernels, part.inputs, part.outputs, part.equal)
             at = weights.add_part(part)
             places = [at[id(buffer)] for buffer in rows.weights]
-            parts.append(
-                plan_part(rows, part.kernels, places, lambda symbol: numbers[names[symbol]])
-            )
+            made = plan_part(rows, part.kernels, places, lambda symbol: numbers[names[symbol]])
+            failures = tuple(_BEYOND if text == BY_REFERENCE else text for text in made.failures)
+            parts.append(made._replace(failures=failures))
         listed.append(_program_of(program, first, weights))
     weights.close()
     plan = Plan(

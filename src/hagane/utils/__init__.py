@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from hagane.nn.functions.images.windows import get_conv_outsize, get_deconv_outsize
 from hagane.nn.functions.sparse import CooMatrix, get_order, to_coo
-from hagane.nn.functions.windows import get_conv_outsize, get_deconv_outsize
 from hagane.nn.walker_alias import WalkerAlias
 from hagane.utils import argument, array, cache, conv, conv_nd, precision, type_check
 from hagane.utils.array import size_of_shape, sum_to

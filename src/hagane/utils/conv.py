@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hagane.nn.functions.windows import get_conv_outsize, get_deconv_outsize
+from hagane.nn.functions.images.windows import get_conv_outsize, get_deconv_outsize
 from hagane.utils.conv_nd import col2im_nd_cpu, im2col_nd_cpu
 
 __all__ = [

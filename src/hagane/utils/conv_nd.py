@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.nn.functions.windows import as_tuple, get_conv_outsize, get_deconv_outsize
+from hagane.nn.functions.images.windows import as_tuple, get_conv_outsize, get_deconv_outsize
 
 __all__ = [
     "as_tuple",

@@ -16,6 +16,8 @@ from hagane.tools.rtl.proofs.gates import AND, INPUT, XOR, Gates
 from hagane.tools.rtl.search.search import toggle_goals
 
 from .random_modules import compared, together, written
+from .wider_modules import compared as compared_wider
+from .wider_modules import rows_of, wider
 
 
 def evaluated(gates: Gates, given: Mapping[int, int]) -> list[int]:
@@ -80,3 +82,27 @@ def test_compiled_runs_and_gates_are_as_plain_numbers(seeds: Sequence[int], tmp_
 def test_random_modules_are_as_in_verilator() -> None:
     differences, _ = compared((1, 2, 5, 6, 7, 8, 9, 10), 120)
     assert differences == []
+
+
+@pytest.mark.parametrize("seeds", [range(2, 4), pytest.param(range(4, 16), marks=pytest.mark.long)])
+def test_compiled_runs_of_the_wider_language_are_as_plain_numbers(
+    seeds: Sequence[int], tmp_path: Path
+) -> None:
+    for seed in seeds:
+        _, model = load(written(wider(seed), f"m{seed}", tmp_path / str(seed)))
+        simulator = Simulator(model, {})
+        rows = rows_of(simulator, 60, seed)
+        plain = simulator.run_all([rows])[0]
+        engine = Engine(model, toggle_goals(model))
+        words = engine.rows(rows)
+        compiled, _ = engine.trace(words, engine.warm(words[0]))
+        assert [cycle.signals for cycle in compiled] == [cycle.signals for cycle in plain]
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("verilator")
+@pytest.mark.parametrize("seed", [2, 3, 16, 20])
+def test_random_modules_of_the_wider_language_are_as_in_verilator(
+    seed: int, tmp_path: Path
+) -> None:
+    assert compared_wider(written(wider(seed), f"m{seed}", tmp_path), 120, tmp_path, seed) == []

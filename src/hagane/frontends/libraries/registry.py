@@ -349,7 +349,9 @@ class LibraryTables:
         self.prepare(core, made, library)
         if layer is None or not hasattr(layer, "init"):
             return
-        found = call_handler(layer.init, library.name, core, arguments, keywords)
+        positional = [_whole(core, value) for value in arguments]
+        named = {name: _whole(core, value) for name, value in keywords.items()}
+        found = call_handler(layer.init, library.name, core, positional, named)
         core.heap[made].update({name: core.wrap(value) for name, value in found.items()})
 
     def libraries_of(self, core: Core, value: Instance) -> list[str]:
@@ -572,6 +574,14 @@ def _is_real_attribute(kind: str, name: str) -> bool:
     module, _, cls = kind.rpartition(".")
     found = getattr(sys.modules.get(module), cls, None)
     return found is not None and hasattr(found, name)
+
+
+def _whole(core: Core, value: Value) -> Value:
+    """Return a scalar of NumPy that is an integer as a number: ``Linear(np.prod(shape), 4)``."""
+    scalar = isinstance(value, Tensor) and value.kind == "numpy.ndarray" and value.shape == ()
+    if not scalar or value.dtype.numpy().kind not in "iu":
+        return value
+    return core.tensor_number(value, whole=True)
 
 
 __all__ = ["LibraryTables", "Many"]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hagane.native.ready.rows import ARRAYS, COUNTS
+from hagane.native.ready.rows import ARRAYS, COUNTS, TYPES
 
 # "HGPLAN" and two zero bytes.
 MAGIC = int.from_bytes(b"HGPLAN\0\0", "little")
@@ -24,34 +24,6 @@ FORMAT = 6
 NOTHING = -1  # the function of a loop or branch; the place of a weight that lies elsewhere
 LARGEST = (1 << 63) - 1  # a size that only a run tells
 
-# ONNX's TensorProto.DataType of element types by name.
-TYPES = {
-    "float32": 1,
-    "uint8": 2,
-    "int8": 3,
-    "uint16": 4,
-    "int16": 5,
-    "int32": 6,
-    "int64": 7,
-    "bool": 9,
-    "float16": 10,
-    "float64": 11,
-    "uint32": 12,
-    "uint64": 13,
-    "complex64": 14,
-    "complex128": 15,
-    "bfloat16": 16,
-    "float8_e4m3fn": 17,
-    "float8_e4m3fnuz": 18,
-    "float8_e5m2": 19,
-    "float8_e5m2fnuz": 20,
-    "uint4": 21,
-    "int4": 22,
-    "float4_e2m1fn": 23,
-    "float8_e8m0fnu": 24,
-    "uint2": 25,
-    "int2": 26,
-}
 _NAMES = {number: name for name, number in TYPES.items()}
 
 # The words of each kind of record, in order.
@@ -159,11 +131,6 @@ class Plan(NamedTuple):
     parts: tuple[PlanPart, ...]
     functions: tuple[str, ...]
     weight_bytes: int
-
-
-def type_number(name: str) -> int:
-    """Return ONNX's number of an element type; 0 for types that no tensor has."""
-    return TYPES.get(name, 0)
 
 
 def type_name(number: int) -> str:

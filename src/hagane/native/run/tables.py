@@ -18,8 +18,7 @@ from hagane.native.kernels.control import (
 from hagane.native.kernels.kernel import AnyKernel
 from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Border, Buffer, Kind
-from hagane.native.ready.plan_file import type_number
-from hagane.native.ready.rows import INDICES, RECORDS, PartRows, Row
+from hagane.native.ready.rows import INDICES, RECORDS, TYPES, PartRows, Row
 from hagane.native.run.compiled import Port
 from hagane.native.run.numbers import SizeTable
 from hagane.symbolic import Dim, Expr, symbol, symbols_of
@@ -215,7 +214,7 @@ class _Writer:
             for (buffer, shape, dtype), each in zip(ports, grown, strict=True):
                 dims = self._sizes("dims", shape)[0]
                 place = self._buffers.get(buffer, NONE)
-                kind = type_number(dtype.name)
+                kind = TYPES.get(dtype.name, 0)
                 self.tables[name].append([place, kind, len(shape), dims, int(each)])
         self._list("equal", (self.size(dim) for pair in self._equal for dim in pair))
         for i, (_, shape, _) in enumerate(self._ports[0]):

@@ -122,14 +122,14 @@ class VariableNode:
 
     @property
     def label(self) -> str:
-        """Sizes and element type, with the name if there is one."""
+        """Sizes and element type."""
         if self.shape is None:
             text = "(), None"
         else:
             text = f"({', '.join(map(str, self.shape))}), {np.dtype(self.dtype)}"
             if len(self.shape) == 0:
                 text = str(np.dtype(self.dtype))
-        return text if self.name is None else f"{self.name}: {text}"
+        return text
 
     @property
     def rank(self) -> int:
@@ -190,3 +190,37 @@ class VariableNode:
                 "cannot twice-differentiate an old style Function "
                 f'"{self._old_style_grad_generator}"; write it as a FunctionNode'
             )
+
+
+def check_gradient(function: Any, x: Any, gradient: Any) -> None:
+    """Check that an array can be the gradient of a variable or node.
+
+    Raises:
+        TypeError: It is no array, or has another element type.
+        ValueError: It has other sizes.
+    """
+    dtype, shape = (x.dtype, x.shape) if isinstance(x, VariableNode) else _type_of(x)
+    if type(gradient) is np.ndarray and gradient.dtype == dtype and gradient.shape == shape:
+        return
+    where = "" if function is None else f"\nFunction: {function.label}"
+    named = getattr(x, "name", None)
+    where += "" if named is None else f"\nVariable: {named}"
+    if not isinstance(gradient, np.ndarray):
+        raise TypeError(f"expected the gradient to be a numpy.ndarray, got {type(gradient)}{where}")
+    if dtype is None or shape is None:
+        return
+    if gradient.dtype != dtype:
+        raise TypeError(
+            f"expected the gradient to have the variable's dtype {dtype}, "
+            f"got {gradient.dtype}{where}"
+        )
+    if gradient.shape != shape:
+        raise ValueError(
+            f"expected the gradient to have the variable's shape {shape}, "
+            f"got {gradient.shape}{where}"
+        )
+
+
+def _type_of(x: Any) -> Any:
+    array = x.array
+    return (None, None) if array is None else (array.dtype, array.shape)

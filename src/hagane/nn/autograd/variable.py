@@ -10,7 +10,7 @@ import numpy as np
 
 from hagane.nn.autograd.configuration import config, using_config
 from hagane.nn.autograd.devices import cpu, get_device
-from hagane.nn.autograd.node import VariableNode
+from hagane.nn.autograd.node import VariableNode, check_gradient
 from hagane.nn.autograd.operand import Operand
 from hagane.nn.autograd.writing import described, written
 
@@ -464,40 +464,6 @@ def _warn_of_transfer(name: str, device: str) -> None:
         DeprecationWarning,
         stacklevel=3,
     )
-
-
-def check_gradient(function: Any, x: Any, gradient: Any) -> None:
-    """Check that an array can be the gradient of a variable or node.
-
-    Raises:
-        TypeError: It is no array, or has another element type.
-        ValueError: It has other sizes.
-    """
-    dtype, shape = (x.dtype, x.shape) if isinstance(x, VariableNode) else _type_of(x)
-    if type(gradient) is np.ndarray and gradient.dtype == dtype and gradient.shape == shape:
-        return
-    where = "" if function is None else f"\nFunction: {function.label}"
-    named = getattr(x, "name", None)
-    where += "" if named is None else f"\nVariable: {named}"
-    if not isinstance(gradient, np.ndarray):
-        raise TypeError(f"expected the gradient to be a numpy.ndarray, got {type(gradient)}{where}")
-    if dtype is None or shape is None:
-        return
-    if gradient.dtype != dtype:
-        raise TypeError(
-            f"expected the gradient to have the variable's dtype {dtype}, "
-            f"got {gradient.dtype}{where}"
-        )
-    if gradient.shape != shape:
-        raise ValueError(
-            f"expected the gradient to have the variable's shape {shape}, "
-            f"got {gradient.shape}{where}"
-        )
-
-
-def _type_of(x: Variable) -> Any:
-    array = x.array
-    return (None, None) if array is None else (array.dtype, array.shape)
 
 
 def _rebuild(array: Any, name: str | None, grad: Any, requires_grad: bool) -> Variable:

@@ -57,21 +57,6 @@ from hagane.nn.functions.attention import (
     rotary,
     scaled_dot_product_attention,
 )
-from hagane.nn.functions.connection import (
-    convolution_1d,
-    convolution_2d,
-    convolution_3d,
-    convolution_nd,
-    deconvolution_1d,
-    deconvolution_2d,
-    deconvolution_3d,
-    deconvolution_nd,
-    depthwise_convolution_2d,
-    dilated_convolution_2d,
-    im2col,
-    local_convolution_2d,
-    shift,
-)
 from hagane.nn.functions.decorrelation import (
     decorrelated_batch_normalization,
     fixed_decorrelated_batch_normalization,
@@ -98,6 +83,50 @@ from hagane.nn.functions.evaluation import (
     precision,
     r2_score,
     recall,
+)
+from hagane.nn.functions.images.connection import (
+    convolution_1d,
+    convolution_2d,
+    convolution_3d,
+    convolution_nd,
+    deconvolution_1d,
+    deconvolution_2d,
+    deconvolution_3d,
+    deconvolution_nd,
+    depthwise_convolution_2d,
+    dilated_convolution_2d,
+    im2col,
+    local_convolution_2d,
+    shift,
+)
+from hagane.nn.functions.images.pooling import (
+    average_pooling_1d,
+    average_pooling_2d,
+    average_pooling_3d,
+    average_pooling_nd,
+    max_pooling_1d,
+    max_pooling_2d,
+    max_pooling_3d,
+    max_pooling_nd,
+    spatial_pyramid_pooling_2d,
+    unpooling_1d,
+    unpooling_2d,
+    unpooling_3d,
+    unpooling_nd,
+    upsampling_2d,
+)
+from hagane.nn.functions.images.regions import (
+    roi_average_align_2d,
+    roi_average_pooling_2d,
+    roi_max_align_2d,
+    roi_max_pooling_2d,
+    roi_pooling_2d,
+)
+from hagane.nn.functions.images.sampling import (
+    deformable_convolution_2d_sampler,
+    resize_images,
+    spatial_transformer_grid,
+    spatial_transformer_sampler,
 )
 from hagane.nn.functions.indexing import (
     get_item,
@@ -191,22 +220,6 @@ from hagane.nn.functions.normalization import (
     normalize,
     rms_norm,
 )
-from hagane.nn.functions.pooling import (
-    average_pooling_1d,
-    average_pooling_2d,
-    average_pooling_3d,
-    average_pooling_nd,
-    max_pooling_1d,
-    max_pooling_2d,
-    max_pooling_3d,
-    max_pooling_nd,
-    spatial_pyramid_pooling_2d,
-    unpooling_1d,
-    unpooling_2d,
-    unpooling_3d,
-    unpooling_nd,
-    upsampling_2d,
-)
 from hagane.nn.functions.products import (
     batch_matmul,
     bilinear,
@@ -226,19 +239,6 @@ from hagane.nn.functions.recurrent.rnn import (
     n_step_gru,
     n_step_lstm,
     n_step_rnn,
-)
-from hagane.nn.functions.regions import (
-    roi_average_align_2d,
-    roi_average_pooling_2d,
-    roi_max_align_2d,
-    roi_max_pooling_2d,
-    roi_pooling_2d,
-)
-from hagane.nn.functions.sampling import (
-    deformable_convolution_2d_sampler,
-    resize_images,
-    spatial_transformer_grid,
-    spatial_transformer_sampler,
 )
 from hagane.nn.functions.sparse import (
     sparse_matmul,

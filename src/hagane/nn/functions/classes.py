@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from hagane.nn import functions as F
-from hagane.nn.autograd.backprop import grad_of_call
 from hagane.nn.autograd.configuration import config, force_backprop_mode, no_backprop_mode
+from hagane.nn.autograd.derivatives import grad_of_call
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.variable import Variable, as_variable
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hagane.nn.autograd.backprop import grad_of_call
 from hagane.nn.autograd.configuration import modes, read
+from hagane.nn.autograd.derivatives import grad_of_call
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.hooks import get_function_hooks
 from hagane.nn.autograd.tape import CURRENT

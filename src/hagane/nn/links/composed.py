@@ -154,12 +154,12 @@ class InceptionBN(Chain):
 
     def forward(self, x: Any) -> Any:
         """Return the outputs of all ways, joined."""
+        # In this order weights are drawn whose sizes come with the first input.
+        ways = [self._way(x, "conv1")] if self.out1 > 0 else []
+        ways += [self._way(x, "proj3", "conv3"), self._way(x, "proj33", "conv33a", "conv33b")]
         if self.pooltype == "max":
             pooled = F.max_pooling_2d(x, 3, stride=self.stride, pad=1, cover_all=False)
         else:
             pooled = F.average_pooling_2d(x, 3, stride=self.stride, pad=1)
-        ways = [self._way(x, "proj3", "conv3"), self._way(x, "proj33", "conv33a", "conv33b")]
-        if self.out1 > 0:
-            ways.insert(0, self._way(x, "conv1"))
         ways.append(pooled if self.proj_pool is None else self._way(pooled, "poolp"))
         return F.concat(ways, axis=1)

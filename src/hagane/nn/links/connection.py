@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from hagane.nn import functions as F
-from hagane.nn.autograd.configuration import config
 from hagane.nn.autograd.parameter import Parameter as ParameterVariable
 from hagane.nn.initializers import Constant, Normal, get_initializer
 from hagane.nn.model.chain import Chain
@@ -349,7 +348,7 @@ class SimplifiedDropconnect(Link):
         if mask is not None and hasattr(mask, "array"):
             mask = mask.array
         return F.simplified_dropconnect(
-            x, self.W, self.b, self.ratio, config.train and train, mask, use_batchwise_mask
+            x, self.W, self.b, self.ratio, train, mask, use_batchwise_mask
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from hagane.nn import functions as F
 from hagane.nn.autograd.parameter import Parameter
-from hagane.nn.functions.windows import as_tuple, get_conv_outsize
+from hagane.nn.functions.images.windows import as_tuple, get_conv_outsize
 from hagane.nn.initializers import Constant, get_initializer
 from hagane.nn.links.connection import bias_initializer
 from hagane.nn.model.link import Link
@@ -34,23 +34,8 @@ def _of_rank(construct: Callable[..., None], ndim: int) -> Any:
     return constructed
 
 
-class ConvolutionND(Link):
-    """A convolution over any number of axes.
-
-    Args:
-        ndim: The number of axes.
-        in_channels: None for that of the first input.
-        out_channels: The number of filters.
-        ksize: The filters' size. Without it the arguments before move up by one.
-        stride: Of the window.
-        pad: Zeros around the input.
-        nobias: Whether there is no bias.
-        initialW: Fills the filters; LeCun's normal one if None.
-        initial_bias: Fills the bias; zeros if None.
-        cover_all: Whether every element lies in a window.
-        dilate: The distance of taps.
-        groups: Into how many independent parts channels split.
-    """
+class _Convolution(Link):
+    """What links of convolutions share: none of the public ones is another, as in Chainer."""
 
     # Whether the constructor knows the number of axes, which then is no argument.
     _has_rank = False
@@ -146,6 +131,25 @@ class ConvolutionND(Link):
         )
 
 
+class ConvolutionND(_Convolution):
+    """A convolution over any number of axes.
+
+    Args:
+        ndim: The number of axes.
+        in_channels: None for that of the first input.
+        out_channels: The number of filters.
+        ksize: The filters' size. Without it the arguments before move up by one.
+        stride: Of the window.
+        pad: Zeros around the input.
+        nobias: Whether there is no bias.
+        initialW: Fills the filters; LeCun's normal one if None.
+        initial_bias: Fills the bias; zeros if None.
+        cover_all: Whether every element lies in a window.
+        dilate: The distance of taps.
+        groups: Into how many independent parts channels split.
+    """
+
+
 class Convolution1D(ConvolutionND):
     """A convolution over one axis."""
 
@@ -160,21 +164,7 @@ class Convolution3D(ConvolutionND):
     __init__ = _of_rank(ConvolutionND.__init__, 3)
 
 
-class Convolution2D(ConvolutionND):
-    """A convolution of images.
-
-    Args:
-        in_channels: None for that of the first input.
-        out_channels: The number of filters.
-        ksize: The filters' size. Without it the arguments before move up by one.
-        stride: Of the window.
-        pad: Zeros around the image.
-        nobias: Whether there is no bias.
-        initialW: Fills the filters.
-        initial_bias: Fills the bias.
-        kwargs: ``dilate`` and ``groups``, both 1 by default.
-    """
-
+class _Convolution2D(_Convolution):
     _has_rank = True
 
     def __init__(
@@ -214,7 +204,23 @@ class Convolution2D(ConvolutionND):
         )
 
 
-class DilatedConvolution2D(Convolution2D):
+class Convolution2D(_Convolution2D):
+    """A convolution of images.
+
+    Args:
+        in_channels: None for that of the first input.
+        out_channels: The number of filters.
+        ksize: The filters' size. Without it the arguments before move up by one.
+        stride: Of the window.
+        pad: Zeros around the image.
+        nobias: Whether there is no bias.
+        initialW: Fills the filters.
+        initial_bias: Fills the bias.
+        kwargs: ``dilate`` and ``groups``, both 1 by default.
+    """
+
+
+class DilatedConvolution2D(_Convolution2D):
     """A convolution of images whose taps lie apart."""
 
     def __init__(
@@ -242,23 +248,8 @@ class DilatedConvolution2D(Convolution2D):
         )
 
 
-class DeconvolutionND(Link):
-    """A transposed convolution over any number of axes.
-
-    Args:
-        ndim: The number of axes.
-        in_channels: None for that of the first input.
-        out_channels: The number of filters.
-        ksize: The filters' size. Without it the arguments before move up by one.
-        stride: Of the window.
-        pad: Elements that are cut off around the result.
-        nobias: Whether there is no bias.
-        outsize: The sizes of the result; by default the smallest.
-        initialW: Fills the filters.
-        initial_bias: Fills the bias.
-        dilate: The distance of taps.
-        groups: Into how many independent parts channels split.
-    """
+class _Deconvolution(Link):
+    """What links of transposed convolutions share."""
 
     def __init__(
         self,
@@ -319,6 +310,25 @@ class DeconvolutionND(Link):
         )
 
 
+class DeconvolutionND(_Deconvolution):
+    """A transposed convolution over any number of axes.
+
+    Args:
+        ndim: The number of axes.
+        in_channels: None for that of the first input.
+        out_channels: The number of filters.
+        ksize: The filters' size. Without it the arguments before move up by one.
+        stride: Of the window.
+        pad: Elements that are cut off around the result.
+        nobias: Whether there is no bias.
+        outsize: The sizes of the result; by default the smallest.
+        initialW: Fills the filters.
+        initial_bias: Fills the bias.
+        dilate: The distance of taps.
+        groups: Into how many independent parts channels split.
+    """
+
+
 class Deconvolution1D(DeconvolutionND):
     """A transposed convolution over one axis."""
 
@@ -331,7 +341,7 @@ class Deconvolution3D(DeconvolutionND):
     __init__ = _of_rank(DeconvolutionND.__init__, 3)
 
 
-class Deconvolution2D(DeconvolutionND):
+class Deconvolution2D(_Deconvolution):
     """A transposed convolution of images."""
 
     def __init__(

@@ -6,7 +6,7 @@ from typing import Any
 
 from hagane.nn import functions as F
 from hagane.nn.autograd.parameter import Parameter
-from hagane.nn.functions.windows import as_tuple
+from hagane.nn.functions.images.windows import as_tuple
 from hagane.nn.initializers import get_initializer
 from hagane.nn.links.connection import bias_initializer
 from hagane.nn.links.convolution import Convolution2D

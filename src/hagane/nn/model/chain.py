@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -115,7 +114,7 @@ class Chain(_Holder):
         """Return a copy, with copies of the links in it."""
         made = super().copy(mode)
         made._children = set(self._children)
-        for name in made._children:
+        for name in sorted(made._children):  # a seed gives the same weights in every process
             link = made.__dict__[name].copy(mode)
             link.name = name
             made.__dict__[name] = link
@@ -254,11 +253,14 @@ class ChainList(_Holder):
 
     def copy(self, mode: str = "share") -> Any:
         """Return a copy, with copies of the links in it."""
-        made = super().copy() if mode == "share" else copy.copy(self)
-        if mode != "share":
-            made = Link.copy(self, mode)
+        made = super().copy("share" if mode == "share" else "copy")
+        # (The links in it draw their weights once, as Chainer's do, and in its order.)
         made._children = [link.copy(mode) for link in self._children]
         made._rename()
+        for name in sorted(made._params) if mode == "init" else ():
+            parameter = made.__dict__[name]
+            if parameter.array is not None:
+                parameter.initialize(parameter.shape)
         return made
 
     def copyparams(self, link: Link, copy_persistent: bool = True) -> None:

@@ -122,7 +122,8 @@ class UpdateRule:
         if initialised:
             self._init_states(target)
             if param._loss_scale is not None and target.grad is not None:
-                target.grad = (target.grad / param._loss_scale).astype(target.dtype)
+                # (The quotient of an array without axes is a number of NumPy.)
+                target.grad = np.asarray(target.grad / param._loss_scale, target.dtype)
         self._hooks.call_hooks("pre", (self, target))
         self.update_core(target)
         self._hooks.call_hooks("post", (self, target))

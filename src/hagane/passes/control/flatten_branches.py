@@ -62,8 +62,11 @@ def _flatten(
     with building(graph, types, node):
         made = op("If", node.inputs[0], outputs=count + len(differing), **given(node))
         results = list(made)
+        results[0].producer().name = node.name
         for place, index in enumerate(differing):
             results[index] = op("Reshape", results[index], results[count + place], allowzero=1)
+            # Errors and profiles name the node of the model.
+            results[index].producer().name = node.name
     for old, new in zip(node.outputs, results[:count], strict=True):
         replace_value(graph, types, old, new)
     remove(graph, [node])

@@ -425,13 +425,17 @@ static int32_t run_model(hagane_model *model, const hagane_tensor *inputs, size_
   const hgb_model *tables = model->tables;
   size_t n_inputs = (size_t)tables->n_inputs;
   if (output_count > 65536) return fail(model, HAGANE_INVALID_ARGUMENT, "hagane_run: too many outputs");
-  slot_value *values = calloc(n_inputs + 1, sizeof *values);
-  wanted *wants = calloc(output_count + 1, sizeof *wants);
-  char **copies = calloc(n_inputs + 1, sizeof *copies), *found = calloc(n_inputs + 1, 1);
+  /* Few inputs and outputs lie on the stack: memory would take longer than a small model's run. */
+  size_t n = n_inputs + 1, n_wants = output_count + 1;
+  size_t bytes = n * (sizeof(slot_value) + sizeof(char *) + 1) + n_wants * sizeof(wanted);
+  _Alignas(64) char few[4096];
+  char *room = bytes <= sizeof few ? memset(few, 0, bytes) : calloc(1, bytes);
+  if (room == NULL) return fail(model, HAGANE_MEMORY, "there is no memory left");
+  slot_value *values = (void *)room;
+  wanted *wants = (void *)(values + n);
+  char **copies = (void *)(wants + n_wants), *found = (char *)(copies + n);
   int32_t code = HAGANE_OK;
   run_context *run = NULL;
-  if (values == NULL || wants == NULL || copies == NULL || found == NULL)
-    code = fail(model, HAGANE_MEMORY, "there is no memory left");
   for (size_t i = 0; i < input_count && code == HAGANE_OK; i++) {
     const char *name = inputs[i].name;
     int32_t which = name == NULL ? -1 : index_of(tables->inputs, tables->n_inputs, name);
@@ -463,8 +467,8 @@ static int32_t run_model(hagane_model *model, const hagane_tensor *inputs, size_
     code = run_program(model, run, wants, output_count);
     leave_run(model, run);
   }
-  for (size_t i = 0; copies != NULL && i < n_inputs; i++) give_back(model, copies[i]);
-  free(values), free(wants), free(copies), free(found);
+  for (size_t i = 0; i < n_inputs; i++) give_back(model, copies[i]);
+  if (room != few) free(room);
   return code;
 }
 

@@ -36,6 +36,7 @@ from hagane.tools.rtl.search.assertions import (
     violations,
     without_checkers,
 )
+from hagane.tools.rtl.search.certain import certain_tests
 from hagane.tools.rtl.search.compose import compose
 from hagane.tools.rtl.search.minimise import minimise
 from hagane.tools.rtl.search.search import Budget, Found, Report, Search, toggle_goals
@@ -47,6 +48,7 @@ _MODEL = 0.5  # of the time, for the model of a cycle
 _SEARCH = 0.72  # of the time; the rest is for smaller tests and the replay
 _MINIMISE = 0.8
 _MINIMISE_SECONDS = 6.0
+_CERTAIN = 0.4  # of what is left, for tests that hold for all starts
 
 
 def load(sources: Sources) -> tuple[Design, CycleModel]:
@@ -78,6 +80,7 @@ def cover(
     clock: Callable[[], float] = time.monotonic,
     covered: Sequence[Path] = (),
     waivers: Waivers | None = None,
+    any_start: bool = False,
 ) -> Result:
     """Find a small test set that meets every reachable point, and replay it.
 
@@ -90,6 +93,7 @@ def cover(
         clock: Returns seconds.
         covered: Coverage of existing tests, whose points are not sought.
         waivers: Points that need no test.
+        any_start: Whether registers without an initial value begin with any, and not with zeros.
 
     Raises:
         InvalidDesign, UnsupportedDesign, SimulatorError: See their descriptions.
@@ -123,7 +127,9 @@ def cover(
             skipped = frozenset(stage.elsewhere) | waived_goals(goals, stage.waivers)
             search: Search | None = None
             with suppress(TimeUp), within(stop - clock()):
-                search = Search(model, simulator, goals, budget, seed, report, stop, skipped)
+                search = Search(
+                    model, simulator, goals, budget, seed, report, stop, skipped, any_start
+                )
                 search.run()
             if search is not None:
                 return _finish(stage, search, clock)
@@ -163,6 +169,12 @@ def _finish(stage: _Stage, search: Search, clock: Callable[[], float]) -> Result
     model, simulator, found, sources = stage.model, stage.simulator, search.found, stage.sources
     words = _smallest(search, search.finish(), stage, clock)
     tests, runs = _in_sequence(search, words)
+    sure = None
+    if search.any_start:
+        left = max(2.0, _CERTAIN * (stage.started + stage.budget.seconds - clock()))
+        tests, sure, notice = certain_tests(search, tests, left)
+        runs = _runs(search, tests)
+        stage.notices.append(notice)
     run, replay = stage.replay(tests, runs)
     reduced = ""
     if replay is not None and replay.differences:
@@ -181,7 +193,7 @@ def _finish(stage: _Stage, search: Search, clock: Callable[[], float]) -> Result
             f"not in the waves of the replay, so that nothing shows how they toggle: {shown} "
             f"({len(names)} signals)"
         )
-    result = judge(sources.top, model, simulator, tests, found, run, replay)
+    result = judge(sources.top, model, simulator, tests, found, run, replay, sure)
     settle_outside(result, stage.elsewhere, stage.waivers)
     if reduced:
         result.defects.insert(0, reduced)
@@ -238,12 +250,19 @@ def _in_sequence(search: Search, tests: list[Words]) -> tuple[list[Test], list[l
         if not again:
             break
         tests = [*tests, *(node.path() for node in again)]
-    runs = []
-    state = engine.warm(tests[0][0]) if tests else np.zeros(0, np.uint64)
-    for rows in tests:
+    kept = [engine.test(rows) for rows in tests]
+    return kept, _runs(search, kept)
+
+
+def _runs(search: Search, tests: Sequence[Test]) -> list[list[Cycle]]:
+    """Return the cycles of tests, one after the other."""
+    engine, runs = search.engine, []
+    words = [engine.rows(test) for test in tests]
+    state = engine.warm(words[0][0]) if words else np.zeros(0, np.uint64)
+    for rows in words:
         cycles, state = engine.trace(rows, state)
         runs.append(cycles)
-    return [engine.test(rows) for rows in tests], runs
+    return runs
 
 
 @dataclass(slots=True)

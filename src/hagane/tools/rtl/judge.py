@@ -18,6 +18,7 @@ from hagane.tools.rtl.search.assertions import CHECKER_FILE, standings
 from hagane.tools.rtl.search.search import Found
 from hagane.tools.rtl.waivers import Waivers
 
+_BY_START = "met or not by the values that registers begin with"
 _NOT_REPLAYED = "no simulator replayed the tests"
 
 
@@ -29,8 +30,12 @@ def judge(
     found: Found,
     run: Run | None,
     replay: Replay | None,
+    sure: frozenset[Goal] | None = None,
 ) -> Result:
-    """Decide each point from the replay; a point without evidence from it is not covered."""
+    """Decide each point from the replay; a point without evidence from it is not covered.
+
+    Of points that are not ``sure``, where that is given, the replay is no evidence.
+    """
     reached: dict[Goal, int] = {}
     first: dict[Goal, tuple[int, int]] = {}
     if replay is not None:
@@ -43,6 +48,10 @@ def judge(
                     if failed:
                         goal = Violation(simulator.violation_names[index])
                         first.setdefault(goal, (number, at))
+    for goal in () if sure is None else [goal for goal in reached if goal not in sure]:
+        del reached[goal]
+        found.covered.pop(goal, None)
+        found.unknown[goal] = _BY_START
     defects = [str(item) for item in (replay.differences if replay else ())]
     statuses = []
     for key in model.points:
@@ -53,7 +62,9 @@ def judge(
     notices: list[str] = []
     line_covered = 0
     if run is not None and run.counts_lines:
-        lines, unmatched, line_defects, notices = _lines(model, simulator, run, reached, found)
+        lines, unmatched, line_defects, notices = _lines(
+            model, simulator, run, reached, found, counted=sure is None
+        )
         statuses += lines
         defects += line_defects
         line_covered = sum(item.status == "covered" for item in lines)
@@ -158,8 +169,10 @@ def _lines(
     run: Run,
     reached: Mapping[Goal, int],
     found: Found,
+    *,
+    counted: bool,
 ) -> tuple[list[Status], list[str], list[str], list[str]]:
-    """Return the standing of the simulator's own line points."""
+    """Return the standing of the simulator's own line points; ``counted``: its counts suffice."""
     keys = list(model.points)
     matched, unmatched = line_points(simulator, run)
     statuses, defects, notices = [], [], []
@@ -172,7 +185,7 @@ def _lines(
         place = {"file": point.position.file, "line": point.position.line}
         tests = [reached[key] for key in mine if key in reached]
         dead = [found.dead[key] for key in mine if key in found.dead]
-        if count:
+        if count and (counted or tests or not mine):
             test = min(tests) if tests else None
             statuses.append(Status("line", where, "covered", test, **place))  # type: ignore[arg-type]
             if mine and len(dead) == len(mine) and all(item.cycles is None for item in dead):

@@ -166,6 +166,8 @@ class Step(ABC, Generic[P]):
         self._programs: dict[object, P] = {}
         self._told: set[str] = set()
 
+    _unreached = "the step leaves them as they are"
+
     @abstractmethod
     def _program(self, model: Any, given: Sequence[Any], *, anew: bool = False) -> P:
         """Return the program of a call, kept or compiled."""
@@ -202,8 +204,7 @@ class Step(ABC, Generic[P]):
         """
         if made.unreached:
             self._tell(
-                f"the loss does not depend on {', '.join(made.unreached)}: the step leaves them as "
-                "they are"
+                f"the loss does not depend on {', '.join(made.unreached)}: {self._unreached}"
             )
         if self._budget is None:
             return made, None
@@ -248,6 +249,12 @@ class Step(ABC, Generic[P]):
             InvalidArgument: The step has no scale, or they are no numbers of one.
         """
         self._scaling.set(numbers)
+
+    def _tell_changed(self, changed: str) -> None:
+        """Tell that a program's assumptions hold no longer."""
+        name, was, _ = changed.partition(" was ")
+        told = f"{name} changed" if was else changed
+        self._tell(f"the step is compiled anew because {told}; pass what changes often as a tensor")
 
     def _tell(self, text: str) -> None:
         if text not in self._told:

@@ -21,6 +21,7 @@ from hagane.training.step.accumulation import GradientSums
 from hagane.training.step.base import Program
 from hagane.training.step.byte_counts import sizes_of
 from hagane.training.step.program import StepProgram
+from hagane.training.step.read_arrays import guards_of, plain_array
 from hagane.training.step.rules import Rule
 from hagane.training.step.scaling import LossScaling
 
@@ -41,6 +42,7 @@ class LinkProgram(Program):
     ):
         super().__init__(made, rule, options, choice)
         self._arrays, self._names, self._state = arrays, names, captured.state
+        self.guards = guards_of(captured, training.updates)
         self._masks = [(f"mask.{n}", x, r) for n, (x, r) in enumerate(training.masks or ())]
 
     def sizes(self, given: Sequence[Any]) -> Mapping[str, int]:
@@ -74,6 +76,9 @@ class LinkProgram(Program):
             feed[name] = np.asarray(kept * dtype.type(1 / (1 - ratio)), dtype)
         if "seed" in self._inputs:
             feed["seed"] = np.random.randint(0, 2**32, 2, np.uint32)
+        for x in self._arrays.values():
+            if isinstance(x, Variable) and not isinstance(x.array, np.ndarray):
+                x.array = np.asarray(x.array)  # a program may give it a number of NumPy
         changed: dict[str, Array] = {
             name: x.array if isinstance(x, Variable) else x for name, x in self._arrays.items()
         }
@@ -88,7 +93,7 @@ class LinkProgram(Program):
         feed.update(sums.feed({name: (x, x.array) for name, x in summed.items()}))
         feed.update(self._scalars())
         feed.update(scaling.feed())
-        feed.update(changed)
+        feed.update((name, plain_array(x)) for name, x in changed.items())
         feed = {name: array for name, array in feed.items() if name in self._inputs}
         results = dict(zip(self._outputs, self._session.run(None, feed), strict=True))
         loss = Variable(np.array(results[self._outputs[0]]))
@@ -110,8 +115,9 @@ class LinkProgram(Program):
         """Return the numbers of this step."""
         found: dict[str, Array] = {}
         for item in self._made.updated:
-            rule = self._arrays[item.name].update_rule
-            for name, number in self._rule.scalars(numbers_of(rule), rule.t + 1, {}).items():
+            param = self._arrays[item.name]
+            numbers, number_of_step = numbers_of(param), param.update_rule.t + 1
+            for name, number in self._rule.scalars(numbers, number_of_step, {}).items():
                 found[f"group.{item.group}.{name}"] = np.array(number, np.float64)
         return found
 
@@ -123,6 +129,7 @@ class LinkProgram(Program):
         for param in optimizer.target.params():
             rule = param.update_rule
             if rule.enabled:
+                rule._init_states(param)  # those of parameters that no gradient reaches, too
                 rule.t += 1
                 if hasattr(rule, "beta_power"):
                     rule.beta_power *= rule.hyperparam.beta
@@ -133,10 +140,11 @@ def _shape(tensor: Any, sizes: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(number_of(dim, sizes) for dim in tensor.shape)
 
 
-def numbers_of(rule: Any) -> dict[str, Any]:
+def numbers_of(param: Any) -> dict[str, Any]:
     """Return the inputs of a parameter's update besides its states."""
+    rule = param.update_rule
     more = {n: getattr(rule, n) for n in ("initial_alpha", "beta_power") if hasattr(rule, n)}
-    return {"dtype": "float32", **rule.hyperparam.get_dict(), **more}
+    return {"dtype": str(param.dtype), **rule.hyperparam.get_dict(), **more}
 
 
 def _rebuilt(structure: Any, results: Mapping[str, Any]) -> Any:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.errors import CaptureError, InvalidArgument
 from hagane.frontends.capture.capture import capture_object
 from hagane.frontends.capture.interface.structure import Example
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.effects import Training
+from hagane.graph.types import TensorType
 from hagane.nn.autograd.configuration import config, no_backprop_mode, using_config
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.model.link import Link
@@ -25,6 +27,7 @@ from hagane.training.step.link_program import LinkProgram, numbers_of
 from hagane.training.step.link_rules import LINK_RULES, link_rule_of
 from hagane.training.step.planned import StepPlan
 from hagane.training.step.program import step_program
+from hagane.training.step.read_arrays import read_arrays
 from hagane.training.step.rules import Group, Rule
 from hagane.training.step.sizes import Sizes
 
@@ -52,6 +55,7 @@ class LinkStep(Step[LinkProgram]):
             are not compiled, or a scaled loss; the budget is no number of bytes.
     """
 
+    _unreached = "their gradients are zeros"
     updates = True  # an updater calls it instead of ``optimizer.update``
 
     def __init__(
@@ -193,7 +197,10 @@ class LinkStep(Step[LinkProgram]):
         )
         key = (kind, tuple(map(str, texts)))
         found = self._programs.pop(key, None)
-        if found is None or anew:
+        changed = "" if found is None else found.guards.broken()
+        if changed:
+            self._tell_changed(changed)
+        if found is None or anew or changed:
             grouped = groups, numbers
             try:
                 found = self._compile(model, texts, given, rule, hooks, grouped)
@@ -229,6 +236,15 @@ class LinkStep(Step[LinkProgram]):
         arguments = (model, *examples) if self._prefix else tuple(examples)
         captured = capture_object(self._loss, arguments, {}, MeaningTables(), training)
         arrays = {captured.names[id(x)]: x for x in _arrays(model) if id(x) in captured.names}
+        read = read_arrays(captured, {id(x) for x in arrays.values()}, training.updates)
+        known = {id(x) for x in (*arrays.values(), *read.values())}
+        unread = (p for p in self._optimizer.target.params() if id(p) not in known)
+        arrays |= {**read, **{f"unread.{n}": p for n, p in enumerate(unread)}}
+        types_of = {
+            name: TensorType(ir.DataType.from_numpy(x.dtype), x.shape)
+            for name, x in arrays.items()
+            if isinstance(x, Variable)
+        }
         groups, numbers = grouped
         trained = {name: numbers[id(x)] for name, x in arrays.items() if id(x) in numbers}
         frozen = {
@@ -250,6 +266,7 @@ class LinkStep(Step[LinkProgram]):
             prepare,
             self._sums.share,
             self._precision,
+            unread=types_of,
         )
         names = [
             str(value.name)
@@ -269,7 +286,7 @@ def _grouped(optimizer: Any) -> tuple[list[Group], dict[int, int]]:
     seen: dict[str, int] = {}
     numbers: dict[int, int] = {}
     for param in optimizer.target.params():
-        group = numbers_of(param.update_rule)
+        group = numbers_of(param)
         key = f"{sorted(group.items())} {param.update_rule.t}"
         if key not in seen:
             seen[key] = len(groups)

@@ -89,6 +89,7 @@ def step_program(
     share: Share | None = None,
     precision: ir.DataType | None = None,
     apart: int | None = None,
+    unread: Mapping[str, TensorType] | None = None,
 ) -> StepProgram:
     """Return the step of a captured loss.
 
@@ -105,6 +106,8 @@ def step_program(
         precision: The element type of the factors of products and convolutions; None for their own.
         apart: From how many elements on parameters are left to the caller to update; None for all
             in the graph.
+        unread: The types of parameters that the graph may not read. If given, the gradients of
+            parameters that the loss does not depend on are zeros; else these stay as they are.
 
     Raises:
         InvalidArgument: The loss is no floating-point number, or depends on no parameter.
@@ -149,6 +152,15 @@ def step_program(
         raise InvalidArgument("the loss does not depend on any parameter of the optimizer")
     missing = tuple(name for name in trained if name not in gradients)
     nodes = Nodes(graph, types, name="update")
+    if unread is not None:
+        for name in missing:
+            if name not in inputs:
+                found_type = unread[name]
+                inputs[name] = _input(nodes, name, found_type.dtype, found_type.shape)
+            with interpreting(nodes):
+                gradients[name] = op(
+                    "Mul", inputs[name], np.zeros((), dtype_of(inputs[name]).numpy())
+                )
     summed = tuple(gradients) if share is not None else ()
     if scale is not None:
         with interpreting(nodes):

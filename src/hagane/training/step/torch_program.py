@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +18,7 @@ from hagane.training.step.budget import MemoryChoice
 from hagane.training.step.byte_counts import sizes_of
 from hagane.training.step.large import LargeUpdates
 from hagane.training.step.program import StepProgram
+from hagane.training.step.read_arrays import plain_array
 from hagane.training.step.rules import Group, Rule
 from hagane.training.step.scaling import LossScaling
 
@@ -36,11 +36,12 @@ class TorchProgram(Program):
         options: SessionOptions | None,
         choice: MemoryChoice | None = None,
         groups: Sequence[Group] = (),
-        moved: Mapping[str, int] | None = None,
+        moved: Sequence[tuple[Any, int]] = (),
         guards: Guards | None = None,
+        others: Mapping[str, Any] | None = None,
     ):
         self.guards = guards or Guards((), (), (), ())  # what was read besides the arguments
-        self._moved = Counter(moved or {})  # buffers, and how often a call of the loss moves them
+        self._moved = moved  # counters of calls, and by how much the loss moves them
         super().__init__(made, rule, options, choice)
         self._module = module
         self._arguments = arguments
@@ -50,6 +51,7 @@ class TorchProgram(Program):
             for name, array in arrays_of(module, arguments[0])
             if paths.get(id(array)) in self._inputs
         }
+        self._others = {n: x for n, x in (others or {}).items() if n in self._inputs}
         self._groups = groups
         self._gradients: dict[str, OrtValue] = {}  # of large parameters, used again by each call
 
@@ -79,8 +81,8 @@ class TorchProgram(Program):
             self._called[name]: array
             for name, array in arrays_of(self._module, self._arguments[0])
             if name in self._called
-        }
-        feed = {name: _view(array) for name, array in arrays.items()}
+        } | self._others
+        feed = {name: _view(plain_array(array)) for name, array in arrays.items()}
         for name, item in zip(self._arguments[1:], given, strict=True):
             if isinstance(item, torch.Tensor) and name in self._inputs:
                 feed[name] = _view(item)
@@ -121,11 +123,8 @@ class TorchProgram(Program):
         with torch.no_grad():
             for name, result in results.items():
                 _put(changed[name.removesuffix(".new")], result)
-            for path, part in self._module.named_modules(prefix=self._arguments[0]):
-                count = self._moved[f"{path}.running_mean"]
-                counts = isinstance(part, torch.nn.modules.batchnorm._BatchNorm)
-                if count and counts and part.num_batches_tracked is not None:
-                    part.num_batches_tracked.add_(count)
+            for part, count in self._moved:
+                part.num_batches_tracked.add_(count)
         if self._made.updated:
             optimizer._opt_called = True  # by which schedules of learning rates know of a step
         return torch.from_numpy(np.array(loss)).reshape(())
@@ -197,6 +196,24 @@ class TorchProgram(Program):
         return found
 
 
+def moved_by(
+    modules: Iterable[Any], names: Mapping[int, str], changes: Mapping[str, int]
+) -> list[tuple[Any, int]]:
+    """Return the modules that count their calls, and how often a call of the loss does.
+
+    Args:
+        modules: Modules of PyTorch that the loss may call.
+        names: The names of their running statistics, by identity.
+        changes: How often a call changes a buffer, by name.
+    """
+    import torch
+
+    kinds = torch.nn.modules.batchnorm._BatchNorm
+    parts = {id(m): m for m in modules if isinstance(m, kinds) and m.running_mean is not None}
+    found = [(m, changes.get(names.get(id(m.running_mean), ""), 0)) for m in parts.values()]
+    return [(m, count) for m, count in found if count and m.num_batches_tracked is not None]
+
+
 def arrays_of(module: Any, prefix: str) -> Iterator[tuple[str, Any]]:
     """Yield the parameters and buffers of a module with their paths."""
     yield from module.named_parameters(prefix=prefix)
@@ -207,6 +224,8 @@ def _view(tensor: Any) -> Array:
     """Return a tensor's memory as an array."""
     import torch
 
+    if isinstance(tensor, np.ndarray):
+        return tensor
     plain = tensor.detach()
     if plain.dtype == torch.bfloat16:
         return np.asarray(plain.view(torch.int16).numpy().view(ir.DataType.BFLOAT16.numpy()))

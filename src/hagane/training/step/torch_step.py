@@ -9,7 +9,6 @@ from typing import Any
 
 from hagane.errors import InvalidArgument
 from hagane.frontends.capture.capture import capture_object
-from hagane.frontends.capture.interface.guards import Guards
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.effects import Training
 from hagane.runtime import SessionOptions
@@ -18,10 +17,11 @@ from hagane.training.step.clipping import clip_by_norm
 from hagane.training.step.large import LARGE
 from hagane.training.step.planned import StepPlan
 from hagane.training.step.program import step_program
+from hagane.training.step.read_arrays import guards_of, read_arrays
 from hagane.training.step.refusals import check_hooks, check_parametrizations
 from hagane.training.step.rules import RULES, Group, rule_of
 from hagane.training.step.sizes import Sizes
-from hagane.training.step.torch_program import TorchProgram, arrays_of
+from hagane.training.step.torch_program import TorchProgram, arrays_of, moved_by
 
 
 class TorchStep(Step[TorchProgram]):
@@ -146,11 +146,7 @@ class TorchStep(Step[TorchProgram]):
         found = self._programs.pop(key, None)
         changed = "" if found is None else found.guards.broken()
         if changed:
-            name = changed.partition(" was ")[0]
-            self._tell(
-                f"the step is compiled anew because {name} changed; pass what changes often "
-                "as a tensor"
-            )
+            self._tell_changed(changed)
         if found is None or anew or changed:
             found = self._compile(module, texts, tensors)
         return self._keep(key, found)
@@ -168,6 +164,8 @@ class TorchStep(Step[TorchProgram]):
         )
 
     def _compile(self, module: Any, types: Sequence[Any], tensors: Sequence[Any]) -> TorchProgram:
+        import torch
+
         check_parametrizations(module, self._names[0])
         training = Training()
         captured = capture_object(self._loss, (module, *types), {}, MeaningTables(), training)
@@ -181,14 +179,16 @@ class TorchStep(Step[TorchProgram]):
         numbers = {id(p): n for n, group in enumerate(groups) for p in group["params"]}
         paths = {id(array): name for name, array in arrays_of(module, self._names[0])}
         paths = {key: captured.names.get(key, name) for key, name in paths.items()}
+        others = read_arrays(captured, paths.keys(), training.updates)
+        named = [(name, p) for name, p in others.items() if isinstance(p, torch.Tensor)]
         trained = {
-            paths[id(p)]: numbers[id(p)]
-            for p in module.parameters()
+            name: numbers[id(p)]
+            for name, p in [*((paths[id(p)], p) for p in module.parameters()), *named]
             if p.requires_grad and id(p) in numbers
         }
         made = step_program(
             captured.graph,
-            [*paths.values()],
+            [*paths.values(), *others],
             trained,
             groups,
             self._rule,
@@ -207,8 +207,13 @@ class TorchStep(Step[TorchProgram]):
             self._options,
             choice,
             groups,
-            dict(training.changes),
-            Guards(captured.reads.reads, (), captured.reads.modules, captured.reads.tensors),
+            moved_by(
+                [*module.modules(), *captured.reads.modules],
+                paths | {id(x): name for name, x in others.items()},
+                training.changes,
+            ),
+            guards_of(captured, training.updates),
+            others,
         )
 
 

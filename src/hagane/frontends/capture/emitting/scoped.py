@@ -295,7 +295,7 @@ class ScopedEmitter(Emitter):
     def _initializer(self, value: ir.Value) -> ir.Value:
         found, content = self._contents[value]
         if id(found) not in self._real:
-            name = self.names.get(id(found), "constant")
+            name = self.names.get(id(found), "array")
             self._real[id(found)] = found, self.root.nodes.initializer(content(), name)
         return self._real[id(found)][1]
 
@@ -310,7 +310,7 @@ class ScopedEmitter(Emitter):
         found, _ = self._contents[tensor.value]
         if id(found) not in self._pairs:
             pairs = pairs_of(found)
-            self.names[id(pairs)] = self.names.get(id(found), "constant")
+            self.names[id(pairs)] = self.names.get(id(found), "array")
             self._pairs[id(found)] = found, pairs
         pairs = self._pairs[id(found)][1]
         double = tensor.dtype == ir.DataType.COMPLEX128
@@ -323,6 +323,15 @@ class ScopedEmitter(Emitter):
         """Return the name of the real array behind a tensor; empty if there is none."""
         found, _ = self._contents.get(tensor.value, (None, None))
         return self.names.get(id(found), "")
+
+    def _named(self, tensor: Tensor) -> str:
+        """Return the name of the real array behind a tensor, given now if it had none."""
+        found, _ = self._contents[tensor.value]
+        if id(found) not in self.names:
+            self.names[id(found)] = f"buffer.{len(self.names)}"
+            if id(found) in self._real:
+                self._real[id(found)][1].name = self.names[id(found)]
+        return self.names[id(found)]
 
     def is_kept(self, tensor: Tensor) -> bool:
         """Whether a real array is behind a tensor."""
@@ -483,7 +492,7 @@ class ScopedEmitter(Emitter):
             CheckError: It is done in a branch or a loop.
         """
         training = self._at_root("a buffer changes")
-        name = self.name_of(buffer)
+        name = self._named(buffer)
         training.updates[name] = new(training.updates.get(name, buffer))
         training.changes[name] += 1
 

@@ -14,6 +14,7 @@ from typing import Any
 from hagane.errors import InvalidArgument
 from hagane.frontends.python.enter.examples import example_value
 from hagane.frontends.python.enter.interpreter import Interpreter
+from hagane.frontends.python.enter.results import shown, tensors_of
 from hagane.frontends.python.interpret.annotations import read_annotation
 from hagane.frontends.python.interpret.running import Budget, OutOfTime
 from hagane.frontends.python.interpret.tables import Tables
@@ -332,7 +333,8 @@ def _call(
         interpreter.frame = None
         interpreter.dead = False
     report.result = result
-    report.returned = interpreter.show(result)
+    report.returned = shown(interpreter, result)
+    report.tensors = tensors_of(interpreter, result)
     if (
         isinstance(result, Unknown)
         and not result.told

@@ -207,7 +207,12 @@ class Core(Parts):
         return condition if isinstance(condition, bool) else self.domain.decide(condition)
 
     def decided(self, condition: Term) -> bool | Term:
-        """Return a condition, or its truth where known sizes decide it."""
+        """Return a condition, or its truth where the path or known sizes decide it."""
+        taken = self.knowledge.path.decisions
+        if condition in taken:  # a condition of several parts, which the solver may not take apart
+            return True
+        if negate(condition) in taken:
+            return False
         if not self.knowledge.possible(negate(condition)):
             return True
         if not self.knowledge.possible(condition):

@@ -112,6 +112,7 @@ class Report:
         notices: Remarks on how the check went.
         returned: The printed type of the result; None if nothing could be run.
         result: The value that came back.
+        tensors: The tensors in it by their path: ``logits``, ``hidden.0``; a tensor's own is empty.
         conditions: The decisions that branches depend on, as written.
         checked: Whether anything could be checked.
     """
@@ -123,6 +124,7 @@ class Report:
     notices: list[Note] = field(default_factory=list)
     returned: str | None = None
     result: Any = None
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
     conditions: list[str] = field(default_factory=list)
     checked: bool = True
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hagane.nn.autograd.backprop import grad_of_call
 from hagane.nn.autograd.configuration import config
+from hagane.nn.autograd.derivatives import grad_of_call
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.functions.fusing import fused

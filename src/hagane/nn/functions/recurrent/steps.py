@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from hagane.nn.autograd.backprop import grad_of_call
 from hagane.nn.autograd.configuration import read
 from hagane.nn.autograd.deferred import deferred_bias, weight_gradient
+from hagane.nn.autograd.derivatives import grad_of_call
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.hooks import get_function_hooks
 from hagane.nn.autograd.variable import Variable

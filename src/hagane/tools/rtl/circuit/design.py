@@ -136,7 +136,9 @@ class _Flattener:
         ):
             self.problem(symbol.location, f"net '{symbol.name}' of type {symbol.netType.name}")
         name = _join(path, str(symbol.name))
-        self.design.variables[symbol] = Variable(name, layout, position, scope=path)
+        self.design.variables[symbol] = Variable(
+            name, layout, position, scope=path, four_state=bool(symbol.type.isFourState)
+        )
 
     def members(self, body: Any, scope: Scope) -> None:
         for member in body:

@@ -20,6 +20,7 @@ from hagane.tools.rtl.circuit.values import (
     each,
     filled,
     merge,
+    read_bits,
     replace,
     write_bits,
 )
@@ -36,7 +37,8 @@ class Outside(Exception):
 class Variable:
     """A variable, net, port or function local; ``name`` is its path below the top module.
 
-    A hidden one is a register of ours beside the circuit: no simulator shows it.
+    A hidden one is a register of ours beside the circuit: no simulator shows it. One of four states
+    has no value before it is given one.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Variable:
     is_input: bool = False
     scope: str = ""
     hidden: bool = False
+    four_state: bool = False
 
     def __repr__(self) -> str:
         return self.name
@@ -320,13 +323,17 @@ def store(value: Value, layout: Layout, steps: tuple[tuple[Any, ...], ...], new:
     assert isinstance(new, Term)
     low, width = step[1], step[2]
     if rest:
-        if isinstance(low, Term):
-            # Bits of bits: add the offsets up.
-            second = rest[0]
-            return store(value, layout, (("bits", _offset(low, second[1]), second[2]),), new)
         second = rest[0]
-        return store(value, layout, (("bits", _offset(low, second[1]), second[2]), *rest[1:]), new)
-    del width
+        if second[0] == "all":
+            return write_bits(value, low, bv.value(-1, width))
+        if isinstance(second[1], int) and 0 <= second[1] <= width - second[2]:
+            # Bits of bits: add the offsets up.
+            bits = ("bits", _offset(low, second[1]), second[2])
+            return store(value, layout, (bits, *rest[1:]), new)
+        # A part beyond the bits that it is a part of is not written, though there be others.
+        piece = store(read_bits(value, low, width), Packed(width, False), rest, new)
+        assert isinstance(piece, Term)
+        return write_bits(value, low, piece)
     return write_bits(value, low, new)
 
 

@@ -65,7 +65,8 @@ class CycleModel:
     row have acted, before the clock does (the value before where none is active). Of several clocks
     each is an input too: a row says which of them rise. ``overwritten``
     are points of a branch whose condition its process writes afterwards. ``operands`` says of the
-    outcomes of a ``?:`` where the operator of its first operand stands.
+    outcomes of a ``?:`` where the operator of its first operand stands. ``unset`` is the state to
+    which nothing gives a value at the start.
     """
 
     inputs: tuple[Input, ...]
@@ -82,6 +83,7 @@ class CycleModel:
     assert_text: dict[tuple[Position, str], str] = field(default_factory=dict)
     overwritten: frozenset[PointKey] = frozenset()
     operands: dict[PointKey, Position] = field(default_factory=dict)
+    unset: frozenset[str] = frozenset()
 
     @property
     def ticks(self) -> tuple[str, ...]:
@@ -112,6 +114,7 @@ class _Builder:
         self.machines: dict[Process, Machine] = {}
         self.resetting: dict[Process, Term] = {}
         self.rising: dict[Process, Term] = {}
+        self.given: set[str] = set()
         self.never: dict[PointKey, Term] = {}
         self.problems: dict[str, None] = {}
 
@@ -157,6 +160,7 @@ class _Builder:
     def _initial(self) -> dict[str, int]:
         """Return the numbers that state starts with."""
         values: dict[Variable, Value] = {}
+        written: dict[Variable, Value] = {}
         for process in self.design.processes:
             if not process.initial:
                 continue
@@ -172,6 +176,10 @@ class _Builder:
                 self.never.update({k: g for k, g in machine.points.items() if g is FALSE})
             values.update({v: x for v, x in machine.now.own.items() if not v.local})
             values.update({v: x for v, x in machine.later.own.items() if not v.local})
+            for variable_, mask in machine.masks.items():
+                old = written.get(variable_, filled(variable_.layout, 0))
+                pairs = zip(flat(old), flat(mask), strict=True)
+                written[variable_] = tuple(bv.bit_or(a, b) for a, b in pairs)
             self.design.notices.update(machine.notices)
         numbers = {}
         for variable_, value in values.items():
@@ -179,7 +187,22 @@ class _Builder:
             for name, term in zip(names, flat(value), strict=True):
                 if term.is_const:
                     numbers[name] = int(term.data)
+        for variable_, mask in written.items():
+            names = (name for name, _ in leaves(PREVIOUS + variable_.name, variable_.layout))
+            self.given.update(
+                name for name, bits_ in zip(names, flat(mask), strict=True) if _all_ones(bits_)
+            )
         return numbers
+
+    def _unset(self) -> frozenset[str]:
+        """Return the state that has no value at the start: four states, and no initial value."""
+        names = (
+            name
+            for variable_ in self.previous
+            if variable_.four_state and not variable_.hidden
+            for name, _ in leaves(PREVIOUS + variable_.name, variable_.layout)
+        )
+        return frozenset(names) - self.given
 
     def _execute(self, process: Process) -> set[Variable]:
         """Execute a process on the known values; return the unknown ones that it read."""
@@ -402,6 +425,7 @@ class _Builder:
                 if after_reset.get(name, variable(name, term.sort)) is not variable(name, term.sort)
             },
             initial={name: initial.get(name, 0) for name in state},
+            unset=self._unset() & state.keys(),
             points=points,
             asserts=asserts,
             signals=signals,
@@ -416,6 +440,10 @@ class _Builder:
                 for key, place in machine.operands.items()
             },
         )
+
+
+def _all_ones(term: Term) -> bool:
+    return term.is_const and int(term.data) == (1 << term.width) - 1
 
 
 def synchronous_resets(

@@ -30,7 +30,7 @@ class Ahead:
         self,
         circuit: Circuit,
         goals: Mapping[int, int],
-        start: Sequence[int] | None = None,
+        start: Sequence[int | None] | None = None,
         *,
         resets_open: bool = False,
     ):

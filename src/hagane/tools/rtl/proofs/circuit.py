@@ -43,14 +43,14 @@ class Circuit:
 class Unrolled:
     """A circuit over cycles, from a state that is given or open.
 
-    Where ``resets_open``, asynchronous resets may act in any cycle, before the clock does;
-    otherwise they rest.
+    Bits of the start that are None are open. Where ``resets_open``, asynchronous resets may act in
+    any cycle, before the clock does; otherwise they rest.
     """
 
     def __init__(
         self,
         circuit: Circuit,
-        start: Sequence[int] | None,
+        start: Sequence[int | None] | None,
         *,
         resets_open: bool = False,
         gates: Gates | None = None,
@@ -58,7 +58,8 @@ class Unrolled:
         self.circuit = circuit
         self.gates = Gates() if gates is None else gates
         self._resets_open = resets_open
-        self.start = [self.gates.input() for _ in circuit.state_bits] if start is None else start
+        bits = [None] * len(circuit.state_bits) if start is None else start
+        self.start = [self.gates.input() if bit is None else bit for bit in bits]
         self.states = [list(self.start)]
         self.inputs: list[dict[str, list[int]]] = []
         self._copies: list[Copy] = []

@@ -33,13 +33,15 @@ class Together:
         self._base: _Round | None = None
         self._step: _Round | None = None
 
-    def prove(self, start: Sequence[int], stop: float, breaking: Breaking | None = None) -> bool:
+    def prove(
+        self, start: Sequence[int | None], stop: float, breaking: Breaking | None = None
+    ) -> bool:
         """Drop the candidates that do not follow; return whether it came to an end.
 
         A call that found no end before ``stop`` may be made again, and goes on.
 
         Args:
-            start: The bits of the state at the start.
+            start: The bits of the state at the start, None for open ones.
             stop: When to give up, on the monotonic clock.
             breaking: Returns further candidates that do not hold in the cycle after a state.
         """

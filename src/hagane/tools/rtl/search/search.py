@@ -79,6 +79,7 @@ class Search:
         report: Told how many goals are covered, dead and open.
         stop: When to end, on the monotonic clock; ``budget.seconds`` from now where it is None.
         skipped: Goals that need no test.
+        any_start: Whether proofs hold for all values that registers without one may begin with.
     """
 
     def __init__(
@@ -91,11 +92,13 @@ class Search:
         report: Report | None = None,
         stop: float | None = None,
         skipped: frozenset[Goal] = frozenset(),
+        any_start: bool = False,
     ):
         self.model = model
         self.simulator = simulator
         self.goals = {goal: term for goal, term in goals.items() if goal not in skipped}
         self.budget = budget
+        self.any_start = any_start
         self.random = random.Random(seed)
         self.found = Found()
         self._report = report

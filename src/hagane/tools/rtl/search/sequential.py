@@ -9,7 +9,7 @@ look-ahead from reset excludes is dead within that many cycles, and says so.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from hagane.tools.rtl.circuit.simulate import Dead
@@ -17,6 +17,7 @@ from hagane.tools.rtl.proofs.ahead import Ahead, Reached
 from hagane.tools.rtl.proofs.circuit import Circuit
 from hagane.tools.rtl.proofs.induction import Together
 from hagane.tools.rtl.proofs.relations import relations
+from hagane.tools.rtl.proofs.unknowns import after_prologue
 from hagane.tools.rtl.search.loops import accelerate
 
 if TYPE_CHECKING:
@@ -174,8 +175,10 @@ class _Plan:
             if search.try_rows(search.corpus.root, answer.rows) is None:
                 self._excuse(answer.goals)
 
-    def _start(self) -> list[int]:
+    def _start(self) -> Sequence[int | None]:
         search = self.search
+        if search.any_start:
+            return after_prologue(self.circuit, search.prologue if search.model.resets else ())
         if search.model.resets and search.prologue:
             return self.circuit.values(search.engine.values(search.corpus.root.state))
         return self.circuit.values(

@@ -26,7 +26,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Tensor, Value
+from hagane.frontends.python.values.values import Real, Tensor, Value
 from hagane.graph.types import dtype_name
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers import activations, division, integers, pairs
@@ -117,6 +117,7 @@ def operator(t: Core, name: str, left: Value, right: Value) -> Value:
     if isinstance(left, list | tuple) or isinstance(right, list | tuple):
         return _refused(t, name, left, right)
     in_place = name.startswith("i") and name[1:] in (*BINARY, *_BITWISE, "floordiv", "matmul")
+    left, right = left if in_place else of_numpy(left), of_numpy(right)
     if in_place:
         return _in_place(t, name[1:], left, right)
     for value in (left, right):
@@ -138,6 +139,18 @@ def operator(t: Core, name: str, left: Value, right: Value) -> Value:
         rule = integers.shift_left if name == "lshift" else integers.shift_right
         return computed(t, made, rule, a, b)
     return binary(t, name, left, right)
+
+
+def of_numpy(value: Value) -> Value:
+    """Return an operand as PyTorch takes it: a scalar of NumPy as a number, its array as a tensor.
+
+    PyTorch reads NumPy's truth values as floats.
+    """
+    if not isinstance(value, Tensor) or value.kind != "numpy.ndarray":
+        return value
+    if value.shape == () and (category(value.dtype) == 2 or value.dtype == BOOL):
+        return Real(tensor=value)
+    return value.seen_as("torch.Tensor")
 
 
 def _refused(t: Core, name: str, left: Value, right: Value) -> Value:

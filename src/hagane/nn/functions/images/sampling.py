@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hagane.nn.functions.applying import function, pop_options, require, shape_of
-from hagane.nn.functions.windows import as_tuple
+from hagane.nn.functions.images.windows import as_tuple
 from hagane.ops.builder import op
 from hagane.ops.functions.chainer import images
 

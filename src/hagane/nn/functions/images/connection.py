@@ -6,8 +6,8 @@ from typing import Any
 
 from hagane.nn.autograd import type_check
 from hagane.nn.functions.applying import function, pop_options, require, shape_of
+from hagane.nn.functions.images.windows import as_tuple, get_conv_outsize, get_deconv_outsize
 from hagane.nn.functions.products import bilinear, embed_id, linear
-from hagane.nn.functions.windows import as_tuple, get_conv_outsize, get_deconv_outsize
 from hagane.ops.functions.chainer import windows
 
 __all__ = ["bilinear", "embed_id", "linear"]

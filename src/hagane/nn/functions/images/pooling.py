@@ -6,7 +6,7 @@ from typing import Any
 
 from hagane.nn.autograd import type_check
 from hagane.nn.functions.applying import array_of, function, lift, require, shape_of
-from hagane.nn.functions.windows import as_tuple, get_conv_outsize, get_deconv_outsize
+from hagane.nn.functions.images.windows import as_tuple, get_conv_outsize, get_deconv_outsize
 from hagane.ops.functions.chainer import windows
 
 

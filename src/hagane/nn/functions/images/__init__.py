@@ -1,0 +1,1 @@
+"""Functions whose windows slide over images: convolutions, pooling, regions, sampling."""
