@@ -77,9 +77,9 @@ def _check(name: str, expected: Type | None, value: Any) -> RuntimeValue:
     if type(value) is np.ndarray and type(expected) is TensorType:
         dtype = value.dtype
         if dtype.kind in _NUMBERS and dtype.isnative:
-            value = _scalar(expected, value)
-            _check_tensor(name, expected, value)
-            return value
+            plain = _scalar(expected, value)
+            _check_tensor(name, expected, plain)
+            return plain
     if isinstance(value, OrtValue):
         value = value.content
     if isinstance(expected, OptionalType):
