@@ -6,6 +6,7 @@ import gc
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper
 
 from tests.native.bodies import node
@@ -101,3 +102,25 @@ def test_names_that_a_file_gives_to_one_size_do_not_part_it() -> None:
     t, y = made.run(None, {"x": x})
     np.testing.assert_array_equal(t, np.argwhere(x))
     np.testing.assert_array_equal(y, x[x > 0])
+
+
+@pytest.mark.parametrize(
+    ("op", "feed", "declared", "shape"),
+    [
+        ("Resize", {"x": draw((1, 1, 2, 2)), "s": np.array([1, 1, 7, 8])}, [1, 1, 2, 8],
+         (1, 1, 7, 8)),
+        ("ConstantOfShape", {"s": np.array([5])}, [3], (5,)),
+        ("Range", {"a": np.array(0), "b": np.array(5), "c": np.array(1)}, [3], (5,)),
+    ],
+)  # fmt: skip
+def test_sizes_that_data_tell_go_before_those_that_the_file_declares(
+    op: str, feed: dict[str, np.ndarray], declared: list[int], shape: tuple[int, ...]
+) -> None:
+    names = ["x", "", "", "s"] if op == "Resize" else list(feed)
+    attributes = {"mode": "nearest"} if op == "Resize" else {}
+    made = model([helper.make_node(op, names, ["y"], **attributes)], feed, ("y",))
+    dims = made.graph.output[0].type.tensor_type
+    dims.elem_type = onnx.TensorProto.INT64 if op == "Range" else onnx.TensorProto.FLOAT
+    for size in declared:
+        dims.shape.dim.add().dim_value = size
+    assert session(made).run(None, feed)[0].shape == shape

@@ -457,3 +457,32 @@ def test_a_resize_to_negative_numbers_of_the_run_is_refused_by_name(
     assert refused(onnxruntime, data, feed) is not None
     with pytest.raises(HaganeError, match=f"Resize 'it' .*expected positive {what}"):
         hagane.InferenceSession(data).run(None, feed)
+
+
+def test_declared_sizes_beyond_any_memory_are_refused_or_passed_over() -> None:
+    node = helper.make_node("Expand", ["x", "s"], ["y"])
+    x = helper.make_tensor_value_info("x", 1, [1, 2])
+    shape = helper.make_tensor_value_info("s", 7, [2])
+    wide = helper.make_tensor_value_info("x", 1, [2**62, 2])
+    feed = {"x": np.ones((1, 2), np.float32), "s": np.array([3, 2])}
+    for first, out in [(x, [2**63 - 1, 2]), (wide, [3, 2])]:
+        outputs = [helper.make_tensor_value_info("y", 1, out)]
+        graph = helper.make_graph([node], "g", [first, shape], outputs)
+        data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)])
+        if first is x:
+            made = hagane.InferenceSession(data.SerializeToString())
+            assert made.run(None, feed)[0].shape == (3, 2)
+        else:
+            with pytest.raises(TypeInferenceError, match="input 'x': expected sizes of a tensor"):
+                hagane.InferenceSession(data.SerializeToString())
+
+
+def test_a_tensor_whose_content_is_of_another_type_is_refused_by_node_and_attribute() -> None:
+    tensor = helper.make_tensor("v", 1, [1], [2.0])
+    tensor.data_type = 7
+    node = helper.make_node("Constant", [], ["y"], value=tensor, name="c")
+    outputs = [helper.make_tensor_value_info("y", 7, [1])]
+    graph = helper.make_graph([node], "g", [], outputs)
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)])
+    with pytest.raises(HaganeError, match="damaged"):
+        hagane.InferenceSession(data.SerializeToString())

@@ -18,6 +18,15 @@ MOST = 2**31 - 1
 # Bytes of one tensor: sixteen tebibytes, more than any machine's memory.
 MOST_BYTES = 2**44
 
+
+def fits(type_: Type | None) -> bool:
+    """Return whether the numbers in a declared type are sizes of a tensor that may exist."""
+    if not isinstance(type_, TensorType) or type_.shape is None:
+        return True
+    sizes = [dim for dim in type_.shape if isinstance(dim, int)]
+    return math.prod(max(1, size) for size in sizes) <= MOST_BYTES
+
+
 _WINDOWS = {"AveragePool", "Col2Im", "Conv", "ConvInteger", "ConvTranspose", "DeformConv"}
 _WINDOWS |= {"LpPool", "MaxPool", "MaxUnpool", "QLinearAveragePool", "QLinearConv"}
 # Attribute -> least value, wherever it is.

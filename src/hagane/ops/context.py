@@ -229,7 +229,13 @@ def known_attributes(node: ir.Node, defaults: Mapping[str, Any]) -> dict[str, An
     """Return a node's attributes as plain values, with ``defaults`` for the absent ones."""
     values = dict(defaults)
     for name, attribute in node.attributes.items():
-        values[name] = _attribute_value(attribute)
+        try:
+            values[name] = _attribute_value(attribute)
+        except (AssertionError, ValueError) as error:  # the element type is not that of the content
+            raise TypeInferenceError(
+                f"{describe(node)}: attribute '{name}': expected a whole tensor, got a damaged "
+                f"one: {error}"
+            ) from error
     return values
 
 

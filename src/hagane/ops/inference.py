@@ -25,6 +25,7 @@ from hagane.graph.types import (
     to_ir_type,
 )
 from hagane.graph.verify import describe
+from hagane.ops.bounds import fits
 from hagane.ops.control.growth import CHANGING
 from hagane.ops.definition import Array
 from hagane.ops.node import MAX_KNOWN_ELEMENTS, infer_node
@@ -89,6 +90,11 @@ def infer_types(
         walker.result.types.update(
             _declared_input(value, sizes or {}, (shapes or {}).get(str(value.name)))
         )
+        if not fits(walker.result.types.get(value)):
+            raise TypeInferenceError(
+                f"input '{value.name}': expected sizes of a tensor that memory holds, got "
+                f"{walker.result.types[value]}"
+            )
     walker.shown = _names_in(walker.result)
     walker.graph(model.graph)
     _write_back(walker.result)
@@ -272,7 +278,8 @@ class _Walker:
             other if other is not None and self._is_invented(dim) and self._is_shown(other) else dim
             for dim, other in zip(inferred.shape, declared, strict=True)
         )
-        return TensorType(inferred.dtype, merged)
+        found = TensorType(inferred.dtype, merged)
+        return found if fits(found) else inferred
 
     def _named(self, value: ir.Value, dims: Sequence[Dim | None] | None) -> Shape | None:
         if dims is None:

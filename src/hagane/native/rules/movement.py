@@ -183,11 +183,17 @@ def lower_split(low: Lowering, node: ir.Node) -> None:
         at = at + shape[axis]
 
 
+def _told(low: Lowering, *values: ir.Value | None) -> None:
+    """Refuse numbers that only the data tell: a declared size of the result need not be theirs."""
+    for value in values:
+        known = value in low.facts.types.values or low.facts.constant(value) is not None
+        if value is not None and not known:
+            raise NotNative("a shape that only the data tell")
+
+
 def lower_expand(low: Lowering, node: ir.Node) -> None:
     """Return a view in which axes of length one repeat."""
-    wanted = node.inputs[1]
-    if low.facts.constant(wanted) is None and wanted not in low.facts.types.values:
-        raise NotNative("a shape that only the data tell")
+    _told(low, node.inputs[1])
     found = low.forms.plain(node.inputs[0])
     low.stretched.add(node)
     low.forms[node.outputs[0]] = found.broadcast(low.facts.shape(node.outputs[0]))
@@ -323,6 +329,7 @@ def lower_constant_of_shape(low: Lowering, node: ir.Node) -> None:
     from hagane.native.kernels.elementwise_loops import emit_elementwise
     from hagane.native.kernels.expression import Constant
 
+    _told(low, node.inputs[0])
     out = node.outputs[0]
     tensor = low.facts.attributes(node).get("value")
     dtype = low.facts.dtype(out)
@@ -446,6 +453,7 @@ def lower_range(low: Lowering, node: ir.Node) -> None:
         raise NotNative(f"element type {dtype}")
     if set(symbols_of(count)) & low.facts.types.invented:
         raise NotNative("a count that data decide")
+    _told(low, *node.inputs)
     start, step = low.forms.contiguous(node.inputs[0]), low.forms.contiguous(node.inputs[2])
     target = low.forms.result(out)
     body = Body()

@@ -124,6 +124,10 @@ def _axes(low: Lowering, node: ir.Node) -> list[_Axis]:
     scales = None if given is None else low.facts.constant(given)
     if given is not None and scales is None and low.facts.shape(given) != (0,):
         raise NotNative("scales known only at run time")
+    sizes = node.inputs[3] if len(node.inputs) > 3 else None
+    told = sizes in low.facts.types.values or low.facts.constant(sizes) is not None
+    if sizes is not None and not told:  # declared sizes of the result need not be those
+        raise NotNative("sizes known only at run time")
     by_number: dict[int, float] = {}
     if scales is not None and scales.size:
         by_number = dict(zip(chosen, map(float, scales.reshape(-1)), strict=True))

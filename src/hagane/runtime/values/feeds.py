@@ -77,8 +77,9 @@ def _check(name: str, expected: Type | None, value: Any) -> RuntimeValue:
     if type(value) is np.ndarray and type(expected) is TensorType:
         dtype = value.dtype
         if dtype.kind in _NUMBERS and dtype.isnative:
-            _check_tensor(name, expected, value)
-            return value
+            plain = _scalar(expected, value)
+            _check_tensor(name, expected, plain)
+            return plain
     if isinstance(value, OrtValue):
         value = value.content
     if isinstance(expected, OptionalType):
@@ -93,10 +94,14 @@ def _check(name: str, expected: Type | None, value: Any) -> RuntimeValue:
         raise InvalidFeed(f"input '{name}': expected {expected}, got None")
     array = _as_array(name, expected, value)
     if isinstance(expected, TensorType):
-        if expected.shape == () and array.size == 1:  # fed as [16000] to many models
-            array = array.reshape(())
+        array = _scalar(expected, array)
         _check_tensor(name, expected, array)
     return array
+
+
+def _scalar(expected: TensorType, array: Array) -> Array:
+    """Return one number without axes where a scalar is expected: many models are fed [16000]."""
+    return array.reshape(()) if expected.shape == () and array.size == 1 else array
 
 
 def _kind(value: Any) -> str:
