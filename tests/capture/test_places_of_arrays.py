@@ -61,10 +61,15 @@ def test_a_function_that_keeps_its_results_is_refused_with_a_remedy() -> None:
         hagane.capture(lambda x: x * cached(6), np.zeros(3))
 
 
-def test_an_argument_is_not_changed_by_a_ufunc() -> None:
+def test_an_example_that_a_ufunc_changes_is_an_output_of_its_new_content() -> None:
     def program(x: Any, ids: Any) -> Any:
         np.add.at(x, ids, 1)
-        return x
+        return 2 * x
 
+    session = hagane.InferenceSession(hagane.capture(program, np.zeros(3), np.array([1])))
+    y, new = session.run(None, {"x": np.arange(3.0), "ids": np.array([2])})
+    assert [item.name for item in session.get_outputs()] == ["output", "x.new"]
+    np.testing.assert_array_equal(y, [0, 2, 6])
+    np.testing.assert_array_equal(new, [0, 1, 3])
     with pytest.raises(CaptureError, match=r"make a copy for 'numpy.add.at'"):
-        hagane.capture(program, np.zeros(3), np.array([1]))
+        hagane.capture(program, "float64[3]", "int64[1]")

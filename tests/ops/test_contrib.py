@@ -411,6 +411,7 @@ def test_what_group_query_attention_lacks_is_refused_by_name() -> None:
 def test_every_operator_of_the_domain_has_a_case() -> None:
     tested = {op_type for op_type, *_ in CASES.values()} | set(_OWN)
     tested |= {"GroupNorm", "BiasSplitGelu", "QLinearSoftmax", "QLinearWhere"}
+    tested |= {"Tokenizer"}  # of texts: test_text.py
     assert {name for domain, name in operators() if domain == MICROSOFT} <= tested
 
 

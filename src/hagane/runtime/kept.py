@@ -26,11 +26,6 @@ import numpy as np
 import hagane
 from hagane.machine import CodeCache, NoCompiler, multiplies_bfloat16
 from hagane.native.ready.part import ReadyPart, may_be_ready, plan_of
-from hagane.native.ready.plan_file import (
-    LARGEST,
-    PlanArgument,
-    type_name,
-)
 from hagane.native.ready.rows import TYPES
 from hagane.runtime.chosen import can_repeat, level_of, threads_of
 from hagane.runtime.options import SessionOptions
@@ -39,6 +34,7 @@ from hagane.runtime.values.described import ModelMetadata, NodeArg
 if TYPE_CHECKING:
     from mmap import mmap
 
+    from hagane.native.ready.plan_file import PlanArgument
     from hagane.native.run.loaded import Loaded
     from hagane.ops.definition import Array
 
@@ -77,22 +73,23 @@ class Fed(NamedTuple):
             and all(a is None or a == b for a, b in zip(self.dims, array.shape, strict=True))
         )
 
-    def argument(self) -> PlanArgument:
-        """Return its entry in a plan."""
-        return PlanArgument(self.name, TYPES[self.dtype], *_ends(self.dims))
-
     @classmethod
     def of(cls, argument: PlanArgument) -> Fed:
         """Return the input of an entry in a plan."""
+        from hagane.native.ready.plan_file import type_name
+
         sizes = zip(argument.least, argument.most, strict=True)
         dims = tuple(least if least == most else None for least, most in sizes)
         return cls(argument.name, type_name(argument.type), dims)
 
 
-def _ends(dims: Sequence[object]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the smallest and the largest sizes of axes."""
+def _entry(name: str, dtype: str, dims: Sequence[object]) -> PlanArgument:
+    """Return the entry of an input or output in a plan; sizes that are no numbers are open."""
+    from hagane.native.ready.plan_file import LARGEST, PlanArgument
+
     least = tuple(dim if isinstance(dim, int) else 0 for dim in dims)
-    return least, tuple(dim if isinstance(dim, int) else LARGEST for dim in dims)
+    most = tuple(dim if isinstance(dim, int) else LARGEST for dim in dims)
+    return PlanArgument(name, TYPES[dtype], least, most)
 
 
 class Kept(NamedTuple):
@@ -320,12 +317,12 @@ def keep(key: str, kept: Kept, path: str) -> None:
 
     def write(folder: Path) -> None:
         outputs = [
-            PlanArgument(item.name, TYPES[dtype.name], *_ends(shape))
+            _entry(item.name, dtype.name, shape)
             for item, (_, shape, dtype) in zip(
                 kept.outputs, (loaded.outputs[i] for i in kept.order), strict=True
             )
         ]
-        inputs = [each.argument() for each in kept.inputs]
+        inputs = [_entry(*each) for each in kept.inputs]
         part = write_ready(loaded, folder, inputs, outputs, kept.own, kept.order)
         written = {**about, "part": part}
         (folder / _FACTS).write_text(json.dumps(written), encoding="utf-8")

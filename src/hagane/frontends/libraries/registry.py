@@ -95,7 +95,7 @@ class LibraryTables:
         """Return a table's name for one in an inner module, and for hagane's namesake of it."""
         root, *rest = name.split(".")
         table = self.tables.get(root)
-        if table is not None and len(rest) > 2:
+        if root != "hagane" and table is not None and len(rest) > 2:
             return table.outer_name(name)
         if root != "hagane":
             return name

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, TypeVar
 
+from hagane.errors import HaganeError
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
@@ -203,6 +204,8 @@ def call_handler(
     try:
         with interpreting(core.emit):
             return function(core, *arguments, **keywords)
+    except HaganeError:  # what the program does wrong
+        raise
     except TypeError:
         if not any(map(_is_open, (*arguments, *keywords.values()))):
             raise

@@ -25,4 +25,5 @@ REFERENCE_ONLY: Mapping[tuple[str, str], str] = {
     ("ai.onnx.ml", "CategoryMapper"): _TEXT,
     ("ai.onnx.ml", "DictVectorizer"): "it reads a dictionary",
     ("ai.onnx.ml", "ZipMap"): "it makes dictionaries",
+    ("com.microsoft", "Tokenizer"): _TEXT,
 }

@@ -12,11 +12,11 @@ from hagane.machine import cpu_features
 from hagane.machine.cache import is_whole
 from hagane.native.ready.mapped import Mapped, open_engine, open_library
 from hagane.native.ready.outputs import OutputPool
-from hagane.native.ready.plan_file import Plan, PlanPart, read_plan, type_name
 from hagane.native.ready.rows import PartRows, PartTable
 
 if TYPE_CHECKING:
     from hagane.native.ready.mapped import WeightStore
+    from hagane.native.ready.plan_file import Plan, PlanPart
 
 CODE, WEIGHTS, PLAN = "kernels.so", "weights", "plan"
 # The columns of hgt_port and hgt_kernel that are read here.
@@ -42,6 +42,8 @@ class ReadyPart:
     """
 
     def __init__(self, folder: Path, plan: Plan, facts: Mapping[str, Any]):
+        from hagane.native.ready.plan_file import type_name
+
         (part,) = plan.parts
         self.engine = open_engine(Path(facts["engine"]))
         self.library = open_library(folder / CODE)
@@ -90,6 +92,8 @@ def plan_of(folder: Path) -> Plan:
     Raises:
         ValueError: It is of another version.
     """
+    from hagane.native.ready.plan_file import read_plan  # new sessions do without
+
     return read_plan(np.fromfile(folder / PLAN, np.uint8))
 
 

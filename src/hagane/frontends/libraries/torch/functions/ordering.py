@@ -17,6 +17,7 @@ from hagane.frontends.libraries.torch.operands import (
     need_tensor,
     shape_of,
     size,
+    sizes,
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
@@ -254,11 +255,18 @@ def roi_align(
     for name, x, rank in (("input", images, 4), ("rois", regions, 2)):
         if len(shape_of(t, x)) != rank:
             t.fail("rank", f"expected {rank} axes of '{name}', got {t.show(x)}", x)
-    plain = (spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned)
+    size = sizes(t, (pooled_height, pooled_width))
+    shape = (shape_of(t, regions)[0], shape_of(t, images)[1], *size)
+    if t.emit.differ(shape_of(t, regions)[1], 5):
+        t.fail("shape-mismatch", f"expected regions (image, x1, y1, x2, y2), got "
+               f"{t.show(regions)}", regions)  # fmt: skip
+    if images.dtype != regions.dtype:
+        t.fail("dtype-mismatch", f"expected pictures and regions of one type, got "
+               f"{t.show(images)} and {t.show(regions)}", images, regions)  # fmt: skip
+    plain = (spatial_scale, *size, sampling_ratio, aligned)
     if not all(isinstance(value, bool | int | float) for value in plain):
-        t.fail("value", "expected known numbers after 'rois' of 'roi_align'")
+        return t.emit.typed("RoiAlign", [images, regions], images.dtype, shape)
     scale, rows, columns, ratio, exact = plain
-    shape = (shape_of(t, regions)[0], shape_of(t, images)[1], rows, columns)
 
     def pooled() -> Value:
         return op(

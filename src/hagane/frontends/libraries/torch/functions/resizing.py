@@ -283,21 +283,3 @@ def affine_grid(t: Core, theta: Value, size: Value, align_corners: Value = None)
         t, (theta.dtype, (batch, *space, len(space))),
         lambda x: op("AffineGrid", x, whole, align_corners=int(bool(align_corners))), theta,
     )  # fmt: skip
-
-
-@TORCH.function("ops.torchvision.roi_align")
-def roi_align(
-    t: Core, input: Value, rois: Value, spatial_scale: Value, pooled_height: Value,
-    pooled_width: Value, sampling_ratio: Value = -1, aligned: Value = False,
-) -> Tensor:  # fmt: skip
-    """Return regions (image, x1, y1, x2, y2) of pictures, resized: (regions, channels, h, w)."""
-    x, regions = need_tensor(t, input, "input"), need_tensor(t, rois, "rois")
-    shape, found = shape_of(t, x, 4), shape_of(t, regions, 2, "rois")
-    if t.emit.differ(found[1], 5):
-        t.fail("shape-mismatch", f"expected regions (image, x1, y1, x2, y2), got "
-               f"{t.show(regions)}", regions)  # fmt: skip
-    if x.dtype != regions.dtype:
-        t.fail("dtype-mismatch", f"expected pictures and regions of one type, got {t.show(x)} and "
-               f"{t.show(regions)}", x, regions)  # fmt: skip
-    size = sizes(t, (pooled_height, pooled_width))
-    return t.emit.typed("RoiAlign", [x, regions], x.dtype, (found[0], shape[1], *size))
