@@ -20,7 +20,7 @@ import hagane
 from hagane.errors import HaganeError
 from hagane.machine import CodeCache
 from hagane.runtime import opened
-from hagane.runtime.kept import key_of, named_files
+from hagane.runtime.kept import key_of, named_files, source_state
 from hagane.runtime.shapes import beside as other_process
 from hagane.runtime.shapes.repeats import RUNS
 
@@ -365,3 +365,31 @@ def test_a_model_with_texts_that_nobody_reads_is_opened_anew(
         (found,) = hagane.InferenceSession(path).run(None, {**feed(2), **said})
         assert found.shape == (2, 24)
         assert len(reads) == count
+
+
+def test_the_record_of_an_installed_package_stands_for_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "hagane"
+    (package / "ops").mkdir(parents=True)
+    monkeypatch.setattr(hagane, "__file__", str(package / "__init__.py"))
+    for name in ("graph", "machine", "native", "passes", "runtime", "symbolic"):
+        (package / name).mkdir()
+    source = package / "ops" / "add.py"
+    source.write_text("one = 1\n")
+
+    def states() -> tuple[str, str]:
+        """Return the state, and that after a change of the source."""
+        before = source_state.__wrapped__()
+        source.write_text(source.read_text() + "more = 2\n")
+        return before, source_state.__wrapped__()
+
+    before, after = states()
+    assert before != after
+    record = tmp_path / f"hagane-{hagane.__version__}.dist-info" / "RECORD"
+    record.parent.mkdir()
+    record.write_text("hagane/ops/add.py,sha256=a,9\n")
+    before, after = states()
+    assert before == after
+    record.write_text("hagane/ops/add.py,sha256=another,9\n")
+    assert source_state.__wrapped__() != after

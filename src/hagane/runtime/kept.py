@@ -202,11 +202,26 @@ def _digest(path: Path) -> str:
 
 @cache
 def source_state() -> str:
-    """Return a hash of the state of hagane's source files, as this process first found them."""
+    """Return a hash of the state of hagane's source files, as this process first found them.
+
+    Of an installed package the installer's record stands for them: files that are edited where
+    they were installed need ``HAGANE_SESSION_CACHE=off``.
+    """
     specs = [spec for name in _LIBRARIES if (spec := find_spec(name)) is not None]
     paths = [spec.origin for spec in specs if spec.origin is not None]
     states = [_state(path, os.stat(path)) for path in paths]
     root = os.path.dirname(hagane.__file__)
+    # (To look at 500 files takes half of a small model's load.)
+    record = os.path.join(f"{root}-{hagane.__version__}.dist-info", "RECORD")
+    try:
+        states.append(_state(record, os.stat(record)))
+    except OSError:
+        states += _source_states(root)
+    return hashlib.sha256("\n".join(sorted(states)).encode()).hexdigest()
+
+
+def _source_states(root: str) -> list[str]:
+    states = []
     folders = [os.path.join(root, name) for name in _SOURCES]
     while folders:
         with os.scandir(folders.pop()) as found:
@@ -217,7 +232,7 @@ def source_state() -> str:
                     folders.append(item.path)
                 elif not item.name.endswith(".pyc"):
                     states.append(_state(item.path, item.stat()))
-    return hashlib.sha256("\n".join(sorted(states)).encode()).hexdigest()
+    return states
 
 
 def _state(path: str, status: os.stat_result) -> str:
