@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -92,8 +91,3 @@ def test_a_damaged_plan_is_refused_or_its_damage_left_unread(
         return
     with suppress(InvalidModel):
         hagane.load_built(folder).close()
-
-
-def test_words_of_a_plan_are_those_of_this_machine() -> None:
-    assert ctypes.sizeof(ctypes.c_void_p) == 8
-    assert np.array(1, "<i8").tobytes() == np.array(1, np.int64).tobytes()

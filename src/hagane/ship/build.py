@@ -39,9 +39,9 @@ from hagane.ship.program import RangeProgram, build_plan
 from hagane.ship.quantize import quantize
 from hagane.ship.ranged import all_ranges, range_programs
 from hagane.ship.ranges import input_ranges, parse_ranges
+from hagane.ship.record import built_text, functions_text
 from hagane.ship.retrieved import model_source
 from hagane.ship.sum import sum_of
-from hagane.ship.tables import built_text, functions_text
 from hagane.ship.targets import BuildTarget, targets_named
 from hagane.ship.weights import WeightFile
 from hagane.symbolic import Dim, evaluate, symbol, symbols_of

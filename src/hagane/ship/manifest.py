@@ -18,7 +18,6 @@ from hagane.ship.sum import sum_of
 
 # Of the interface in c/hagane.h.
 VERSION = "1.0"
-LARGEST_NUMBER = LARGEST
 # The element types of tensors, as ONNX numbers them: `element_types` in c/base.c.
 TENSOR_TYPES = {
     name: number for name, number in TYPES.items() if number <= 16 and "complex" not in name
@@ -49,7 +48,7 @@ class Argument:
 
     def most(self) -> list[int]:
         """Return the largest sizes."""
-        return [LARGEST_NUMBER if axis is None else axis.most for axis in self.axes]
+        return [LARGEST if axis is None else axis.most for axis in self.axes]
 
     def as_json(self) -> dict[str, Any]:
         """Return its entry in the manifest."""
@@ -143,7 +142,7 @@ def _sizes(argument: Mapping[str, Any]) -> str:
     for dim, least, most in pairs:
         if least == most:
             parts.append(str(least))
-        elif most == LARGEST_NUMBER:
+        elif most == LARGEST:
             parts.append(f"{dim}")
         else:
             parts.append(f"{dim}: {least}..{most}")

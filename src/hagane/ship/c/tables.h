@@ -38,7 +38,7 @@ typedef struct {
   const hgb_program *programs;
 } hgb_model;
 
-/* What a library has. */
+/* The content of a library. */
 typedef struct {
   int64_t format;
   const char *build; /* names the build */

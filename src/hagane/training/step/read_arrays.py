@@ -1,4 +1,4 @@
-"""What a step reads besides its arguments: arrays that become inputs, and reads to compare."""
+"""Reads of a step besides its arguments: arrays that become inputs, and reads to compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What C names of a plan: the functions of its kernels, in the plan's order."""
+"""The C of a build beside its kernels: their functions in the plan's order, and its record."""
 
 from __future__ import annotations
 
