@@ -134,7 +134,15 @@ class Opened:
 
         front = programs.ending()
         outputs = last if front is None else [str(name) for name in front.names]
-        entry = make_entry(names, outputs, fit, OrtValue, CPU)
+        types = [item.type for item in inputs]
+        likely = [
+            (type_.dtype.numpy().name, type_.shape)
+            for type_ in types
+            if isinstance(type_, TensorType) and type_.shape is not None
+        ]
+        if len(likely) < len(types):
+            likely = []
+        entry = make_entry(names, outputs, fit, OrtValue, CPU, likely=likely)
         if entry is None or front is None or front.ending is None:
             return entry
         made: Caller = front.ending.after(entry, last)
