@@ -484,8 +484,10 @@ def _is_seen_by_others() -> bool:
 
 def _kinds(structure: Any) -> dict[str, str]:
     """Return the kinds of outputs by name, in order."""
-    from hagane.frontends.capture.interface.structure import Leaf, Made, Record
+    from hagane.frontends.capture.interface.structure import Items, Leaf, Made, Record
 
+    if isinstance(structure, Items):
+        structure = structure.stacked
     if isinstance(structure, Leaf):
         return {structure.name: structure.kind}
     if isinstance(structure, Made):
@@ -502,8 +504,11 @@ def _kinds(structure: Any) -> dict[str, str]:
 
 def _tensors_of(structure: Any, result: Any) -> list[Any]:
     """Return the tensors in a result, in the order of the outputs."""
-    from hagane.frontends.capture.interface.structure import Leaf, Made, Record
+    from hagane.frontends.capture.interface.structure import Items, Leaf, Made, Record
 
+    if isinstance(structure, Items):
+        torch = sys.modules["torch"]
+        structure, result = structure.stacked, torch.stack(result) if result else torch.zeros(0)
     if isinstance(structure, Leaf):
         return [result] if structure.kind == "torch.Tensor" else []
     if isinstance(structure, Record):

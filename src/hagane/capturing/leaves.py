@@ -210,11 +210,20 @@ def rebuilt(
         convert: Makes of an output a value of the kind of the program.
         given: The objects of the caller by their paths, as :func:`objects` returns them.
     """
-    from hagane.frontends.capture.interface.structure import Constant, Handed, Leaf, Made, Record
+    from hagane.frontends.capture.interface.structure import (
+        Constant,
+        Handed,
+        Items,
+        Leaf,
+        Made,
+        Record,
+    )
 
     def build(part: Any) -> Any:
         if isinstance(part, Leaf):
             return convert(values[part.name], part.kind)
+        if isinstance(part, Items):
+            return list(build(part.stacked))
         if isinstance(part, Handed):
             return given[part.path]
         if isinstance(part, Constant):

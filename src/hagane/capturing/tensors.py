@@ -34,7 +34,7 @@ def array_of(tensor: Any) -> Any:
 
 
 def returned(value: Any, kind: str) -> Any:
-    """Return an output as the program has it: a tensor, an array, a number or a range."""
+    """Return an output as the program has it: a tensor, an array, a number or several."""
     if kind == "torch.Tensor":
         torch = sys.modules["torch"]
         if value.dtype == _BFLOAT16:
@@ -42,6 +42,8 @@ def returned(value: Any, kind: str) -> Any:
         return torch.from_numpy(np.asarray(value))
     if kind in ("int", "float", "bool"):
         return np.asarray(value).item()
+    if kind == "numbers":
+        return value.tolist()
     if kind == "range":
         return _range_of(value.tolist())
     return value[()] if getattr(value, "ndim", 1) == 0 else value

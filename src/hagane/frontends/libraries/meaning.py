@@ -33,6 +33,8 @@ _ADDED = frozenset(
     ("torch.ops.torchvision.nms", "torch.ops.torchvision.roi_align", "numpy.fill_diagonal",
      "numpy.copyto", "numpy.ndarray.fill",
      "numpy.ndarray.sort", "numpy.ndarray.is_integer",
+     *(f"{owner}.{name}" for owner in ("numpy.ndarray", "torch.Tensor")
+       for name in ("__float__", "__int__")),
      *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
 )  # fmt: skip
 MEANT = meant.MEANT | CHAINERS | ADDITIONS | _ADDED | COMPOSED

@@ -17,6 +17,7 @@ from hagane.frontends.capture.interface.structure import (
     Change,
     Constant,
     Handed,
+    Items,
     Kept,
     Leaf,
     Made,
@@ -152,7 +153,9 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
         if isinstance(content, Many):
             if content.stacked is None:
                 raise CheckError("capture", "a list whose length the data decide is returned")
-            return _output(core, content.stacked, path, suffix)
+            if not content.stacked.kind:
+                return _output(core, content.stacked, path, suffix, "numbers")
+            return Items(_output(core, content.stacked, path, suffix))
         return [
             outputs(core, item, joined(path, i), suffix=suffix) for i, item in enumerate(content)
         ]

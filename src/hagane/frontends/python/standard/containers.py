@@ -19,6 +19,7 @@ from hagane.frontends.python.values.values import (
     Real,
     SetRef,
     Stream,
+    Tensor,
     Truth,
     Value,
     is_key,
@@ -332,6 +333,12 @@ class Containers(Core):
         if isinstance(items, Many):
             raise CheckError("value", "a number of keys that is not known")
         pairs = [self.sequence(item) for item in items]
+        if not all(
+            is_key(pair[0]) or isinstance(pair[0], Tensor)
+            for pair in pairs
+            if isinstance(pair, list)
+        ):
+            raise CheckError("value", "a dictionary whose keys are not known")
         return {pair[0]: pair[1] for pair in pairs if isinstance(pair, list)}
 
     # Sets.
