@@ -197,6 +197,10 @@ class Lists(Holding):
         match name:
             case "append":
                 core.heap[ref] = self.chained(content, (arguments[0],))
+            case "appendleft":
+                core.heap[ref] = self.chained((arguments[0],), content)
+            case "popleft":
+                return self._pop(ref, 0)
             case "extend":
                 found = core.sequence(arguments[0])
                 core.heap[ref] = self.chained(

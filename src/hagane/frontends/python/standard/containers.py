@@ -36,12 +36,13 @@ class Containers(Core):
         super().__init__(*arguments, **keywords)
         self.bounds: dict[int, Value] = {}  # the most items of a deque, by its key
 
-    def bound_list(self, target: ListRef) -> None:
-        """Drop the oldest items of a deque that is full."""
+    def bound_list(self, target: ListRef, method: str = "append") -> None:
+        """Drop the items of a full deque at the end where a method adds none."""
         most = self.bounds.get(target.key)
         content = self.heap[target]
         if isinstance(most, int) and isinstance(content, tuple):
-            self.heap[target] = content[max(0, len(content) - most) :]
+            first = 0 if method == "appendleft" else max(0, len(content) - most)
+            self.heap[target] = content[first : first + most]
         elif most is not None and is_size(most):
             element, length = self.as_many(content)
             self.heap[target] = Many(element, minimum(length, most))
@@ -54,7 +55,7 @@ class Containers(Core):
         if isinstance(receiver, ListRef):
             result = self._list_method(receiver, name, arguments, keywords)
             if receiver.key in self.bounds:
-                self.bound_list(receiver)
+                self.bound_list(receiver, name)
             return result
         if isinstance(receiver, DictRef):
             return self._dict_method(receiver, name, arguments, keywords)
@@ -156,7 +157,10 @@ class Containers(Core):
             case "popleft":
                 return self._list_method(receiver, "pop", [0], {})
             case "copy":
-                return self.new_list(content)
+                made = self.new_list(content)
+                if receiver.key in self.bounds:
+                    self.bounds[made.key] = self.bounds[receiver.key]
+                return made
             case "__init__":
                 self.heap[receiver] = ()
                 if arguments:
