@@ -228,14 +228,28 @@ class Variant:
         self._state = [(a, inputs[a.path], _kind(a.now())) for a in changed if a.path in inputs]
         free = [a for a in changed if a.path in inputs or not a.is_read]
         names = {(id(names), a.name) for a in free for names in a.namespaces()}
-        held = {id(a.now()) for a in free}  # their content is an input
-        self.reads.reads = [
+        reads = [
             read
             for read in self.reads.reads
+            if not (isinstance(read, NameRead) and (id(read.names), read.name) in names)
+        ]
+        # The content of what these hold is an input, unless it was read by another name too.
+        others = [read.value for read in reads if isinstance(read, NameRead)]
+        others += [
+            item
+            for read in reads
+            if isinstance(read, ContentRead) and read.kind == "items"
+            for item in read.content
+        ]
+        held = {id(a.now()) for a in free} - set(map(id, others))
+        self.reads.reads = [
+            read
+            for read in reads
             if not (
-                isinstance(read, ContentRead) and read.kind == "bits" and id(read.found) in held
+                isinstance(read, ContentRead)
+                and read.kind in ("array", "bits")
+                and id(read.found) in held
             )
-            and not (isinstance(read, NameRead) and (id(read.names), read.name) in names)
         ]
         self.model = model_of(self.captured)
         arrays = []
