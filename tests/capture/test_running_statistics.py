@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 import hagane
-from hagane.capturing.compiling import CompileNotice
 
 
 class Normalised(nn.Module):
@@ -88,6 +87,7 @@ def test_statistics_that_the_caller_gave_are_refused() -> None:
         hagane.capture(normalised, "float32[4, 3]", "float32[3]", "float32[3]")
 
 
+@pytest.mark.filterwarnings("ignore::hagane.CompileNotice")
 def test_an_array_of_two_names_changes_for_both() -> None:
     class Sums(hagane.Chain):
         def __init__(self) -> None:
@@ -102,7 +102,7 @@ def test_an_array_of_two_names_changes_for_both() -> None:
     own, other = Sums(), Sums()
     compiled = hagane.compile(other)
     x = np.ones((4, 3), np.float32)
-    with pytest.warns(CompileNotice, match="shares its memory"):
+    with pytest.warns(hagane.CompileNotice, match="shares its memory"):
         compiled(x)
     own(x)
     for _ in range(3):
