@@ -29,6 +29,55 @@ class Input:
     type: Type | None
 
 
+@dataclass(frozen=True, slots=True)
+class PlainInput:
+    """An input of numbers whose rank is known: its name and the arrays that it takes.
+
+    Attributes:
+        name: Of the input.
+        dtype: Of arrays, in native byte order.
+        rank: How many axes they have.
+        sizes: Those that are numbers, with their axes.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    rank: int
+    sizes: tuple[tuple[int, int], ...]
+
+
+def plain_inputs(inputs: Sequence[Input]) -> Sequence[PlainInput] | None:
+    """Return inputs if all are tensors of numbers whose ranks are known."""
+    found = []
+    for item in inputs:
+        type_ = item.type
+        if not isinstance(type_, TensorType) or type_.shape is None:
+            return None
+        if type_.dtype == ir.DataType.STRING or type_.dtype.numpy().kind not in _NUMBERS:
+            return None
+        sizes = tuple((axis, dim) for axis, dim in enumerate(type_.shape) if isinstance(dim, int))
+        found.append(PlainInput(item.name, type_.dtype.numpy(), len(type_.shape), sizes))
+    return found
+
+
+def as_they_are(inputs: Sequence[PlainInput], feed: object) -> list[RuntimeValue] | None:
+    """Return the arrays of a feed if they need no conversion; None if ``bind`` must look at it."""
+    if type(feed) is not dict or len(feed) != len(inputs):
+        return None
+    values: list[RuntimeValue] = []
+    for item in inputs:
+        value = feed.get(item.name)
+        if type(value) is not np.ndarray or value.dtype is not item.dtype:
+            return None
+        if value.ndim != item.rank:
+            return None
+        for axis, size in item.sizes:
+            if value.shape[axis] != size:
+                return None
+        values.append(value)
+    return values
+
+
 def bind(
     inputs: Sequence[Input], optional: Mapping[str, Input], feed: Mapping[str, Any]
 ) -> dict[str, RuntimeValue]:
