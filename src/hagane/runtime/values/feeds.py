@@ -13,7 +13,7 @@ from hagane.errors import InvalidArgument, InvalidFeed
 from hagane.graph.types import OptionalType, SequenceType, TensorType, Type, dtype_name
 from hagane.ops.definition import Array, RuntimeValue
 from hagane.ops.schema import tensor_dtype
-from hagane.ops.values import array_dtype, strings
+from hagane.ops.values import array_dtype, strings, texts
 from hagane.runtime.values.described import NodeArg
 from hagane.runtime.values.value import OrtValue
 
@@ -31,7 +31,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class PlainInput:
-    """An input of numbers whose rank is known: its name and the arrays that it takes.
+    """An input of numbers or texts whose rank is known: its name and the arrays that it takes.
 
     Attributes:
         name: Of the input.
@@ -47,16 +47,18 @@ class PlainInput:
 
 
 def plain_inputs(inputs: Sequence[Input]) -> Sequence[PlainInput] | None:
-    """Return inputs if all are tensors of numbers whose ranks are known."""
+    """Return inputs if all are tensors of numbers or texts whose ranks are known."""
     found = []
     for item in inputs:
         type_ = item.type
         if not isinstance(type_, TensorType) or type_.shape is None:
             return None
-        if type_.dtype == ir.DataType.STRING or type_.dtype.numpy().kind not in _NUMBERS:
+        texts = type_.dtype == ir.DataType.STRING
+        dtype = np.dtype(object) if texts else type_.dtype.numpy()
+        if dtype.kind not in _NUMBERS and not texts:
             return None
         sizes = tuple((axis, dim) for axis, dim in enumerate(type_.shape) if isinstance(dim, int))
-        found.append(PlainInput(item.name, type_.dtype.numpy(), len(type_.shape), sizes))
+        found.append(PlainInput(item.name, dtype, len(type_.shape), sizes))
     return found
 
 
@@ -74,6 +76,8 @@ def as_they_are(inputs: Sequence[PlainInput], feed: object) -> list[RuntimeValue
         for axis, size in item.sizes:
             if value.shape[axis] != size:
                 return None
+        if item.dtype.kind == "O" and not _are_texts(value):
+            return None
         values.append(value)
     return values
 
@@ -214,6 +218,9 @@ def _check_tensor(name: str, expected: TensorType, array: Array) -> None:
 
 
 def _are_texts(array: Array) -> bool:
+    module = texts()
+    if module is not None:
+        return bool(module.are_texts(array))
     return all(issubclass(kind, str) for kind in set(map(type, array.ravel().tolist())))
 
 
