@@ -136,6 +136,9 @@ def _dequantize_linear(
 
 
 def _check_scale(ctx: InferContext) -> None:
+    if ctx.has(2) and ctx.known_rank(1) and ctx.known_rank(1) == ctx.known_rank(2):
+        for left, right in zip(ctx.shape(1), ctx.shape(2), strict=True):
+            ctx.unify(left, right, "expected one zero point a scale")
     shape, scale = ctx.tensor(0).shape, ctx.tensor(1).shape
     if shape is None or scale is None or scale in ((), (1,)):
         return
