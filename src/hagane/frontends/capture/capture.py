@@ -31,7 +31,8 @@ from hagane.frontends.capture.interface.state import (
     type_of_state,
 )
 from hagane.frontends.capture.interface.structure import Change
-from hagane.frontends.python.enter.check import DeepRecursion, call_with
+from hagane.frontends.python.enter.arguments import call_with
+from hagane.frontends.python.enter.check import DeepRecursion
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.interpret.effects import Training
 from hagane.frontends.python.interpret.running import Budget, OutOfTime

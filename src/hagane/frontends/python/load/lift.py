@@ -415,7 +415,9 @@ def _globals_of(found: type) -> dict[str, Any]:
 
 def _is_user(file: str) -> bool:
     """Whether a file belongs to the user rather than to an installed package or Python itself."""
-    if "site-packages" in file or "dist-packages" in file or file.startswith("<"):
+    if file.startswith("<"):  # of code that was written while running
+        return file.startswith(("<ipython-input-", "<python-input-"))
+    if "site-packages" in file or "dist-packages" in file:
         return False
     return not file.startswith((sys.base_prefix + "/lib/python", *_standard_folders()))
 
