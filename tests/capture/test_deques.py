@@ -70,8 +70,26 @@ def queue(x):
     return total
 
 
+def turned(x):
+    held = deque()
+    for row in x:
+        held.append(row)
+    held.rotate()
+    first = torch.stack(list(held))
+    held.rotate(-2)
+    return first, torch.stack(list(held))
+
+
+def extended_on_the_left(x):
+    held = deque([x[0]], maxlen=3)
+    held.extendleft([x[1], x[2], 2 * x[0]])
+    held.rotate(2)
+    return torch.stack(list(held))
+
+
 PROGRAMS = (
-    last_rows, first_and_last, pushed_out_on_the_right, newest_first, positive_rows, none, queue,
+    extended_on_the_left, turned, last_rows, first_and_last, pushed_out_on_the_right, newest_first,
+    positive_rows, none, queue,
 )  # fmt: skip
 
 

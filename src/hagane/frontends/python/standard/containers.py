@@ -156,6 +156,19 @@ class Containers(Core):
                 return None
             case "popleft":
                 return self._list_method(receiver, "pop", [0], {})
+            case "extendleft":
+                found = self.sequence(arguments[0])
+                if not isinstance(found, list):
+                    return self.lost("a deque extended by a number of items that is not known")
+                for item in found:
+                    self.call(Method(receiver, "appendleft"), [item], {})
+                return None
+            case "rotate":
+                by = arguments[0] if arguments else 1
+                if isinstance(content, tuple) and isinstance(by, int):
+                    start = -by % max(1, len(content))
+                    self.heap[receiver] = (*content[start:], *content[:start])
+                    return None
             case "copy":
                 made = self.new_list(content)
                 if receiver.key in self.bounds:
@@ -193,7 +206,7 @@ class Containers(Core):
         if isinstance(content, Many) and name == "insert":
             self.heap[receiver] = self.many_of(content, (arguments[1],))
             return None
-        if isinstance(content, Many) and name in ("reverse", "sort"):
+        if isinstance(content, Many) and name in ("reverse", "sort", "rotate"):
             self.heap[receiver] = Many(content.element, content.length)
             return None
         return self.lost(f"'{name}' of a list whose length depends on sizes")
