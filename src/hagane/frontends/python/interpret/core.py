@@ -334,6 +334,8 @@ class Core(Parts):
             return unknown
         text = self._texts.get(condition, "a condition")
         name = f"({yes} if {text} else {no})"
+        if weight > _MAX_JOINS:  # texts would double too
+            name = f"either_{len(self.knowledge.joined)}"
         found = Joined(condition, yes, no)
         while self.knowledge.joined.get(name, found) != found:
             name += "'"
