@@ -72,7 +72,7 @@ def test_compiled_links_move_their_statistics_without_new_captures() -> None:
     with hagane.no_backprop_mode():
         for _ in range(4):
             x = random.standard_normal((5, 3)).astype(np.float32)
-            np.testing.assert_allclose(compiled(x), model(x).array, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(compiled(x).array, model(x).array, rtol=1e-4, atol=1e-5)
             for name in ("avg_mean", "avg_var"):
                 got, want = getattr(other.norm, name), getattr(model.norm, name)
                 np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)

@@ -17,14 +17,14 @@ from hagane.capturing.leaves import (
     Obstacle,
     TensorLeaf,
     Tree,
-    can_be_rebuilt,
     leaves,
     objects,
-    rebuilt,
     replaced,
 )
+from hagane.capturing.results import can_be_rebuilt, rebuilt
 from hagane.capturing.sessions import Sessions
 from hagane.capturing.tensors import array_of, as_array, returned
+from hagane.capturing.variables import is_variable
 from hagane.errors import CaptureError, KernelError
 from hagane.frontends.capture.capture import Captured, capture_object
 from hagane.frontends.capture.interface.guards import Guards
@@ -139,6 +139,11 @@ class Variant:
         """The tensors that it computes with, apart from the inputs."""
         return [tensor for tensor, _ in self._weights]
 
+    @property
+    def variables(self) -> list[Any]:
+        """The variables of define-by-run code that it computes with, apart from the inputs."""
+        return self.reads.variables
+
     def broken(self, *, weights_rest: bool = False) -> str:
         """Return which of its assumptions no longer holds; empty if all do.
 
@@ -247,7 +252,7 @@ class Variant:
             for read in reads
             if not (
                 isinstance(read, ContentRead)
-                and read.kind in ("array", "bits")
+                and read.kind in ("array", "bits", "type")
                 and id(read.found) in held
             )
         ]
@@ -256,8 +261,9 @@ class Variant:
         for found, value in self.captured.weights.values():
             if hasattr(found, "_version"):
                 self._weights.append((found, value))
-            elif isinstance(found, np.ndarray) and (
-                found.size > _COMPARED or any(found is a for a in self.reads.arrays)
+            elif is_variable(found) or (
+                isinstance(found, np.ndarray)
+                and (found.size > _COMPARED or any(found is a for a in self.reads.arrays))
             ):
                 arrays.append((found, value))
         self.sessions = Sessions(self.model, [*self._weights, *arrays])
@@ -270,6 +276,8 @@ def _written(held: Any, value: Any) -> bool:
         return False
     if held.shape != value.shape or held.dtype != value.dtype:
         return False
+    if is_variable(held):
+        held, value = held.array, value.array
     if isinstance(held, np.ndarray):
         np.copyto(held, value)
     else:
@@ -279,13 +287,17 @@ def _written(held: Any, value: Any) -> bool:
 
 
 def _state_array(value: Any) -> Any:
+    if is_variable(value):
+        return value.array
     return array_of(value) if hasattr(value, "_version") else np.asarray(value)
 
 
 def _kind(value: Any) -> str:
-    """Return whether a value is a tensor, an array, or which number of Python; empty if none."""
+    """Return whether a value is a tensor, variable or array, or the number that it is, or empty."""
     if type(value) in (bool, int, float):
         return type(value).__name__
+    if is_variable(value):
+        return "variable" if value.array is not None else ""
     return ("tensor" if hasattr(value, "_version") else "array") if hasattr(value, "dtype") else ""
 
 

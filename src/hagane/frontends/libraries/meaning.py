@@ -248,7 +248,7 @@ class MeaningTables(SharingTables):
         )  # fmt: skip
         if found is not NotImplemented:
             return found
-        if name in _IN_PLACE and self._is_scalar(left):
+        if name in _IN_PLACE and self.is_scalar(left):
             name = name.removeprefix("i")
         if name not in _IN_PLACE or not isinstance(left, Tensor):
             return self._within(core, whole, lambda: _super(self).operator(core, name, left, right))

@@ -312,19 +312,20 @@ _NO_VALUES = (Bound, Class, Function, Library, LibraryMethod, Method, Wrapped)
 def _output(core: Interpreter, tensor: Tensor, path: str, suffix: str, kind: str = "") -> Leaf:
     emit = core.emit
     assert isinstance(emit, GraphEmitter)
+    kind = kind or ("numpy.generic" if core.tables.is_scalar(tensor) else tensor.kind)
     name = path or "output"
     taken = any(value.name == name for value in emit.root.graph.inputs)
     full = f"{name}{suffix or ('.new' if taken else '')}"
     for output in emit.root.graph.outputs:  # an argument that is returned and changed
         node = output.producer()
         if output.name == full and node is not None and node.inputs[0] is tensor.value:
-            return Leaf(full, kind or tensor.kind)
+            return Leaf(full, kind)
     emit.label = name
     with emit.at(emit.root):
         made = emit.op("Identity", tensor)
     made.value.name = full
     emit.root.graph.outputs.append(made.value)
-    return Leaf(full, kind or tensor.kind)
+    return Leaf(full, kind)
 
 
 __all__ = ["changes", "outputs"]

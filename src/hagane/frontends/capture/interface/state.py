@@ -123,6 +123,7 @@ class Stateful(Reading):
     def _input(self, host: Any, name: str, text: str) -> Value:
         held = _held(host, name)
         kind = "torch.Tensor" if hasattr(held, "_version") else "numpy.ndarray"
+        kind = "chainer.Variable" if hasattr(held, "creator_node") else kind
         path = self.path_of(host, name)
         self.state_inputs.add(path)
         made = self.core.make_value(parse_type(text), path, kind)

@@ -14,7 +14,8 @@ class Leaf:
     Attributes:
         name: Its name.
         kind: Its form in the program: the class of a tensor, or ``int``, ``float``, ``bool``, or
-            ``range`` or ``numbers``, a list, whose numbers they are.
+            ``range`` or ``numbers``, a list, whose numbers they are; ``numpy.generic`` for a
+            scalar of NumPy.
     """
 
     name: str
