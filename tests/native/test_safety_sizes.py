@@ -85,9 +85,8 @@ def test_places_of_a_scattered_cache_are_as_many_as_its_rows() -> None:
         run("TensorScatter", feed, opset=24, axis=1)
 
 
-@pytest.mark.parametrize(("head", "columns"), [(3, 8), (8, 2)])
-def test_halves_of_heads_are_turned(head: int, columns: int) -> None:
-    feed = {"x": draw((2, 4, 3, head)), "c": draw((2, 3, columns)), "s": draw((2, 3, columns))}
+def test_halves_of_heads_are_turned() -> None:
+    feed = {"x": draw((2, 4, 3, 8)), "c": draw((2, 3, 2)), "s": draw((2, 3, 2))}
     with pytest.raises(KernelError, match="failed"):
         run("RotaryEmbedding", feed, opset=23)
 

@@ -71,10 +71,8 @@ def _infer_rotary(ctx: InferContext) -> list[tuple[object, ...]]:
     ctx.unify(turned, half * 2, "expected an even number of elements to turn")
     for i in (1, 2):
         if ctx.known_rank(i):
-            width = ctx.shape(i)[-1]
-            ctx.unify(
-                half, minimum(half, width), f"expected '{ctx.name(i)}' to have {half} columns"
-            )
+            there = minimum(half, ctx.shape(i)[-1])
+            ctx.unify(half, there, f"expected '{ctx.name(i)}' to have {half} columns")
     return [shape]
 
 
