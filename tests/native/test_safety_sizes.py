@@ -70,6 +70,27 @@ def test_heads_of_queries_are_a_multiple_of_those_of_keys(heads: int, keys: int)
         run("Attention", feed, opset=23)
 
 
+@pytest.mark.parametrize("scales", [3, 9])
+@pytest.mark.parametrize("operator", ["QuantizeLinear", "DequantizeLinear"])
+def test_scales_of_blocks_cover_an_axis(operator: str, scales: int) -> None:
+    x = draw((3, 16)) if operator == "QuantizeLinear" else np.ones((3, 16), np.uint8)
+    feed = {"x": x, "scales": np.ones((3, scales), np.float32)}
+    with pytest.raises(KernelError, match=f"{operator} 'it' failed"):
+        run(operator, feed, axis=1, block_size=2)
+
+
+def test_places_of_a_scattered_cache_are_as_many_as_its_rows() -> None:
+    feed = {"c": draw((5, 4, 5)), "u": draw((5, 2, 5)), "i": np.zeros(3, np.int64)}
+    with pytest.raises(KernelError, match="TensorScatter 'it' failed"):
+        run("TensorScatter", feed, opset=24, axis=1)
+
+
+def test_halves_of_heads_are_turned() -> None:
+    feed = {"x": draw((2, 4, 3, 8)), "c": draw((2, 3, 2)), "s": draw((2, 3, 2))}
+    with pytest.raises(KernelError, match="failed"):
+        run("RotaryEmbedding", feed, opset=23)
+
+
 def test_a_size_that_has_fewer_parts_is_split_as_by_the_reference() -> None:
     node = helper.make_node("Split", ["x"], ["a", "b", "c", "d"], num_outputs=4)
     proto = model([node], {"x": draw((2,))}, ["a", "b", "c", "d"], shapes={"x": ["n"]})

@@ -31,6 +31,8 @@ _SATURATING = frozenset(
 )
 
 
+# Element types between which NumPy converts as ONNX does.
+_PLAIN = frozenset(map(np.dtype, "?bBhHiIlLqQefd"))
 # Element types that are written as texts in C.
 _IN_C = frozenset(map(np.dtype, (np.int64, np.float32, np.float64)))
 
@@ -158,9 +160,12 @@ def _casting(*, to: int, saturate: int = 1, round_mode: str = "up") -> Callable[
     target, saturates = ir.DataType(to), bool(saturate)
     if target == ir.DataType.STRING:
         return _to_strings
-    read = _reading(target)
+    read, dtype = _reading(target), np.dtype(target.numpy())
+    plain = _PLAIN if dtype in _PLAIN else frozenset()
 
     def kernel(x: Array) -> Array:
+        if x.dtype in plain:
+            return x.astype(dtype)
         if x.dtype == object:
             return read(x)
         return convert(x, target, saturate=saturates, round_mode=round_mode)
