@@ -195,11 +195,15 @@ def test_a_fault_of_training_is_named(name: str, tmp_path: Path) -> None:
     assert len(report.errors) == 1
 
 
-def test_a_size_that_comes_from_outside_is_no_clean_bill(tmp_path: Path) -> None:
-    report = checked(
-        tmp_path,
+@pytest.mark.parametrize(
+    "source",
+    [
         "import json\nsettings = json.load(open('settings.json'))\nm = nn.Linear(4, settings['width'])\n",
-    )
+        "m = nn.Linear(4, int(input('width? ')))\n",
+    ],
+)
+def test_a_size_that_comes_from_outside_is_no_clean_bill(tmp_path: Path, source: str) -> None:
+    report = checked(tmp_path, source)
     assert report.exit_code == 2
     assert "which only a run knows" in report.unknown[0].message
 
