@@ -37,7 +37,7 @@ def item(t: Core, x: Tensor, index: Value) -> Tensor:
         return t.emit.typed("Slice", [x], x.dtype, None)
     known = _known_item(t, x, index)
     if known is not None:
-        return known
+        return _lying(known, x, index)
     shape, arrays = indexed_shape(t, x, index)
     parts = _parts_of(t, x, index)
     if parts is None or x.dtype in COMPLEX:
@@ -47,9 +47,14 @@ def item(t: Core, x: Tensor, index: Value) -> Tensor:
     with interpreting(t.emit):
         made = take_items(x, parts, numbers_are_arrays=x.kind == "numpy.ndarray")
     made = t.op("Identity", x) if made is x else made
-    strides = sliced(x, index) if x.kind != "numpy.ndarray" else None
     if made.shape != shape:
         t.emit.show_sizes(made, shape)
+    return _lying(made, x, index)
+
+
+def _lying(made: Tensor, x: Tensor, index: Value) -> Tensor:
+    """Return ``x[index]`` with the strides that it has as a view."""
+    strides = None if x.kind == "numpy.ndarray" else sliced(x, index)
     return made if strides is None else lie(made, strides)
 
 

@@ -255,7 +255,8 @@ def _check_all(interpreter: Interpreter, module: ModuleRef, request: Request) ->
     left: list[tuple[Function, str]] = []
     for value, method, function in found:
         try:
-            _check_one(interpreter, module, request, value, method)
+            with interpreter.emit.apart():
+                _check_one(interpreter, module, request, value, method)
         except CheckError as error:
             left.append((function, error.message))
     report = interpreter.collector.report

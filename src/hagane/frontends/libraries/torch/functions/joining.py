@@ -304,8 +304,11 @@ def narrow(t: Core, input: Value, dim: Value, start: Value, length: Value) -> Te
     shape = shape_of(t, x)
     place = axis(t, dim, len(shape), x)
     first, count = size(t, start), size(t, length)
+    if isinstance(first, int) and first < 0:
+        t.emit.require_size(shape[place], -first, f"axis {place}, counted from its end")
+        first = shape[place] + first
     claim = t.knowledge.less(first + count, shape[place], strict=False)
-    if not t.emit.holds(claim, f"{first + count} <= {shape[place]}"):
+    if not t.emit.restrict(claim, f"{first + count} <= {shape[place]} (axis {place})"):
         t.fail(
             "index",
             f"elements {first} to {first + count} are beyond axis {place} of {t.show(x)}",
@@ -348,7 +351,7 @@ def _cut(name: str, place: int) -> None:
             t.fail("rank", f"{name} needs at least {place + 1} axes, got {t.show(x)}", x)
         if isinstance(sections, int):
             size_ = shape_of(t, x)[where]
-            if t.emit.differ(floordiv(size_, sections) * sections, size_):
+            if t.emit.indivisible(size_, sections, f"axis {where}"):
                 t.fail("shape-mismatch", f"{name}: axis {where} of {t.show(x)} is not divisible "
                        f"by {sections}", x)  # fmt: skip
         return tensor_split(t, x, sections, where)

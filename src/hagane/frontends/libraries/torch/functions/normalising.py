@@ -216,7 +216,7 @@ def group_norm(
     x = need_tensor(t, input, "input")
     need_float(t, x, "input")
     channels = shape_of(t, x)[1]
-    if t.emit.differ(floordiv(channels, num_groups) * num_groups, channels):
+    if t.emit.indivisible(channels, num_groups, "channels in groups"):
         t.fail(
             "shape-mismatch",
             f"expected channels divisible by {num_groups} groups, got {t.show(x)}",
@@ -305,7 +305,7 @@ def glu(t: Core, input: Value, dim: Value = -1) -> Tensor:
     shape = list(shape_of(t, x))
     place = axis(t, dim, len(shape), x)
     half = floordiv(shape[place], 2)
-    if t.emit.differ(half * 2, shape[place]):
+    if t.emit.indivisible(shape[place], 2, f"axis {place}, which glu halves"):
         t.fail("shape-mismatch", f"glu halves axis {place}, which is odd: {t.show(x)}", x)
     shape[place] = half
     made = t.emit.typed("Glu", [x], x.dtype, tuple(shape))
