@@ -73,8 +73,8 @@ def _said(error: list[Any] | None) -> str:
     return "no error" if error is None else f"{error[0][0]} at {error[2]}: {error[1]}"
 
 
-def compare(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
-    """Return what differs first between two runs, None if nothing does."""
+def compare(ours: dict[str, Any], theirs: dict[str, Any], bound: float) -> str | None:
+    """Return what differs first between two runs by more than a share, None if nothing does."""
     import numpy as np
 
     step = "start"
@@ -94,8 +94,6 @@ def compare(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
             continue
         if mine[0] == "loss" and np.isnan(a).all() and np.isnan(b).all():
             return None  # and so is all that follows
-        # Errors of rounding grow from step to step.
-        bound = 1e-6 if a.dtype == b.dtype == np.float64 else 2e-3
         if not np.allclose(a, b, rtol=bound, atol=bound * max(1e-2, np.abs(b).max(initial=0)),
                            equal_nan=True):  # fmt: skip
             gap = np.abs(a - b).max()
@@ -104,7 +102,8 @@ def compare(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
     if (mine is None) != (other is None) or (mine and other and other[0][0] not in mine[0]):
         return f"{_said(mine)}, Chainer {_said(other)}"
     if len(ours["notes"]) != len(theirs["notes"]):
-        return f"{len(ours['notes'])} values, Chainer {len(theirs['notes'])}"
+        counts = len(ours["notes"]), len(theirs["notes"])
+        return f"{counts[0]} values, {_said(mine)}; Chainer {counts[1]}, {_said(other)}"
     return None
 
 
@@ -136,7 +135,8 @@ def main() -> int:
             assert runner.stdin is not None
             print(json.dumps(source), file=runner.stdin, flush=True)
         ours, theirs = (json.loads(runner.stdout.readline()) for runner in runners)  # type: ignore[union-attr]
-        wrong = compare(ours, theirs)
+        # Errors of rounding grow from step to step.
+        wrong = compare(ours, theirs, 1e-6 if "dtype('float64')" in source else 2e-3)
         if wrong is None:
             counts["both end in an error" if ours["error"] else "agree"] += 1
             continue

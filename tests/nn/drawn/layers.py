@@ -35,6 +35,14 @@ def rows(t: Text, x: Value) -> None:
         (f"L.Linear({units}, {out}).copy('copy')", out),
         (f"Block({units}, {out})", out),
         (f"Counted({units})", units),
+        (f"L.Bilinear({units}, {units}, {out})", -out),
+        (f"L.StatelessLSTM({units}, {out})", -out),
+        (f"L.ChildSumTreeLSTM({units}, {out})", -out),
+        (f"L.Linear({units}, {out}).copy('share')", out),
+        (f"L.Linear({units}, {out}).add_hook(chainer.link_hooks.WeightStandardization())", out),
+        (f"L.Linear({units}, {out}).add_hook(chainer.link_hooks.SpectralNormalization())", out),
+        (f"chainer.Sequential(Block({units}, 3), L.Linear(3, {out})).copy()", out),
+        (f"L.Classifier(chainer.Sequential(L.Linear({units}, 3), F.tanh)).predictor", 3),
         (f"L.BatchNormalization({t.random.choice([units, 'axis=0'])})" if n > 1 else
          f"L.Linear({units})", units),
     ]  # fmt: skip
@@ -52,6 +60,15 @@ def rows(t: Text, x: Value) -> None:
     if ("Batch" in text and n < 3) or ("Stateful" in text and t.indent):
         return
     name = t.link(text)
+    if size < 0:  # of several operands or results
+        y = t.other(x.shape)
+        call = {
+            "L.Bilinear": f"{name}({x.name}, {y})",
+            "L.StatelessLSTM": f"sum({name}(*{name}(None, None, {x.name}), {y}))",
+            "L.ChildSumTreeLSTM": f"{name}(*{name}({x.name}), {y})[1]",
+        }[text.split("(")[0]]
+        t.let(call, (n, -size))
+        return
     value = t.let(f"{name}({x.name})", (n, size))
     if t.random.random() < 0.15 and size == units and "Stateful" not in text:
         t.let(f"{name}({value.name})", (n, size))  # shared

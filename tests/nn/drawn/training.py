@@ -194,6 +194,146 @@ loss.backward()
 optimizer.update()
 """,
     """
+v = chainer.Variable(x)
+loss = model(v, ids)
+inner = [one for one in model.values if one.requires_grad][:2]
+found = chainer.grad([loss], [v, *inner], retain_grad=True, set_grad=True)
+notes_of('set', (one.grad for one in [v, *inner]))
+notes_of('found', found)
+""",
+    """
+v = chainer.Variable(x)
+loss = model(v, ids)
+inner = [one for one in model.values if one.requires_grad][:1]
+given = [chainer.Variable(drawn(3, one.shape, -1, 1)) for one in [v, *inner]]
+notes_of('given', chainer.grad([loss], [v, *inner], grad_inputs=given))
+""",
+    """
+v = chainer.Variable(x)
+loss = model(v, ids)
+(g,) = chainer.grad([loss], [v], enable_double_backprop=True)
+if g is not None:
+    (h,) = chainer.grad([F.sum(g * drawn(4, g.shape, -1, 1))], [v], enable_double_backprop=True)
+    note('second', h)
+    if h is not None:
+        model.cleargrads()
+        F.sum(h * h).backward()
+        notes_of('third', (p.grad for p in params(model)))
+""",
+    """
+hook = chainer.link_hooks.TimerHook()
+with hook:
+    loss = model(x, ids)
+note('links', float(len(hook.call_history)))
+with chainer.function_hooks.TimerHook():
+    model.cleargrads()
+    loss.backward()
+optimizer.update()
+""",
+    """
+v = chainer.Variable(x, requires_grad=False)
+w = chainer.Variable(x.copy())
+loss = model(v, ids) + model(w, ids)
+model.cleargrads()
+loss.backward()
+note('none', v.grad)
+note('input grad', w.grad)
+w.copydata(v)
+w.addgrad(w)
+note('input grad', w.grad)
+v.zerograd()
+note('zeros', v.grad)
+optimizer.update()
+""",
+    """
+p = params(model)[-1]
+before = p.array.copy()
+p.update_rule.update(p)
+p.grad = None if p.array is None else np.ones_like(p.array)
+p.update()
+note('alone', p.array - before)
+p.array = before
+loss = model(x, ids)
+""",
+    """
+total = chainer.Variable(np.zeros((), DTYPE))
+for k in range(3):
+    loss = model(x * (k + 1), ids)
+    total += loss
+    if k == 1:
+        total.unchain()
+model.cleargrads()
+total.backward()
+notes_of('grad', (p.grad for p in params(model)))
+optimizer.update()
+loss = total
+""",
+    """
+rate = F.sigmoid(params(model)[-1])
+y = model(x, ids)
+loss = y * F.sum(rate)
+model.cleargrads()
+loss.backward(retain_grad=True)
+note('rate', rate.grad)
+note('y', y.grad)
+del y, rate
+optimizer.update()
+""",
+    """
+optimizer.set_loss_scale(8.0)
+optimizer.update(model, x, ids)
+optimizer.set_loss_scale(1.0)
+loss = model(x, ids)
+""",
+    """
+for name, p in sorted(model.namedparams()):
+    note('%s %s' % (name, p.name), p.array)
+note('count', np.array(model.count_params()))
+notes_of('links', (np.array(len(list(one.params()))) for _, one in sorted(model.namedlinks())))
+loss = model(x, ids)
+""",
+    """
+try:
+    optimizer.remove_hook('WeightDecay')
+except KeyError:
+    note('no such hook', 1)
+optimizer.update(model, x, ids)
+loss = model(x, ids)
+""",
+    """
+loss = model(x, ids)
+model.cleargrads()
+loss.backward()
+for p in params(model):
+    if p.grad is not None:
+        p.grad[...] = np.clip(p.grad, -0.05, 0.05)
+        p.grad *= 2
+optimizer.update()
+""",
+    """
+class Pairs(chainer.Chain):
+    def __init__(self, a):
+        super().__init__(a=a, b=a.copy('copy'))
+    def forward(self, x, ids):
+        return self.a(x, ids) - 0.5 * self.b(x, ids)
+both = Pairs(model)
+second = chainer.optimizers.SGD(0.1).setup(both)
+second.update(both, x, ids)
+notes_of('both', (p.array for p in params(both)))
+model.name = None
+optimizer.setup(model)
+loss = model(x, ids)
+""",
+    """
+loss = model(x, ids)
+model.cleargrads()
+loss.grad = np.array(-0.5, DTYPE)
+loss.backward()
+loss.backward()
+notes_of('grad', (p.grad for p in params(model)))
+optimizer.update()
+""",
+    """
 v = chainer.Parameter(x.copy())
 loss = model(v, ids) + F.sum(v) * 0.1
 model.cleargrads()
