@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import onnx_ir as ir
+
 from hagane.frontends.libraries import meant
 from hagane.frontends.libraries.additions import MEANT as ADDITIONS
 from hagane.frontends.libraries.chainer.meant import MEANT as CHAINERS
@@ -283,12 +285,20 @@ class MeaningTables(SharingTables):
         parts = index if isinstance(index, tuple) else (index,)
         alone = isinstance(made, Tensor) and made.shape == () and value.kind == "numpy.ndarray"
         alone = alone and Ellipsis not in [part for part in parts if not isinstance(part, Tensor)]
-        if alone or any(isinstance(part, Tensor | list | ListRef | Many) for part in parts):
+        if alone or any(self._copies(value, part) for part in parts):
             return copied(core, made, value)
         if isinstance(made, Tensor):
             made = self._shared(core, value, made)
             self._parts[made.value] = value, index
         return made
+
+    def _copies(self, x: Tensor, part: Value) -> bool:
+        """Whether a part of an index copies the items of an array: a number takes a view."""
+        if isinstance(part, Tensor) and part.shape == () and part.dtype.is_integer():
+            if x.kind == "numpy.ndarray":
+                return not self.is_scalar(part)
+            return part.dtype == ir.DataType.UINT8  # PyTorch takes it for a mask
+        return isinstance(part, Tensor | list | ListRef | Many)
 
 
 # Calls of the program's own objects, and containers of them; reports, which compute nothing.

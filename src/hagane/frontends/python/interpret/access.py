@@ -100,6 +100,8 @@ class Access(Objects):
             case Choice():
                 return self.either(value, lambda v: self.attribute(v, name))
             case Tensor():
+                if (value.value, name) in self.tags:
+                    return self.tags[value.value, name]
                 return self.tables.tensor_attribute(self, value, name)
             case Instance():
                 return self.instance_attribute(value, name)

@@ -71,6 +71,7 @@ class Core(Parts):
         self.caught: list[CheckError] = []  # the exceptions that are being handled
         self.loops: list[list[Exit]] = []
         self.variables = self.heap.new({})  # context variables that the program set
+        self.tags: dict[tuple[Any, str], Value] = {}  # attributes that the program gave tensors
         self.counters: dict[str, Dim] = {}  # turns of summarised loops by the name of the turn
         self._texts: dict[Term, str] = {}
         self._joins: dict[str, int] = {}  # of how many joins a joined size is made
