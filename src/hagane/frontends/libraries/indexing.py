@@ -298,6 +298,8 @@ def slice_length(t: Core, part: slice, size: Dim) -> Dim:
     width = _drawn_width(t, bounds[0], bounds[1], size)
     if width is not None:
         return width if step == 1 else ceildiv(width, step)
+    if t.emit.builds and any(_may_count_from_the_back(t, bound) for bound in bounds[:2]):
+        return t.emit.fresh("slice")  # the graph's own size of the result
     start = _clamped(t, bounds[0], size, 0)
     stop = _clamped(t, bounds[1], size, size)
     length = stop - start
@@ -358,6 +360,13 @@ def _clamped(t: Core, bound: Dim | None, size: Dim, default: Dim) -> Dim:
             size + bound if t.knowledge.is_nonnegative(size + bound) else maximum(0, size + bound)
         )
     return t.emit.fresh("bound")
+
+
+def _may_count_from_the_back(t: Core, bound: Dim | None) -> bool:
+    """Whether only the run knows from which end a bound counts."""
+    if not isinstance(bound, Expr) or t.knowledge.is_nonnegative(bound):
+        return False
+    return not t.knowledge.is_nonnegative(-bound - 1)
 
 
 def _not_below_zero(t: Core, size: Dim) -> Dim:
