@@ -7,7 +7,8 @@
 under the Python of ``--chainer``, which has Chainer 7.8.1. Both need matplotlib, Pillow, h5py,
 six, nltk and progressbar2; this one needs mlxtend too. Compared are the values of every log that
 the trainer wrote, and the numbers on standard output elsewhere; all are listed with their greatest
-relative difference. Status 1 if a program fails, or if its first values differ by more than 1e-3.
+relative difference. Status 1 if a program fails on either, or if its first values differ by more
+than 1e-3.
 Without ``--chainer``, programs have to run to their end.
 """
 
@@ -218,7 +219,7 @@ def main() -> int:
                 line += f"; Chainer {losses(theirs)}; {len(ours)} values, relative difference"
                 line += f" {gaps[0]:.1e} at first, {max(gaps):.1e} at most"
                 if other is not None:
-                    line += f"; CHAINER FAILED: {other}"
+                    wrong = f"Chainer's own run: {other}"
                 elif not max(gaps[: max(1, len(gaps) // 4)]) < FIRST:
                     wrong = "other values than Chainer's"
             failed += wrong is not None

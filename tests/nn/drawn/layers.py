@@ -40,14 +40,15 @@ def rows(t: Text, x: Value) -> None:
         (f"L.ChildSumTreeLSTM({units}, {out})", -out),
         (f"L.Linear({units}, {out}).copy('share')", out),
         (f"L.Linear({units}, {out}).add_hook(chainer.link_hooks.WeightStandardization())", out),
-        (f"L.Linear({units}, {out}).add_hook(chainer.link_hooks.SpectralNormalization())", out),
         (f"chainer.Sequential(Block({units}, 3), L.Linear(3, {out})).copy()", out),
         (f"L.Classifier(chainer.Sequential(L.Linear({units}, 3), F.tanh)).predictor", 3),
         (f"L.BatchNormalization({t.random.choice([units, 'axis=0'])})" if n > 1 else
          f"L.Linear({units})", units),
     ]  # fmt: skip
     if not t.smooth:
+        # Each call of a spectral normalization improves its estimate.
         choices += [
+            (f"L.Linear({units}, {out}).add_hook(chainer.link_hooks.SpectralNormalization())", out),
             (f"L.Maxout({units}, {out}, 2)", out),
             (f"L.PReLU(({units},))", units),
             (f"L.SimplifiedDropconnect({units}, {out})", out),
@@ -108,7 +109,8 @@ def images(t: Text, x: Value) -> None:
         links.append((f"L.LocalConvolution2D({c}, {m}, ({h}, {w}), 2)", (m, h - 1, w - 1)))
     functions: list[tuple[str, Shape]] = [
         (f"F.average_pooling_2d({v}, {k}, {s}, {p})", (c, *grid)),
-        (f"F.average_pooling_nd({v}, {k}, {s}, {p}, pad_value=None)", (c, *grid)),
+        (f"F.average_pooling_nd({v}, {k + 1}, {s}, 1, pad_value=None)",
+         (c, *((size + 1 - k) // s + 1 for size in (h, w)))),
         (f"F.unpooling_2d({v}, 2, 2, 0, cover_all=False)", (c, 2 * h, 2 * w)),
         (f"F.local_response_normalization({v}, n=3)", (c, h, w)),
         (f"F.im2col({v}, {k}, {s}, {p})", (c * k * k, *grid)),
