@@ -110,11 +110,13 @@ def same(
     length: int = 1,
     steps: int = 0,
     signs: bool = False,
+    summed: float = 0.0,
 ) -> None:
     """Fail unless two arrays agree as far as sums of ``length`` numbers let them.
 
-    Errors of sums are measured against the largest number of the array: cancellation leaves
-    small results with the errors of the large numbers that they came from.
+    Errors of sums are measured against the largest number of the array, or of what was ``summed``
+    on the way to it: cancellation leaves small results with the errors of the large numbers that
+    they came from.
     """
     assert left.dtype == right.dtype, name
     assert left.shape == right.shape, name
@@ -134,7 +136,7 @@ def same(
         np.testing.assert_array_equal(np.signbit(left[zeros]), np.signbit(right[zeros]), name)
     relative = _STEP[right.dtype.name] * max(1.0, np.sqrt(length))
     wide = np.float64
-    largest = np.abs(right[np.isfinite(right)]).max(initial=0).astype(wide)
+    largest = max(summed, float(np.abs(right[np.isfinite(right)]).max(initial=0)))
     atol = 0.0 if length == 1 else float(largest * relative)
     np.testing.assert_allclose(
         left.astype(wide), right.astype(wide), rtol=relative, atol=atol, err_msg=name

@@ -11,7 +11,7 @@ import hagane
 import hagane.native.plan.partition
 import hagane.native.run.engine
 from hagane.errors import KernelError
-from tests.native.agreement import same
+from tests.native.agreement import agree_over, same
 from tests.native.models import draw, every_level, model, refused, session
 
 SIZES = (1, 0, 17, 2, 3, 5, 16, 31, 64, 100)
@@ -253,3 +253,35 @@ def test_sizes_that_do_not_fit_are_an_error_and_not_read(
     shapes = {"a": ["m", "k"], "b": ["l", "n"]}
     with pytest.raises(KernelError, match=message):
         session(model(nodes, feed, shapes=shapes)).run(None, feed)
+
+
+@every_level
+def test_margins_counted_for_one_axis_are_sizes_of_all(level: str) -> None:
+    """Converters of TensorFlow write convolutions with holes so: a Pad of margins, for a Pad."""
+    node = helper.make_node
+    nodes = [
+        node("Shape", ["x"], ["n"], start=1, end=2),
+        node("Mod", ["n", "two"], ["odd"]),
+        node("Concat", ["two", "odd"], ["pair"], axis=0),
+        node("Unsqueeze", ["pair", "zero"], ["one"]),  # [[2, odd]]
+        node("Pad", ["one", "around"], ["all"]),  # [[0, 0], [2, odd], [0, 0]]
+        node("Transpose", ["all"], ["turned"], perm=[1, 0]),
+        node("Reshape", ["turned", "flat"], ["margins"]),
+        node("Pad", ["x", "margins"], ["wide"]),
+        node("Shape", ["wide"], ["channels"], start=2),
+        node("Concat", ["rows", "channels"], ["halves"], axis=0),
+        node("Reshape", ["wide", "halves"], ["parts"]),
+        node("Transpose", ["parts"], ["image"], perm=[0, 3, 1, 2]),
+        node("Conv", ["image", "w"], ["y"]),
+    ]
+    constants = {
+        "two": np.array([2]),
+        "zero": np.array([0]),
+        "around": np.array([1, 0, 1, 0]),
+        "flat": np.array([-1]),
+        "rows": np.array([0, -1, 2]),
+        "w": draw((5, 4, 2, 2)),
+    }
+    feeds = [{"x": draw((b, n, 4))} for b, n in ((1, 4), (3, 3), (2, 9), (1, 12))]
+    shapes = {"x": ["b", "n", 4]}
+    agree_over(nodes, feeds, level, shapes, constants=constants, outputs=["y"], length=16)

@@ -104,6 +104,18 @@ def _infer_pad(ctx: InferContext) -> Sequence[Any]:
     return [tuple(shape)]
 
 
+def _pad_data(ctx: InferContext) -> Sequence[Array | None]:
+    """Pad sizes by numbers: what frameworks make of margins of some axes is one for all."""
+    content, pads = ctx.data(0), ctx.ints(1)
+    fill = ctx.constant(2) if ctx.has(2) else np.array(0)
+    axes = ctx.ints(3) if ctx.has(3) else None
+    if content is None or pads is None or fill is None or (ctx.has(3) and axes is None):
+        return [None]
+    if not ctx.dtype(0).is_integer() or ctx.attr("mode") != "constant":
+        return [None]
+    return [_pad(content, np.array(pads), fill, None if axes is None else np.array(axes))]
+
+
 def _pad_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     x, pads, value, axes = (*call.inputs, None, None)[:4]
     (g,), mode, rank = gradients, call.attr("mode"), rank_of(call.inputs[0])
@@ -138,4 +150,13 @@ def _known_axes(call: Call, axes: Any, rank: int) -> Sequence[int]:
     return [int(axis) % rank for axis in known]
 
 
-OPERATORS = (OpDef("Pad", _infer_pad, _pad, vjp=_pad_vjp, traits=Trait.EXPANDING | Trait.FREE),)
+OPERATORS = (
+    OpDef(
+        "Pad",
+        _infer_pad,
+        _pad,
+        data=_pad_data,
+        vjp=_pad_vjp,
+        traits=Trait.EXPANDING | Trait.FREE,
+    ),
+)
