@@ -253,3 +253,12 @@ def test_a_layer_whose_setting_is_open_is_no_clean_bill(tmp_path: Path) -> None:
     )
     assert (report.exit_code, report.errors) == (2, [])
     assert "whose settings only a run knows" in report.unknown[0].message
+
+
+def test_a_program_that_asks_for_the_compiler_is_told_that_it_is_there(tmp_path: Path) -> None:
+    report = checked(
+        tmp_path,
+        "import torch._dynamo\n"
+        "if torch._dynamo.eval_frame.is_dynamo_supported():\n    y = torch.ones(2, 3).view(5)\n",
+    )
+    assert [e.code for e in report.errors] == ["shape-mismatch"]
