@@ -1,8 +1,9 @@
-"""A run with snapshots that ends itself by SIGKILL at a moment: ``killed_run.py OUT MOMENT``.
+"""A run that ends itself by SIGKILL at a moment: ``killed_run.py OUT MOMENT [compiled]``.
 
 A moment is a number of events of Python's profiler (calls and returns, those of C functions too)
-since training began; -1 for none. A run that comes to its end writes ``end.npz`` with all
-parameters, states of the optimizer and the log, and ``events`` with the number of its events.
+since training began; -1 for none. Steps are compiled if asked for. A run that comes to its end
+writes ``end.npz`` with all parameters, states of the optimizer and the log, and ``events`` with the
+number of its events.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ class Net(hagane.Chain):
         return self.last(F.dropout(F.relu(self.norm(self.first(x))), 0.3))
 
 
-def trainer(out: str) -> training.Trainer:
+def trainer(out: str, *, compiled: bool) -> training.Trainer:
     """Return a run of 21 iterations with a snapshot after every second one."""
+    hagane.config.deterministic = True
     np.random.seed(5)
     rng = np.random.default_rng(2)
     x = rng.standard_normal((44, 6)).astype(np.float32)
@@ -47,7 +49,8 @@ def trainer(out: str) -> training.Trainer:
     model = L.Classifier(Net())
     optimizer = hagane.optimizers.Adam(0.02).setup(model)
     batches = hagane.iterators.SerialIterator(data, 8)
-    updater = training.StandardUpdater(batches, optimizer)
+    step = hagane.compile(model, optimizer) if compiled else None
+    updater = training.StandardUpdater(batches, optimizer, loss_func=step)
     made = training.Trainer(updater, (21, "iteration"), out=out)
     made.extend(extensions.snapshot(n_retains=2), trigger=(2, "iteration"))
     made.extend(extensions.LogReport(trigger=(3, "iteration")))
@@ -58,7 +61,7 @@ def trainer(out: str) -> training.Trainer:
 def main() -> None:
     """Train."""
     out, moment = sys.argv[1], int(sys.argv[2])
-    made = trainer(out)
+    made = trainer(out, compiled=sys.argv[3:] == ["compiled"])
     count = 0
 
     def event(*_: Any) -> None:

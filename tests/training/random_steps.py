@@ -22,6 +22,11 @@ from torch.nn import functional as F  # noqa: N812
 from tests.training.random_programs import chosen, loaded, tables_of
 
 TABLES = tables_of("random_steps.txt")
+# From this seed on courses are rough: steps by hand between compiled ones, parameters that are
+# replaced, optimizers of a part of the module and the like.
+ROUGH = 100_000
+# Gradients that are summed over calls lie in the step, where such events do not reach them.
+_OF_GRADIENTS = ("grad()", ".grad")
 
 
 def _runs(init: Sequence[str], forward: Sequence[str], x: Any) -> Any:
@@ -97,7 +102,8 @@ def program(seed: int) -> str:
         parts.append(draw.choice(TABLES["more"]))
     loss = chosen(draw, "\0".join(parts)).replace("\0", " + ")
     optimizer = draw.choice(TABLES["optimizers"])
-    groups = draw.choice([
+    few = TABLES["groups"] if seed >= ROUGH and draw.random() < 0.4 else ()
+    groups = draw.choice(few or [
         "module.parameters()", "module.parameters()", "[p for p in module.parameters()]",
         "[dict(params=[p], weight_decay=0.05 * (p.dim() > 1)) for p in module.parameters()]",
         "[dict(params=module.last.parameters(), lr=0.03), dict(params=[p for n, p in "
@@ -110,15 +116,19 @@ def program(seed: int) -> str:
     if draw.random() < 0.5:
         sizes = [4] * 9 + [3]
     events: dict[int, str] = {}
-    for _ in range(draw.choice([0, 0, 1, 2, 3])):
-        events[draw.randint(1, 8)] = chosen(draw, draw.choice(TABLES["events"]))
+    rough = seed >= ROUGH
+    for _ in range(draw.choice([2, 3, 4] if rough else [0, 0, 1, 2, 3])):
+        source = TABLES["rough"] if rough and draw.random() < 0.7 else TABLES["events"]
+        events[draw.randint(1, 8)] = chosen(draw, draw.choice(source))
     options = draw.choice(["{}"] * 4 + ["dict(max_norm=0.5)", "dict(accumulate=2)"])
+    if any(word in text for text in events.values() for word in _OF_GRADIENTS):
+        options = options.replace("accumulate=2", "")
     made = f"torch.randint(0, 11, (size, {shape[0]}))" if tokens else (
         f"torch.randn(size, {', '.join(map(str, shape))}, dtype=dtype)"
     )  # fmt: skip
     before = [f"    if number == {n}:\n        {text}" for n, text in sorted(events.items())]
     return "\n".join([
-        "import copy", "import torch", "from torch import nn, optim",
+        "import copy", "import io", "import torch", "from torch import nn, optim",
         "from torch.nn import functional as F", "", "",
         _module(init, forward, "self.last(x)"), "",
         "def loss(module, x, t, r):", "    x = module(x)", f"    return {loss}", "", "",
@@ -149,7 +159,9 @@ def eager(found: Any, module: Any, dtype: Any) -> tuple[Any, list[tuple[Any, Any
         (loss / every).backward()
         if (number + 1) % every == 0:
             if clip is not None:
-                nn.utils.clip_grad_norm_(module.parameters(), clip)
+                nn.utils.clip_grad_norm_(
+                    [p for group in optimizer.param_groups for p in group["params"]], clip
+                )
             optimizer.step()
             optimizer.zero_grad()
         if schedule is not None:

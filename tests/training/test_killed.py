@@ -16,7 +16,7 @@ SCRIPT = Path(__file__).parent / "killed_run.py"
 
 
 def run(
-    out: Path, moment: int = -1, largest: int | None = None
+    out: Path, moment: int = -1, largest: int | None = None, *, compiled: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """Train in a process of its own; ``largest`` bounds the bytes of a file."""
     out.mkdir(exist_ok=True)
@@ -26,7 +26,7 @@ def run(
             resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
 
     return subprocess.run(
-        [sys.executable, str(SCRIPT), str(out), str(moment)],
+        [sys.executable, str(SCRIPT), str(out), str(moment), *["compiled"] * compiled],
         preexec_fn=limit, capture_output=True, text=True, check=False,
         # Bytecode that is cut off could be read by no process.
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
@@ -50,11 +50,21 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def killed_at(moment: int, out: Path, whole: Path) -> None:
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a run of compiled steps without a break, whose code is in the cache."""
+    for name in ("first", "second"):  # of which the former has more to do
+        out = tmp_path_factory.mktemp(name)
+        done = run(out, compiled=True)
+        assert done.returncode == 0, done.stderr
+    return out
+
+
+def killed_at(moment: int, out: Path, whole: Path, *, compiled: bool = False) -> None:
     """Kill a run at a moment, resume it, and compare its end."""
-    assert run(out, moment).returncode == -signal.SIGKILL
+    assert run(out, moment, compiled=compiled).returncode == -signal.SIGKILL
     assert not (out / "end.npz").exists()
-    again = run(out)
+    again = run(out, compiled=compiled)
     assert again.returncode == 0, again.stderr
     assert not [name for name in os.listdir(out) if name.startswith("tmp")]
     the_same(out, whole)
@@ -91,6 +101,18 @@ def test_fifty_killed_runs_resume_to_the_same_weights(whole: Path, tmp_path: Pat
     events = int((whole / "events").read_text())
     for number, moment in enumerate(np.random.default_rng(7).integers(events, size=50)):
         killed_at(int(moment), tmp_path / str(number), whole)
+
+
+@pytest.mark.parametrize(
+    "draw", [0, *(pytest.param(draw, marks=pytest.mark.long) for draw in range(1, 50))]
+)
+def test_a_killed_run_of_compiled_steps_resumes_to_the_same_weights(
+    draw: int, compiled: Path, tmp_path: Path
+) -> None:
+    events = int((compiled / "events").read_text())
+    # Nearly all events are those of the first step, which is compiled.
+    moment = events - 1 - int(events * np.random.default_rng(draw).uniform(0.001, 1) ** 3)
+    killed_at(max(0, moment), tmp_path / "out", compiled, compiled=True)
 
 
 def test_a_run_that_is_killed_twice_resumes_to_the_same_weights(

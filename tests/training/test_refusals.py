@@ -11,6 +11,7 @@ pytest.importorskip("torch")
 
 import torch
 from torch import nn, optim
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 import hagane
 from hagane.errors import InvalidArgument
@@ -70,6 +71,71 @@ def test_hooks_are_refused_by_name() -> None:
         step(module, x)
     handle.remove()
     step(module, x)
+
+
+HOOKS = {
+    r"the module 'module\.0' has the hook 'clip' \(register_full_backward_hook\)": (
+        lambda module: module[0].register_full_backward_hook(clip)
+    ),
+    r"the module 'module' has the hook 'clip' \(register_full_backward_pre_hook\)": (
+        lambda module: module.register_full_backward_pre_hook(clip)
+    ),
+    r"the module 'module\.1' has the hook 'clip' \(register_backward_hook\)": (
+        lambda module: module[1].register_backward_hook(clip)
+    ),
+    r"for all modules \(register_module_full_backward_hook\)": (
+        lambda _: torch.nn.modules.module.register_module_full_backward_hook(clip)
+    ),
+    r"for all modules \(register_module_forward_hook\)": (
+        lambda _: torch.nn.modules.module.register_module_forward_hook(clip)
+    ),
+    r"for all optimizers \(register_optimizer_step_pre_hook\)": (
+        lambda _: register_optimizer_step_pre_hook(clip)
+    ),
+    "parameter 0 of group 0 of the optimizer has the hook 'clip'": (
+        lambda module: module[0].weight.register_post_accumulate_grad_hook(clip)
+    ),
+}
+
+
+@pytest.mark.parametrize("told", HOOKS)
+def test_hooks_on_gradients_are_refused_by_name_whenever_they_come(told: str) -> None:
+    module, x = nn.Sequential(nn.Linear(3, 2), nn.Tanh()), torch.ones(2, 3)
+    step = hagane.compile(squares, optim.SGD(module.parameters(), lr=0.1))
+    for _ in range(2):  # before anything is compiled, and after a step
+        handle = HOOKS[told](module)
+        try:
+            with pytest.raises(InvalidArgument, match=told):
+                step(module, x)
+        finally:
+            handle.remove()
+        step(module, x)
+
+
+def test_hooks_on_parameters_that_are_not_trained_are_refused() -> None:
+    module = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    module[0].weight.register_hook(clip)
+    step = hagane.compile(squares, optim.SGD(module[1].parameters(), lr=0.1))
+    with pytest.raises(InvalidArgument, match=r"the parameter 'module\.0\.weight' has the hook"):
+        step(module, torch.ones(2, 3))
+
+
+def test_gradients_beyond_the_arguments_are_refused(caplog: pytest.LogCaptureFixture) -> None:
+    first, module = nn.Linear(3, 4), nn.Linear(4, 2)
+    x = torch.ones(2, 3)
+    step = hagane.compile(squares, optim.SGD([*first.parameters(), *module.parameters()], lr=0.1))
+    with pytest.raises(InvalidArgument, match=r"the argument 'x' was computed .*parameter 0 of gr"):
+        step(module, first(x))
+    step(module, first(x).detach())
+    assert "depend on parameter 0 of group 0 of the optimizer" in caplog.text
+    hagane.compile(squares, optim.SGD(module.parameters(), lr=0.1))(module, first(x))
+
+
+def test_arguments_that_are_parameters_are_refused() -> None:
+    module, x = nn.Linear(4, 2), nn.Parameter(torch.ones(2, 4))
+    step = hagane.compile(squares, optim.SGD([x, *module.parameters()], lr=0.1))
+    with pytest.raises(InvalidArgument, match="the argument 'x' is a parameter of group 0"):
+        step(module, x)
 
 
 def test_computed_parameters_are_refused_by_name() -> None:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import onnx_ir as ir
+
 from hagane.frontends.libraries import meant
 from hagane.frontends.libraries.additions import MEANT as ADDITIONS
 from hagane.frontends.libraries.chainer.meant import MEANT as CHAINERS
@@ -33,6 +35,8 @@ _ADDED = frozenset(
     ("torch.ops.torchvision.nms", "torch.ops.torchvision.roi_align", "numpy.fill_diagonal",
      "numpy.copyto", "numpy.ndarray.fill",
      "numpy.ndarray.sort", "numpy.ndarray.is_integer",
+     *(f"{owner}.{name}" for owner in ("numpy.ndarray", "torch.Tensor")
+       for name in ("__float__", "__int__")),
      *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
 )  # fmt: skip
 MEANT = meant.MEANT | CHAINERS | ADDITIONS | _ADDED | COMPOSED
@@ -246,7 +250,7 @@ class MeaningTables(SharingTables):
         )  # fmt: skip
         if found is not NotImplemented:
             return found
-        if name in _IN_PLACE and self._is_scalar(left):
+        if name in _IN_PLACE and self.is_scalar(left):
             name = name.removeprefix("i")
         if name not in _IN_PLACE or not isinstance(left, Tensor):
             return self._within(core, whole, lambda: _super(self).operator(core, name, left, right))
@@ -281,12 +285,20 @@ class MeaningTables(SharingTables):
         parts = index if isinstance(index, tuple) else (index,)
         alone = isinstance(made, Tensor) and made.shape == () and value.kind == "numpy.ndarray"
         alone = alone and Ellipsis not in [part for part in parts if not isinstance(part, Tensor)]
-        if alone or any(isinstance(part, Tensor | list | ListRef | Many) for part in parts):
+        if alone or any(self._copies(value, part) for part in parts):
             return copied(core, made, value)
         if isinstance(made, Tensor):
             made = self._shared(core, value, made)
             self._parts[made.value] = value, index
         return made
+
+    def _copies(self, x: Tensor, part: Value) -> bool:
+        """Whether a part of an index copies the items of an array: a number takes a view."""
+        if isinstance(part, Tensor) and part.shape == () and part.dtype.is_integer():
+            if x.kind == "numpy.ndarray":
+                return not self.is_scalar(part)
+            return part.dtype == ir.DataType.UINT8  # PyTorch takes it for a mask
+        return isinstance(part, Tensor | list | ListRef | Many)
 
 
 # Calls of the program's own objects, and containers of them; reports, which compute nothing.

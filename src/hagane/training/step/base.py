@@ -14,6 +14,7 @@ from hagane.machine.allocator import give_back
 from hagane.ops.definition import Array
 from hagane.runtime import InferenceSession, SessionOptions
 from hagane.training.step.accumulation import GradientSums
+from hagane.training.step.arguments import Given
 from hagane.training.step.budget import MemoryChoice, StepMemory, parse_budget, within_budget
 from hagane.training.step.byte_counts import bytes_of_results, bytes_of_states, sizes_of
 from hagane.training.step.planned import StepPlan, plan_of
@@ -169,17 +170,17 @@ class Step(ABC, Generic[P]):
     _unreached = "the step leaves them as they are"
 
     @abstractmethod
-    def _program(self, model: Any, given: Sequence[Any], *, anew: bool = False) -> P:
+    def _program(self, model: Any, given: Given, *, anew: bool = False) -> P:
         """Return the program of a call, kept or compiled."""
 
-    def _planned(self, model: Any, given: Sequence[Any]) -> P:
+    def _planned(self, model: Any, given: Given) -> P:
         """Return the program of a call, whose memory is within the budget."""
         program = self._program(model, given)
-        fresh = program.is_fresh
-        self._memory = program.memory(given, self._resident)
+        fresh, leaves = program.is_fresh, given.values
+        self._memory = program.memory(leaves, self._resident)
         if self._budget is not None and self._memory.predicted > self._budget:
             program = self._program(model, given, anew=True)  # planned for smaller sizes than these
-            self._memory, fresh = program.memory(given, self._resident), True
+            self._memory, fresh = program.memory(leaves, self._resident), True
         if fresh and self._budget is not None:
             give_back()  # a compilation's share of the budget, before the step takes its own
         return program
@@ -192,15 +193,12 @@ class Step(ABC, Generic[P]):
             del self._programs[next(iter(self._programs))]
         return found
 
-    def _chosen(
-        self, made: StepProgram, names: Sequence[str], given: Sequence[Any]
-    ) -> tuple[StepProgram, MemoryChoice | None]:
+    def _chosen(self, made: StepProgram, given: Given) -> tuple[StepProgram, MemoryChoice | None]:
         """Return a program's graph within the budget, and its plan.
 
         Args:
             made: The program.
-            names: The inputs that a call decides.
-            given: Their values.
+            given: The arguments of a call.
         """
         if made.unreached:
             self._tell(
@@ -209,7 +207,7 @@ class Step(ABC, Generic[P]):
         if self._budget is None:
             return made, None
         graph = made.model.graph
-        found = sizes_of(graph, names, given)
+        found = sizes_of(graph, list(given.leaves), given.values)
         states = max(0, bytes_of_states(graph, made) - self._resident)
         beside = bytes_of_results(graph, found) + states
         choice = within_budget(made.model, found, self._budget, beside, self._options)

@@ -39,9 +39,11 @@ class LinkProgram(Program):
         names: Sequence[str],
         options: SessionOptions | None,
         choice: Any,
+        written: Sequence[str] = (),
     ):
         super().__init__(made, rule, options, choice)
         self._arrays, self._names, self._state = arrays, names, captured.state
+        self._written = frozenset(written)  # arguments into whose memory the loss writes
         self.guards = guards_of(captured, training.updates)
         self._masks = [(f"mask.{n}", x, r) for n, (x, r) in enumerate(training.masks or ())]
 
@@ -58,8 +60,8 @@ class LinkProgram(Program):
 
     def _fed(self, given: Sequence[Any]) -> dict[str, Array]:
         """Return the arrays of a call by the names of the inputs."""
-        arrays = [np.asarray(x, order="C") for x in given if isinstance(x, np.ndarray)]
-        return dict(zip(self._names, arrays, strict=True))
+        pairs = zip(self._names, given, strict=True)
+        return {name: np.asarray(x, order="C") for name, x in pairs if name in self._inputs}
 
     def run(
         self, optimizer: Any, given: Sequence[Any], sums: GradientSums, scaling: LossScaling
@@ -98,6 +100,8 @@ class LinkProgram(Program):
         results = dict(zip(self._outputs, self._session.run(None, feed), strict=True))
         loss = Variable(np.array(results[self._outputs[0]]))
         left, follow = self._outcome(results, summed, sums, scaling)
+        pairs = zip(self._names, given, strict=True)
+        changed |= {name: array for name, array in pairs if name in self._written}
         for name, array in changed.items():
             if f"{name}.new" in left:
                 np.copyto(array, left[f"{name}.new"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,6 @@ import onnx_ir as ir
 
 from hagane.errors import CaptureError, InvalidArgument
 from hagane.frontends.capture.capture import capture_object
-from hagane.frontends.capture.interface.structure import Example
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.effects import Training
 from hagane.graph.types import TensorType
@@ -21,6 +19,7 @@ from hagane.nn.model.link import Link
 from hagane.nn.optimizers.optimizer import GradientMethod
 from hagane.ops.definition import Array
 from hagane.runtime import SessionOptions
+from hagane.training.step.arguments import Given, Signature, written_leaves
 from hagane.training.step.base import Step
 from hagane.training.step.hooks import apply_hooks, checked_hooks, settings_of
 from hagane.training.step.link_program import LinkProgram, numbers_of
@@ -74,11 +73,10 @@ class LinkStep(Step[LinkProgram]):
                 "setup(link) first"
             )
         self._loss, self._optimizer = loss, optimizer
-        function = loss.forward if isinstance(loss, Link) else loss
-        names = list(inspect.signature(function).parameters)
-        if not isinstance(loss, Link) and not names:
-            raise InvalidArgument("compile: expected loss(link, *arrays), got no arguments")
-        self._prefix = "" if isinstance(loss, Link) else names.pop(0)
+        if isinstance(loss, Link):
+            self._signature = Signature(loss.forward, None)
+        else:
+            self._signature = Signature(loss, "link")
         resident = sum(array.nbytes for array in self._kept_arrays())
         super().__init__(options, resident, memory_budget, accumulate, precision)
         self._closed: set[object] = set()  # kinds of calls that are compiled for each size
@@ -99,11 +97,11 @@ class LinkStep(Step[LinkProgram]):
             InvalidArgument: The loss is no single number, or depends on no parameter.
             NotDifferentiable: An operator has no gradient.
         """
-        model, arrays = self._given(arguments)
+        model, given = self._given(arguments)
         if any(param.array is None for param in self._optimizer.target.params()):
             return self._by_hand(arguments)
-        program = self._planned(model, arrays)
-        return program.run(self._optimizer, arrays, self._sums, self._scaling)
+        program = self._planned(model, given)
+        return program.run(self._optimizer, given.values, self._sums, self._scaling)
 
     def plan(self, *arguments: Any) -> StepPlan:
         """Return the plan of a step, which is neither compiled nor done.
@@ -116,24 +114,24 @@ class LinkStep(Step[LinkProgram]):
         Raises:
             CaptureError: As for a step; likewise the other errors of one.
         """
-        model, arrays = self._given(arguments)
+        model, given = self._given(arguments)
         if any(param.array is None for param in self._optimizer.target.params()):
             with no_backprop_mode(), using_config("train", False):
                 self._loss(*arguments)
-        program = self._program(model, arrays)
-        return program.plan(arrays, self._resident, self._budget)
+        program = self._program(model, given)
+        return program.plan(given.values, self._resident, self._budget)
 
-    def _given(self, arguments: Sequence[Any]) -> tuple[Link, list[Any]]:
-        """Return the link and the other arguments of a call, variables as arrays."""
+    def _given(self, arguments: Sequence[Any]) -> tuple[Link, Given]:
+        """Return the link and the other arguments of a call."""
         model: Any = self._loss
         given = arguments
-        if self._prefix:
+        if self._signature.model:
             model, given = (arguments[0], arguments[1:]) if arguments else (None, ())
         if not isinstance(model, Link):
             raise InvalidArgument(
                 f"step: expected a link as first argument, got {type(model).__name__}"
             )
-        return model, [x.array if isinstance(x, Variable) else x for x in given]
+        return model, Given(self._signature.complete(given))
 
     def _by_hand(self, arguments: Sequence[Any]) -> Variable:
         """Do a step without compiling."""
@@ -175,27 +173,19 @@ class LinkStep(Step[LinkProgram]):
             raise InvalidArgument("compile: use_fp32_update is not compiled; call optimizer.update")
         return next(iter(rules.values())), checked_hooks(self._optimizer, parameters)
 
-    def _program(self, model: Any, given: Sequence[Any], *, anew: bool = False) -> LinkProgram:
+    def _program(self, model: Any, given: Given, *, anew: bool = False) -> LinkProgram:
         rule, hooks = self._setting()
         groups, numbers = _grouped(self._optimizer)
         fixed = [(*(group[n] for n in rule.fixed), bool(group.get("weight_decay_rate")))
                  for group in groups]  # fmt: skip
         enabled = tuple(p.update_rule.enabled for p in self._optimizer.target.params())
-        plain = tuple(
-            (str(x.dtype), x.ndim) if isinstance(x, np.ndarray) else repr(x) for x in given
-        )
-        kind = (id(model), bool(config.train), plain, settings_of(hooks), str(fixed),
+        kind = (id(model), bool(config.train), given.outline, settings_of(hooks), str(fixed),
                 tuple(numbers.values()), enabled, self._sums.share)  # fmt: skip
-        shapes = [x.shape if isinstance(x, np.ndarray) else () for x in given]
-        sizes = self._sizes.setdefault(kind, Sizes(shapes))
-        described = sizes.describe(shapes)
-        if kind in self._closed:
-            described = [[str(size) for size in shape] for shape in shapes]
-        texts = tuple(
-            f"{x.dtype}[{', '.join(names)}]" if isinstance(x, np.ndarray) else x
-            for x, names in zip(given, described, strict=True)
-        )
-        key = (kind, tuple(map(str, texts)))
+        sizes = self._sizes.setdefault(kind, Sizes(given.shapes))
+        described = sizes.describe(given.shapes)
+        plainly = [[str(size) for size in shape] for shape in given.shapes]
+        wanted = plainly if kind in self._closed else described
+        key = (kind, str(wanted))
         found = self._programs.pop(key, None)
         changed = "" if found is None else found.guards.broken()
         if changed:
@@ -203,38 +193,31 @@ class LinkStep(Step[LinkProgram]):
         if found is None or anew or changed:
             grouped = groups, numbers
             try:
-                found = self._compile(model, texts, given, rule, hooks, grouped)
+                found = self._compile(model, given, wanted, rule, hooks, grouped)
             except CaptureError as error:
-                if all(str(size).isdigit() for names in described for size in names):
+                if wanted == plainly:
                     raise
                 # A list of as many items as there are samples, for instance.
                 self._tell(f"each size is compiled anew: {error}")
-                fixed_texts = tuple(
-                    f"{x.dtype}[{', '.join(map(str, x.shape))}]" if isinstance(x, np.ndarray) else x
-                    for x in given
-                )
                 self._closed.add(kind)
-                key = (kind, tuple(map(str, fixed_texts)))
-                found = self._compile(model, fixed_texts, given, rule, hooks, grouped)
+                key = (kind, str(plainly))
+                found = self._compile(model, given, plainly, rule, hooks, grouped)
         return self._keep(key, found)
 
     def _compile(
         self,
         model: Any,
-        types: Sequence[Any],
-        given: Sequence[Any],
+        given: Given,
+        sizes: Sequence[Sequence[str]],
         rule: Rule,
         hooks: Sequence[Any],
         grouped: tuple[list[Group], dict[int, int]],
     ) -> LinkProgram:
         training = Training(masks=[])
-        # NumPy's, independent of the other imports of the program's file.
-        examples = [
-            Example(text, "numpy.ndarray") if isinstance(x, np.ndarray) else text
-            for text, x in zip(types, given, strict=True)
-        ]
-        arguments = (model, *examples) if self._prefix else tuple(examples)
+        types = given.types(sizes)
+        arguments = (model, *types) if self._signature.model else tuple(types)
         captured = capture_object(self._loss, arguments, {}, MeaningTables(), training)
+        written = written_leaves(captured.changes)
         arrays = {captured.names[id(x)]: x for x in _arrays(model) if id(x) in captured.names}
         read = read_arrays(captured, {id(x) for x in arrays.values()}, training.updates)
         known = {id(x) for x in (*arrays.values(), *read.values())}
@@ -256,7 +239,6 @@ class LinkStep(Step[LinkProgram]):
             found = apply_hooks(hooks, pairs)
             return {name: g for name, g in found.items() if name not in frozen}
 
-        inputs = {str(value.name) for value in captured.graph.inputs}
         made = step_program(
             captured.graph,
             list(arrays),
@@ -268,16 +250,18 @@ class LinkStep(Step[LinkProgram]):
             self._precision,
             unread=types_of,
         )
-        names = [
-            str(value.name)
-            for value in made.model.graph.inputs
-            if value.name in inputs
-            and not str(value.name).startswith("mask.")
-            and value.name != "seed"
-            and value.name not in {a.path for a, _ in captured.state}
-        ]
-        made, choice = self._chosen(made, names, given)
-        return LinkProgram(made, rule, captured, training, arrays, names, self._options, choice)
+        made, choice = self._chosen(made, given)
+        return LinkProgram(
+            made,
+            rule,
+            captured,
+            training,
+            arrays,
+            list(given.leaves),
+            self._options,
+            choice,
+            written,
+        )
 
 
 def _grouped(optimizer: Any) -> tuple[list[Group], dict[int, int]]:

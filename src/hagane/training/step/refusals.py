@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hagane.errors import InvalidArgument
 
 
 def check_hooks(optimizer: Any) -> None:
-    """Fail if an optimizer or one of its parameters calls functions around its step.
+    """Fail if functions are called around the step of an optimizer, of all, or of its parameters.
 
     Raises:
         InvalidArgument: There is such a hook; it is named.
     """
+    _check_global_hooks()
     for kind in ("pre", "post"):
         for hook in getattr(optimizer, f"_optimizer_step_{kind}_hooks", {}).values():
             raise InvalidArgument(
@@ -22,14 +25,130 @@ def check_hooks(optimizer: Any) -> None:
             )
     for number, group in enumerate(optimizer.param_groups):
         for index, parameter in enumerate(group["params"]):
-            hooks = getattr(parameter, "_backward_hooks", None) or {}
-            more = getattr(parameter, "_post_accumulate_grad_hooks", None) or {}
-            for hook in (*hooks.values(), *more.values()):
+            for hook in _hooks_on(parameter):
+                raise _refusal(f"parameter {index} of group {number} of the optimizer", hook)
+
+
+def check_module_hooks(modules: Iterable[Any], root: Any, prefix: str) -> None:
+    """Fail if a module has hooks on gradients.
+
+    Args:
+        modules: Those that the loss calls.
+        root: The module that has them, or most of them.
+        prefix: Its name.
+
+    Raises:
+        InvalidArgument: There is such a hook; it is named.
+    """
+    for module in modules:
+        for kind, hooks in (("", module._backward_hooks), ("_pre", module._backward_pre_hooks)):
+            for hook in hooks.values():
+                full = "" if not kind and module._is_full_backward_hook is False else "full_"
                 raise InvalidArgument(
-                    f"step: parameter {index} of group {number} of the optimizer has the hook "
-                    f"'{_name(hook)}' on its gradient, which a compiled step does not call: "
-                    "remove it"
+                    f"step: the module '{_path(module, root, prefix)}' has the hook "
+                    f"'{_name(hook)}' (register_{full}backward{kind}_hook), which a compiled step "
+                    "does not call: remove it"
                 )
+
+
+def check_parameter_hooks(modules: Iterable[Any], root: Any, prefix: str) -> None:
+    """Fail if a parameter of a module has hooks on its gradient.
+
+    Args:
+        modules: Those that the loss calls.
+        root: The module that has them, or most of them.
+        prefix: Its name.
+
+    Raises:
+        InvalidArgument: There is such a hook; it is named.
+    """
+    for module in modules:
+        for name, parameter in module.named_parameters(recurse=False):
+            for hook in _hooks_on(parameter):
+                path = _path(module, root, prefix)
+                raise _refusal(f"the parameter '{path}.{name}'", hook)
+
+
+def _path(module: Any, root: Any, prefix: str) -> str:
+    """Return the path of a module, the name of its class if the root does not have it."""
+    found = (path for path, part in root.named_modules(prefix=prefix) if part is module)
+    return next(found, type(module).__name__)
+
+
+def check_arguments(arguments: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]) -> None:
+    """Fail if an argument of a step is a parameter of the optimizer.
+
+    Args:
+        arguments: By name.
+        groups: Of the optimizer.
+
+    Raises:
+        InvalidArgument: One is; it is named.
+    """
+    for name, given in arguments.items():
+        if not getattr(given, "requires_grad", False):
+            continue
+        for number, group in enumerate(groups):
+            if any(given is parameter for parameter in group["params"]):
+                raise InvalidArgument(
+                    f"step: the argument '{name}' is a parameter of group {number} of the "
+                    "optimizer, and a compiled step trains no arguments: make it an attribute of "
+                    "the module, or let the loss read it by a name outside"
+                )
+
+
+def check_computed(arguments: Mapping[str, Any], foreign: Sequence[str]) -> None:
+    """Fail if gradients would go from an argument back to parameters that a step does not see.
+
+    Args:
+        arguments: By name.
+        foreign: Parameters of the optimizer that the loss does not read, in words.
+
+    Raises:
+        InvalidArgument: An argument was computed with gradients; it is named.
+    """
+    for name, given in arguments.items():
+        made = getattr(given, "grad_fn", None)
+        if made is not None and foreign:
+            raise InvalidArgument(
+                f"step: the argument '{name}' was computed with gradients "
+                f"({type(made).__name__}), and the optimizer has parameters that the loss does not "
+                f"read ({foreign[0]}); a compiled step has no gradients beyond its arguments: "
+                f"compute '{name}' in the loss, or pass {name}.detach()"
+            )
+
+
+def _check_global_hooks() -> None:
+    """Raise ``InvalidArgument`` if hooks of PyTorch run for all modules, or for all optimizers."""
+    module = sys.modules.get("torch.nn.modules.module")
+    for kind in ("forward_pre", "forward", "backward_pre", "backward"):
+        for hook in getattr(module, f"_global_{kind}_hooks", {}).values():
+            raise InvalidArgument(
+                f"step: PyTorch has the hook '{_name(hook)}' for all modules "
+                f"(register_module_{'full_' * kind.startswith('back')}{kind}_hook), which a "
+                "compiled step does not call: remove it"
+            )
+    optimizers = sys.modules.get("torch.optim.optimizer")
+    for kind in ("pre", "post"):
+        for hook in getattr(optimizers, f"_global_optimizer_{kind}_hooks", {}).values():
+            raise InvalidArgument(
+                f"step: PyTorch has the hook '{_name(hook)}' for all optimizers "
+                f"(register_optimizer_step_{kind}_hook), which a compiled step does not call: "
+                "remove it"
+            )
+
+
+def _hooks_on(parameter: Any) -> Iterator[Any]:
+    """Yield the hooks on the gradient of a parameter."""
+    yield from (getattr(parameter, "_backward_hooks", None) or {}).values()
+    yield from (getattr(parameter, "_post_accumulate_grad_hooks", None) or {}).values()
+
+
+def _refusal(words: str, hook: Any) -> InvalidArgument:
+    return InvalidArgument(
+        f"step: {words} has the hook '{_name(hook)}' on its gradient, which a compiled step does "
+        "not call: remove it"
+    )
 
 
 def check_parametrizations(module: Any, prefix: str) -> None:

@@ -39,9 +39,15 @@ class TorchProgram(Program):
         moved: Sequence[tuple[Any, int]] = (),
         guards: Guards | None = None,
         others: Mapping[str, Any] | None = None,
+        modules: Sequence[Any] = (),
+        foreign: Sequence[str] = (),
+        written: Sequence[str] = (),
     ):
+        self.modules = modules  # that the loss calls
+        self.foreign = foreign  # parameters of the optimizer that the loss does not read, in words
         self.guards = guards or Guards((), (), (), ())  # what was read besides the arguments
         self._moved = moved  # counters of calls, and by how much the loss moves them
+        self._written = frozenset(written)  # arguments into whose memory the loss writes
         super().__init__(made, rule, options, choice)
         self._module = module
         self._arguments = arguments
@@ -84,7 +90,7 @@ class TorchProgram(Program):
         } | self._others
         feed = {name: _view(plain_array(array)) for name, array in arrays.items()}
         for name, item in zip(self._arguments[1:], given, strict=True):
-            if isinstance(item, torch.Tensor) and name in self._inputs:
+            if name in self._inputs:
                 feed[name] = _view(item)
         if "seed" in self._inputs:
             drawn = torch.randint(0, 2**32, (2,), dtype=torch.int64)
@@ -111,7 +117,9 @@ class TorchProgram(Program):
             for item in self._made.updated
             if item.apart
         }
-        changed = {**arrays, **states}
+        pairs = zip(self._arguments[1:], given, strict=True)
+        leaves = {name: item for name, item in pairs if name in self._written}
+        changed = {**arrays, **states, **leaves}
         if follow:
             own = {name: _view(arrays[name]) for name in gradients}
             self._large.update(gradients, {**own, **views}, scalars)
@@ -229,8 +237,8 @@ def _view(tensor: Any) -> Array:
     """Return a tensor's memory as an array."""
     import torch
 
-    if isinstance(tensor, np.ndarray):
-        return tensor
+    if isinstance(tensor, np.ndarray | np.generic):
+        return np.asarray(tensor, order="C")
     plain = tensor.detach()
     if plain.dtype == torch.bfloat16:
         return np.asarray(plain.view(torch.int16).numpy().view(ir.DataType.BFLOAT16.numpy()))
@@ -238,10 +246,12 @@ def _view(tensor: Any) -> Array:
 
 
 def _put(target: Any, result: Array) -> None:
-    """Write an array into a tensor."""
+    """Write an array into a tensor or another array."""
     import torch
 
-    if target.dtype == torch.bfloat16:
+    if isinstance(target, np.ndarray):
+        np.copyto(target, result)
+    elif target.dtype == torch.bfloat16:
         target.copy_(torch.from_numpy(result.view(np.int16)).view(torch.bfloat16))
     else:
         target.copy_(torch.from_numpy(result))

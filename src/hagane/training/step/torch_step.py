@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hagane.errors import CaptureError, InvalidArgument
@@ -12,13 +12,21 @@ from hagane.frontends.capture.capture import capture_object
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.effects import Training
 from hagane.runtime import SessionOptions
+from hagane.training.step.arguments import Given, Signature, written_leaves
 from hagane.training.step.base import Step
 from hagane.training.step.clipping import clip_by_norm
 from hagane.training.step.large import LARGE
 from hagane.training.step.planned import StepPlan
 from hagane.training.step.program import step_program
 from hagane.training.step.read_arrays import guards_of, read_arrays
-from hagane.training.step.refusals import check_hooks, check_parametrizations
+from hagane.training.step.refusals import (
+    check_arguments,
+    check_computed,
+    check_hooks,
+    check_module_hooks,
+    check_parameter_hooks,
+    check_parametrizations,
+)
 from hagane.training.step.rules import RULES, Group, rule_of
 from hagane.training.step.sizes import Sizes
 from hagane.training.step.torch_program import TorchProgram, arrays_of, moved_by
@@ -71,9 +79,8 @@ class TorchStep(Step[TorchProgram]):
                 f"compile: expected an optimizer of torch.optim ({', '.join((*RULES, 'AdamW'))}), "
                 f"got {type(optimizer).__module__}.{type(optimizer).__qualname__}"
             )
-        self._names = list(inspect.signature(loss).parameters)
-        if not self._names:
-            raise InvalidArgument("compile: expected loss(module, *tensors), got no arguments")
+        nn = sys.modules["torch"].nn
+        self._signature = Signature(loss.forward if isinstance(loss, nn.Module) else loss, "module")
         self._loss, self._optimizer, self._rule = loss, optimizer, rule
         resident = sum(tensor.nbytes for tensor in _state_tensors(optimizer))
         self._closed: set[object] = set()  # kinds of calls that are compiled for each size
@@ -85,7 +92,8 @@ class TorchStep(Step[TorchProgram]):
 
         Args:
             module: A ``torch.nn.Module``.
-            tensors: The other arguments of the loss: tensors, and plain values, which are fixed.
+            tensors: The other arguments of the loss: tensors and arrays, alone or in dicts, lists,
+                tuples and objects; and plain values, which are fixed.
 
         Returns:
             The loss before the update, a tensor without axes.
@@ -95,9 +103,9 @@ class TorchStep(Step[TorchProgram]):
             InvalidArgument: The loss is no single number, or depends on no parameter.
             NotDifferentiable: An operator has no gradient.
         """
-        self._check(module, tensors)
-        program = self._planned(module, tensors)
-        return program.run(self._optimizer, tensors, self._sums, self._scaling)
+        given = self._given(module, tensors)
+        program = self._planned(module, given)
+        return program.run(self._optimizer, given.values, self._sums, self._scaling)
 
     def plan(self, module: Any, *tensors: Any) -> StepPlan:
         """Return the plan of a step, which is neither compiled nor done.
@@ -109,58 +117,52 @@ class TorchStep(Step[TorchProgram]):
         Raises:
             CaptureError: As for a step; likewise the other errors of one.
         """
-        self._check(module, tensors)
-        return self._program(module, tensors).plan(tensors, self._resident, self._budget)
+        given = self._given(module, tensors)
+        return self._program(module, given).plan(given.values, self._resident, self._budget)
 
-    def _check(self, module: Any, tensors: Sequence[Any]) -> None:
-        """Raise ``InvalidArgument`` unless these are the arguments of a step."""
+    def _given(self, module: Any, tensors: Sequence[Any]) -> Given:
+        """Return the arguments of a step; raise ``InvalidArgument`` unless they are some."""
         torch = sys.modules.get("torch")
         if torch is None or not isinstance(module, torch.nn.Module):
             raise InvalidArgument(
                 f"step: expected a torch.nn.Module as first argument, got {type(module).__name__}"
             )
-        if len(tensors) != len(self._names) - 1:
-            raise InvalidArgument(
-                f"step: expected a module and {', '.join(self._names[1:]) or 'nothing else'}, "
-                f"got {len(tensors)} arguments after the module"
-            )
+        given = Given(self._signature.complete(tensors))
         check_hooks(self._optimizer)
+        check_arguments(given.leaves, self._optimizer.param_groups)
+        return given
 
-    def _program(self, module: Any, tensors: Sequence[Any], *, anew: bool = False) -> TorchProgram:
-        import torch
-
-        plain = tuple(
-            (str(item.dtype), item.dim()) if isinstance(item, torch.Tensor) else repr(item)
-            for item in tensors
-        )
+    def _program(self, module: Any, given: Given, *, anew: bool = False) -> TorchProgram:
         modes = tuple(part.training for part in module.modules())
-        kind = (id(module), modes, plain, self._settings(), self._sums.share)
-        shapes = [tuple(t.shape) if isinstance(t, torch.Tensor) else () for t in tensors]
+        kind = (id(module), modes, given.outline, self._settings(), self._sums.share)
+        shapes = given.shapes
         sizes = self._sizes.get(kind)
         if sizes is None:
             sizes = self._sizes[kind] = Sizes(shapes)
         described = sizes.describe(shapes)
         plainly = [[str(size) for size in shape] for shape in shapes]
-        texts = _texts(tensors, plainly if kind in self._closed else described)
-        key = (kind, tuple(map(str, texts)))
+        wanted = plainly if kind in self._closed else described
+        key = (kind, str(wanted))
         found = self._programs.pop(key, None)
         changed = "" if found is None else found.guards.broken()
         if changed:
             self._tell_changed(changed)
+        if found is not None:
+            check_module_hooks(found.modules, module, self._signature.model)
         if found is None or anew or changed:
             try:
-                found = self._compile(module, texts, tensors)
+                found = self._compile(module, given, wanted)
             except CaptureError as error:
-                fixed = _texts(tensors, plainly)
-                if fixed == texts:
+                if wanted == plainly:
                     raise
                 try:  # a size that only seems to be the batch's, for instance
-                    found = self._compile(module, fixed, tensors)
+                    found = self._compile(module, given, plainly)
                 except CaptureError:
                     raise error from None
                 self._tell(f"each size is compiled anew: {error}")
                 self._closed.add(kind)
-                key = (kind, tuple(map(str, fixed)))
+                key = (kind, str(plainly))
+        check_computed(given.leaves, found.foreign)
         return self._keep(key, found)
 
     def _settings(self) -> object:
@@ -175,21 +177,26 @@ class TorchStep(Step[TorchProgram]):
             for group in self._optimizer.param_groups
         )
 
-    def _compile(self, module: Any, types: Sequence[Any], tensors: Sequence[Any]) -> TorchProgram:
+    def _compile(self, module: Any, given: Given, sizes: Sequence[Sequence[str]]) -> TorchProgram:
         import torch
 
-        check_parametrizations(module, self._names[0])
+        prefix = self._signature.model
+        check_parametrizations(module, prefix)
         training = Training()
-        captured = capture_object(self._loss, (module, *types), {}, MeaningTables(), training)
+        arguments = (module, *given.types(sizes))
+        captured = capture_object(self._loss, arguments, {}, MeaningTables(), training)
+        for check in (check_module_hooks, check_parameter_hooks):
+            check(captured.reads.modules, module, prefix)
         for attribute, _ in captured.state:
             raise InvalidArgument(
                 f"step: the loss changes '{attribute.path}' of a {type(attribute.owner).__name__}, "
                 "which a compiled step does not: return it from the module and change it between "
                 "steps"
             )
+        written = written_leaves(captured.changes)
         groups: list[Group] = self._optimizer.param_groups
         numbers = {id(p): n for n, group in enumerate(groups) for p in group["params"]}
-        paths = {id(array): name for name, array in arrays_of(module, self._names[0])}
+        paths = {id(array): name for name, array in arrays_of(module, prefix)}
         paths = {key: captured.names.get(key, name) for key, name in paths.items()}
         others = read_arrays(captured, paths.keys(), training.updates)
         named = [(name, p) for name, p in others.items() if isinstance(p, torch.Tensor)]
@@ -198,6 +205,13 @@ class TorchStep(Step[TorchProgram]):
             for name, p in [*((paths[id(p)], p) for p in module.parameters()), *named]
             if p.requires_grad and id(p) in numbers
         }
+        known = {*paths, *(id(p) for _, p in named)}
+        foreign = [
+            f"parameter {index} of group {number} of the optimizer"
+            for number, group in enumerate(groups)
+            for index, p in enumerate(group["params"])
+            if p.requires_grad and id(p) not in known
+        ]
         made = step_program(
             captured.graph,
             [*paths.values(), *others],
@@ -209,13 +223,14 @@ class TorchStep(Step[TorchProgram]):
             precision=self._precision,
             apart=LARGE,
         )
-        made, choice = self._chosen(made, self._names[1:], tensors)
+        made = replace(made, unreached=(*made.unreached, *foreign))
+        made, choice = self._chosen(made, given)
         return TorchProgram(
             made,
             self._rule,
             module,
             paths,
-            self._names,
+            [prefix, *given.leaves],
             self._options,
             choice,
             groups,
@@ -226,21 +241,12 @@ class TorchStep(Step[TorchProgram]):
             ),
             guards_of(captured, training.updates),
             others,
+            tuple(captured.reads.modules),
+            foreign,
+            written,
         )
 
 
 def _state_tensors(optimizer: Any) -> Iterator[Any]:
     for states in optimizer.state.values():
         yield from (value for value in states.values() if hasattr(value, "nbytes"))
-
-
-def _texts(tensors: Sequence[Any], sizes: Sequence[Sequence[str]]) -> tuple[Any, ...]:
-    """Return the arguments of a call, tensors as types with these sizes."""
-    return tuple(
-        _type_text(item, names) if hasattr(item, "dim") else item
-        for item, names in zip(tensors, sizes, strict=True)
-    )
-
-
-def _type_text(tensor: Any, sizes: Sequence[str]) -> str:
-    return f"{str(tensor.dtype).removeprefix('torch.')}[{', '.join(sizes)}]"

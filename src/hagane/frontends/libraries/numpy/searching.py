@@ -354,8 +354,19 @@ _together("cov", statistics.covariance)
 _together("corrcoef", statistics.correlation)
 
 
-@NUMPY.function("seterr", "random.seed", "set_printoptions", "save", "savez", "put", "copyto",
-                "fill_diagonal")  # fmt: skip
-def nothing(t: Core, *_: Value, **__: Value) -> Value:
+@NUMPY.function("copyto", "fill_diagonal")
+def written(t: Core, *_: Value, **__: Value) -> Value:
+    """Return None: an array is written, which changes no type."""
+    return None
+
+
+@NUMPY.function("seterr", "random.seed", "set_printoptions")
+def set_up(t: Core, *_: Value, **__: Value) -> Value:
+    """Return None: a setting changes no type."""
+    return None
+
+
+@NUMPY.function("save", "savez", "put")
+def beside(t: Core, *_: Value, **__: Value) -> Value:
     """Return None: its effect changes no type."""
     return None

@@ -192,8 +192,8 @@ def _argument(
             parameter,
             interpreter.make_value(text, name, known or own_kind or kind),
         )
-    if isinstance(found, Tensor):
-        found = _text_of(found)
+    if isinstance(found, Tensor):  # an example
+        known, found = known or found.kind, _text_of(found)
     if not isinstance(found, TypeText):
         return found
     if annotated is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from hagane.frontends.python.interpret.domain import Domain
 from hagane.frontends.python.interpret.parts import Parts
-from hagane.frontends.python.interpret.running import Budget
+from hagane.frontends.python.interpret.running import Budget, Observer
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import Heap, join_contents
 from hagane.frontends.python.values.printing import show_type
@@ -59,6 +59,8 @@ class Core(Parts):
         domain: Makes the domain of the interpretation, given the interpreter.
     """
 
+    observer: Observer
+
     def __init__(self, domain: Callable[[Any], Domain]):
         self.heap = Heap()
         self.dead = False
@@ -69,6 +71,7 @@ class Core(Parts):
         self.caught: list[CheckError] = []  # the exceptions that are being handled
         self.loops: list[list[Exit]] = []
         self.variables = self.heap.new({})  # context variables that the program set
+        self.tags: dict[tuple[Any, str], Value] = {}  # attributes that the program gave tensors
         self.counters: dict[str, Dim] = {}  # turns of summarised loops by the name of the turn
         self._texts: dict[Term, str] = {}
         self._joins: dict[str, int] = {}  # of how many joins a joined size is made
@@ -334,6 +337,8 @@ class Core(Parts):
             return unknown
         text = self._texts.get(condition, "a condition")
         name = f"({yes} if {text} else {no})"
+        if weight > _MAX_JOINS:  # texts would double too
+            name = f"either_{len(self.knowledge.joined)}"
         found = Joined(condition, yes, no)
         while self.knowledge.joined.get(name, found) != found:
             name += "'"

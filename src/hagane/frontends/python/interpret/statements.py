@@ -28,9 +28,15 @@ from hagane.frontends.python.values.values import (
     Unknown,
     Value,
     Wrapped,
+    is_key,
     is_plain,
 )
+from hagane.symbolic import definitely_equal
 
+# Attributes of tensors that change no content; those that give one another content, and all of it.
+_OF_GRADIENTS = ("grad", "requires_grad", "name", "grad_var")
+_PARTS = ("flat", "real", "imag")
+_CONTENT = ("data", "array", "shape", "dtype", "strides", "T", *_PARTS)
 _STEPS = 16  # statements between two looks at the clock
 
 
@@ -251,8 +257,28 @@ class Statements(Core):
             self.heap[receiver][name] = value
         elif isinstance(receiver, Library):
             self.tables.set_member(self, receiver, name, value)
-        elif not isinstance(receiver, Unknown | Tensor | Host | Function):
+        elif isinstance(receiver, Tensor):
+            self._set_of_tensor(receiver, name, value)
+        elif not isinstance(receiver, Unknown | Host | Function):
             raise CheckError("attribute", f"attributes of {self.show(receiver)} cannot be set")
+
+    def _set_of_tensor(self, x: Tensor, name: str, value: Value) -> None:
+        """Set an attribute of a tensor."""
+        if name in _OF_GRADIENTS:
+            return
+        if self.emit.builds:
+            raise CheckError(
+                "capture",
+                f"'{name}' of {self.show(x)} is set, for all that hold the tensor; make a new one, "
+                "and keep what belongs to it in a variable of its own",
+                tensors=(x,),
+            )
+        if name not in _CONTENT:
+            self.tags[x.value, name] = value
+        elif name not in _PARTS and not (
+            isinstance(value, Tensor) and value.dtype == x.dtype and _of_one_shape(value, x)
+        ):
+            self.lost(f"a tensor whose '{name}' is set")
 
     def set_item(self, receiver: Value, index: Value, value: Value) -> None:
         """Do ``receiver[index] = value``."""
@@ -317,12 +343,17 @@ class Statements(Core):
                 if isinstance(owner, Instance):
                     self.call(self.attribute(owner, "__delitem__"), [index], {})
                 content = self.heap[owner] if isinstance(owner, DictRef | ListRef) else None
-                if isinstance(content, dict):
+                if isinstance(content, dict) and is_key(index):
                     content.pop(index, None)
                 elif isinstance(content, tuple) and is_plain(index):
                     items = list(content)
                     del items[index]
                     self.heap[owner] = tuple(items)
+                elif isinstance(owner, DictRef | ListRef) and not isinstance(index, slice):
+                    self.call(self.attribute(owner, "pop"), [index], {})
+                elif isinstance(owner, ListRef):
+                    gone = self.lost("items deleted at places that are not known")
+                    self.heap[owner] = Many(gone, self.emit.fresh("count"))
 
     def _do_Global(self, node: ast.Global) -> None:
         assert self.frame is not None
@@ -450,3 +481,9 @@ def _loaded(target: ast.expr) -> ast.expr:
     return ast.copy_location(
         type(target)(**{**dict(ast.iter_fields(target)), "ctx": ast.Load()}), target
     )
+
+
+def _of_one_shape(a: Tensor, b: Tensor) -> bool:
+    if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+        return False
+    return all(definitely_equal(x, y) for x, y in zip(a.shape, b.shape, strict=True))

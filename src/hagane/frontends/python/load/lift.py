@@ -62,7 +62,8 @@ class Lift(Core):
 
     def lift(self, found: Any) -> Value:
         """Return the stand-in of a real object."""
-        if isinstance(found, _ABSTRACT) or (is_plain(found) and not isinstance(found, tuple)):
+        plain = is_plain(found) and not isinstance(found, tuple | np.generic)
+        if isinstance(found, _ABSTRACT) or plain or isinstance(found, np.str_ | np.bytes_):
             return found
         known = self.lifted.get(id(found))
         if known is not None and known[0] is found:

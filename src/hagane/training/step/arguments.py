@@ -1,0 +1,262 @@
+"""Arguments of a step behind its model: tensors, alone and in dicts, lists, tuples and objects."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.errors import InvalidArgument
+from hagane.frontends.capture.interface.structure import Change, Example, Object, Text, Whole
+from hagane.nn.autograd.variable import Variable
+
+_PLAIN = (bool, int, float, bytes, type(None), type(Ellipsis), range, enum.Enum, np.dtype)
+
+
+class Signature:
+    """The arguments that a loss takes.
+
+    Args:
+        loss: A function.
+        model: The kind of its first argument in words; None for a link that is its own loss, which
+            may take any number of arguments.
+
+    Attributes:
+        model: The name of the first argument, empty if there is none.
+
+    Raises:
+        InvalidArgument: It takes no model, or arguments that have no position of their own.
+    """
+
+    def __init__(self, loss: Callable[..., Any], model: str | None):
+        found = inspect.signature(loss).parameters.values()
+        taken = [p for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        if model is not None and not taken:
+            raise InvalidArgument(f"compile: expected loss({model}, ...), got no arguments")
+        many = [p for p in found if p.kind is p.VAR_POSITIONAL]
+        needed = [p for p in found if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+        for parameter in (*needed, *(many if model is not None else ())):
+            raise InvalidArgument(
+                f"compile: the loss has the argument '{parameter}', and a step gives each by its "
+                "position: write a loss with a name for each of its arguments"
+            )
+        self._of = f"a {model} and " if model is not None else ""
+        self.model = taken.pop(0).name if model is not None else ""
+        self._names = [parameter.name for parameter in taken]
+        self._defaults = [p.default for p in taken if p.default is not p.empty]
+        self._many = many[0].name if many else ""
+
+    def complete(self, given: Sequence[Any]) -> dict[str, Any]:
+        """Return the arguments of a call behind the model by name, with defaults for missing ones.
+
+        Raises:
+            InvalidArgument: There are too many or too few.
+        """
+        missing = len(self._names) - len(given)
+        if missing > len(self._defaults) or (missing < 0 and not self._many):
+            raise InvalidArgument(
+                f"step: expected {self._of}{', '.join(self._names) or 'nothing else'}, "
+                f"got {len(given)} arguments{' after it' * bool(self._of)}"
+            )
+        more = range(max(0, -missing))  # called as capture calls them
+        names = [
+            *self._names,
+            *(self._many if len(more) == 1 else f"{self._many}{i}" for i in more),
+        ]
+        values = [*given, *self._defaults[len(self._defaults) - max(0, missing) :]]
+        return dict(zip(names, values, strict=True))
+
+
+class Given:
+    """The arguments of one call.
+
+    Args:
+        named: Their values by name; variables count as their arrays.
+
+    Attributes:
+        leaves: Tensors and arrays by their paths: ``x``, ``batch.labels``, ``pair.0``.
+        outline: Equal in calls that differ in the content and sizes of tensors alone.
+
+    Raises:
+        InvalidArgument: Two parts have one path.
+    """
+
+    def __init__(self, named: Mapping[str, Any]):
+        self.leaves: dict[str, Any] = {}
+        self._objects: dict[int, int] = {}
+        self._pairs = list(named.items())
+        self.outline: Hashable = tuple(self._outline(value, name) for name, value in self._pairs)
+
+    @property
+    def values(self) -> list[Any]:
+        """Tensors and arrays in order."""
+        return list(self.leaves.values())
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The sizes of the leaves."""
+        return [tuple(leaf.shape) for leaf in self.leaves.values()]
+
+    def types(self, sizes: Sequence[Sequence[str]]) -> list[Any]:
+        """Return the arguments as capture takes them.
+
+        Args:
+            sizes: Those of the leaves as text.
+        """
+        texts = {
+            path: f"{_dtype(leaf)}[{', '.join(one)}]"
+            for (path, leaf), one in zip(self.leaves.items(), sizes, strict=True)
+        }
+        made: dict[int, Object] = {}
+        return [self._typed(value, name, texts, made) for name, value in self._pairs]
+
+    def _outline(self, value: Any, path: str) -> Hashable:
+        value = _plain_variable(value)
+        if _is_array(value):
+            known = self.leaves.setdefault(path, value)
+            if known is not value and not isinstance(value, np.generic):
+                raise InvalidArgument(
+                    f"step: two parts of the arguments are called '{path}', as the keys 1 and '1' "
+                    "of a dict are: give them names that differ"
+                )
+            return type(value), _dtype(value), len(value.shape)
+        if isinstance(value, str) or _is_plain(value):
+            return type(value), value
+        if type(value) in (tuple, list):
+            return type(value), *(self._outline(v, f"{path}.{i}") for i, v in enumerate(value))
+        if id(value) in self._objects:
+            return "again", self._objects[id(value)]
+        parts = _parts(value)
+        if parts is None:
+            return Same(value)
+        self._objects[id(value)] = len(self._objects)
+        return type(value), *(
+            (name, self._outline(part, f"{path}.{name}"))
+            for found in parts
+            for name, part in (found or {}).items()
+        )
+
+    def _typed(
+        self, value: Any, path: str, texts: Mapping[str, str], made: dict[int, Object]
+    ) -> Any:
+        value = _plain_variable(value)
+        if path in texts and _is_array(value):
+            of_numpy = isinstance(value, np.ndarray | np.generic)
+            kind = "numpy.ndarray" if of_numpy else "torch.Tensor"
+            return Example(texts[path], kind, is_array=isinstance(value, np.ndarray))
+        if isinstance(value, str):
+            return Text(value)
+        if _is_plain(value):
+            return value
+        if type(value) is tuple:
+            return tuple(self._typed(v, f"{path}.{i}", texts, made) for i, v in enumerate(value))
+        if id(value) in made:
+            return made[id(value)]
+        parts = ({}, None) if type(value) is list else _parts(value)
+        if parts is None:
+            return Whole(value)
+        found = made[id(value)] = Object(type(value), value)
+        attributes, items = parts
+        found.attributes = {
+            name: self._typed(part, f"{path}.{name}", texts, made)
+            for name, part in attributes.items()
+        }
+        if type(value) is list:
+            found.items = [
+                self._typed(part, f"{path}.{i}", texts, made) for i, part in enumerate(value)
+            ]
+        elif items is not None:
+            found.items = {
+                name: self._typed(part, f"{path}.{name}", texts, made)
+                for name, part in items.items()
+            }
+        return found
+
+
+class Same:
+    """An object as a part of keys, equal to itself alone."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def written_leaves(changes: Iterable[Change]) -> list[str]:
+    """Return the paths of the tensors that a loss writes into.
+
+    Raises:
+        InvalidArgument: It changes its arguments otherwise; the first such is named.
+    """
+    written: list[str] = []
+    for change in changes:
+        written += change.written
+        if change.attributes or change.items is not None:
+            raise InvalidArgument(
+                f"step: the loss changes the content of its argument '{change.path}', which a "
+                f"compiled step does not: let it work on a copy, as in {change.path} = "
+                f"dict({change.path})"
+            )
+    return written
+
+
+def _plain_variable(value: Any) -> Any:
+    """Return the array of a variable, other values as they are."""
+    return value.array if isinstance(value, Variable) else value
+
+
+def _is_array(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return isinstance(value, np.ndarray | np.generic) or (
+        torch is not None and isinstance(value, torch.Tensor)
+    )
+
+
+def _is_plain(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return isinstance(value, _PLAIN) or (
+        torch is not None and isinstance(value, torch.dtype | torch.device)
+    )
+
+
+def _dtype(leaf: Any) -> str:
+    return str(leaf.dtype).removeprefix("torch.")
+
+
+def _parts(value: Any) -> tuple[dict[Any, Any], dict[Any, Any] | None] | None:
+    """Return attributes and items of an object; None for one that is known as a whole."""
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return dict(zip(value._fields, value, strict=True)), None
+    if type(value) in (dict, OrderedDict):
+        return {}, value
+    cls = type(value)
+    if isinstance(value, type) or not hasattr(value, "__dict__") or callable(value):
+        return None
+    if (
+        hasattr(cls, "named_parameters")
+        or hasattr(cls, "namedparams")
+        or cls.__module__ == "builtins"
+    ):
+        return None
+    items = dict(dict.items(value)) if isinstance(value, dict) else None
+    bases = [base for base in cls.__mro__ if base not in (object, dict, OrderedDict)]
+    if any(not base.__flags__ & _HEAP_TYPE for base in bases):
+        return None
+    return dict(vars(value)), items
+
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class made by Python code, or by a module in C
+
+
+__all__ = ["Given", "Same", "Signature", "written_leaves"]

@@ -1,0 +1,153 @@
+"""Arguments of compiled steps: trees of tensors, defaults, and those that no step can take."""
+
+from __future__ import annotations
+
+import copy
+from collections import OrderedDict, namedtuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from torch import Tensor, nn, optim
+
+import hagane
+import hagane.functions as F  # noqa: N812
+from hagane.errors import InvalidArgument
+
+
+@dataclass
+class Pair:
+    x: Any
+    t: Any
+
+
+Named = namedtuple("Named", "x t")
+
+
+def of_items(module: Any, batch: Any) -> Any:
+    return (module(batch["x"]) - batch["t"]).square().mean()
+
+
+def of_attributes(module: Any, batch: Any) -> Any:
+    return (module(batch.x) - batch.t).square().mean()
+
+
+def of_places(module: Any, batch: Any) -> Any:
+    return (module(batch[0]) - batch[1]).square().mean()
+
+
+def of_arrays(module: Any, batch: Any) -> Any:
+    return (module(torch.from_numpy(batch[0])) - torch.from_numpy(batch[1])).square().mean()
+
+
+def with_defaults(module: Any, batch: Any, scale: Any = 2.0, *, shift: float = 0.5) -> Any:
+    return of_places(module, batch) * scale + shift
+
+
+def written(module: Any, batch: Any) -> Any:
+    batch[0].add_(1)
+    return of_places(module, batch)
+
+
+FORMS: dict[str, tuple[Callable[..., Any], Callable[[Tensor, Tensor], Any]]] = {
+    "dict": (of_items, lambda x, t: {"x": x, "t": t}),
+    "ordered dict": (of_items, lambda x, t: OrderedDict(x=x, t=t)),
+    "object": (of_attributes, Pair),
+    "named tuple": (of_attributes, Named),
+    "tuple": (of_places, lambda x, t: (x, t)),
+    "list": (of_places, lambda x, t: [x, t]),
+    "arrays": (of_arrays, lambda x, t: (x.numpy(), t.numpy())),
+    "defaults": (with_defaults, lambda x, t: (x, t)),
+    "written": (written, lambda x, t: (x, t)),
+}
+
+
+def batch_of(number: int, size: int) -> tuple[Tensor, Tensor]:
+    """Return a batch that is printed as every other: in the middle alone it is another."""
+    x, t = torch.ones(size, 3), torch.ones(size, 2)
+    x[10:30] = number
+    return x, t
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_tensors_in_arguments_are_read_anew_in_each_call_by_one_program(form: str) -> None:
+    loss, made = FORMS[form]
+    torch.manual_seed(0)
+    module = nn.Linear(3, 2)
+    other = copy.deepcopy(module)
+    ours, theirs = (optim.SGD(m.parameters(), lr=0.01) for m in (module, other))
+    step = hagane.compile(loss, ours)
+    for number, size in enumerate((1000, 1000, 700)):
+        batch, again = made(*batch_of(number, size)), made(*batch_of(number, size))
+        found = step(module, batch)
+        theirs.zero_grad()
+        wanted = loss(other, again)
+        wanted.backward()
+        theirs.step()
+        torch.testing.assert_close(found, wanted.detach())
+        if form == "written":
+            torch.testing.assert_close(batch[0], again[0])
+    for mine, one in zip(module.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(mine, one)
+    assert len(step._programs) == 1
+
+
+def of_link(link: Any, batch: Any, scale: float = 1.0) -> Any:
+    return F.mean((link(batch["x"]) - batch["t"]) ** 2) * scale
+
+
+@pytest.mark.parametrize("kind", [np.asarray, hagane.Variable])
+def test_arrays_in_arguments_of_links_are_read_anew(kind: Any) -> None:
+    found = []
+    for compiled in (True, False):
+        np.random.seed(0)
+        link = hagane.links.Linear(3, 2)
+        optimizer = hagane.optimizers.SGD(0.01).setup(link)
+        step = hagane.compile(of_link, optimizer)
+        for number in range(2):
+            x, t = (kind(part.numpy()) for part in batch_of(number, 1000))
+            if compiled:
+                step(link, {"x": x, "t": t})
+            else:
+                optimizer.update(of_link, link, {"x": x, "t": t})
+        found.append([p.array for p in link.params()])
+    for mine, one in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, one, rtol=1e-5)
+
+
+def taking_away(module: Any, batch: Any) -> Any:
+    return module(batch.pop("x")).square().mean()
+
+
+def of_many(module: Any, *batch: Any) -> Any:
+    return of_places(module, batch)
+
+
+def of_named(module: Any, batch: Any, *, scale: Any) -> Any:
+    return of_places(module, batch) * scale
+
+
+def test_arguments_that_no_step_can_take_are_named() -> None:
+    module = nn.Linear(3, 2)
+    optimizer = optim.SGD(module.parameters(), lr=0.1)
+    for loss, name in ((of_many, r"\*batch"), (of_named, "scale")):
+        with pytest.raises(InvalidArgument, match=f"the loss has the argument '{name}.*'"):
+            hagane.compile(loss, optimizer)
+    step = hagane.compile(with_defaults, optimizer)
+    with pytest.raises(InvalidArgument, match="expected a module and batch, scale, got 0 arg"):
+        step(module)
+    with pytest.raises(InvalidArgument, match="got 3 arguments after it"):
+        step(module, batch_of(0, 50), 1.0, 2.0)
+    step = hagane.compile(taking_away, optimizer)
+    with pytest.raises(InvalidArgument, match="changes the content of its argument 'batch'"):
+        step(module, {"x": torch.ones(2, 3)})
+    step = hagane.compile(of_items, optimizer)
+    x, t = torch.ones(2, 3), torch.ones(2, 2)
+    with pytest.raises(InvalidArgument, match=r"two parts of the arguments are called 'batch\.1'"):
+        step(module, {"x": x, "t": t, 1: x, "1": t})
