@@ -22,7 +22,7 @@ def checked(text: str, folder: Path, *types: str) -> Any:
     ("text", "assumed"),
     [
         ("x[[0, 2]]", "2 < n (index of axis 0)"),
-        ("x.index_select(0, torch.tensor([-3, 0]))", "-3 < n (index of axis 0)"),
+        ("x.index_select(0, torch.tensor([-3, 0]))", "n >= 3 (index of axis 0)"),
         ("x.unbind(0)[1]", "1 < n (index of a list)"),
         ("x.split(4)[1]", "1 < (n + 3)//4 (index of a list)"),
         ("F.pad(x, (0, 0, -2, 5))", "n - 2 >= 0 (axis 0 cut by 2)"),

@@ -234,3 +234,31 @@ def test_the_command_follows_a_script_as_it_is_run(
         main(["check", "--no-cache", str(file)])
     assert left.value.code == 1
     assert "train.py:10:" in capsys.readouterr().out
+
+
+def test_classes_of_libraries_are_compared_by_name(tmp_path: Path) -> None:
+    report = checked(
+        tmp_path,
+        "norm = nn.BatchNorm2d\nlayer = nn.Conv2d(3, 4, 3, bias=norm == nn.InstanceNorm2d)\n"
+        "assert layer.bias is None\nassert norm != nn.LayerNorm\nassert norm == nn.BatchNorm2d\n",
+    )
+    assert (report.exit_code, report.errors) == (0, [])
+
+
+def test_a_layer_whose_setting_is_open_is_no_clean_bill(tmp_path: Path) -> None:
+    report = checked(
+        tmp_path,
+        "import random\nlayer = nn.Conv2d(3, 4, 3, bias=random.random() < 0.5)\n"
+        "y = layer(torch.zeros(2, 3, 8, 8))\n",
+    )
+    assert (report.exit_code, report.errors) == (2, [])
+    assert "whose settings only a run knows" in report.unknown[0].message
+
+
+def test_a_program_that_asks_for_the_compiler_is_told_that_it_is_there(tmp_path: Path) -> None:
+    report = checked(
+        tmp_path,
+        "import torch._dynamo\n"
+        "if torch._dynamo.eval_frame.is_dynamo_supported():\n    y = torch.ones(2, 3).view(5)\n",
+    )
+    assert [e.code for e in report.errors] == ["shape-mismatch"]

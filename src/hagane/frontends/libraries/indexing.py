@@ -16,7 +16,7 @@ from hagane.frontends.python.values.values import Many, Real, Tensor, Truth, Val
 from hagane.graph.types import Shape
 from hagane.ops.builder import interpreting
 from hagane.ops.functions.tensors.items import put_items, take_items
-from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum, symbol, symbols_of
+from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum, product, symbol, symbols_of
 from hagane.symbolic.path import Verdict
 
 COMPLEX = (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128)
@@ -411,3 +411,17 @@ def _check_stored(t: Core, x: Tensor, shape: Shape, value: Value) -> None:
     if not fits:
         place = t.emit.new(x.dtype, shape, kind=x.kind)
         t.fail("shape-mismatch", f"{t.show(value)} cannot be stored in {t.show(place)}", x, value)
+
+
+def lies_within(t: Core, x: Tensor, shape: Shape, strides: Shape, offset: Value) -> None:
+    """Assume that the last element of a view with strides lies in the memory of a tensor.
+
+    The memory may be larger than the tensor, if that is a view itself.
+    """
+    if x.shape is None or not is_size(offset):
+        return
+    steps = zip(shape, strides, strict=False)
+    last = sum(((size - 1) * stride for size, stride in steps), start=offset)
+    claim = t.knowledge.less(last, product(x.shape))
+    if t.knowledge.ask(claim).verdict is not Verdict.PROVED:
+        t.assume(f"{last} < {product(x.shape)} (last element of the memory of {t.show(x)})")

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
+    Choice,
     Class,
     Device,
     DictRef,
@@ -260,8 +261,8 @@ class LibraryTables:
                 )  # fmt: skip
             if name in table.layers:
                 made = Instance(core.heap.new({}), Library(name))
-                self.initialise(core, made, Library(name), arguments, keywords)
-                return made
+                lost = self.initialise(core, made, Library(name), arguments, keywords)
+                return made if lost is None else lost
             if name in table.transparent:
                 return Host(identity) if not arguments else arguments[0]
             if self._is_unbound(core, table, name, arguments):
@@ -338,19 +339,24 @@ class LibraryTables:
         library: Library,
         arguments: Sequence[Value],
         keywords: Mapping[str, Value],
-    ) -> None:
-        """Run the ``__init__`` of a library's class on an object."""
+    ) -> Unknown | None:
+        """Run the ``__init__`` of a library's class; return the reason if its result is lost."""
         from hagane.frontends.libraries.table import call_handler
 
         table = self.table_of(library.name)
         layer = None if table is None else table.layers.get(library.name)
         self.prepare(core, made, library)
         if layer is None or not hasattr(layer, "init"):
-            return
+            return None
         positional = [_whole(core, value) for value in arguments]
         named = {name: _whole(core, value) for name, value in keywords.items()}
         found = call_handler(layer.init, library.name, core, positional, named)
+        if isinstance(found, Choice):
+            lost = core.lost(f"a {library.name} whose settings only a run knows")
+            core.heap[made].update(dict.fromkeys(_names_of(core, found), lost))
+            return lost
         core.heap[made].update({name: core.wrap(value) for name, value in found.items()})
+        return None
 
     def libraries_of(self, core: Core, value: Instance) -> list[str]:
         """Return the classes of libraries that an object derives from, nearest first."""
@@ -583,6 +589,13 @@ def _is_real_attribute(kind: str, name: str) -> bool:
     module, _, cls = kind.rpartition(".")
     found = getattr(sys.modules.get(module), cls, None)
     return found is not None and hasattr(found, name)
+
+
+def _names_of(core: Core, found: Value) -> set[str]:
+    """Return the names of the attributes of a layer, of which a choice makes some."""
+    if isinstance(found, Choice):
+        return _names_of(core, found.yes) | _names_of(core, found.no)
+    return {name for name in core.mapping(found) or {} if isinstance(name, str)}
 
 
 def _whole(core: Core, value: Value) -> Value:

@@ -32,7 +32,7 @@ from hagane.ops.functions.chainer import elementwise as functions
 from hagane.ops.functions.numbers.division import floor_quotient
 from hagane.ops.functions.numbers.elementary import cast as cast_to
 from hagane.ops.functions.numbers.elementary import unsqueeze
-from hagane.symbolic import Expr
+from hagane.symbolic import Expr, definitely_equal
 
 _OPERATORS = {"add": "Add", "sub": "Sub", "mul": "Mul", "truediv": "Div", "pow": "Pow"}
 _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "mod": "%"}
@@ -153,21 +153,22 @@ _extreme("maximum", "Max")
 _extreme("minimum", "Min")
 
 
-def _pairwise(name: str, run_: Callable[..., Any]) -> None:
-    """Register a function of two variables of one shape."""
+def _pairwise(name: str, run_: Callable[..., Any], *, one_shape: bool = False) -> None:
+    """Register a function of two variables, which broadcast or are of one shape."""
 
     def run(t: Core, x1: Value, x2: Value) -> Tensor:
         a, b = floating(t, x1, "x1"), floating(t, x2, "x2")
         same_dtype(t, a, b, "x1 and x2")
-        same_shape(t, a, b, "x1 and x2")
-        return computed(t, (a.dtype, a.shape), run_, a, b)
+        if one_shape:
+            same_shape(t, a, b, "x1 and x2")
+        return computed(t, (a.dtype, broadcast_shape(t, a, b)), run_, a, b)
 
     function(name)(run)
 
 
 _pairwise("arctan2", functions.arctan2)
 _pairwise("fmod", lambda x, y: op("Mod", x, y, fmod=1))
-_pairwise("squared_difference", functions.squared_difference)
+_pairwise("squared_difference", functions.squared_difference, one_shape=True)
 
 
 @function("linear_interpolate")
@@ -197,7 +198,8 @@ def _placed(t: Core, name: str, x: Value, y: Value, axis: Value) -> Tensor:
     shape, own = shape_of(t, a), shape_of(t, b)
     start = axis if isinstance(axis, int) else 1
     if len(shape) < start + len(own) or any(
-        t.emit.differ(i, j) for i, j in zip(shape[start:], own, strict=False)
+        not definitely_equal(j, 1) and t.emit.differ(i, j)
+        for i, j in zip(shape[start:], own, strict=False)
     ):
         t.fail(
             "shape-mismatch",

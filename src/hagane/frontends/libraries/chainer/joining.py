@@ -23,6 +23,7 @@ from hagane.frontends.libraries.chainer.operands import (
     variables,
 )
 from hagane.frontends.libraries.chainer.operands import axis as checked_axis
+from hagane.frontends.libraries.chainer.shaping import reshape
 from hagane.frontends.libraries.chainer.table import VARIABLE, function
 from hagane.frontends.libraries.numpy.joining import cuts, joined_shape
 from hagane.frontends.libraries.numpy.operands import to_array
@@ -96,7 +97,10 @@ def stack(t: Core, xs: Value, axis: Value = 0) -> Tensor:
 def hstack(t: Core, xs: Value) -> Tensor:
     """Return variables joined along axis 1, vectors along axis 0."""
     found = variables(t, xs, "xs")
-    return _joined(t, found, 0 if len(shape_of(t, found[0])) == 1 else 1, "hstack")
+    rank = len(shape_of(t, found[0]))
+    if rank == 0:
+        return stack(t, xs, 0)
+    return _joined(t, found, 0 if rank == 1 else 1, "hstack")
 
 
 @function("vstack")
@@ -105,9 +109,10 @@ def vstack(t: Core, xs: Value) -> Tensor:
     if isinstance(xs, Many):
         return concat(t, xs, 0)
     found = variables(t, xs, "xs")
-    if len(shape_of(t, found[0])) == 1:
-        return stack(t, xs, 0)
-    return _joined(t, found, 0, "vstack")
+    rank = len(shape_of(t, found[0]))
+    if rank == 0:
+        return reshape(t, stack(t, xs, 0), (len(found), 1))
+    return stack(t, xs, 0) if rank == 1 else _joined(t, found, 0, "vstack")
 
 
 # The axes that variables of fewer than three get in dstack, by their number.

@@ -212,7 +212,10 @@ def triplet(t: Core, anchor: Value, positive: Value, negative: Value, margin: Va
     found = [floating(t, v, "anchor") for v in (anchor, positive, negative)]
     for other in found[1:]:
         same_shape(t, found[0], other, "anchor, positive and negative")
-    shape = need_rank(t, found[0], 2, "anchor")[:1]
+    shape = shape_of(t, found[0])
+    if len(shape) < 2:
+        t.fail("rank", f"expected (batch, features, ...), got {t.show(found[0])}", found[0])
+    shape = (shape[0], *shape[2:])
     return loss_of(t, found[0].dtype, shape, reduce, functions.triplet, *found,
                    number(t, margin, "margin"), reduce)  # fmt: skip
 

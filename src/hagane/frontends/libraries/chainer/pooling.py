@@ -201,12 +201,25 @@ def spatial_pyramid_pooling_2d(
     shape = need_rank(t, found, 4, "x")
     if pooling != "max":
         t.fail("value", f"expected pooling='max', got {t.show(t.wrap(pooling))}", found)
-    cells = sum(4**level for level in range(pyramid_height))
+    cells = sum(
+        _bins(t, shape[2], 2**level) * _bins(t, shape[3], 2**level)
+        for level in range(pyramid_height)
+    )
     result = (found.dtype, (shape[0], shape[1] * cells, 1, 1))
     sizes = numbers(shape[2:])
     if sizes is None:  # sizes of windows that the data decide
         return made(t, "PyramidPool", [found], *result)
     return computed(t, result, functions.pyramid, found, pyramid_height, *sizes)
+
+
+def _bins(t: Core, size: Dim, bins: int) -> int:
+    """Return into how many parts an axis is cut: fewer than it should be if it is short and odd."""
+    if not isinstance(size, int):
+        t.emit.require_size(size, bins, f"axis that is cut into {bins} parts")
+        return bins
+    kernel = -(-size // bins)
+    padded = size + (kernel * bins - size) // 2 * 2
+    return -(-(padded - kernel) // kernel) + 1
 
 
 def _regions(t: Core, x: Value, rois: Value, columns: int) -> tuple[Tensor, Tensor]:

@@ -22,6 +22,7 @@ from hagane.frontends.libraries.chainer.operands import (
     variable,
 )
 from hagane.frontends.libraries.chainer.table import function
+from hagane.frontends.libraries.indexing import lies_within
 from hagane.frontends.libraries.numpy.methods import item
 from hagane.frontends.libraries.numpy.operands import INT64
 from hagane.frontends.libraries.numpy.table import NUMPY
@@ -32,7 +33,7 @@ from hagane.ops.builder import op
 from hagane.ops.functions.chainer import arrays, images, windows
 from hagane.ops.functions.numbers import elementary
 from hagane.ops.functions.tensors import parts
-from hagane.symbolic import floordiv, product
+from hagane.symbolic import definitely_equal, floordiv, product
 
 
 @function("reshape")
@@ -192,7 +193,15 @@ def broadcast(t: Core, *args: Value) -> Value:
 def sum_to(t: Core, x: Value, shape: Value) -> Tensor:
     """Return the variable summed until it has a shape that broadcasts to its own."""
     found, wanted = variable(t, x), tuple(sizes(t, shape))
-    return computed(t, (found.dtype, wanted), arrays.sum_to, found, wanted)
+    own = shape_of(t, found)
+    if len(own) < len(wanted):
+        t.fail("rank", f"expected {len(wanted)} axes or more, got {t.show(found)}", found)
+    # Chainer sums where a one is wanted, and compares no other size.
+    made_of = [
+        1 if definitely_equal(size, 1) else have
+        for have, size in zip(own[len(own) - len(wanted) :], wanted, strict=True)
+    ]
+    return computed(t, (found.dtype, tuple(made_of)), arrays.sum_to, found, wanted)
 
 
 @function("get_item")
@@ -239,18 +248,27 @@ def permutate(t: Core, x: Value, indices: Value, axis: Value = 0, inv: Value = F
     found, places = variable(t, x), to_array(t, indices)
     place = checked(t, axis, len(shape_of(t, found)), found)
     own = need_rank(t, places, 1, "indices")
-    if t.emit.differ(own[0], shape_of(t, found)[place]):
+    shape = shape_of(t, found)
+    if inv and t.emit.differ(own[0], shape[place]):
         t.fail(
             "shape-mismatch", f"{t.show(places)} does not permute {t.show(found)}", found, places
         )
-    return computed(t, found, arrays.permutate, found, places, place, bool(inv))
+    count = shape[place]
+    if not inv and places.known is not None and places.known.dtype.kind in "iu":
+        for index in {int(places.known.min(initial=0)), int(places.known.max(initial=-1))}:
+            if not t.emit.may_reach(index, count, f"index of axis {place}"):
+                t.fail("index", f"index {index} is beyond axis {place} of {t.show(found)}", found)
+    taken = (*shape[:place], own[0], *shape[place + 1 :])  # of any number where not inverse
+    promised = (found.dtype, taken)
+    return computed(t, promised, arrays.permutate, found, places, place, bool(inv))
 
 
 @function("as_strided")
 def as_strided(t: Core, x: Value, shape: Value, strides: Value, *_: Value) -> Tensor:
     """Return a view of another shape."""
-    found = variable(t, x)
-    return made(t, "AsStrided", [found], found.dtype, tuple(sizes(t, shape)))
+    found, own = variable(t, x), tuple(sizes(t, shape))
+    lies_within(t, found, own, tuple(sizes(t, strides)), 0)
+    return made(t, "AsStrided", [found], found.dtype, own)
 
 
 @function("depth2space")

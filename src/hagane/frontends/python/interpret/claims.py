@@ -116,7 +116,8 @@ class Claims:
         if not self.knowledge.possible(claim):
             return False
         if not isinstance(index, Expr) or str(index) not in self.knowledge.nameless:
-            self.suppose(claim, f"{index} < {count} ({what})")
+            told = f"{count} >= {-index}" if behind else f"{index} < {count}"
+            self.suppose(claim, f"{told} ({what})")
         return True
 
     def require_size(self, dim: Dim, lowest: int, what: str) -> None:

@@ -282,6 +282,8 @@ class Operators(Core):
                 return self.compare(kind, *fields)
         if kind in (ast.Eq, ast.NotEq) and isinstance(left, Instance | Class | Function):
             return (left is right) == (kind is ast.Eq)
+        if kind in (ast.Eq, ast.NotEq) and _are_told_apart(left, right):
+            return (left == right) == (kind is ast.Eq)
         if isinstance(left, Host) or isinstance(right, Host):
             told = self.real_call(COMPARE[kind][1], [left, right], {})
             if told is not MISSING:
@@ -364,6 +366,14 @@ def _is_class(value: Value) -> bool:
             isinstance(value, Host) and (isinstance(value.object, type) or _is_typing(value.object))
         )
     )
+
+
+def _are_told_apart(left: Value, right: Value) -> bool:
+    """Whether names tell if two classes of libraries are one; two modules may hold the same."""
+    if not isinstance(left, Library) or not isinstance(right, Library):
+        return False
+    last = left.name.rpartition(".")[2], right.name.rpartition(".")[2]
+    return left == right or (last[0] != last[1] and all(name[:1].isupper() for name in last))
 
 
 def _is_typing(found: Any) -> bool:

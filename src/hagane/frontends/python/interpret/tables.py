@@ -12,6 +12,7 @@ from hagane.frontends.python.values.values import (
     Instance,
     Library,
     Tensor,
+    Unknown,
     Value,
 )
 
@@ -120,8 +121,8 @@ class Tables(Protocol):
         library: Library,
         arguments: Sequence[Value],
         keywords: Mapping[str, Value],
-    ) -> None:
-        """Run the ``__init__`` of a library's class on an object."""
+    ) -> Unknown | None:
+        """Run the ``__init__`` of a library's class; return the reason if its result is lost."""
         ...
 
     def libraries_of(self, core: Core, value: Instance) -> list[str]:

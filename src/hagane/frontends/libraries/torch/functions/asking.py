@@ -92,7 +92,6 @@ def device(t: Core, name: Value, index: Value = None) -> Value:
     "compiler.is_exporting",
     "compiler.is_dynamo_compiling",
     "_dynamo.is_compiling",
-    "_dynamo.eval_frame.is_dynamo_supported",
     "cuda.is_current_stream_capturing",
     "xpu.is_current_stream_capturing",
     "xpu.is_available",
@@ -104,6 +103,12 @@ def device(t: Core, name: Value, index: Value = None) -> Value:
 def is_available(t: Core) -> Value:
     """Return False: checked programs run on a plain CPU unless they name another device."""
     return False
+
+
+@TORCH.function("_dynamo.eval_frame.is_dynamo_supported", "_dynamo.is_dynamo_supported")
+def is_dynamo_supported(t: Core) -> Value:
+    """Return True, as on every machine that PyTorch compiles for."""
+    return True
 
 
 @TORCH.function("is_grad_enabled")

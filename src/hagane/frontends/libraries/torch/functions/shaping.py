@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.indexing import lies_within
 from hagane.frontends.libraries.torch.memory import expect_viewable, turned
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
@@ -477,7 +478,9 @@ def as_strided(
 ) -> Tensor:
     """Return a view with any sizes and strides."""
     x = need_tensor(t, input, "input")
-    return t.emit.typed("AsStrided", [x], x.dtype, tuple(sizes(t, (size_,))))
+    made = tuple(sizes(t, (size_,)))
+    lies_within(t, x, made, tuple(sizes(t, (stride,))), storage_offset or 0)
+    return t.emit.typed("AsStrided", [x], x.dtype, made)
 
 
 @TORCH.method("resize_", "resize")
