@@ -275,9 +275,21 @@ def import_torchvision() -> None:
     _OPERATORS.impl("nms", suppressed, "CPU")
     boxes: Any = importlib.import_module("torchvision.ops.boxes")
     boxes._assert_has_ops = _there
+    # Its Python source of the other operator, which it would compile.
+    regions: Any = importlib.import_module("torchvision.ops.roi_align")
+    _OPERATORS.define(
+        "roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, "
+        "SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor"
+    )
+    _OPERATORS.impl("roi_align", regions._roi_align.__wrapped__, "CPU")
+    regions._has_ops, regions._assert_has_ops = _are_there, _there
 
 
 _OPERATORS = torch.library.Library("torchvision", "FRAGMENT")
+
+
+def _are_there() -> bool:
+    return True
 
 
 def _there() -> None:

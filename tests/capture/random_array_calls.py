@@ -91,8 +91,7 @@ for row in x: x = x + row.sum()
 x = np.stack([row * 2 for row in x]) if len(x) else x
 x = np.concatenate([x, x * 2])[: len(x)]
 x = np.array([v.max() for v in x if v.max() > 0] + [0.0]) + k
-n = 0
-while np.abs(x).max() > 4: x = x * 0.5
+while 4 < np.abs(x).max() < 1e6: x = x * 0.5
 x = x + 1 if x.sum() > 0 else x - 1
 x = x.astype('d') if x.dtype == np.float32 else x.astype('f')
 x = x.astype(np.int64)

@@ -76,7 +76,7 @@ x = OUTSIDE(x)
     OUTSIDE.W.array *= 0.5 ;; OUTSIDE = L.Linear(3, 3, initialW=0.5) ;; OUTSIDE = F.relu
 x = x + 1 if x.array.sum() > 0 else x - 1
 x = x + 1 if float(F.max(x).array) > 1 else x * 0.5
-while float(F.max(F.absolute(x)).array) > 4: x = x * 0.5
+while 4 < float(F.max(F.absolute(x)).array) < 1e6: x = x * 0.5
 for i in range(len(x)): x = x + i
 for row in x: x = x + F.sum(row) * 0.1
 x = F.stack([row * 2 for row in F.separate(x, 0)])

@@ -92,6 +92,18 @@ def test_aligned_regions_are_those_of_the_definition(exact: bool) -> None:
         np.testing.assert_allclose(found, pooled_regions(x, rois, exact), rtol=1e-4, atol=1e-5)
 
 
+def test_regions_may_be_scaled_by_a_ratio_of_sizes() -> None:
+    def aligned(x: Any, rois: Any) -> Any:
+        scale = 3 / x.shape[2]
+        return torch.ops.torchvision.roi_align(x, rois, scale, 3, 2, 2, True)
+
+    model = hagane.capture(aligned, "float32[batch, 2, h, w]", "float32[n, 5]")
+    x = np.random.default_rng(5).standard_normal((2, 2, 6, 7)).astype("f")
+    rois = np.array([[1, -2, 1, 9.5, 4], [0, 1, 2, 7, 11]], "f")
+    (found,) = hagane.InferenceSession(model).run(None, {"x": x, "rois": rois})
+    np.testing.assert_allclose(found, pooled_regions(x, rois, True), rtol=1e-4, atol=1e-5)
+
+
 def test_the_count_of_a_mask_is_the_count_of_its_places() -> None:
     def best(scores: Any) -> Any:
         mask = scores > 0.5

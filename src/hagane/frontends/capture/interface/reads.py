@@ -184,7 +184,9 @@ class Reading:
         if isinstance(found, type):
             stays = not found.__flags__ & _HEAP_TYPE
         else:
-            stays = isinstance(found, _STEADY) or callable(answer)
+            # Methods are equal, not the same, each time; of others nobody can tell.
+            is_made = callable(answer) and not isinstance(answer, types.MethodType)
+            stays = isinstance(found, _STEADY) or (is_made and question() is not answer)
         if not stays:
             self.reads.answer(found, question, answer)
 

@@ -263,6 +263,12 @@ def roi_align(
     if images.dtype != regions.dtype:
         t.fail("dtype-mismatch", f"expected pictures and regions of one type, got "
                f"{t.show(images)} and {t.show(regions)}", images, regions)  # fmt: skip
+    if not isinstance(spatial_scale, int | float):  # sizes or data decide
+        corners = t.call_library("torch.narrow", [regions, 1, 1, 4])
+        scaled = t.call_library("torch.mul", [corners, spatial_scale])
+        places = t.call_library("torch.narrow", [regions, 1, 0, 1])
+        regions = need_tensor(t, t.call_library("torch.cat", [(places, scaled), 1]), "rois")
+        spatial_scale = 1.0
     plain = (spatial_scale, *size, sampling_ratio, aligned)
     if not all(isinstance(value, bool | int | float) for value in plain):
         return t.emit.typed("RoiAlign", [images, regions], images.dtype, shape)
