@@ -1,8 +1,9 @@
 """A run that ends itself by SIGKILL at a moment: ``killed_run.py OUT MOMENT [compiled]``.
 
 A moment is a number of events of Python's profiler (calls and returns, those of C functions too)
-since training began; -1 for none. Steps are compiled if asked for. A run that comes to its end writes ``end.npz`` with all
-parameters, states of the optimizer and the log, and ``events`` with the number of its events.
+since training began; -1 for none. Steps are compiled if asked for. A run that comes to its end
+writes ``end.npz`` with all parameters, states of the optimizer and the log, and ``events`` with the
+number of its events.
 """
 
 from __future__ import annotations
