@@ -1,11 +1,12 @@
 """One step of training beside PyTorch, eager and compiled, on the models of ``training_models.py``.
 
 ``python benchmarks/training.py [--models NAME …] [--threads 2 1] [--rounds 5] [--vs eager inductor]
-[--clock cpu] [--compared 200]`` prints a Markdown table: the median time of a step, the ratios to
-it, the time until the first step is done (capture and compilation included), and the peak of the
-memory that steps take beyond what was there before the first. Each engine runs in a process of its
-own, rounds alternate; loss, module, optimizer and batch are the same in all. Losses of the first
-steps are compared. fp32.
+[--clock cpu] [--compared 200] [--precision bf16]`` prints a Markdown table: the median time of a
+step, the ratios to it, the time until the first step is done (capture and compilation included),
+and the peak of the memory that steps take beyond what was there before the first. Each engine runs
+in a process of its own, rounds alternate; loss, module, optimizer and batch are the same in all.
+Losses of the first steps are compared. float32; with ``--precision bf16`` products multiply
+bfloat16, in PyTorch under ``torch.autocast``.
 
 On a machine that others use: ``--lock FILE`` holds a lock during rounds, not while engines compile,
 and ``--real-time`` gives the threads of a worker real-time priority for its rounds.
@@ -49,7 +50,7 @@ def peak() -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 
-def stepper(engine: str, name: str, threads: int) -> Any:
+def stepper(engine: str, name: str, threads: int, precision: str) -> Any:
     """Return a function that does one step and returns its loss."""
     import torch
     from training_models import CASES
@@ -63,13 +64,16 @@ def stepper(engine: str, name: str, threads: int) -> Any:
         from hagane.training.step import TorchStep
 
         options = SessionOptions(intra_op_num_threads=threads)
-        compiled = TorchStep(case.loss, optimizer, options)
+        lower = None if precision == "fp32" else precision
+        compiled = TorchStep(case.loss, optimizer, options, precision=lower)
         return lambda: float(compiled(module, *batch))
     run = torch.compile(case.loss) if engine == "inductor" else case.loss
+    mixed = torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16")
 
     def step() -> float:
         optimizer.zero_grad()
-        loss = run(module, *batch)
+        with mixed:
+            loss = run(module, *batch)
         loss.backward()
         optimizer.step()
         return float(loss.detach())
@@ -77,7 +81,7 @@ def stepper(engine: str, name: str, threads: int) -> Any:
     return step
 
 
-def work(engine: str, name: str, threads: int, clock: str, compared: int) -> None:
+def work(engine: str, name: str, threads: int, clock: str, compared: int, precision: str) -> None:
     """Answer requests on standard input: ``first``, or a number of seconds."""
     now = time.process_time if clock == "cpu" else time.perf_counter
     answers = os.fdopen(os.dup(1), "w")  # (Libraries may print.)
@@ -85,7 +89,7 @@ def work(engine: str, name: str, threads: int, clock: str, compared: int) -> Non
     import torch
 
     torch.set_num_threads(threads)
-    step = stepper(engine, name, threads)
+    step = stepper(engine, name, threads, precision)
     for line in sys.stdin:
         answer: dict[str, Any] = {}
         if line.strip() == "first":
@@ -111,10 +115,12 @@ def work(engine: str, name: str, threads: int, clock: str, compared: int) -> Non
 class Worker:
     """A process that trains with one engine."""
 
-    def __init__(self, engine: str, name: str, threads: int, clock: str, compared: int):
+    def __init__(
+        self, engine: str, name: str, threads: int, clock: str, compared: int, precision: str
+    ):
         self.process = subprocess.Popen(
             [sys.executable, __file__, "--worker", engine, name, str(threads), clock,
-             str(compared)],
+             str(compared), precision],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "OMP_NUM_THREADS": str(threads)},
         )  # fmt: skip
@@ -163,10 +169,13 @@ def measured(
     compared: int,
     lock: Path | None,
     real_time: bool,
+    precision: str,
 ) -> dict[str, dict[str, Any]]:
     """Return what was measured of each engine that could train the model."""
     found: dict[str, dict[str, Any]] = {}
-    workers = {engine: Worker(engine, name, threads, clock, compared) for engine in engines}
+    workers = {
+        engine: Worker(engine, name, threads, clock, compared, precision) for engine in engines
+    }
     try:
         for engine, worker in workers.items():
             first = worker.ask("first")
@@ -210,8 +219,8 @@ def row(name: str, threads: int, found: dict[str, dict[str, Any]], engines: Sequ
 def main() -> None:
     """Print the table."""
     if sys.argv[1:2] == ["--worker"]:
-        engine, name, threads, clock, compared = sys.argv[2:]
-        work(engine, name, int(threads), clock, int(compared))
+        engine, name, threads, clock, compared, precision = sys.argv[2:]
+        work(engine, name, int(threads), clock, int(compared), precision)
         return
     from training_models import CASES
 
@@ -228,6 +237,7 @@ def main() -> None:
     parser.add_argument("--compared", type=int, default=4, help="steps whose losses are compared")
     parser.add_argument("--lock", type=Path, help="a file that is locked during rounds")
     parser.add_argument("--real-time", action="store_true")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     given = parser.parse_args()
     engines = ("hagane", *given.vs)
     titles = ["model", "threads", "hagane ms", *(f"{other} ÷ hagane" for other in given.vs)]
@@ -240,7 +250,7 @@ def main() -> None:
         for name in given.models:
             found = measured(
                 name, engines, threads, given.rounds, given.seconds, given.clock, given.compared,
-                given.lock, given.real_time,
+                given.lock, given.real_time, given.precision,
             )  # fmt: skip
             if "hagane" not in found:
                 continue

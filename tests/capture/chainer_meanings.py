@@ -225,7 +225,7 @@ def judged(made: Attempt, expected: Sequence[list[Any] | str]) -> str:
             compared += 1
             continue
         try:
-            told = difference(made.model, inputs, results)
+            told = difference(made, inputs, results)
         except Exception as error:
             return f"wrong: {type(error).__name__}: {str(error)[:200]}"
         if told:
@@ -234,7 +234,7 @@ def judged(made: Attempt, expected: Sequence[list[Any] | str]) -> str:
     return "right" if compared else f"failed: {expected[0]}"
 
 
-def difference(model: bytes, inputs: list[Any], expected: list[Any]) -> str:
+def difference(made: Attempt, inputs: list[Any], expected: list[Any]) -> str:
     """Return how the results of a graph differ from the expected ones, empty if they do not.
 
     The new states of links follow the results.
@@ -244,13 +244,15 @@ def difference(model: bytes, inputs: list[Any], expected: list[Any]) -> str:
     session: Any = None
     if is_finite:
         try:
-            session = onnxruntime.InferenceSession(model)
+            session = onnxruntime.InferenceSession(made.model)
         except Exception as error:
             if "NOT_IMPLEMENTED" not in str(error):
                 raise
-    session = hagane.InferenceSession(model) if session is None else session
+    session = hagane.InferenceSession(made.model) if session is None else session
     names = [value.name for value in session.get_inputs()]
     given = {f"a{i}": value for i, value in enumerate(inputs)}
+    for layer, content in made.values.items():  # states, by their paths
+        given |= {f"{layer}{path}".replace("/", "."): array for path, array in content.items()}
     found = session.run(None, {name: given[name] for name in names})
     if len(found) < len(expected):
         return f"{len(found)} results, expected {len(expected)}"

@@ -1,21 +1,8 @@
-"""Random sequences of calls, with changes between them of everything that a model may read.
-
-A model is a module with some of the features below, each a statement of its ``forward`` and the
-changes that may come between two calls.
-"""
+"""Random sequences of calls of a module of PyTorch, with changes of everything that it may read."""
 
 from __future__ import annotations
 
-import random
-from typing import NamedTuple
-
-
-class Feature(NamedTuple):
-    """A statement of a program that reads something, and changes of what it reads."""
-
-    statement: str
-    changes: tuple[str, ...] = ()
-
+from .random_sequences import Subject
 
 # Statements; below each, indented, the changes of what it reads.
 _FEATURES = r"""
@@ -192,18 +179,6 @@ _MORE = (
 )  # fmt: skip
 
 
-def features() -> list[Feature]:
-    """Return the features of :data:`_FEATURES`."""
-    made: list[Feature] = []
-    for line in _FEATURES.strip().splitlines():
-        if line.startswith(" "):
-            more = tuple(line.strip().split(" ;; "))
-            made[-1] = made[-1]._replace(changes=made[-1].changes + more)
-        else:
-            made.append(Feature(line))
-    return made
-
-
 _TOP = """import dataclasses
 import enum
 import functools
@@ -344,25 +319,4 @@ net = Net().eval()
 """
 
 
-def sequence(seed: int) -> tuple[str, list[str]]:
-    """Return the text of a module with a model ``net``, and lines to run in it.
-
-    Lines that begin with ``call(`` are calls of the model, the others changes.
-    """
-    draw = random.Random(seed)
-    known = features()
-    chosen = [draw.choice(known) for _ in range(draw.randint(1, 4))]
-    text = _TOP + "".join(f"        {feature.statement}\n" for feature in chosen) + _END
-    changes = [change for feature in chosen for change in feature.changes]
-    lines = []
-    for number in range(draw.randint(4, 9)):
-        if changes and number and draw.random() < 0.7:
-            lines.append(draw.choice(changes))
-        x = _drawn(draw, _CALLS if draw.random() < 0.5 else _CALLS[:1])
-        more = _drawn(draw, _MORE if draw.random() < 0.5 else _MORE[:1])
-        lines.append(f"call({x}{more})".format(n=number))
-    return text, lines
-
-
-def _drawn(draw: random.Random, weighted: tuple[tuple[str, int], ...]) -> str:
-    return draw.choices([text for text, _ in weighted], [weight for _, weight in weighted])[0]
+SUBJECT = Subject(_TOP, _FEATURES, _END, _CALLS, _MORE)

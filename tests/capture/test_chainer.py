@@ -112,8 +112,12 @@ def test_in_training_a_batch_is_normalised_by_its_own_moments() -> None:
     link = L.BatchNormalization(4)
     x = image(6, 4)
     with hagane.using_config("train", True):
-        (found,) = run(hagane.capture(link, "float32[batch, 4]"), x)
+        found, *moved = run(
+            hagane.capture(link, "float32[batch, 4]"), x, link.avg_mean, link.avg_var
+        )
         assert np.allclose(found, link(x).array, atol=1e-5)
+    for got, want in zip(moved, (link.avg_mean, link.avg_var), strict=True):
+        assert np.allclose(got, want, atol=1e-6)
     with hagane.using_config("train", False):
         (other,) = run(hagane.capture(link, "float32[batch, 4]"), x)
     assert not np.allclose(found, other, atol=1e-3)

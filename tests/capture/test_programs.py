@@ -176,8 +176,32 @@ def test_what_cannot_become_a_graph_is_named_with_its_place(
     assert any(f"{__file__}:{number}: " in problem for problem in caught.value.problems)
 
 
-def test_modules_with_hooks_are_refused() -> None:
-    model = Gated()
-    model.up.register_forward_hook(lambda *_: None)
-    with pytest.raises(hagane.errors.CaptureError, match="'up' has a forward hook .* remove it"):
+def doubled(module: Any, args: Any) -> Any:
+    return args[0] * 2
+
+
+def shifted(module: Any, args: Any, kwargs: Any, output: Any) -> Any:
+    return output + args[0] * kwargs.get("scale", 3)
+
+
+def test_hooks_of_modules_are_part_of_the_graph() -> None:
+    model = Gated().eval()
+    x = torch.randn(4, 3)
+    plain = model(x)
+    model.up.register_forward_pre_hook(doubled)
+    model.up.register_forward_hook(lambda module, args, output: output - 1, prepend=True)
+    model.register_forward_hook(shifted, with_kwargs=True)
+    captured = hagane.capture(model, TYPE)
+    session = hagane.InferenceSession(captured)
+    (found,) = session.run(None, {"x": x.numpy()})
+    assert not torch.allclose(model(x), plain)
+    np.testing.assert_allclose(found, model(x).detach().numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_hooks_of_pytorch_that_compute_weights_are_refused() -> None:
+    model = torch.nn.Sequential(torch.nn.utils.weight_norm(torch.nn.Linear(3, 3)))
+    with pytest.raises(
+        hagane.errors.CaptureError, match=r"Linear has a forward hook .*\(WeightNorm\).* remove it"
+    ):
         hagane.capture(model, TYPE)

@@ -204,6 +204,13 @@ def test_a_size_that_comes_from_outside_is_no_clean_bill(tmp_path: Path) -> None
     assert "which only a run knows" in report.unknown[0].message
 
 
+def test_a_line_that_is_typed_is_open(tmp_path: Path) -> None:
+    report = checked(tmp_path, "m = nn.Linear(4, int(input('width? ')))\ny = m(torch.ones(2, 4))\n")
+    assert (report.exit_code, report.unknown) == (0, [])
+    report = checked(tmp_path, "m = nn.Linear(4, int(input('width? ')))\ny = m(torch.ones(2, 3))\n")
+    assert [e.code for e in report.errors] == ["shape-mismatch"]
+
+
 def test_a_failed_value_fails_no_assertion(tmp_path: Path) -> None:
     report = checked(
         tmp_path,

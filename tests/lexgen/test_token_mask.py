@@ -144,7 +144,6 @@ def test_bounds_of_a_schema_hold_together(bounds: dict[str, float], expected: se
         ({"type": "number", "multipleOf": 0.123457}, "multiples of 0.123457 need too many states"),
         ({"format": "idn-hostname"}, "#/format: expected one of date, .*, got 'idn-hostname'"),
         ({"pattern": "a(?=b)"}, "#/pattern: look-ahead is not covered"),
-        ({"not": {"enum": [{}]}}, "#/not/enum: the contrary of arrays and objects is not covered"),
         ({"$ref": "#"}, "the schema refers to itself without a value in between"),
         ({"not": True}, "no text matches 'JSON schema"),
         ({"properties": {"a": False}, "required": ["a"], "type": "object"}, "no text matches"),

@@ -198,3 +198,15 @@ def test_powers_are_within_two_ulp_and_end_where_those_of_c_do(level: str) -> No
     worst = int(found.argmax())
     assert found[worst] <= 2.0, (x[worst], y[worst], got[worst], exact[worst])
     np.testing.assert_array_equal(np.signbit(got), np.signbit(np.where(np.isnan(got), got, exact)))
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("padding", ["zeros", "reflection"])
+def test_grids_of_doubles_are_sampled_in_double_precision(mode: str, padding: str) -> None:
+    random = np.random.default_rng(0)
+    feed = {"x": random.standard_normal((2, 3, 5, 6)), "g": random.uniform(-1.2, 1.2, (2, 4, 7, 2))}
+    node = helper.make_node("GridSample", ["x", "g"], ["y"], mode=mode, padding_mode=padding)
+    proto = model([node], feed)
+    (got,) = session(proto).run(None, feed)
+    (want,) = session(proto, engine="reference").run(None, feed)
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)

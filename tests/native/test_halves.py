@@ -157,3 +157,30 @@ def test_a_double_is_rounded_to_a_half_once() -> None:
     (y,) = made.run(None, {"x": x})
     np.testing.assert_array_equal(y, x.astype(np.float16))
     assert made._programs.refused == {}
+
+
+@pytest.mark.parametrize(
+    ("operator", "feed", "attributes"),
+    [
+        ("GridSample", {"x": (2, 3, 9, 11), "g": (2, 7, 5, 2)}, {"mode": "linear"}),
+        ("GridSample", {"x": (2, 3, 9, 11), "g": (2, 7, 5, 2)}, {"mode": "cubic"}),
+        ("GridSample", {"x": (1, 2, 4, 5, 6), "g": (1, 3, 4, 5, 3)}, {"mode": "nearest"}),
+        ("RoiAlign", {"x": (2, 3, 9, 11), "r": (2, 4)}, {"output_width": 3, "sampling_ratio": 2}),
+    ],
+)
+def test_places_are_counted_in_more_than_16_bits(
+    operator: str, feed: dict[str, tuple[int, ...]], attributes: dict[str, Any]
+) -> None:
+    random = np.random.default_rng(0)
+    scale = 8 if operator == "RoiAlign" else 1
+    fed = {name: random.random(shape).astype(np.float16) for name, shape in feed.items()}
+    fed[list(fed)[1]] *= np.float16(scale)
+    if operator == "RoiAlign":
+        fed["batch"] = np.array([0, 1])
+    node = helper.make_node(operator, [*fed], ["y"], **attributes)
+    shapes = {name: [f"{name}{i}" for i in range(a.ndim)] for name, a in fed.items()}
+    proto = model([node], fed, shapes=shapes, opset=22)
+    made = session(proto)
+    assert refused(made) == {}
+    (got,), (want,) = made.run(None, fed), session(proto, engine="reference").run(None, fed)
+    np.testing.assert_array_equal(got, want)

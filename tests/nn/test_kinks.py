@@ -130,3 +130,26 @@ def test_a_determinant_of_a_singular_matrix_has_no_gradient() -> None:
     y = functions.det(x)
     with pytest.raises(ValueError, match="Singular matrix"):
         y.backward()
+
+
+@pytest.mark.parametrize("name", ["floor", "ceil", "fix", "sign"])
+def test_functions_of_steps_give_constants_as_chainers_do(name: str) -> None:
+    x = Variable(np.array([-1.5, -0.0, 0.25, 2, np.nan], "f"))
+    y = getattr(functions, name)(x)
+    np.testing.assert_array_equal(y.array, getattr(np, name)(x.array))
+    assert not y.requires_grad
+    functions.sum(y * x).backward()
+    np.testing.assert_array_equal(x.grad, y.array)
+    assert y.grad is None
+
+
+def test_windows_in_the_margins_alone_have_no_mean_but_their_neighbours_have() -> None:
+    x = Variable(np.arange(1, 5, dtype="f").reshape(1, 1, 2, 2))
+    y = functions.average_pooling_nd(x, 1, 1, 1, pad_value=None)
+    assert np.isnan(y.array).sum() == 12
+    np.testing.assert_array_equal(y.array[0, 0, 1:3, 1:3], x.array[0, 0])
+    y.grad = np.ones_like(y.array)
+    y.backward()
+    np.testing.assert_array_equal(x.grad, np.ones_like(x.array))
+    y = functions.average_pooling_2d(x, (1, 2), 1, (1, 0))
+    np.testing.assert_array_equal(y.array[0, 0], [[0], [1.5], [3.5], [0]])

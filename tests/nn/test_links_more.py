@@ -89,6 +89,13 @@ def test_a_summary_forgets_its_numbers_when_it_is_read(tmp_path: Path) -> None:
     assert read.compute_mean() == {"a": 1.0, "b": 2.0}
 
 
+def test_a_mean_of_many_small_numbers_keeps_its_digits() -> None:
+    summary = DictSummary()
+    for value in np.full(100_000, 0.1, "f"):
+        summary.add({"loss": hagane.Variable(np.asarray(value))})
+    assert summary.compute_mean()["loss"] == pytest.approx(float(np.float32(0.1)), rel=1e-9)
+
+
 def test_a_snapshot_of_another_kind_of_number_is_refused(tmp_path: Path) -> None:
     link = L.Linear(2, 2)
     np.savez(tmp_path / "link.npz", W=np.ones((2, 2)), b=np.zeros(2))

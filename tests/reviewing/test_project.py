@@ -136,7 +136,7 @@ def test_notices_of_several_files_name_theirs(project: Path) -> None:
     )
     done = run("src")
     assert done.returncode == 2
-    assert "src/net.py:1:1: notice: Net() cannot be made" in done.stdout
+    assert "src/net.py:5:5: notice: Net() cannot be made" in done.stdout
     assert "3 files of 5 with something to check; 1 not checked" in done.stdout
     assert run("src", "--allow-unknown").returncode == 0
 
@@ -298,3 +298,107 @@ def test_a_baseline_is_counted(project: Path) -> None:
     assert write_baseline(path, [*one.report.errors] * 2, project) == 2
     assert sum(read_baseline(path).values()) == 2
     assert Settings(project).asked_of(project / "x.py") == ()
+
+
+def test_paths_are_told_from_the_working_directory_however_they_are_named(project: Path) -> None:
+    (project / "src/shop/layers.py").write_text(BAD)
+    for words in ([], ["src"], [str(project / "src")]):
+        assert run(*words).stdout.startswith("src/shop/layers.py:6:12: error: "), words
+    assert "2 unchanged" in run().stdout
+
+
+def test_one_class_that_cannot_be_made_leaves_the_rest_checked(project: Path) -> None:
+    inner = (
+        "\n\nclass Inner:\n    def __init__(self, n):\n        self.w = np.ones((3, n))\n\n"
+        '    def __call__(self, x: Shaped["float32[k, 3]"]):\n        return x @ self.w\n'
+    )
+    path = project / "src/shop/layers.py"
+    path.write_text(BAD + inner)
+    done = run("src/shop/layers.py")
+    assert "[shape-mismatch]" in done.stdout
+    assert "layers.py:13:5: notice: Inner() cannot be made" in done.stdout
+    assert done.returncode == 1
+    path.write_text(GOOD + inner)
+    assert run("src/shop/layers.py").returncode == 2
+    used = '\n\ndef used(x: Shaped["float32[k, 3]"]):\n    return Inner(2)(x)\n'
+    path.write_text(GOOD + inner + used)
+    done = run("src/shop/layers.py")  # where another function of the file makes it
+    assert (done.returncode, "notice" in done.stdout) == (0, False)
+
+
+def test_a_baseline_written_anew_holds_the_findings_of_the_old_one(project: Path) -> None:
+    (project / "src/shop/layers.py").write_text(BAD)
+    with (project / "pyproject.toml").open("a") as settings:
+        settings.write('baseline = "known.json"\n')
+    assert "2 findings known" in run("--write-baseline", "known.json").stdout
+    assert "2 findings known" in run("--write-baseline", "known.json").stdout
+    assert run().returncode == 0
+
+
+def test_what_is_excluded_stays_so_where_a_hook_names_every_file(project: Path) -> None:
+    words = ["src/generated/bad.py", "src/shop/layers.py"]
+    assert run(*words).returncode == 1
+    done = run(*words, "--force-exclude")
+    assert (done.returncode, "no errors" in done.stdout) == (0, True)
+    hook = Path(__file__).parents[2] / ".pre-commit-hooks.yaml"
+    assert "--force-exclude" in hook.read_text()
+
+
+def _notebook(*cells: str) -> str:
+    """Return a notebook of one text cell and code cells."""
+    text: list[Any] = [{"cell_type": "markdown", "metadata": {}, "source": "# Shapes"}]
+    code = [
+        {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None,
+         "source": cell.splitlines(keepends=True)} for cell in cells
+    ]  # fmt: skip
+    return json.dumps({"cells": text + code, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+CELLS = (
+    "%matplotlib inline\nimport numpy as np\nfrom hagane import Shaped\nnames = !ls\n",
+    "%%bash\nls -l | head\n",
+    "%%time\n\ndef scaled(x: Shaped['float32[n, 3]']):\n    y = (x\n  % 2)\n"
+    "    return y * np.ones(4, np.float32)\n",
+    "%time scaled\nscaled?\n",
+)
+
+
+def test_a_notebook_is_checked_and_its_cells_are_named(project: Path) -> None:
+    path = project / "src/shapes.ipynb"
+    path.write_text(_notebook(*CELLS))
+    for words in (["src/shapes.ipynb"], ["src"]):
+        done = run(*words)
+        assert done.returncode == 1
+        assert done.stdout.startswith("src/shapes.ipynb:cell 4:6:12: error: Mul ")
+        assert "  6 |     return y * np.ones(4, np.float32)\n" in done.stdout
+        assert "    src/shapes.ipynb:cell 4:4: x % 2: float32(n, 3)\n" in done.stdout
+        assert "called from src/shapes.ipynb:cell 4:3\n" in done.stdout
+    accepted = CELLS[2].replace("float32)\n", "float32)  # hagane: ignore[shape-mismatch] later\n")
+    path.write_text(_notebook(*CELLS[:2], accepted))
+    assert run("src/shapes.ipynb").returncode == 0
+    path.write_text(_notebook(*CELLS))
+    run("src", "--write-baseline", "known.json")
+    path.write_text(_notebook("1 + 1", *CELLS))  # the cell has another number
+    assert run("src", "--baseline", "known.json").returncode == 0
+    run("src", "--sarif", "findings.sarif")
+    (result,) = json.loads(Path("findings.sarif").read_text())["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert place == {"artifactLocation": {"uri": "src/shapes.ipynb"}}
+
+
+def test_a_notebook_without_annotations_is_followed_as_it_is_run(project: Path) -> None:
+    path = project / "train.ipynb"
+    path.write_text(_notebook("import numpy as np", "x = np.ones((2, 3))\nx @ x"))
+    done = run("train.ipynb")
+    assert (done.returncode, "train.ipynb:cell 3:2:1: error: " in done.stdout) == (1, True)
+    path.write_text("no notebook")
+    done = run("train.ipynb")
+    assert (done.returncode, "expected a notebook" in done.stdout) == (2, True)
+    path.write_text(_notebook("x = ("))
+    done = run("train.ipynb")
+    assert "train.ipynb:cell 2:1:5: error: SyntaxError" in done.stdout
+
+
+def test_lines_are_counted_as_python_counts_them(project: Path) -> None:
+    (project / "src/shop/layers.py").write_text("# a form feed\n\x0c" + BAD)
+    assert "  7 |     return x * np.ones(4, np.float32)\n" in run("src/shop/layers.py").stdout

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from hagane.capturing.leaves import Leaf, NumberLeaf, Obstacle, TensorLeaf, Tree, joined
+from hagane.capturing.variables import KIND, is_variable
 from hagane.frontends.capture.interface.structure import Object, Text, Whole
 
 _NUMBERS = (bool, int, float)
@@ -123,7 +124,7 @@ def read_arguments(arguments: inspect.BoundArguments, array: Arrays) -> dict[str
 
 
 def array_leaf(value: Any, path: str) -> TensorLeaf | None:
-    """Return the leaf of a tensor of PyTorch or an array of NumPy; None for anything else.
+    """Return the leaf of a tensor, a variable or an array; None for anything else.
 
     Raises:
         Obstacle: It is one that the engine cannot take.
@@ -131,11 +132,22 @@ def array_leaf(value: Any, path: str) -> TensorLeaf | None:
     if type(value) is np.ndarray or isinstance(value, np.generic):
         if value.dtype.kind not in "biuf":
             raise Obstacle(f"'{path}' is an array of {value.dtype}")
+        if not value.dtype.isnative:
+            raise Obstacle(f"'{path}' is an array of {value.dtype!r}, another order of bytes")
         return TensorLeaf(path, value, "numpy.ndarray", value.dtype.name, value.shape)
+    if is_variable(value):
+        return _variable_leaf(value, path)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return _torch_leaf(torch, value, path)
     return None
+
+
+def _variable_leaf(value: Any, path: str) -> TensorLeaf:
+    if value.array is None or value.dtype.kind not in "biuf":
+        told = "has no array yet" if value.array is None else f"is of {value.dtype}"
+        raise Obstacle(f"'{path}' {told}")
+    return TensorLeaf(path, value, KIND, value.dtype.name, value.shape)
 
 
 def _torch_leaf(torch: Any, value: Any, path: str) -> TensorLeaf:

@@ -58,7 +58,7 @@ class _Branch(ReferencePart):
     """An If that tells of its condition."""
 
     def __init__(self, part: ReferencePart, branches: Branches):
-        super().__init__(part.node, part._bodies)
+        super().__init__(part.node, part.named_bodies)
         self._branches = branches
 
     def run(self, values: Sequence[Value], watch: Watch | None = None) -> list[Value]:

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from hagane.capturing.leaves import Obstacle, TensorLeaf, rebuilt
-from hagane.capturing.tensors import returned
+from hagane.capturing.leaves import Obstacle, TensorLeaf
+from hagane.capturing.results import rebuilt
+from hagane.capturing.tensors import as_array, returned
+from hagane.capturing.variables import is_variable
 from hagane.frontends.capture.interface.structure import Change, Kept
 
 
@@ -68,6 +70,7 @@ def _share(a: Any, b: Any) -> bool:
 
 def _extent(value: Any) -> tuple[int, int] | None:
     """Return the addresses of an array's elements, or of a tensor's storage; None of others."""
+    value = value.array if is_variable(value) else value
     if isinstance(value, np.ndarray):
         ends = [(size - 1) * step for size, step in zip(value.shape, value.strides, strict=True)]
         at = value.__array_interface__["data"][0]
@@ -81,7 +84,7 @@ def _extent(value: Any) -> tuple[int, int] | None:
 
 def _writing(leaf: TensorLeaf, value: Any) -> Callable[[], None]:
     if leaf.kind != "torch.Tensor":
-        return lambda: np.copyto(leaf.value, value)
+        return lambda: np.copyto(as_array(leaf), value)
 
     def write() -> None:
         with sys.modules["torch"].no_grad():

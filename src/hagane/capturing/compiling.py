@@ -21,11 +21,12 @@ from hagane.capturing.leaves import (
     leaves,
     objects,
     outline,
-    rebuilt,
-    remade,
 )
+from hagane.capturing.recorded import chained, recorded
+from hagane.capturing.results import kinds_of, rebuilt
 from hagane.capturing.shortcut import MISSED, Shortcut
-from hagane.capturing.tensors import is_casting, returned, wants_gradients, with_gradients
+from hagane.capturing.tensors import is_casting, returned, wants_gradients
+from hagane.capturing.variables import KIND, has_hooks, wants_way_back
 from hagane.capturing.variant import (
     GraphFailed,
     Pattern,
@@ -143,9 +144,18 @@ class Compiled:
         assert variant.captured is not None
         structure = variant.captured.structure
         given = [x.value for x in found if isinstance(x, TensorLeaf) and x.kind == "torch.Tensor"]
-        state = [value for value in variant.state if hasattr(value, "requires_grad")]
+        state = [value for value in variant.state if hasattr(value, "_version")]
         tensors = [*given, *variant.parameters, *state]
+        variables = [x.value for x in found if isinstance(x, TensorLeaf) and x.kind == KIND]
+        variables += [value for value in variant.variables if value.array is not None]
+        is_chained = KIND in kinds_of(structure).values() and wants_way_back(variables)
         try:
+            if is_chained and not (variant.captured.state or variant.captured.changes):
+                return chained(self._called, variant, tree, variables)
+            if is_chained:
+                reason = "the call changes attributes or arguments and gradients are recorded; use "
+                reason += "hagane.no_backprop_mode() for the graph"
+                return self._in_python((reason,), args, kwargs, always=True)
             if not wants_gradients(tensors):
                 result = rebuilt(structure, variant.run(tree), returned, objects(tree))
                 self._short = Shortcut.of(variant, tree, args, kwargs)
@@ -158,7 +168,7 @@ class Compiled:
                 reason = "the call changes attributes or arguments and PyTorch records gradients; "
                 reason += "use torch.no_grad() for the graph"
                 return self._in_python((reason,), args, kwargs, always=True)
-            return self._recorded(variant, tree, tensors)
+            return recorded(self._called, variant, tree, tensors)
         except GraphFailed as error:  # nothing was changed yet
             return self._instead(error.error, args, kwargs)
 
@@ -176,38 +186,6 @@ class Compiled:
             raise error
         self._tell(f"{_name(self._model)} ran in Python: the graph failed, {error}")
         return result
-
-    def _recorded(self, variant: Variant, tree: Mapping[str, Tree], tensors: Sequence[Any]) -> Any:
-        """Run the graph such that PyTorch can go back through it."""
-        assert variant.captured is not None
-        structure = variant.captured.structure
-        kinds = _kinds(structure)
-        held: dict[str, Any] = {}
-
-        def run() -> list[Any]:
-            outputs = variant.run(tree)
-            held.update((n, returned(v, kinds[n])) for n, v in outputs.items())
-            return [held[name] for name, kind in kinds.items() if kind == "torch.Tensor"]
-
-        def again(saved: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            fresh = iter(saved)
-            made: list[Any] = []
-
-            def change(leaf: TensorLeaf | NumberLeaf) -> Any:
-                if isinstance(leaf, NumberLeaf) or leaf.kind != "torch.Tensor":
-                    return leaf.value
-                tensor = next(fresh)
-                made.append(tensor.detach().requires_grad_(tensor.requires_grad))
-                return made[-1]
-
-            arguments = remade(dict(tree), change)
-            result = self._called(arguments)
-            return _tensors_of(structure, result), [*made, *fresh]
-
-        outputs = with_gradients(run, again, tensors)
-        names = [name for name, kind in kinds.items() if kind == "torch.Tensor"]
-        held.update(zip(names, outputs, strict=True))
-        return rebuilt(structure, held, lambda value, kind: value, objects(tree))
 
     def _called(self, arguments: Mapping[str, Any]) -> Any:
         positional, named = [], dict(arguments)
@@ -473,51 +451,15 @@ def _default_dtype() -> str:
 
 
 def _is_seen_by_others() -> bool:
-    """Whether PyTorch itself reads the program: while it exports, compiles or transforms it."""
+    """Whether others follow the program: hooks of hagane, PyTorch that exports or compiles it."""
+    if has_hooks():
+        return True
     torch = sys.modules.get("torch")
     if torch is None:
         return False
     if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return True
     return bool(torch._C._len_torch_dispatch_stack() or torch._C._functorch.maybe_current_level())
-
-
-def _kinds(structure: Any) -> dict[str, str]:
-    """Return the kinds of outputs by name, in order."""
-    from hagane.frontends.capture.interface.structure import Leaf, Made, Record
-
-    if isinstance(structure, Leaf):
-        return {structure.name: structure.kind}
-    if isinstance(structure, Made):
-        structure = (*structure.attributes.values(), structure.items)
-    if isinstance(structure, Record):
-        structure = structure.fields
-    if isinstance(structure, Mapping):
-        structure = tuple(structure.values())
-    made: dict[str, str] = {}
-    for part in structure if isinstance(structure, list | tuple) else ():
-        made.update(_kinds(part))
-    return made
-
-
-def _tensors_of(structure: Any, result: Any) -> list[Any]:
-    """Return the tensors in a result, in the order of the outputs."""
-    from hagane.frontends.capture.interface.structure import Leaf, Made, Record
-
-    if isinstance(structure, Leaf):
-        return [result] if structure.kind == "torch.Tensor" else []
-    if isinstance(structure, Record):
-        pairs = [(part, getattr(result, name)) for name, part in structure.fields.items()]
-    elif isinstance(structure, Made):
-        pairs = [(part, getattr(result, name)) for name, part in structure.attributes.items()]
-        pairs += [] if structure.items is None else [(structure.items, result)]
-    elif isinstance(structure, Mapping):
-        pairs = [(part, result[key]) for key, part in structure.items()]
-    elif isinstance(structure, list | tuple):
-        pairs = list(zip(structure, result, strict=True))
-    else:
-        pairs = []
-    return [tensor for part, value in pairs for tensor in _tensors_of(part, value)]
 
 
 def _guards(variant: Variant) -> str:

@@ -1,14 +1,10 @@
-"""Trees of arguments: their leaves, their outline; results made of the outputs of a graph."""
+"""Trees of arguments: their leaves, their outline."""
 
 from __future__ import annotations
 
-import dataclasses
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from hagane.errors import HaganeError
 from hagane.frontends.capture.interface.structure import Object, Whole
@@ -25,7 +21,7 @@ class TensorLeaf:
     Attributes:
         path: Its path in the arguments: ``x``, ``states.0``.
         value: It.
-        kind: ``torch.Tensor`` or ``numpy.ndarray``.
+        kind: ``torch.Tensor``, ``numpy.ndarray`` or ``chainer.Variable``.
         dtype: Its element type.
         shape: Its sizes.
     """
@@ -194,115 +190,3 @@ def _copied(part: Object, build: Callable[[Any], Any], made: dict[int, Any]) -> 
     for name, item in part.attributes.items():
         object.__setattr__(fresh, name, build(item))
     return fresh
-
-
-def rebuilt(
-    structure: Any,
-    values: Mapping[str, Any],
-    convert: Callable[[Any, str], Any],
-    given: Mapping[str, Any],
-) -> Any:
-    """Return the result of a program, from the outputs of its graph.
-
-    Args:
-        structure: As :class:`hagane.frontends.capture.capture.Captured` has it.
-        values: The outputs by name.
-        convert: Makes of an output a value of the kind of the program.
-        given: The objects of the caller by their paths, as :func:`objects` returns them.
-    """
-    from hagane.frontends.capture.interface.structure import Constant, Handed, Leaf, Made, Record
-
-    def build(part: Any) -> Any:
-        if isinstance(part, Leaf):
-            return convert(values[part.name], part.kind)
-        if isinstance(part, Handed):
-            return given[part.path]
-        if isinstance(part, Constant):
-            return _real(part.value)
-        if isinstance(part, Made):
-            items = None if part.items is None else build(part.items)
-            return _made(part, {name: build(item) for name, item in part.attributes.items()}, items)
-        if isinstance(part, Record):
-            return _record(part, {name: build(item) for name, item in part.fields.items()})
-        if isinstance(part, dict):
-            return type(part)((key, build(item)) for key, item in part.items())
-        return type(part)(build(item) for item in part)
-
-    return build(structure)
-
-
-def builder(
-    structure: Any, names: Sequence[str], convert: Callable[[Any, str], Any]
-) -> Callable[[Sequence[Any]], Any]:
-    """Return the function from outputs in order to the result; see :func:`rebuilt`."""
-    from hagane.frontends.capture.interface.structure import Leaf
-
-    if type(structure) in (list, tuple) and all(isinstance(part, Leaf) for part in structure):
-        kind, parts = type(structure), [(names.index(leaf.name), leaf.kind) for leaf in structure]
-        return lambda found: kind([convert(found[i], each) for i, each in parts])
-    if isinstance(structure, Leaf):
-        at, own = names.index(structure.name), structure.kind
-        return lambda found: convert(found[at], own)
-    return lambda found: rebuilt(structure, dict(zip(names, found, strict=True)), convert, {})
-
-
-def _record(record: Any, fields: dict[str, Any]) -> Any:
-    if record.cls is None:
-        from collections import namedtuple
-
-        return namedtuple("result", list(fields))(**fields)
-    if record.is_tuple:
-        return record.cls(**fields)
-    given = {
-        f.name: fields[f.name]
-        for f in dataclasses.fields(record.cls)
-        if f.init and f.name in fields
-    }
-    made = record.cls(**given)
-    for name, value in fields.items():
-        if name not in given:
-            object.__setattr__(made, name, value)
-    return made
-
-
-def _made(found: Any, attributes: dict[str, Any], items: Any) -> Any:
-    """Return an object of a class with its attributes, without a call of its ``__init__``."""
-    made = found.cls.__new__(found.cls)
-    if isinstance(items, dict):
-        dict.update(made, items)
-    elif items is not None:
-        list.extend(made, items)
-    for name, value in attributes.items():
-        object.__setattr__(made, name, value)
-    return made
-
-
-def _real(value: Any) -> Any:
-    """Return the object of the running Python that a known value of the interpreter stands for."""
-    from hagane.frontends.python.values.values import Device, DType
-    from hagane.graph.types import dtype_name
-
-    if isinstance(value, Device):
-        return sys.modules["torch"].device(value.name)
-    if isinstance(value, DType):
-        name = dtype_name(value.dtype)
-        return getattr(sys.modules["torch"], name) if value.library == "torch" else np.dtype(name)
-    return value
-
-
-def can_be_rebuilt(structure: Any) -> bool:
-    """Whether the classes of all objects in a structure are known, and all that they hold."""
-    from hagane.frontends.capture.interface.structure import Made, Opaque, Record
-
-    if isinstance(structure, Opaque):
-        return False
-    if isinstance(structure, Made):
-        parts = (*structure.attributes.values(), structure.items)
-        return structure.cls is not None and all(map(can_be_rebuilt, parts))
-    if isinstance(structure, Record):
-        if structure.cls is None and not structure.is_tuple:
-            return False
-        return all(map(can_be_rebuilt, structure.fields.values()))
-    if isinstance(structure, dict):
-        return all(map(can_be_rebuilt, structure.values()))
-    return not isinstance(structure, list | tuple) or all(map(can_be_rebuilt, structure))

@@ -16,6 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.capturing.tensors import array_of
+from hagane.capturing.variables import is_variable
 from hagane.capturing.watching import WatchedArray, WatchedTensors
 from hagane.runtime import InferenceSession
 
@@ -32,7 +33,9 @@ def _flat(marks: Marks) -> list[int]:
 
 
 def _content(found: Any) -> Any:
-    return found if isinstance(found, np.ndarray) else array_of(found)
+    if isinstance(found, np.ndarray):
+        return found
+    return found.array if is_variable(found) else array_of(found)
 
 
 class Sessions:
@@ -40,13 +43,14 @@ class Sessions:
 
     Args:
         model: The model, whose initializers hold the weights as they are now.
-        weights: Tensors of PyTorch, then arrays of NumPy, and the initializers that they are.
+        weights: Tensors of PyTorch, then variables and arrays of NumPy, and the initializers that
+            they are.
     """
 
     def __init__(self, model: ir.Model, weights: Sequence[tuple[Any, ir.Value]]):
         self._model, self._weights = model, tuple(weights)
         self._lock = threading.Lock()
-        arrays = [isinstance(found, np.ndarray) for found, _ in weights]
+        arrays = [isinstance(found, np.ndarray) or is_variable(found) for found, _ in weights]
         self._arrays = [WatchedArray(w[0]) for w, own in zip(weights, arrays, strict=True) if own]
         self._tensors = WatchedTensors(
             [w[0] for w, own in zip(weights, arrays, strict=True) if not own]

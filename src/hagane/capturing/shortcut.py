@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from hagane.capturing.leaves import NumberLeaf, TensorLeaf, Tree, builder
+from hagane.capturing.leaves import NumberLeaf, TensorLeaf, Tree
+from hagane.capturing.results import builder
 from hagane.capturing.tensors import array_of, returned, wants_gradients
+from hagane.capturing.variables import wants_way_back
 from hagane.capturing.variant import Variant
 from hagane.errors import KernelError
 
@@ -78,6 +80,8 @@ class Shortcut:
         variant = self._variant
         tensors = (*args, *self._parameters) if self._torch else self._parameters
         if tensors and wants_gradients(tensors):
+            return MISSED
+        if variant.variables and wants_way_back(variant.variables):
             return MISSED
         sessions = variant.sessions
         assert sessions is not None

@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.capturing.leaves import TensorLeaf
+from hagane.capturing.variables import KIND, variable_of
 
 _BFLOAT16 = ir.DataType.BFLOAT16.numpy()
 
@@ -19,6 +20,8 @@ def as_array(leaf: TensorLeaf) -> Any:
     """Return the array of a leaf; it shares the tensor's memory."""
     if leaf.kind == "numpy.ndarray":
         return leaf.value
+    if leaf.kind == KIND:
+        return leaf.value.array
     return array_of(leaf.value)
 
 
@@ -34,17 +37,21 @@ def array_of(tensor: Any) -> Any:
 
 
 def returned(value: Any, kind: str) -> Any:
-    """Return an output as the program has it: a tensor, an array, a number or a range."""
+    """Return an output as the program has it: a tensor, an array, numbers."""
     if kind == "torch.Tensor":
         torch = sys.modules["torch"]
         if value.dtype == _BFLOAT16:
             return torch.from_numpy(np.asarray(value).view(np.int16)).view(torch.bfloat16)
         return torch.from_numpy(np.asarray(value))
+    if kind == KIND:
+        return variable_of(np.asarray(value))
     if kind in ("int", "float", "bool"):
         return np.asarray(value).item()
+    if kind == "numbers":
+        return value.tolist()
     if kind == "range":
         return _range_of(value.tolist())
-    return value[()] if getattr(value, "ndim", 1) == 0 else value
+    return value[()] if kind == "numpy.generic" else np.asarray(value)
 
 
 def _range_of(numbers: list[int]) -> range:

@@ -17,14 +17,14 @@ from hagane.capturing.leaves import (
     Obstacle,
     TensorLeaf,
     Tree,
-    can_be_rebuilt,
     leaves,
     objects,
-    rebuilt,
     replaced,
 )
+from hagane.capturing.results import can_be_rebuilt, rebuilt
 from hagane.capturing.sessions import Sessions
 from hagane.capturing.tensors import array_of, as_array, returned
+from hagane.capturing.variables import is_variable
 from hagane.errors import CaptureError, KernelError
 from hagane.frontends.capture.capture import Captured, capture_object
 from hagane.frontends.capture.interface.guards import Guards
@@ -139,6 +139,11 @@ class Variant:
         """The tensors that it computes with, apart from the inputs."""
         return [tensor for tensor, _ in self._weights]
 
+    @property
+    def variables(self) -> list[Any]:
+        """The variables of define-by-run code that it computes with, apart from the inputs."""
+        return self.reads.variables
+
     def broken(self, *, weights_rest: bool = False) -> str:
         """Return which of its assumptions no longer holds; empty if all do.
 
@@ -228,22 +233,37 @@ class Variant:
         self._state = [(a, inputs[a.path], _kind(a.now())) for a in changed if a.path in inputs]
         free = [a for a in changed if a.path in inputs or not a.is_read]
         names = {(id(names), a.name) for a in free for names in a.namespaces()}
-        held = {id(a.now()) for a in free}  # their content is an input
-        self.reads.reads = [
+        reads = [
             read
             for read in self.reads.reads
+            if not (isinstance(read, NameRead) and (id(read.names), read.name) in names)
+        ]
+        # The content of what these hold is an input, unless it was read by another name too.
+        others = [read.value for read in reads if isinstance(read, NameRead)]
+        others += [
+            item
+            for read in reads
+            if isinstance(read, ContentRead) and read.kind == "items"
+            for item in read.content
+        ]
+        held = {id(a.now()) for a in free} - set(map(id, others))
+        self.reads.reads = [
+            read
+            for read in reads
             if not (
-                isinstance(read, ContentRead) and read.kind == "bits" and id(read.found) in held
+                isinstance(read, ContentRead)
+                and read.kind in ("array", "bits", "type")
+                and id(read.found) in held
             )
-            and not (isinstance(read, NameRead) and (id(read.names), read.name) in names)
         ]
         self.model = model_of(self.captured)
         arrays = []
         for found, value in self.captured.weights.values():
             if hasattr(found, "_version"):
                 self._weights.append((found, value))
-            elif isinstance(found, np.ndarray) and (
-                found.size > _COMPARED or any(found is a for a in self.reads.arrays)
+            elif is_variable(found) or (
+                isinstance(found, np.ndarray)
+                and (found.size > _COMPARED or any(found is a for a in self.reads.arrays))
             ):
                 arrays.append((found, value))
         self.sessions = Sessions(self.model, [*self._weights, *arrays])
@@ -256,6 +276,8 @@ def _written(held: Any, value: Any) -> bool:
         return False
     if held.shape != value.shape or held.dtype != value.dtype:
         return False
+    if is_variable(held):
+        held, value = held.array, value.array
     if isinstance(held, np.ndarray):
         np.copyto(held, value)
     else:
@@ -265,13 +287,17 @@ def _written(held: Any, value: Any) -> bool:
 
 
 def _state_array(value: Any) -> Any:
+    if is_variable(value):
+        return value.array
     return array_of(value) if hasattr(value, "_version") else np.asarray(value)
 
 
 def _kind(value: Any) -> str:
-    """Return whether a value is a tensor, an array, or which number of Python; empty if none."""
+    """Return whether a value is a tensor, variable or array, or the number that it is, or empty."""
     if type(value) in (bool, int, float):
         return type(value).__name__
+    if is_variable(value):
+        return "variable" if value.array is not None else ""
     return ("tensor" if hasattr(value, "_version") else "array") if hasattr(value, "dtype") else ""
 
 

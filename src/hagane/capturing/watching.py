@@ -10,6 +10,9 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from hagane.capturing.variables import is_variable
 from hagane.frontends.capture.interface.unchanged import kept_tensors
 
 _memcmp = ctypes.CDLL(None).memcmp
@@ -17,25 +20,29 @@ _memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
 
 
 class WatchedArray:
-    """Counts the changes of an array of NumPy, bit by bit.
+    """Counts the changes of an array of NumPy, or of the one that a variable has, bit by bit.
 
     Args:
-        array: The array, which keeps its memory and shape.
+        found: The array, which keeps its memory and shape, or the variable.
     """
 
-    def __init__(self, array: Any):
-        self._array = array
+    def __init__(self, found: Any):
+        self._variable = found if is_variable(found) else None
+        self._array = found if self._variable is None else self._variable.array
         self._count = 0
-        self._whole = bool(array.flags.c_contiguous)
         self._keep()
 
     def _keep(self) -> None:
-        self._copy = self._array.copy(order="C")
-        self._places = self._array.ctypes.data, self._copy.ctypes.data, self._copy.nbytes
+        array = np.asarray(self._array)  # variables may hold scalars
+        self._whole = bool(array.flags.c_contiguous)
+        self._copy = array.copy(order="C")
+        self._places = array.ctypes.data, self._copy.ctypes.data, self._copy.nbytes
 
     def mark(self) -> int:
         """Return how often the content was found to be another one."""
-        if self._whole:
+        if self._variable is not None and self._variable.array is not self._array:
+            self._array, same = self._variable.array, False
+        elif self._whole:
             same = not _memcmp(*self._places)
         else:
             same = self._array.tobytes() == self._copy.tobytes()

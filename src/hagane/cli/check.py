@@ -34,7 +34,7 @@ def command(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FILE.py[:NAME] | FOLDER | PACKAGE]...",
+            metavar="[FILE.py[:NAME] | FILE.ipynb | FOLDER | PACKAGE]...",
             help="What to check; without a name, everything whose arguments carry shapes. "
             "Without any, the paths of pyproject.toml.",
         ),
@@ -81,6 +81,12 @@ def command(
     new_baseline: Annotated[
         Path | None, typer.Option("--write-baseline", help="Write what is found as known.")
     ] = None,
+    force_exclude: Annotated[
+        bool,
+        typer.Option(
+            "--force-exclude", help="Leave out what pyproject.toml excludes even if it is named."
+        ),
+    ] = False,
     watching: Annotated[
         bool, typer.Option("--watch", help="Check the files again that a change concerns.")
     ] = False,
@@ -117,11 +123,14 @@ def command(
             f"[{TABLE}] of pyproject.toml"
         )
     asked = _asked(inputs or [], make, sizes or [])
-    found = targets_of(words, settings.exclude)
+    found = targets_of(words, settings.exclude, force=force_exclude)
     if show_types or exploring:
         _show_one(found, asked, settings, exploring, show_types and not as_json, as_json, sarif)
         return
-    review = _review(words, found, asked, settings, baseline, keep=not (no_cache or as_json))
+    known: Counter[str] = Counter()
+    if new_baseline is None and (path := baseline or settings.known):
+        known = read_baseline(path)
+    review = _review(words, found, asked, settings, known, keep=not (no_cache or as_json))
     if watching:
         _watch(review, words, settings)
         return
@@ -149,11 +158,9 @@ def _review(
     found: Sequence[Target],
     asked: Asked,
     settings: Settings,
-    baseline: Path | None,
+    known: Counter[str],
     keep: bool,
 ) -> Review:
-    path = baseline or (settings.root / settings.baseline if settings.baseline else None)
-    known: Counter[str] = Counter() if path is None else read_baseline(path)
     roots = {target.file.parent for target in found} | {Path(w) for w in words if Path(w).is_dir()}
     files = {file.resolve(): file for root in roots for file in sources(root)}
     files |= {target.file.resolve(): target.file for target in found}

@@ -121,6 +121,12 @@ def _array(value: Any) -> Any:
     return value.array if isinstance(value, Variable) else value
 
 
+def _wide(value: Any) -> Any:
+    # A sum of a float32 and a number of Python is a float32 from NumPy 2 on, in which the mean
+    # over many batches would lose its digits.
+    return np.float64(value) if getattr(getattr(value, "dtype", None), "kind", "") == "f" else value
+
+
 class Summary:
     """Mean and deviation of numbers that come one by one, with weights."""
 
@@ -131,7 +137,7 @@ class Summary:
 
     def add(self, value: Any, weight: Any = 1) -> None:
         """Add a number."""
-        value = _array(value)
+        value = _wide(_array(value))
         self._x += weight * value
         self._x2 += weight * value * value
         self._n += weight

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import cache
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -59,6 +61,20 @@ def strings(items: list[str]) -> Array:
     result = np.empty(len(items), dtype=object)
     result[:] = items
     return result
+
+
+@cache
+def texts() -> Any | None:
+    """Return loops over texts in C (``ops/text/texts.c``); None where they cannot be made."""
+    from hagane.machine.cache import load_module  # few models have texts
+
+    return load_module("texts", _loops_over_texts, (np.get_include(),), np.__version__)
+
+
+def _loops_over_texts() -> str:
+    from importlib import resources
+
+    return (resources.files("hagane.ops.text") / "texts.c").read_text(encoding="utf-8")
 
 
 def describe_value(value: RuntimeValue) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hagane.errors import InvalidArgument
 from hagane.frontends.python.report.findings import Problem
+from hagane.reviewing.cells import notebook_of
 
 _VERSION = 1
 
@@ -18,7 +19,7 @@ def fingerprint(problem: Problem, root: Path) -> str:
 
     It is of the file, the code, the source line and the message.
     """
-    file = Path(problem.place.file)
+    file = Path(notebook_of(problem.place.file))
     if file.is_absolute() and file.is_relative_to(root.resolve()):
         file = file.relative_to(root.resolve())
     return json.dumps([file.as_posix(), problem.code, problem.text.strip(), problem.message])

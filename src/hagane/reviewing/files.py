@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 
 from hagane.errors import InvalidArgument
+from hagane.frontends.python.report.sources import NOTEBOOK
 
+_SUFFIXES = (".py", NOTEBOOK)
 # Folders that hold no source of the project's own.
 _SKIPPED = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
 
@@ -23,12 +25,15 @@ class Target:
     name: str = ""
 
 
-def targets_of(words: Sequence[str], exclude: Sequence[str] = ()) -> list[Target]:
-    """Return the files that words name.
+def targets_of(
+    words: Sequence[str], exclude: Sequence[str] = (), *, force: bool = False
+) -> list[Target]:
+    """Return the files that words name, by their path from the working directory if they lie in it.
 
     Args:
         words: Files, ``FILE.py:NAME``, folders and dotted names of packages or modules.
         exclude: Patterns of paths that folders and packages leave out, such as ``tests/*``.
+        force: Whether files that are named themselves are left out too.
 
     Raises:
         InvalidArgument: A word names none of these.
@@ -36,8 +41,17 @@ def targets_of(words: Sequence[str], exclude: Sequence[str] = ()) -> list[Target
     found: dict[Target, None] = {}
     for word in words:
         for target in _named(word, exclude):
-            found.setdefault(target)
+            file = _from_here(target.file)
+            if not (force and any(_is_excluded(p, exclude) for p in (file, *file.parents))):
+                found.setdefault(replace(target, file=file))
     return list(found)
+
+
+def _from_here(path: Path) -> Path:
+    try:
+        return path.relative_to(Path.cwd()) if path.is_absolute() else path
+    except ValueError:
+        return path
 
 
 def _named(word: str, exclude: Sequence[str]) -> Iterator[Target]:
@@ -45,7 +59,7 @@ def _named(word: str, exclude: Sequence[str]) -> Iterator[Target]:
     if path.is_dir():
         yield from (Target(file) for file in sources(path, exclude))
         return
-    if path.is_file() or (path.suffix == ".py" and ":" not in word):
+    if path.is_file() or (path.suffix in _SUFFIXES and ":" not in word):
         yield Target(path)
         return
     front, _, name = word.rpartition(":")
@@ -65,7 +79,7 @@ def _named(word: str, exclude: Sequence[str]) -> Iterator[Target]:
 
 
 def sources(folder: Path, exclude: Sequence[str] = ()) -> Iterator[Path]:
-    """Yield the Python files below a folder in order of name, hidden folders left out."""
+    """Yield the Python files and notebooks below a folder by name, hidden folders left out."""
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(
             name
@@ -76,7 +90,7 @@ def sources(folder: Path, exclude: Sequence[str] = ()) -> Iterator[Path]:
         )
         for name in sorted(files):
             path = Path(place, name)
-            if name.endswith(".py") and not _is_excluded(path, exclude):
+            if name.endswith(_SUFFIXES) and not _is_excluded(path, exclude):
                 yield path
 
 

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from hagane.frontends.python.report.sources import read_source
+
 
 def imported_names(source: str) -> list[tuple[int, str]]:
     """Return the modules that a source imports: (dots before the name, dotted name).
@@ -32,9 +34,14 @@ class Imports:
 
     A name that could mean several files means all of them: a result is thrown away too often
     rather than kept too long.
+
+    Args:
+        files: The files of the project.
+        held: Unsaved texts of an editor by resolved path; they come before the disk.
     """
 
-    def __init__(self, files: Iterable[Path]):
+    def __init__(self, files: Iterable[Path], held: Mapping[Path, str] | None = None):
+        self._held = {} if held is None else held
         self._files = {path.resolve(): path for path in files}
         self._by_name: dict[str, set[Path]] = {}
         for path in self._files:
@@ -43,10 +50,6 @@ class Imports:
             for start in range(1, len(parts)):
                 self._by_name.setdefault(".".join(parts[start:]), set()).add(path)
         self._direct: dict[Path, set[Path]] = {}
-
-    def forget(self, path: Path) -> None:
-        """Read a file anew when it is asked for."""
-        self._direct.pop(path.resolve(), None)
 
     def read_by(self, path: Path) -> set[Path]:
         """Return the files that a check of ``path`` reads, ``path`` included."""
@@ -67,8 +70,8 @@ class Imports:
             return self._direct[path]
         found: set[Path] = set()
         try:
-            source = path.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError):
+            source = self._held[path] if path in self._held else read_source(path)
+        except (OSError, ValueError):
             source = ""
         for dots, name in imported_names(source):
             if dots:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 from hagane.checking import SCRIPT, Report, Request, check_imported, check_source
 from hagane.frontends.python.report.findings import Problem
-from hagane.reviewing.baseline import without_known
+from hagane.frontends.python.report.sources import read_source
+from hagane.reviewing.baseline import fingerprint, without_known
 from hagane.reviewing.cache import ResultCache, key_of
+from hagane.reviewing.cells import in_cells
 from hagane.reviewing.comments import comments_of, without_ignored
 from hagane.reviewing.files import Target
 from hagane.reviewing.imports import Imports, contents
@@ -86,13 +88,13 @@ class Review:
                 rest -= Counter(_marks(reviewed.report.errors, self.settings.root))
                 report = replace(reviewed.report, errors=problems)
                 reviewed = replace(reviewed, report=report, known=known)
-            yield reviewed
+            yield replace(reviewed, report=in_cells(reviewed.report, target.file))
 
     def _one(self, target: Target) -> Reviewed:
         asked = self._asked_of(target)
         results = [self._checked(target.file, one) for one in asked]
         report = _joined([one for one, _, _ in results])
-        empty = all(_is_empty(one) for one, _, _ in results)
+        empty = all(is_empty(one) for one, _, _ in results)
         report.errors = [p for p in report.errors if p.code not in self.settings.ignore]
         if empty:
             # The effects of its statements at import were not asked for.
@@ -137,12 +139,11 @@ def check(request: Request, *, no_import: bool) -> Report:
 
 
 def _marks(problems: Iterable[Problem], root: Path) -> Iterator[str]:
-    from hagane.reviewing.baseline import fingerprint
-
     return (fingerprint(problem, root) for problem in problems)
 
 
-def _is_empty(report: Report) -> bool:
+def is_empty(report: Report) -> bool:
+    """Whether a file has nothing that can be checked."""
     return any(note.message.startswith(_NOTHING) for note in report.notices)
 
 
@@ -162,8 +163,8 @@ def _joined(reports: Sequence[Report]) -> Report:
 
 def _source(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
+        return read_source(file)
+    except (OSError, ValueError):
         return ""
 
 

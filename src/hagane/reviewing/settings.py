@@ -54,6 +54,11 @@ class Settings:
     no_import: bool = False
     targets: Mapping[str, tuple[Asked, ...]] = field(default_factory=dict)
 
+    @property
+    def known(self) -> Path | None:
+        """The file of findings that are known already."""
+        return self.root / self.baseline if self.baseline else None
+
     def asked_of(self, file: Path) -> tuple[Asked, ...]:
         """Return the settings' request of a file."""
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from hagane.runtime.program import ABSENT, REFERENCE, Body, Program, Step
 def execute(
     program: Program,
     inputs: Sequence[RuntimeValue],
-    captured: Mapping[int, RuntimeValue] | None = None,
     observe: Observer | None = None,
 ) -> list[RuntimeValue]:
     """Run ``program`` and return its outputs.
@@ -27,14 +27,35 @@ def execute(
     Args:
         program: The program to run.
         inputs: One value an input.
-        captured: Values of outer graphs, by slot.
         observe: Called after each part with its inputs and outputs; may raise to stop the run.
 
     Raises:
         KernelError: A kernel failed; the message names its node.
     """
     with np.errstate(all="ignore"):
-        return _execute(program, _frame_of(program, captured or {}), inputs, observe)
+        call = None if observe is not None else _function_of(program, ())
+        if call is not None:
+            return call(*inputs)
+        return _execute(program, _frame_of(program, {}), inputs, observe)
+
+
+def _function_of(
+    program: Program, captured: Sequence[int]
+) -> Callable[..., list[RuntimeValue]] | None:
+    """Return a program as a function from its second run on: one run is not worth making it."""
+    function = program.function
+    if function.call is None:
+        function.runs += 1
+        if function.runs > 1:
+            from hagane.runtime.straight import straight  # few sessions need it
+
+            function.call = straight(program, captured, _alone)
+    return function.call
+
+
+def _alone(step: Step, frame: list[Value]) -> None:
+    """Compute a step on reference kernels, unwatched."""
+    _fall_back(step, frame, None)
 
 
 def _frame_of(program: Program, captured: Mapping[int, RuntimeValue]) -> list[Value]:
@@ -95,20 +116,31 @@ def _fall_back(step: Step, frame: list[Value], observe: Observer | None) -> None
         frame[number] = None
 
 
-class BoundBody:
+class BoundBody(partial[list[RuntimeValue]]):
     """A body as a function of its inputs, for the time of a run of the node that has it."""
 
-    def __init__(self, body: Body, captured: Mapping[int, RuntimeValue], watch: Watch | None):
-        self._body, self._frame = body, _frame_of(body.program, captured)
-        self._observe = None if watch is None else watch.observer
-
-    def __call__(self, *inputs: RuntimeValue) -> list[RuntimeValue]:
-        """Return the outputs of the body."""
-        return _execute(self._body.program, list(self._frame), inputs, self._observe)
+    body: Body
 
     def nothing(self, index: int) -> Array:
         """Return no tensors of an output, stacked."""
-        return self._body.none_of_outputs[index].copy()
+        return self.body.none_of_outputs[index].copy()
+
+
+def bound_body(body: Body, captured: Sequence[RuntimeValue], watch: Watch | None) -> BoundBody:
+    """Return a body as a function of its inputs alone."""
+    call = None if watch is not None else _function_of(body.program, body.slots)
+    if call is not None:
+        bound = BoundBody(call, *captured)
+    else:
+        frame = _frame_of(body.program, dict(zip(body.slots, captured, strict=True)))
+        observe = None if watch is None else watch.observer
+
+        def run(*inputs: RuntimeValue) -> list[RuntimeValue]:
+            return _execute(body.program, list(frame), inputs, observe)
+
+        bound = BoundBody(run)
+    bound.body = body
+    return bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +238,7 @@ def front_of(program: Program, fed: Sequence[int]) -> Front | None:
         program: Of a model.
         fed: Which of its inputs are given in each run.
     """
-    if not program.steps:
+    if not program.steps or program.steps[0].part.backend == REFERENCE.name:
         return None
     first, *rest = program.steps
     slots = [program.inputs[i] for i in fed]

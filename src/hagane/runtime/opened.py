@@ -22,7 +22,7 @@ from hagane.runtime.pipeline import read
 from hagane.runtime.settings import settings_of
 from hagane.runtime.shapes.repeats import Past
 from hagane.runtime.shapes.specialize import Programs
-from hagane.runtime.values.feeds import Input, bind
+from hagane.runtime.values.feeds import Input, as_they_are, bind, plain_inputs
 from hagane.runtime.values.metadata import (
     files_beside,
     largest_value,
@@ -94,6 +94,8 @@ class Opened:
             for value in graph.inputs
             if value.const_value is not None
         }
+        fed = all(item.name not in graph.initializers for item in inputs)
+        self._plain = plain_inputs(inputs) if fed else None
         self.programs = Programs(
             found,
             settings,
@@ -134,7 +136,15 @@ class Opened:
 
         front = programs.ending()
         outputs = last if front is None else [str(name) for name in front.names]
-        entry = make_entry(names, outputs, fit, OrtValue, CPU)
+        types = [item.type for item in inputs]
+        likely = [
+            (type_.dtype.numpy().name, type_.shape)
+            for type_ in types
+            if isinstance(type_, TensorType) and type_.shape is not None
+        ]
+        if len(likely) < len(types):
+            likely = []
+        entry = make_entry(names, outputs, fit, OrtValue, CPU, likely=likely)
         if entry is None or front is None or front.ending is None:
             return entry
         made: Caller = front.ending.after(entry, last)
@@ -186,6 +196,9 @@ class Opened:
 
     def _bound(self, feed: Mapping[str, Any]) -> tuple[Program, list[RuntimeValue]]:
         """Return the program for a feed, and its arguments."""
+        given = None if self._plain is None else as_they_are(self._plain, feed)
+        if given is not None:
+            return self.programs.for_shapes(self._names, given), given
         values = bind(self.inputs, self.overridable, feed)
         arguments = _arguments(self._names, values, self._defaults)
         if self.overridable.keys() & values.keys():

@@ -177,6 +177,13 @@ class Part:
         """
         raise NotImplementedError
 
+    def direct(self) -> Callable[[list[Value]], list[Value] | None] | None:
+        """Return a faster ``run``, once the part is open; None where there is none.
+
+        It returns None for values that ``run`` has to take.
+        """
+        return None
+
     def memory(self, sizes: Mapping[str, int]) -> Memory:
         """Return the memory that runs need.
 

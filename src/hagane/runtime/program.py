@@ -50,6 +50,21 @@ class Step:
     on_cpu: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
 
+@dataclass(slots=True)
+class Function:
+    """A program as a function of captured values and inputs, from its second run on.
+
+    ``straight.py`` makes it.
+
+    Attributes:
+        runs: How many runs there were without it, the first ones.
+        call: From values to outputs.
+    """
+
+    runs: int = 0
+    call: Callable[..., list[RuntimeValue]] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """Steps in order, over slots that hold inputs, constants and results.
@@ -62,6 +77,7 @@ class Program:
     outputs: tuple[int, ...]
     constants: tuple[tuple[int, Value], ...]
     steps: tuple[Step, ...]
+    function: Function = field(default_factory=Function, init=False, compare=False, repr=False)
 
     def parts(self, backend: str | None = None) -> Iterator[Part]:
         """Yield the parts, those of bodies included, those of fallbacks left out.
@@ -97,9 +113,9 @@ class Body:
 
     def bind(self, captured: Sequence[RuntimeValue], watch: Watch | None) -> Bound:
         """Return the body as a function of its inputs alone."""
-        from hagane.runtime.execute import BoundBody
+        from hagane.runtime.execute import bound_body
 
-        return BoundBody(self, dict(zip(self.slots, captured, strict=True)), watch)
+        return bound_body(self, captured, watch)
 
 
 @dataclass(frozen=True, slots=True)

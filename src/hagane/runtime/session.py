@@ -174,7 +174,8 @@ class InferenceSession:
         self._repeats = repeats_of(kept, self._finds_beside(self._fed))
         fit = fit_of(kept, self._repeats)
         names = self._fed, self._output_names
-        self._call = make_entry(*names, fit, OrtValue, CPU, kept.extension)
+        likely = [(item.dtype, item.dims) for item in kept.inputs]
+        self._call = make_entry(*names, fit, OrtValue, CPU, kept.extension, likely)
 
     def _finds_beside(self, fed: Sequence[str]) -> Callable[[], Beside | None]:
         """Return a function that finds a way to compile in other processes, if there is one."""

@@ -66,6 +66,7 @@ class Knowledge:
     joined: dict[str, Joined] = field(default_factory=dict)
     invented: set[str] = field(default_factory=set)
     nameless: set[str] = field(default_factory=set)
+    _unfolded: dict[str, Term] = field(default_factory=dict)
     sample: dict[str, int] = field(default_factory=dict)
     path: PathCondition = field(default_factory=PathCondition)
     concolic: bool = False
@@ -97,10 +98,13 @@ class Knowledge:
 
     def _atom(self, head: str, arguments: Sequence[Dim]) -> Term:
         if not arguments:
-            if head in self.joined:
+            if head not in self.joined:
+                return variable(head, INT)
+            if head not in self._unfolded:  # joins of joins have parts in common
                 found = self.joined[head]
-                return logic.choose(found.condition, self.term(found.yes), self.term(found.no))
-            return variable(head, INT)
+                yes, no = self.term(found.yes), self.term(found.no)
+                self._unfolded[head] = logic.choose(found.condition, yes, no)
+            return self._unfolded[head]
         if head in ("floor", "mod"):
             scale = lcm(*(denominator(argument) for argument in arguments))
             top, bottom = (self.term(_scaled(argument, scale)) for argument in arguments)
@@ -319,39 +323,51 @@ class Knowledge:
     def base_names(self, names: Sequence[str] | frozenset[str]) -> set[str]:
         """Return the names of inputs that ``names`` come from, joins unfolded."""
         result: set[str] = set()
-        for name in names:
-            if name in self.joined:
-                parts = self.joined[name]
-                result |= self.base_names(symbols_of(parts.yes) | symbols_of(parts.no))
-                result |= set(variables_of((parts.condition,)))
-            else:
+        waiting, met = list(names), set(names)
+        while waiting:
+            name = waiting.pop()
+            if name not in self.joined:
                 result.add(name)
+                continue
+            parts = self.joined[name]
+            result |= variables_of((parts.condition,)).keys()
+            more = (symbols_of(parts.yes) | symbols_of(parts.no)) - met
+            met |= more
+            waiting += more
         return result
 
     def value_of(self, dim: Dim, sample: Mapping[str, int] | None = None) -> int | None:
         """Return the size that ``dim`` has in the example, None if that is not known."""
-        sizes = self.sample if sample is None else sample
+        return self._value_of(dim, dict(self.sample if sample is None else sample), {})
+
+    def _value_of(
+        self, dim: Dim, sizes: Mapping[str, int], values: dict[str, int | None]
+    ) -> int | None:
+        """Return a size's value; ``values`` has those of joins, parts of many others."""
         if not isinstance(dim, Expr):
             return int(dim)
         names = symbols_of(dim)
         if any(name not in sizes and name not in self.joined for name in names):
             return None
         chosen: dict[str, Dim] = dict(sizes)
-        for name in names:
-            if name in self.joined and name not in chosen:
-                found = self._joined_value(self.joined[name], sizes)
-                if found is None:
-                    return None
-                chosen[name] = found
+        for name in names - sizes.keys():
+            if name not in values:
+                values[name] = self._joined_value(self.joined[name], sizes, values)
+            found = values[name]
+            if found is None:
+                return None
+            chosen[name] = found
         value = evaluate(dim, chosen)
         return None if isinstance(value, Expr) else int(value)
 
-    def _joined_value(self, parts: Joined, sizes: Mapping[str, int]) -> int | None:
+    def _joined_value(
+        self, parts: Joined, sizes: Mapping[str, int], values: dict[str, int | None]
+    ) -> int | None:
         if not variables_of((parts.condition,)).keys() <= sizes.keys():
-            yes, no = self.value_of(parts.yes, sizes), self.value_of(parts.no, sizes)
+            yes, no = (self._value_of(side, sizes, values) for side in (parts.yes, parts.no))
             return yes if yes == no else None
         taken = truth_of(parts.condition)(sizes)
-        return self.value_of(parts.yes if taken else parts.no, sizes)
+        return self._value_of(parts.yes if taken else parts.no, sizes, values)
 
     @contextmanager
     def along(self, path: PathCondition) -> Iterator[None]:

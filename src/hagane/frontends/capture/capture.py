@@ -31,7 +31,8 @@ from hagane.frontends.capture.interface.state import (
     type_of_state,
 )
 from hagane.frontends.capture.interface.structure import Change
-from hagane.frontends.python.enter.check import DeepRecursion, call_with
+from hagane.frontends.python.enter.arguments import call_with
+from hagane.frontends.python.enter.check import DeepRecursion
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.interpret.effects import Training
 from hagane.frontends.python.interpret.running import Budget, OutOfTime
@@ -128,7 +129,7 @@ def capture_object(
     """
     arguments = [value for value in (*types, *named.values()) if not isinstance(value, str)]
     for one in (found, *arguments):
-        _refuse_hooks(one)
+        _refuse_hooks(one, of_all=training is None)
     paths = object_paths(found)
     of_state = _state_types(found, paths, named)
     named = {name: value for name, value in named.items() if name not in of_state}
@@ -319,8 +320,11 @@ def has_global_hooks() -> bool:
     )
 
 
-def _refuse_hooks(found: Any) -> None:
-    """Refuse modules whose calls run more than their source says."""
+def _refuse_hooks(found: Any, *, of_all: bool) -> None:
+    """Refuse hooks of modules: those of all of them at once, or any.
+
+    A step of training is compiled once, and does not look for other hooks afterwards.
+    """
     owner = getattr(found, "__self__", found)
     function = getattr(found, "__func__", found)
     owners = [owner]
@@ -331,7 +335,7 @@ def _refuse_hooks(found: Any) -> None:
     if has_global_hooks() and any(hasattr(type(one), "named_modules") for one in owners):
         problems.append(GLOBAL_HOOKS)
     for one in owners:
-        if not hasattr(type(one), "named_modules"):
+        if of_all or not hasattr(type(one), "named_modules"):
             continue
         for path, module in one.named_modules():
             hooks = {**module._forward_pre_hooks, **module._forward_hooks}

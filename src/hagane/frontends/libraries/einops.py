@@ -13,7 +13,6 @@ from hagane.frontends.libraries.table import Table, View
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.symbolic import Dim, floordiv, product
-from hagane.symbolic.path import Verdict
 
 EINOPS = Table("einops", "einops.Tensor")
 _TOKEN = re.compile(r"\s*(\.\.\.|…|\w+|[()])")
@@ -129,13 +128,7 @@ def _made_equal(t: Core, left: Dim, right: Dim) -> bool:
     """Whether sizes are equal, or the inputs can be restricted to those where they are."""
     if isinstance(left, int) and isinstance(right, int):
         return left == right
-    claim = t.knowledge.equal(left, right)
-    if t.knowledge.ask(claim).verdict is Verdict.PROVED:
-        return True
-    if not t.knowledge.possible(claim):
-        return False
-    t.emit.suppose(claim, f"{left} == {right}")
-    return True
+    return t.emit.restrict(t.knowledge.equal(left, right), f"{left} == {right}")
 
 
 def _result(pattern: Pattern, sizes: Mapping[str, Dim], middle: tuple[Dim, ...]) -> list[Dim]:

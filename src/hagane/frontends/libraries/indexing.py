@@ -37,9 +37,9 @@ def item(t: Core, x: Tensor, index: Value) -> Tensor:
         return t.emit.typed("Slice", [x], x.dtype, None)
     known = _known_item(t, x, index)
     if known is not None:
-        return known
+        return _lying(known, x, index)
     shape, arrays = indexed_shape(t, x, index)
-    parts = _parts_of(t, index)
+    parts = _parts_of(t, x, index)
     if parts is None or x.dtype in COMPLEX:
         return t.emit.typed("Slice", [x, *arrays], x.dtype, shape)
     if x.known is not None and x.known.dtype == object:
@@ -47,16 +47,34 @@ def item(t: Core, x: Tensor, index: Value) -> Tensor:
     with interpreting(t.emit):
         made = take_items(x, parts, numbers_are_arrays=x.kind == "numpy.ndarray")
     made = t.op("Identity", x) if made is x else made
-    strides = sliced(x, index) if x.kind != "numpy.ndarray" else None
     if made.shape != shape:
         t.emit.show_sizes(made, shape)
+    return _lying(made, x, index)
+
+
+def _lying(made: Tensor, x: Tensor, index: Value) -> Tensor:
+    """Return ``x[index]`` with the strides that it has as a view."""
+    strides = None if x.kind == "numpy.ndarray" else sliced(x, index)
     return made if strides is None else lie(made, strides)
 
 
-def _parts_of(t: Core, index: Value) -> list[Value] | None:
+def _parts_of(t: Core, x: Tensor, index: Value) -> list[Value] | None:
     """Return an index as parts of numbers, slices and tensors; None if it holds anything else."""
-    parts = [_as_array(t, part) for part in (index if isinstance(index, tuple) else (index,))]
+    parts = _split(t, x, index)
     return parts if all(_is_part(t, part) for part in parts) else None
+
+
+def _split(t: Core, x: Tensor, index: Value) -> list[Value]:
+    """Return the parts of an index, lists as arrays.
+
+    PyTorch takes a list that holds tensors, lists or slices for a tuple, NumPy for an array.
+    """
+    listed = isinstance(index, list) and x.kind != "numpy.ndarray"
+    if listed and any(not is_size(part) and not isinstance(part, bool) for part in index):
+        index = tuple(index)
+    maker = "numpy.array" if x.kind == "numpy.ndarray" else "torch.tensor"
+    parts = index if isinstance(index, tuple) else (index,)
+    return [_as_array(t, part, maker) for part in parts]
 
 
 def _is_part(t: Core, part: Value) -> bool:
@@ -102,8 +120,7 @@ def _is_plain_part(part: Value) -> bool:
 def indexed_shape(t: Core, x: Tensor, index: Value) -> tuple[Shape, list[Tensor]]:
     """Return the shape of ``x[index]`` and the tensors among the indices."""
     assert x.shape is not None
-    parts = list(index) if isinstance(index, tuple) else [index]
-    parts = [_as_array(t, part) for part in parts]
+    parts = _split(t, x, index)
     used = sum(_consumed(t, part) for part in parts)
     if used > len(x.shape):
         t.fail("index", f"too many indices: {used} for the {len(x.shape)} axes of {t.show(x)}", x)
@@ -118,21 +135,31 @@ def indexed_shape(t: Core, x: Tensor, index: Value) -> tuple[Shape, list[Tensor]
     return _placed(t, x, result), arrays
 
 
-def _as_array(t: Core, part: Value) -> Value:
+def _as_array(t: Core, part: Value, maker: str) -> Value:
+    """Return a part of an index, a list as an array; ``maker`` makes arrays of lists of tensors."""
     if isinstance(part, list):
-        if any(isinstance(item, Tensor) for item in part):
-            return part[0]
+        if _holds_tensors(part):
+            return t.call_library(maker, [part])
         made = t.emit.constant(part)
         if part and all(isinstance(item, bool) for item in part):
             return made
         return made if made.dtype.is_integer() else t.emit.new(ir.DataType.INT64, (0,))
     if isinstance(part, Many):
+        held = part.stacked
+        if held is not None and held.rank == 1 and held.dtype.is_integer():
+            return t.op("Cast", held, to=ir.DataType.INT64)
         return t.emit.new(ir.DataType.INT64, (part.length,))
     if isinstance(part, range):
-        return t.emit.new(ir.DataType.INT64, (len(part),))
+        return t.emit.constant(list(part), ir.DataType.INT64)
     if isinstance(part, bool | Truth):
         t.fail("index", "a truth value as index is not understood")
     return part
+
+
+def _holds_tensors(value: Value) -> bool:
+    return isinstance(value, Tensor) or (
+        isinstance(value, list | tuple) and any(map(_holds_tensors, value))
+    )
 
 
 def _consumed(t: Core, part: Value) -> int:
@@ -344,7 +371,7 @@ def set_item(t: Core, x: Tensor, index: Value, value: Value) -> None:
     x.known = None
     shape, _ = indexed_shape(t, x, index)
     _check_stored(t, x, shape, value)
-    parts = _parts_of(t, index)
+    parts = _parts_of(t, x, index)
     kept = (x.dtype, x.shape)
     if isinstance(value, Real):
         value = t.emit.real_scalar(value) or value

@@ -33,6 +33,8 @@ _ADDED = frozenset(
     ("torch.ops.torchvision.nms", "torch.ops.torchvision.roi_align", "numpy.fill_diagonal",
      "numpy.copyto", "numpy.ndarray.fill",
      "numpy.ndarray.sort", "numpy.ndarray.is_integer",
+     *(f"{owner}.{name}" for owner in ("numpy.ndarray", "torch.Tensor")
+       for name in ("__float__", "__int__")),
      *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
 )  # fmt: skip
 MEANT = meant.MEANT | CHAINERS | ADDITIONS | _ADDED | COMPOSED
@@ -246,7 +248,7 @@ class MeaningTables(SharingTables):
         )  # fmt: skip
         if found is not NotImplemented:
             return found
-        if name in _IN_PLACE and self._is_scalar(left):
+        if name in _IN_PLACE and self.is_scalar(left):
             name = name.removeprefix("i")
         if name not in _IN_PLACE or not isinstance(left, Tensor):
             return self._within(core, whole, lambda: _super(self).operator(core, name, left, right))

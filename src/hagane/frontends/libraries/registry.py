@@ -403,11 +403,18 @@ class LibraryTables:
     ) -> Value:
         """Call the method that a call of an object means, between the hooks of a module."""
         names = self.libraries_of(core, value)
+        hooks = getattr(value.host, "_local_link_hooks", None)
+        if hooks and core.emit.builds:
+            core.fail(
+                "capture",
+                f"the {type(value.host).__name__} has a hook ({', '.join(hooks)}), which is not "
+                "followed; delete_hook() removes it",
+            )
         if "torch.nn.Module" not in names:
             return core.call(method, arguments, keywords)
-        from hagane.frontends.libraries.torch.training import hooks
+        from hagane.frontends.libraries.torch.training.hooks import run
 
-        return hooks.run(core, value, method, arguments, keywords)
+        return run(core, value, method, arguments, keywords)
 
     def keep_member(self, core: Core, receiver: Instance, name: str, value: Value) -> bool:
         """Store a module that is set as an attribute of a container among its modules."""
@@ -466,6 +473,10 @@ class LibraryTables:
                       "Iterable": (ListRef, tuple, str, DictRef, SetRef), "Number": (int, float),
                       "Integral": (int, Expr), "OrderedDict": (DictRef,)}  # fmt: skip
         return isinstance(value, containers[name]) if name in containers else False
+
+    def is_scalar(self, value: Value) -> bool:
+        """Whether a value is a scalar of NumPy, which most functions return for no axes."""
+        return isinstance(value, Tensor) and value.kind == "numpy.ndarray" and value.shape == ()
 
     # Real objects.
 

@@ -30,7 +30,7 @@ _CONTIGUOUS = ("torch.Tensor.contiguous", "numpy.ascontiguousarray")
 _ARRAY_MAKERS = frozenset(
     ("array", "asarray", "asanyarray", "ascontiguousarray", "copy", "zeros", "ones", "empty",
      "full", "zeros_like", "ones_like", "empty_like", "full_like", "reshape", "squeeze", "ravel",
-     "transpose", "broadcast_to", "view", "astype")
+     "transpose", "broadcast_to", "view", "astype", "where", "tensordot", "select", "choose")
 )  # fmt: skip
 
 
@@ -160,11 +160,11 @@ class SharingTables(LibraryTables):
         copied(core, made, None)
         return made
 
-    def _is_scalar(self, value: Value) -> bool:
-        """Whether a tensor is a scalar of NumPy, which no statement changes."""
-        plain = isinstance(value, Tensor) and value.kind == "numpy.ndarray" and value.shape == ()
-        if not plain:
+    def is_scalar(self, value: Value) -> bool:
+        """Whether a value is a scalar of NumPy, which no statement changes."""
+        if not super().is_scalar(value):
             return False
+        assert isinstance(value, Tensor)
         memory = {value.value, *memory_of(value.value)}
         return not self._arrays & memory and not any(ARRAY in one.meta for one in memory)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -25,6 +25,7 @@ from hagane.frontends.python.values.memory import (
     share,
 )
 from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.builder import interpreting
 
 
 def check_writable(core: Core, x: Tensor, remedy: str, *, by_statement: bool = False) -> None:
@@ -40,11 +41,7 @@ def check_writable(core: Core, x: Tensor, remedy: str, *, by_statement: bool = F
         CheckError: The caller would see the change, or a part of an expression, or the tensor that
             this one is a view of.
     """
-    if _is_argument(x):
-        raise CheckError(
-            "capture",
-            f"an operation in place changes an argument, which the caller sees; {remedy}",
-        )
+    _refuse_argument(x, remedy)
     if core.emit.is_late(x.value):
         raise CheckError(
             "capture",
@@ -62,6 +59,14 @@ def check_writable(core: Core, x: Tensor, remedy: str, *, by_statement: bool = F
             "capture",
             "an operation in place changes a tensor that is part of another one, which changes "
             f"with it; {remedy}",
+        )
+
+
+def _refuse_argument(x: Tensor, remedy: str) -> None:
+    if _is_argument(x):
+        raise CheckError(
+            "capture",
+            f"an operation in place changes an argument, which the caller sees; {remedy}",
         )
 
 
@@ -187,6 +192,29 @@ def write(
     return made
 
 
+def renew(core: Core, x: Tensor, new: Callable[[Tensor], Any]) -> None:
+    """Give a tensor that outlives the call, such as running statistics, another content.
+
+    Args:
+        core: The interpreter.
+        x: The tensor.
+        new: Makes the new content of the present one, in operators.
+
+    Raises:
+        CheckError: The caller gave the tensor, who would see the change.
+    """
+    if not core.emit.builds:
+        return
+    if core.emit.training is not None:
+        with interpreting(core.emit):
+            core.emit.change(x, new)
+        return
+    _refuse_argument(x, "give the module statistics of its own, or call eval() first")
+    with interpreting(core.emit):
+        made = new(x)
+    write(core, x, made)
+
+
 def _note(core: Core, x: Tensor, made: Tensor) -> None:
     """Note that the memory of a tensor has the content of a new value from here on."""
     here = core.here()
@@ -274,4 +302,4 @@ def _replaced(content: Any, fresh: Mapping[ir.Value, Tensor]) -> Any:
     return content
 
 
-__all__ = ["Into", "check_writable", "copied", "write", "written_into"]
+__all__ = ["Into", "check_writable", "copied", "renew", "write", "written_into"]

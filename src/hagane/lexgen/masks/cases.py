@@ -101,9 +101,15 @@ class Objects:
 Case = Null | Booleans | Numbers | Strings | Arrays | Objects
 
 
-def both(a: Case, b: Case) -> Case | None:
-    """Return the values in both cases, None if their types differ."""
+_ALL: tuple[Case, ...] = (Numbers(), Strings(), Arrays(), Objects())
+
+
+def both(a: Case, b: Case) -> Case:
+    """Return the values in both of two cases of one type."""
     weak = a.weak or b.weak
+    for case, other in ((a, b), (b, a)):
+        if case in _ALL:
+            return other if other.weak == weak else replace(other, weak=weak)
     match a, b:
         case Null(), Null():
             return Null(weak)
@@ -131,7 +137,7 @@ def both(a: Case, b: Case) -> Case | None:
             )
         case Objects(), Objects():
             return _both_objects(a, b, weak)
-    return None
+    raise AssertionError("cases of different types have no values in common")
 
 
 def _both_objects(a: Objects, b: Objects, weak: bool) -> Objects:

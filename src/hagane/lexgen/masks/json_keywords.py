@@ -76,6 +76,19 @@ def count_of(schema: Mapping[str, Any], keyword: str, default: Any = None) -> An
     return int(schema[keyword]) if keyword in schema else default
 
 
+def is_of_values(schema: Any) -> bool:
+    """Return whether a schema holds of some values, and says nothing else of them."""
+    if not isinstance(schema, Mapping):
+        return False
+    spoken = {key for key in schema if key in OF_TYPE or key in ANYWHERE or key in REFUSED}
+    return len(spoken) == 1 and spoken <= {"enum", "const"}
+
+
+def values_of(schema: Mapping[str, Any]) -> list[Any]:
+    """Return the values of such a schema."""
+    return schema["enum"] if "enum" in schema else [schema["const"]]
+
+
 def each_of(schema: Mapping[str, Any], keyword: str, where: str) -> list[tuple[Any, str]]:
     """Return the schemas of a keyword, with their pointers."""
     return [(each, pointer(where, keyword, at)) for at, each in enumerate(schema[keyword])]

@@ -54,6 +54,7 @@ def schema_rules(schema: Any, space: str = " ?") -> Rules:
     first = made.rules.reserve()
     try:
         made.rules.define(first, made.value(made.schemas.conjunction(schema, "#")))
+        made.write()
     except RecursionError:
         refuse("#", "its schemas lie in each other too deeply; take parts of it as schemas alone")
     return made.rules
@@ -71,6 +72,7 @@ def _any_value(space: str) -> Module:
     made.rules.define(0, Alt((words, *kinds)))
     for call, case in zip(kinds, _ANY, strict=True):
         made.rules.define(call.rule, made.case(case, "#"))
+    made.write()
     return Module(made.rules, len(made.rules.bodies))
 
 
@@ -144,6 +146,7 @@ class _Writer:
         self.space = _space(space)
         self.comma = seq(Bytes(b","), self.space)
         self.known: dict[Conjunction, Call] = {}
+        self.waiting: list[tuple[Call, list[Case], str]] = []  # rules that are called already
         self.narrow: dict[tuple[Texts, Callable[[Texts], Part]], Call] = {}
         # The rules that most schemas have somewhere; they themselves are written without.
         self.any = _any_value(space) if apart else None
@@ -160,14 +163,19 @@ class _Writer:
                 self.known[conjunction] = self.rules.include(self.any, 1 + kind)
                 return self.known[conjunction]
             call = self.known[conjunction] = Call(self.rules.reserve())
-            where = self.schemas.where(conjunction)
+            self.waiting.append((call, cases, self.schemas.where(conjunction)))
+        return self.known[conjunction]
+
+    def write(self) -> None:
+        """Write the rules that are called, and those that they call in turn."""
+        for call, cases, where in self.waiting:  # grows while it runs
             numbers = [number for case in cases if (number := _single(case)) is not None]
             ways = [self.case(case, where) for case in cases if _single(case) is None]
             if numbers:
                 texts = literals(written(number, where) for number in numbers)
                 ways.append(self._rule(texts, OneOf))
             self.rules.define(call.rule, Alt(tuple(ways)))
-        return self.known[conjunction]
+        self.waiting.clear()
 
     def case(self, case: Case, where: str) -> Part:
         """Return the texts of the values of a case."""
@@ -312,8 +320,11 @@ class _Writer:
                 return None
         ways: list[Part] = []
         for texts, held, _ in case.others:
-            names = texts - literals(known) if known else texts
-            if self.schemas.possible(held) and not names.empty:
+            if not self.schemas.possible(held):
+                continue
+            inside = [name for name in known if name in texts]
+            names = texts - literals(inside) if inside else texts
+            if not names.empty:
                 name = self._quoted(names)
                 ways.append(seq(name, Bytes(b":"), self.space, self.value(held)))
         return self.rules.add(alt(ways)) if ways else None

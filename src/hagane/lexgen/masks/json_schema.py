@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 from hagane.errors import InvalidArgument
@@ -39,12 +38,14 @@ from hagane.lexgen.masks.json_keywords import (
     count_of,
     each_of,
     fraction_of,
+    is_of_values,
     kept,
     numbers_of,
     pattern_texts,
     strings_of,
     target_of,
     types_of,
+    values_of,
 )
 from hagane.lexgen.masks.json_schema_form import check_form, pointer, refuse
 from hagane.lexgen.masks.numbers import Numbers
@@ -80,22 +81,26 @@ class Schemas:
 
     Args:
         root: The schema.
+        wide: The cases have all values of their schemas, perhaps more; else perhaps fewer.
 
     Raises:
         InvalidArgument: From any method: a schema is malformed, or uses a keyword in a way that is
             not covered; the message has its JSON pointer.
     """
 
-    def __init__(self, root: Any):
+    def __init__(self, root: Any, wide: bool = False):
         self.root = root
+        self._is_wide = wide
+        self._wide: Schemas | None = None  # the same schemas, for proofs that there is no value
         self._known: list[tuple[Any, str]] = []
         self._numbers: dict[int, int] = {}
         self._cases: dict[Conjunction, list[Case]] = {}
         self._possible: dict[Conjunction, bool] = {}
+        self._enums: dict[tuple[int, ...], Mapping[str, Any]] = {}  # values of several schemas
         self._open: list[tuple[int, bool]] = []  # schemas whose cases are being worked out
         self._noticed: set[tuple[str, str]] = set()
         self._pairs = 0  # cases that were compared
-        self._narrowed = False  # some cases have fewer values than their schemas
+        self._narrowed = False  # some cases have fewer values than their schemas (where wide)
 
     def conjunction(self, schema: Any, where: str, holds: bool = True) -> Conjunction:
         """Return a schema, or its contrary, as a conjunction of one."""
@@ -150,21 +155,31 @@ class Schemas:
                 f"JSON schema, {where}: the schema refers to itself without a value in between"
             )
         self._open.append((number, holds))
+        before, self._narrowed = self._narrowed, False
         try:
-            return self._holding(schema, where) if holds else failing(self, schema, where)
+            if holds:
+                return self._holding(schema, where)
+            found = failing(self, schema, where)
+            return list(PLAIN.values()) if self._is_wide and self._narrowed else found
         finally:
             self._open.pop()
+            self._narrowed = before
 
     def meet(self, some: Iterable[Case], others: Sequence[Case], where: str) -> list[Case]:
         """Return the cases of values that are in one of ``some`` and in one of ``others``."""
         met: dict[Case, None] = {}
-        for a, b in product(some, others):
-            self._pairs += 1
+        by_type: dict[type[Case], list[Case]] = {}
+        for other in others:
+            by_type.setdefault(type(other), []).append(other)
+        for a in some:
+            same = by_type.get(type(a), ())
+            self._pairs += len(same)
             if self._pairs > _MOST_PAIRS:
                 refuse(where, f"the schema combines its parts in more than {_MOST_PAIRS:,} ways")
-            case = both(a, b)
-            if case is not None and case not in met and is_possible(case, self.possible):
-                met[case] = None
+            for b in same:
+                case = both(a, b)
+                if case not in met and is_possible(case, self.possible):
+                    met[case] = None
             if len(met) > _MOST_CASES:
                 refuse(where, f"its combinations are more than {_MOST_CASES}")
         return list(met)
@@ -172,7 +187,7 @@ class Schemas:
     def any_of(self, schemas: Iterable[tuple[Any, str]], holds: bool = True) -> list[Case]:
         """Return the cases of which one of some schemas holds (or fails)."""
         found: dict[Case, None] = {}
-        for schema, where in schemas:
+        for schema, where in self._joined(schemas) if holds else schemas:
             for case in self.cases(self.conjunction(schema, where, holds)):
                 found.setdefault(case)
         return list(found)
@@ -180,9 +195,23 @@ class Schemas:
     def every(self, schemas: Iterable[tuple[Any, str]], holds: bool = True) -> list[Case]:
         """Return the cases of which all of some schemas hold (or fail)."""
         whole = TRUE
-        for schema, where in schemas:
+        for schema, where in schemas if holds else self._joined(schemas):
             whole |= self.conjunction(schema, where, holds)
         return self.cases(whole)
+
+    def _joined(self, schemas: Iterable[tuple[Any, str]]) -> list[tuple[Any, str]]:
+        """Return schemas of which one holds if one of some does: those of values alone as one."""
+        schemas = list(schemas)
+        lists = [each for each in schemas if is_of_values(each[0])]
+        if len(lists) < 2:
+            return schemas
+        for schema, where in lists:
+            self.conjunction(schema, where)  # its form
+            self.check_keywords(schema, where)
+        key = tuple(id(schema) for schema, _ in lists)
+        values = [value for schema, _ in lists for value in values_of(schema)]
+        whole = self._enums.setdefault(key, {"enum": values})
+        return [(whole, lists[0][1]), *(each for each in schemas if each not in lists)]
 
     # Schemas that hold.
 
@@ -207,12 +236,12 @@ class Schemas:
         for values in (schema.get("enum"), [schema["const"]] if "const" in schema else None):
             if values is not None:
                 found = self.meet(found, self._values(values), where)
-        if "contains" in schema and "array" in kinds:
+        if "contains" in schema and "array" in kinds and not self._is_wide:
             found = self.meet(found, self._containing(schema, where), where)
         if not _OF_PARTS.isdisjoint(schema):
             for part in self._parts(schema, where):
                 found = self.meet(found, part, where)
-        if schema.get("unevaluatedProperties") is False:
+        if schema.get("unevaluatedProperties") is False and not self._is_wide:
             self._check_evaluated(schema, where, set())
             found = [without_others(c) if isinstance(c, Objects) else c for c in found]
             found = [case for case in found if is_possible(case, self.possible)]
@@ -228,7 +257,8 @@ class Schemas:
         if "anyOf" in schema:
             yield self.any_of(each_of(schema, "anyOf", where))
         if "oneOf" in schema:
-            yield self._exactly_one(each_of(schema, "oneOf", where), where)
+            parts = each_of(schema, "oneOf", where)
+            yield self.any_of(parts) if self._is_wide else self._exactly_one(parts)
         if "not" in schema:
             yield self.cases(self.conjunction(schema["not"], f"{where}/not", holds=False))
         if "if" in schema and ("then" in schema or "else" in schema):
@@ -268,18 +298,28 @@ class Schemas:
             for name, needed in schema.get(keyword, {}).items():
                 yield name, ({"required": needed} if isinstance(needed, list) else needed)
 
-    def _exactly_one(self, schemas: list[tuple[Any, str]], where: str) -> list[Case]:
+    def _exactly_one(self, schemas: list[tuple[Any, str]]) -> list[Case]:
         """Return the cases of which one schema holds and the others fail."""
-        wholes = [self.conjunction(schema, place) for schema, place in schemas]
         found: dict[Case, None] = {}
-        for number, whole in enumerate(wholes):
-            for other, another in enumerate(wholes):
-                if other == number:
-                    continue
-                if self.possible(whole | another) or self._narrowed:
-                    whole |= self.conjunction(*schemas[other], holds=False)
+        for one in schemas:
+            whole = self.conjunction(*one)
+            for other in schemas:
+                if other is not one and not self._are_disjoint(one, other):
+                    whole |= self.conjunction(*other, holds=False)
             found.update(dict.fromkeys(self.cases(whole)))
         return list(found)
+
+    def _are_disjoint(self, *schemas: tuple[Any, str]) -> bool:
+        """Return whether there is provably no value of which all of some schemas hold."""
+        if self._wide is None:
+            self._wide = Schemas(self.root, wide=True)
+            self._wide._noticed = self._noticed
+        try:
+            return not self._wide.possible(
+                frozenset().union(*(self._wide.conjunction(*each) for each in schemas))
+            )
+        except InvalidArgument:
+            return False
 
     def _base(self, kind: str, schema: Mapping[str, Any], where: str, integer: bool) -> Case:
         match kind:
@@ -303,11 +343,12 @@ class Schemas:
         if isinstance(items, list):
             prefix, key = items, "items"
             rest, rest_key = schema.get("additionalItems", True), "additionalItems"
-        named = key in schema and rest_key not in schema and "unevaluatedItems" not in schema
+        named = key in schema and not {rest_key, "unevaluatedItems", "contains"} & set(schema)
         if schema.get("unevaluatedItems") is False and rest_key not in schema:
-            rest = False
+            rest = self._is_wide
         low, high = count_of(schema, "minItems", 0), count_of(schema, "maxItems")
-        if schema.get("uniqueItems") is True and (high is None or high > 1):
+        unique = schema.get("uniqueItems") is True and not self._is_wide
+        if unique and (high is None or high > 1):
             if low > 1:
                 refuse(
                     f"{where}/uniqueItems",
@@ -426,7 +467,7 @@ class Schemas:
     def note(self, where: str, keyword: str, narrower: str) -> None:
         """Say that fewer texts are allowed than the schema would."""
         self._narrowed = True
-        if (where, keyword) not in self._noticed:
+        if not self._is_wide and (where, keyword) not in self._noticed:
             self._noticed.add((where, keyword))
             _log.warning("JSON schema, %s/%s: %s", where, keyword, narrower)
 

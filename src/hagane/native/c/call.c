@@ -4,8 +4,8 @@
  * inputs of certain types and shapes. It finds the frame that fits a feed, writes the arrays' addresses into
  * the context's tables, runs it and returns the outputs. Other shapes are a matter of other tables: one of
  * the frames of the program for all shapes gets them. If there is no frame that can, it asks for one (`fit`), which
- * checks everything. Frames that wait lend their memory for values to the one that runs. A feed beyond an entry's means makes it return None: the caller then takes
- * the long way, which converts or explains.
+ * checks everything. Frames that wait lend their memory for values to the one that runs. A feed beyond an entry's
+ * means makes it return None: the caller then takes the long way, which converts or explains.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -405,8 +405,9 @@ static frame *refit_frame(entry *self, PyArrayObject *const *arrays) {
 }
 
 /* Ask for a frame for some arrays; null without an error if there is none. It replaces `expired`, if that is
- * not null, else the one that was used least lately if that is its owner, or if there is no place. */
-static frame *make_frame(entry *self, PyArrayObject *const *arrays, frame *expired) {
+ * not null, else the one that was used least lately if that is its owner, or if there is no place. `coming` runs
+ * of these shapes follow at once. */
+static frame *make_frame(entry *self, PyArrayObject *const *arrays, frame *expired, int coming) {
   frame *free_one = NULL, *into = NULL;
   int much = is_much(self);
   for (int i = 0; i < FRAMES && expired == NULL; i++)
@@ -428,7 +429,7 @@ static frame *make_frame(entry *self, PyArrayObject *const *arrays, frame *expir
   PyObject *owner = oldest == NULL ? Py_None : oldest->owner;
   PyObject *found = PyObject_CallFunction(self->fit, "OOOLLL", list, owner,
                                           (free_one == NULL && expired == NULL) || much ? Py_True : Py_False,
-                                          (long long)before.runs, (long long)(general ? before.least : 0),
+                                          (long long)before.runs + coming, (long long)(general ? before.least : 0),
                                           (long long)(general ? 0 : before.least));
   Py_DECREF(list);
   if (found != NULL && found != Py_None) {
@@ -598,7 +599,7 @@ static PyObject *call(PyObject *capsule, PyObject *const *arguments, Py_ssize_t 
   at = find_frame(self, arrays);
   int found = at != NULL && at->context->ready && !is_expired(at);
   if (at == NULL) at = refit_frame(self, arrays);
-  if (at == NULL || is_expired(at)) at = make_frame(self, arrays, at);
+  if (at == NULL || is_expired(at)) at = make_frame(self, arrays, at, 1);
   if (!found && at != NULL) at = made_ready(self, at);
   if (at == NULL) goto end;
   at->busy = 1;
@@ -710,6 +711,33 @@ static PyObject *make(PyObject *module, PyObject *arguments) {
   return result;
 }
 
+/* prepare(caller, arrays): the frame for arrays of these types and shapes, or of the likeliest, is made before
+ * the first run, which for others has it refitted. A fault is left to that run. */
+static PyObject *prepare(PyObject *module, PyObject *arguments) {
+  (void)module;
+  PyObject *caller, *list;
+  if (!PyArg_ParseTuple(arguments, "O!O!", &PyCFunction_Type, &caller, &PyList_Type, &list)) return NULL;
+  entry *self = PyCapsule_GetPointer(PyCFunction_GET_SELF(caller), NULL);
+  if (self == NULL) return NULL;
+  PyArrayObject *arrays[self->n_inputs + 1];
+  int are = PyList_GET_SIZE(list) == self->n_inputs;
+  for (Py_ssize_t i = 0; are && i < self->n_inputs; i++) {
+    arrays[i] = (PyArrayObject *)PyList_GET_ITEM(list, i);
+    are = PyArray_Check(arrays[i]);
+  }
+  if (!are) {
+    PyErr_SetString(PyExc_TypeError, "prepare: expected an array for each input");
+    return NULL;
+  }
+  frame *at = make_frame(self, arrays, NULL, 0);
+  if (at != NULL) at->busy = 0;
+  if (PyErr_Occurred()) {
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
+    PyErr_Clear();
+  }
+  Py_RETURN_NONE;
+}
+
 /* run(run, program): the index of the phase that failed, or -1 */
 static PyObject *run_program(PyObject *module, PyObject *arguments) {
   (void)module;
@@ -721,6 +749,7 @@ static PyObject *run_program(PyObject *module, PyObject *arguments) {
 
 static PyMethodDef methods[] = {
     {"run", run_program, METH_VARARGS, "Run a program; signals end it between iterations."},
+    {"prepare", prepare, METH_VARARGS, "Make a caller ready for arrays of some types and shapes."},
     {"make", make, METH_VARARGS, "Return a function from a feed to the outputs."},
     {NULL, NULL, 0, NULL},
 };

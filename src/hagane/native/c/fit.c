@@ -272,12 +272,12 @@ int64_t hg_fit(hg_context *context, const int64_t *shapes) {
 int64_t hg_measure(hg_context *context, const int64_t *sizes, int64_t *found) {
   context->ready = 0;
   memcpy(context->numbers, sizes, sizeof *sizes * (size_t)context->part->n_symbols);
-  int good = begin_numbers(context->part, context->numbers);
+  int code = begin_numbers(context->part, context->numbers);
   estimate_work(context);
   found[0] = place_all(context);
   found[1] = scratch_bytes(context), found[2] = threads_of(context);
   found[3] = (int64_t)context->whole, found[4] = (int64_t)context->shared;
-  return good && found[0] >= 0 ? HG_FITS : HG_BEYOND;
+  return code == HG_FITS && found[0] < 0 ? HG_BEYOND : code;
 }
 
 /* Let pointers of kernels point to inputs and outputs, of which the growing ones are left out. */

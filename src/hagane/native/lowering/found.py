@@ -76,7 +76,7 @@ def find_sizes(low: Lowering, node: ir.Node, found: Sequence[tuple[Dim, Place]])
         if factor != 1:
             checks.append((dim, place))
     low.found |= names.keys()
-    low.compared.add(node)
+    low.finders.setdefault(node, set()).update(names)
     tensors = list(dict.fromkeys(place.tensor for _, place in found))
     control = Found(
         tuple(names), tuple((dim, *_at(place, tensors)) for dim, place in checks),

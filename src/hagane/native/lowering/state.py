@@ -13,7 +13,7 @@ from hagane.native.kernels.recorder import Recorder
 from hagane.native.lowering.facts import Facts
 from hagane.native.lowering.forms import Forms
 from hagane.ops.definition import Array
-from hagane.symbolic import Dim, minimum
+from hagane.symbolic import Dim, minimum, symbols_of
 
 
 class Done:
@@ -50,7 +50,9 @@ class Lowering:
         forms: Where values lie.
         done: Nodes that are lowered, on their own or with others.
         found: Names of sizes that kernels find in the data.
-        compared: Nodes whose sizes a run compares with the sizes that kernels find.
+        compared: Nodes whose sizes a branch compares, if it is taken.
+        finders: Nodes whose kernels find sizes, with the names of these; they compare what depends
+            on these.
         stretched: Nodes whose kernels find out in a run which operands have axes of length one.
     """
 
@@ -61,6 +63,7 @@ class Lowering:
     done: Done = field(default_factory=Done)
     found: set[str] = field(default_factory=set)
     compared: set[ir.Node] = field(default_factory=set)
+    finders: dict[ir.Node, set[str]] = field(default_factory=dict)
     stretched: set[ir.Node] = field(default_factory=set)
 
     @classmethod
@@ -105,16 +108,23 @@ class Lowering:
             forms,
             found=set(self.found),
             compared=self.compared,
+            finders=self.finders,
             stretched=self.stretched,
         )
 
+    def assumed(self, node: ir.Node) -> Sequence[tuple[Dim, Dim]]:
+        """Return the sizes that a node needs to be equal, without those that its kernel compares."""
+        if node in self.compared:
+            return ()
+        pairs, own = self.facts.types.assumed.get(node, ()), self.finders.get(node)
+        if own is None:
+            return pairs
+        return [pair for pair in pairs if not any(symbols_of(dim) & own for dim in pair)]
+
     def equal_sizes(self, node: ir.Node) -> Iterator[tuple[Dim, Dim]]:
         """Yield the sizes that the kernels of a node take for equal, and nothing shows to be."""
-        if node in self.compared:
-            return
-        types = self.facts.types
-        free = types.broadcast.get(node, ()) if node in self.stretched else ()
-        for left, right in types.assumed.get(node, ()):
+        free = self.facts.types.broadcast.get(node, ()) if node in self.stretched else ()
+        for left, right in self.assumed(node):
             if (left, right) in free:
                 # Equal, or the smaller one is 1: the larger one is the result's in either case.
                 yield (left - right) * (minimum(left, right) - 1), 0

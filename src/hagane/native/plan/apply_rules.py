@@ -72,8 +72,7 @@ def _unknown(low: Lowering, node: ir.Node) -> bool:
     known = low.facts.given | low.found
     found = (low.facts.types.types.get(value) for value in node.outputs if value.name)
     shapes = [each.shape for each in found if isinstance(each, TensorType) and each.shape]
-    pairs = () if node in low.compared else low.facts.types.assumed.get(node, ())
-    dims = [dim for dims in (*shapes, *pairs) for dim in dims]
+    dims = [dim for dims in (*shapes, *low.assumed(node)) for dim in dims]
     return any(symbols_of(dim) - known for dim in dims)
 
 

@@ -21,7 +21,9 @@ HALVES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 _AS_THEY_ARE = frozenset({*BUILDERS, *movement.RULES, *operators.RULES} - {"Resize"})
 # Of other domains.
 _OTHERS = frozenset({("com.microsoft", "GroupQueryAttention")})
-WIDENED = frozenset(name for domain, name in RULES if not domain) - _AS_THEY_ARE
+# Of loops in C: these count with places and angles, which 16 bits would round.
+_PLACED = frozenset({"DFT", "DeformConv", "GridSample", "RoiAlign", "STFT"})
+WIDENED = (frozenset(name for domain, name in RULES if not domain) - _AS_THEY_ARE) | _PLACED
 
 
 def widen_halves(graph: ir.Graph, types: GraphTypes) -> int:

@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from hagane.native.ready.context import Context, Ready, Refused, ShapeMismatch
 from hagane.native.ready.extension import load_extension, open_extension
 
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
 # Fields of a program for the C extension: see `read_frame` in call.c.
 Frame = tuple[Any, ...]
 # From arrays, the owner of a frame that may be taken, whether it must be, how often arrays of these
-# shapes have run since the last time, and the least nanoseconds of that, by the program for all shapes
-# and by their own, to a frame.
+# shapes have run since the last time, with the run that is to come, and the least nanoseconds of that,
+# by the program for all shapes and by their own, to a frame.
 Fit: TypeAlias = "Callable[[Sequence[Array], object, bool, int, int, int], Frame | None]"
 # From a feed, names of outputs or None, and arrays to write into or None, to outputs or None.
 Caller = Callable[..., "list[Any] | None"]
@@ -30,6 +32,7 @@ def make_entry(
     holder: type,
     cpu: object,
     extension: Path | None = None,
+    likely: Sequence[tuple[str, Sequence[object]]] = (),
 ) -> Caller | None:
     """Return a function from a feed to outputs; it returns None for a feed that does not fit as it is.
 
@@ -41,12 +44,23 @@ def make_entry(
             is ``cpu``.
         cpu: The device where arrays lie.
         extension: The library of the engine's module, if that is there already.
+        likely: The element type of each input, as NumPy calls it, and its sizes, of which those that
+            are no numbers are open: the entry is made ready for 1 in their place, and a first run of
+            other sizes needs other tables alone.
     """
     module = load_extension() if extension is None else open_extension(extension)
     if module is None:
         return None  # the slower way through ctypes serves
     made: Caller = module.make(tuple(inputs), tuple(outputs), fit, holder, "_held", "device", cpu)
+    if likely:
+        with suppress(MemoryError, TypeError, ValueError):  # no array has such a type or shape
+            module.prepare(made, [_likely(dtype, dims) for dtype, dims in likely])
     return made
+
+
+def _likely(dtype: str, dims: Sequence[object]) -> Array:
+    """Return an array of some sizes, 1 for open ones; its elements are any."""
+    return np.empty([dim if isinstance(dim, int) else 1 for dim in dims], dtype)
 
 
 def entry_of(segment: Ready) -> Caller | None:

@@ -181,6 +181,8 @@ class Operator(FunctionNode):
 
 # Operators whose gradient has the elements of that of the output, in its order.
 _RESHAPING = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
+# Functions of steps, whose results are constants, as Chainer has it: they have no creator.
+_STEPS = frozenset({"Ceil", "Floor", "Round", "Sign"})
 # Operators whose gradients by a parameter wait for those of other calls: which operand that is.
 _DEFERRED = {"Gemm": (1, deferred_weight), "Gather": (0, deferred_rows)}
 
@@ -229,6 +231,8 @@ class Tape:
         eager = Call(call.op, tuple(arrays), call.attributes)
         recorded, debug = modes()
         hooked = get_function_hooks()
+        if call.op.name in _STEPS:
+            recorded = requires_grad = False
         if not recorded and not debug and not hooked:
             return [Variable.make(y, requires_grad) for y in NATIVE.apply(eager, n_outputs)]
         function = Operator(eager, places)

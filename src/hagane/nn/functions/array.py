@@ -37,6 +37,8 @@ def reshape(x: Any, shape: Any) -> Any:
     """
     wanted = (int(shape),) if isinstance(shape, int | np.integer) else tuple(shape)
     if isinstance(x, Variable):
+        if wanted == x.shape:
+            return x
         size = math.prod(x.shape)
         known = math.prod(n for n in wanted if n != -1)
         if wanted.count(-1) > 1:
@@ -51,8 +53,6 @@ def reshape(x: Any, shape: Any) -> Any:
             raise type_check.refuse(
                 "reshape", f"prod(x.shape) == prod({wanted})", f"{size} != {known}"
             )
-        if wanted == x.shape:
-            return x
         return op("Reshape", x, np.array(wanted, np.int64), allowzero=1)
     return op("Reshape", x, list(wanted))
 

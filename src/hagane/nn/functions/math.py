@@ -70,7 +70,8 @@ erf = _elementwise("erf", "the error function", _operator("Erf"))
 def fix(x: Any) -> Any:
     """Return the nearest integer towards zero, element by element."""
     require("fix", "x", x, kind="f")
-    return op("Where", op("Greater", x, constant_like(0, x)), op("Floor", x), op("Ceil", x))
+    low = op("Floor", x)
+    return op("Where", op("Greater", constant_like(0, low), low), op("Ceil", x), low)
 
 
 @function("x")

@@ -34,7 +34,78 @@ def _of_rank(construct: Callable[..., None], ndim: int) -> Any:
     return constructed
 
 
-class _Convolution(Link):
+def _filled(W: Any, b: Any) -> dict[str, Any]:
+    """Return the initializers of a link on given arrays."""
+    content = None if b is None else Constant(getattr(b, "array", b))
+    return {"initialW": Constant(getattr(W, "array", W)), "initial_bias": content}
+
+
+def _check_bias(out_channels: int, b: Any) -> None:
+    if b is not None and out_channels != b.size:
+        raise ValueError(
+            f"`out_channels` does not match the size of `b`: {out_channels} and {b.size}"
+        )
+
+
+class _Filters(Link):
+    """Filters over windows, in groups of channels."""
+
+    _specs: tuple[str, ...] = ("in_channels", "out_channels", "ksize", "stride", "pad")
+
+    def __init__(
+        self,
+        ndim: int,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any,
+        stride: Any,
+        pad: Any,
+        nobias: bool,
+        initialW: Any,
+        initial_bias: Any,
+        dilate: Any,
+        groups: int,
+    ):
+        super().__init__()
+        if ksize is None:
+            out_channels, ksize, in_channels = in_channels, out_channels, None
+        self.ndim = ndim
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.ksize = ksize
+        self.stride = as_tuple(stride, ndim)
+        self.pad = as_tuple(pad, ndim)
+        self.dilate = as_tuple(dilate, ndim)
+        self.groups = int(groups)
+        with self.init_scope():
+            self.W = Parameter(get_initializer(initialW))
+            if in_channels is not None:
+                self._initialize_params(in_channels)
+            self.b = None if nobias else Parameter(bias_initializer(initial_bias), out_channels)
+
+    def _channels(self, in_channels: int) -> tuple[int, int]:
+        """Return the channels of the filters, first those that no group divides."""
+        raise NotImplementedError
+
+    def _initialize_params(self, in_channels: int) -> None:
+        for name, count in (
+            ("the number of input channels", in_channels),
+            ("the number of output channels", self.out_channels),
+        ):
+            if count % self.groups:
+                raise ValueError(f"{name} must be divisible by the number of groups")
+        whole, divided = self._channels(in_channels)
+        kernel = as_tuple(self.ksize, self.ndim)
+        self.W.initialize((whole, divided // self.groups, *kernel))
+
+    @property
+    def printable_specs(self) -> Any:
+        """Sizes and options."""
+        more = [("nobias", self.b is None), ("dilate", self.dilate), ("groups", self.groups)]
+        return iter([(name, getattr(self, name)) for name in self._specs] + more)
+
+
+class _Convolution(_Filters):
     """What links of convolutions share: none of the public ones is another, as in Chainer."""
 
     # Whether the constructor knows the number of axes, which then is no argument.
@@ -55,40 +126,14 @@ class _Convolution(Link):
         dilate: Any = 1,
         groups: int = 1,
     ):
-        super().__init__()
-        if ksize is None:
-            out_channels, ksize, in_channels = in_channels, out_channels, None
-        self.ndim = ndim
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.ksize = ksize
-        self.stride = as_tuple(stride, ndim)
-        self.pad = as_tuple(pad, ndim)
-        self.dilate = as_tuple(dilate, ndim)
+        super().__init__(
+            ndim, in_channels, out_channels, ksize, stride, pad, nobias, initialW, initial_bias,
+            dilate, groups,
+        )  # fmt: skip
         self.cover_all = cover_all
-        self.groups = int(groups)
-        with self.init_scope():
-            self.W = Parameter(get_initializer(initialW))
-            if in_channels is not None:
-                self._initialize_params(in_channels)
-            self.b = None if nobias else Parameter(bias_initializer(initial_bias), out_channels)
 
-    def _initialize_params(self, in_channels: int) -> None:
-        for name, count in (
-            ("the number of input channels", in_channels),
-            ("the number of output channels", self.out_channels),
-        ):
-            if count % self.groups:
-                raise ValueError(f"{name} must be divisible by the number of groups")
-        kernel = as_tuple(self.ksize, self.ndim)
-        self.W.initialize((self.out_channels, in_channels // self.groups, *kernel))
-
-    @property
-    def printable_specs(self) -> Any:
-        """Sizes and options."""
-        names = ("in_channels", "out_channels", "ksize", "stride", "pad")
-        more = [("nobias", self.b is None), ("dilate", self.dilate), ("groups", self.groups)]
-        return iter([(name, getattr(self, name)) for name in names] + more)
+    def _channels(self, in_channels: int) -> tuple[int, int]:
+        return self.out_channels, in_channels
 
     def forward(self, x: Any) -> Any:
         """Return the outputs, (batch, out_channels, *sizes)."""
@@ -109,26 +154,14 @@ class _Convolution(Link):
         **kwargs: Any,
     ) -> Any:
         """Return a link on given arrays."""
-        groups = kwargs.get("groups", 1)
         out_channels, in_channels, *kernel = W.shape
-        if b is not None and out_channels != b.size:
-            raise ValueError(
-                f"`out_channels` does not match the size of `b`: {out_channels} and {b.size}"
-            )
+        _check_bias(out_channels, b)
         rank = () if cls._has_rank else (len(kernel),)
         make: Any = cls
         return make(
-            *rank,
-            in_channels * groups,
-            out_channels,
-            tuple(kernel),
-            stride,
-            pad,
-            nobias or b is None,
-            initialW=Constant(getattr(W, "array", W)),
-            initial_bias=None if b is None else Constant(getattr(b, "array", b)),
-            **kwargs,
-        )
+            *rank, in_channels * kwargs.get("groups", 1), out_channels, tuple(kernel), stride, pad,
+            nobias or b is None, **_filled(W, b), **kwargs,
+        )  # fmt: skip
 
 
 class ConvolutionND(_Convolution):
@@ -248,8 +281,10 @@ class DilatedConvolution2D(_Convolution2D):
         )
 
 
-class _Deconvolution(Link):
+class _Deconvolution(_Filters):
     """What links of transposed convolutions share."""
+
+    _specs = (*_Filters._specs, "outsize")
 
     def __init__(
         self,
@@ -266,40 +301,14 @@ class _Deconvolution(Link):
         dilate: Any = 1,
         groups: int = 1,
     ):
-        super().__init__()
-        if ksize is None:
-            out_channels, ksize, in_channels = in_channels, out_channels, None
-        self.ndim = ndim
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.ksize = ksize
-        self.stride = as_tuple(stride, ndim)
-        self.pad = as_tuple(pad, ndim)
-        self.dilate = as_tuple(dilate, ndim)
+        super().__init__(
+            ndim, in_channels, out_channels, ksize, stride, pad, nobias, initialW, initial_bias,
+            dilate, groups,
+        )  # fmt: skip
         self.outsize = None if outsize is None else as_tuple(outsize, ndim)
-        self.groups = int(groups)
-        with self.init_scope():
-            self.W = Parameter(get_initializer(initialW))
-            if in_channels is not None:
-                self._initialize_params(in_channels)
-            self.b = None if nobias else Parameter(bias_initializer(initial_bias), out_channels)
 
-    def _initialize_params(self, in_channels: int) -> None:
-        for name, count in (
-            ("the number of input channels", in_channels),
-            ("the number of output channels", self.out_channels),
-        ):
-            if count % self.groups:
-                raise ValueError(f"{name} must be divisible by the number of groups")
-        kernel = as_tuple(self.ksize, self.ndim)
-        self.W.initialize((in_channels, self.out_channels // self.groups, *kernel))
-
-    @property
-    def printable_specs(self) -> Any:
-        """Sizes and options."""
-        names = ("in_channels", "out_channels", "ksize", "stride", "pad", "outsize")
-        more = [("nobias", self.b is None), ("dilate", self.dilate), ("groups", self.groups)]
-        return iter([(name, getattr(self, name)) for name in names] + more)
+    def _channels(self, in_channels: int) -> tuple[int, int]:
+        return in_channels, self.out_channels
 
     def forward(self, x: Any) -> Any:
         """Return the outputs, (batch, out_channels, *sizes)."""
@@ -385,24 +394,13 @@ class Deconvolution2D(_Deconvolution):
         **kwargs: Any,
     ) -> Deconvolution2D:
         """Return a link on given arrays."""
-        groups = kwargs.get("groups", 1)
         in_channels, out_channels, *kernel = W.shape
-        if b is not None and out_channels * groups != b.size:
-            raise ValueError(
-                f"`out_channels` does not match the size of `b`: {out_channels} and {b.size}"
-            )
+        out_channels *= kwargs.get("groups", 1)
+        _check_bias(out_channels, b)
         return cls(
-            in_channels,
-            out_channels * groups,
-            tuple(kernel),
-            stride,
-            pad,
-            nobias or b is None,
-            outsize,
-            initialW=Constant(getattr(W, "array", W)),
-            initial_bias=None if b is None else Constant(getattr(b, "array", b)),
-            **kwargs,
-        )
+            in_channels, out_channels, tuple(kernel), stride, pad, nobias or b is None, outsize,
+            **_filled(W, b), **kwargs,
+        )  # fmt: skip
 
 
 class DepthwiseConvolution2D(Link):

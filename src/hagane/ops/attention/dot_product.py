@@ -28,7 +28,7 @@ from hagane.ops.functions.numbers.elementary import (
 )
 from hagane.ops.functions.tensors.positions import positions_along
 from hagane.ops.vjp import through
-from hagane.symbolic import Dim, floordiv
+from hagane.symbolic import Dim, floordiv, minimum
 
 
 def _infer_attention(ctx: InferContext) -> Sequence[Any]:
@@ -44,8 +44,8 @@ def _infer_attention(ctx: InferContext) -> Sequence[Any]:
         if heads % kv_heads:
             ctx.fail(f"expected q_num_heads={heads} to be a multiple of kv_num_heads={kv_heads}")
         for name, size, count in (("Q", q[2], heads), ("K", k[2], kv_heads), ("V", v[2], kv_heads)):
-            if isinstance(size, int) and size % count:
-                ctx.fail(f"expected the size {size} of {name} to be a multiple of {count} heads")
+            message = f"expected the size {size} of {name} to be a multiple of {count} heads"
+            ctx.unify(size, floordiv(size, count) * count, message)
         head, k_head = floordiv(q[2], heads), floordiv(k[2], kv_heads)
         v_head = floordiv(v[2], kv_heads)
         n_heads: Dim = heads
@@ -56,11 +56,26 @@ def _infer_attention(ctx: InferContext) -> Sequence[Any]:
         n_heads, length, head = q[1:]
         n_kv, total, k_head = k[1:]
         v_head = v[3]
+        ctx.unify(n_kv, v[1], "expected as many heads of keys as of values")
+        message = "expected as many heads of queries as of keys, or a multiple"
+        ctx.unify(n_heads, floordiv(n_heads, n_kv) * n_kv if n_kv else 0, message)
         y = (batch, n_heads, length, v_head)
     ctx.unify(head, k_head, "expected queries and keys of one head size")
     ctx.unify(k[-2], v[-2], "expected as many keys as values")
+    ctx.unify(k[0], v[0], "expected one batch size")
     if ctx.has(4):
-        total = total + ctx.shape(4, rank=4)[2]
+        past = ctx.shape(4, rank=4)
+        total = total + past[2]
+        for i, size, own in ((4, k_head, past), (5, v_head, ctx.shape(5, rank=4))):
+            wanted = (batch, n_kv, past[2], size)
+            for left, right in zip(own, wanted, strict=True):
+                ctx.unify(left, right, f"expected '{ctx.name(i)}' to continue what is given")
+    if ctx.has(6):
+        ctx.unify(ctx.shape(6, rank=1)[0], batch, "expected one count a row of the batch")
+    if ctx.has(3) and ctx.known_rank(3):
+        columns = ctx.shape(3)[-1]
+        # Keys behind those that it mentions are hidden.
+        ctx.unify(columns, minimum(columns, total), "expected no more columns of mask than keys")
     return [
         y,
         (batch, n_kv, total, k_head),

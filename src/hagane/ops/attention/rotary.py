@@ -14,7 +14,7 @@ from hagane.ops.functions.layers.heads import rotate as composed_rotate
 from hagane.ops.functions.numbers.elementary import unsqueeze
 from hagane.ops.precision import widened
 from hagane.ops.vjp import through
-from hagane.symbolic import floordiv
+from hagane.symbolic import floordiv, minimum
 
 
 def rotate(x: Array, cos: Array, sin: Array, interleaved: bool) -> Array:
@@ -65,6 +65,14 @@ def _infer_rotary(ctx: InferContext) -> list[tuple[object, ...]]:
         ctx.fail(f"expected 3 or 4 axes, got {ctx.inputs_text()}")
     if len(shape) == 3 and not ctx.attr("num_heads"):
         ctx.fail("an input of 3 axes needs the attribute num_heads")
+    head = shape[3] if len(shape) == 4 else floordiv(shape[2], ctx.attr("num_heads"))
+    turned = ctx.attr("rotary_embedding_dim") or head
+    half = floordiv(turned, 2)
+    ctx.unify(turned, half * 2, "expected an even number of elements to turn")
+    for i in (1, 2):
+        if ctx.known_rank(i):
+            there = minimum(half, ctx.shape(i)[-1])
+            ctx.unify(half, there, f"expected '{ctx.name(i)}' to have {half} columns")
     return [shape]
 
 

@@ -19,7 +19,9 @@ from hagane.ops.vjp import CONSTANT, DISCRETE
 
 def _position(index: Array | None, length: int, room: int) -> int:
     """Return an index counted from the front; ``room`` positions are valid."""
-    where = length if index is None else int(np.asarray(index).ravel()[0])
+    if index is None:
+        return length
+    where = int(index) if index.ndim == 0 else int(index.ravel()[0])
     low = -length
     if not low <= where < room:
         raise IndexError(f"position {where} is out of range for a sequence of {length}")
@@ -63,6 +65,8 @@ def _sequence(ctx: InferContext) -> SequenceType:
 def _insert(
     sequence: list[RuntimeValue], item: RuntimeValue, position: Array | None = None
 ) -> list[RuntimeValue]:
+    if position is None:
+        return [*sequence, item]
     where = _position(position, len(sequence), len(sequence) + 1)
     return [*sequence[:where], item, *sequence[where:]]
 
@@ -104,13 +108,25 @@ def _split_to_sequence(
 ) -> list[Array]:
     size = x.shape[axis]
     if split is None:
-        parts = np.split(x, size, axis) if size else []
-        return [part if keepdims else np.squeeze(part, axis) for part in parts]
+        parts = _cut(x, [1] * size, axis)
+        return parts if keepdims else [np.squeeze(part, axis) for part in parts]
+    lengths = split.tolist()
     if split.ndim == 0:
-        return np.split(x, range(int(split), size, int(split)), axis)
-    if int(split.sum()) != size:
-        raise ValueError(f"parts {split.tolist()} do not add up to size {size} of axis {axis}")
-    return np.split(x, np.cumsum(split)[:-1], axis)
+        whole, rest = divmod(size, lengths)
+        return _cut(x, [lengths] * whole + [rest] * bool(rest or not size), axis)
+    if sum(lengths) != size or min(lengths, default=0) < 0:
+        raise ValueError(f"parts {lengths} do not add up to size {size} of axis {axis}")
+    return _cut(x, lengths, axis)
+
+
+def _cut(x: Array, lengths: Sequence[int], axis: int) -> list[Array]:
+    """Return pieces of an array, one behind the other along an axis."""
+    before = (slice(None),) * (axis % x.ndim)
+    parts, start = [], 0
+    for length in lengths:
+        parts.append(x[(*before, slice(start, start + length))])
+        start += length
+    return parts
 
 
 def _infer_split(ctx: InferContext) -> Sequence[Any]:

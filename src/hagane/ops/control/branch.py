@@ -22,9 +22,14 @@ def _if(
     then_branch: Callable[[], list[RuntimeValue]],
     else_branch: Callable[[], list[RuntimeValue]],
 ) -> tuple[RuntimeValue, ...]:
+    return tuple(then_branch() if truth(condition) else else_branch())
+
+
+def truth(condition: Array) -> bool:
+    """Return the one truth value of an array."""
     if condition.size != 1:
         raise ValueError(f"expected one truth value, got {condition.size}")
-    return tuple(then_branch() if condition.ravel()[0] else else_branch())
+    return bool(condition.item())
 
 
 def _infer_if(ctx: InferContext) -> Sequence[Any]:

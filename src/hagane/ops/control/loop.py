@@ -39,15 +39,17 @@ def _loop(
     count = None if limit is None else int(limit.ravel()[0])
     going = True if condition is None else bool(condition.ravel()[0])
     scanned: list[list[RuntimeValue]] = [[] for _ in range(n_outputs - len(state))]
-    step = 0
+    step, first, on = 0, 1 + len(state), np.array(True)
     while going and (count is None or step < count):
-        results = body(np.array(step, dtype=np.int64), np.array(going), *state)
-        going = bool(np.asarray(results[0]).ravel()[0])
-        state = tuple(results[1 : 1 + len(state)])
-        for items, item in zip(scanned, results[1 + len(state) :], strict=True):
-            items.append(item)
+        results = body(np.array(step, dtype=np.int64), on, *state)
+        goes_on = results[0]
+        if goes_on is not on:
+            going = bool(np.asarray(goes_on).ravel()[0])
+        state = tuple(results[1:first])
+        if scanned:
+            for items, item in zip(scanned, results[first:], strict=True):
+                items.append(item)
         step += 1
-    first = 1 + len(state)
     return (*state, *(stack(items, body, first + i) for i, items in enumerate(scanned)))
 
 

@@ -178,8 +178,13 @@ def _infer_conv_transpose(ctx: InferContext) -> Sequence[Any]:
     if len(x_shape) < 3 or len(w_shape) != len(x_shape):
         ctx.fail(f"expected (batch, channels, *spatial) and a weight, got {ctx.inputs_text()}")
     ctx.unify(x_shape[1], w_shape[0], "expected as many weight rows as channels")
-    rank = len(x_shape) - 2
-    maps = w_shape[1] * ctx.attr("group")
+    rank, group = len(x_shape) - 2, ctx.attr("group")
+    ctx.unify(
+        w_shape[0],
+        floordiv(w_shape[0], group) * group,
+        f"expected a multiple of {group} channels, the groups",
+    )
+    maps = w_shape[1] * group
     if ctx.has(2):
         ctx.unify(ctx.shape(2, rank=1)[0], maps, f"expected one bias a map ({maps})")
     given = ctx.attr("kernel_shape")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -16,7 +17,7 @@ from hagane.ops.definition import Array, OpDef, Unsupported
 from hagane.ops.functions.numbers.elementary import cast
 from hagane.ops.rules import exact
 from hagane.ops.traits import Trait
-from hagane.ops.values import array_dtype, strings
+from hagane.ops.values import array_dtype, strings, texts
 from hagane.symbolic import Expr, floor
 
 # Float8 formats overflow to their largest finite value when a conversion saturates.
@@ -30,13 +31,19 @@ _SATURATING = frozenset(
 )
 
 
+# Element types between which NumPy converts as ONNX does.
+_PLAIN = frozenset(map(np.dtype, "?bBhHiIlLqQefd"))
+# Element types that are written as texts in C.
+_IN_C = frozenset(map(np.dtype, (np.int64, np.float32, np.float64)))
+
+
 def convert(x: Array, to: ir.DataType, *, saturate: bool = True, round_mode: str = "up") -> Array:
     """Return ``x`` with element type ``to``, by the rules of ONNX's Cast."""
     source = array_dtype(x)
     if to == ir.DataType.STRING:
         return _to_strings(x)
     if source == ir.DataType.STRING:
-        return _from_strings(x, to)
+        return _reading(to)(x)
     if to in _SATURATING and saturate:
         return _saturated(x, np.dtype(to.numpy()))
     if to == ir.DataType.FLOAT8E8M0:
@@ -65,11 +72,14 @@ def _wrapped(x: Array, to: ir.DataType) -> Array:
 def _to_strings(x: Array) -> Array:
     if array_dtype(x) == ir.DataType.STRING:
         return x
+    module = texts()
+    if module is not None:
+        wide = x.astype(np.int64) if x.dtype.kind in "bi" and x.dtype != np.int64 else x
+        if wide.dtype in _IN_C:
+            made: Array = module.from_numbers(wide, _of_float)
+            return made
     if x.dtype.kind == "f" or x.dtype.kind == "V":
-        items = [
-            np.format_float_positional(v, trim="-") if np.isfinite(v) else _special(float(v))
-            for v in x.ravel()
-        ]
+        items = [_of_float(v) for v in x.ravel()]
     elif x.dtype == np.bool_:
         items = [str(int(v)) for v in x.ravel()]
     else:
@@ -77,20 +87,34 @@ def _to_strings(x: Array) -> Array:
     return strings(items).reshape(x.shape)
 
 
+def _of_float(value: Any) -> str:
+    if np.isfinite(value):
+        return np.format_float_positional(value, trim="-")
+    return _special(float(value))
+
+
 def _special(value: float) -> str:
     return "NaN" if value != value else "INF" if value > 0 else "-INF"
 
 
-def _from_strings(x: Array, to: ir.DataType) -> Array:
-    try:
-        if to.is_integer():
-            numbers: list[float] = [_whole(item) for item in x.ravel()]
-        else:
-            numbers = [float(item) for item in x.ravel()]
-    except ValueError as error:
-        raise ValueError(f"cannot read a number: {error}") from None
-    wide = np.int64 if to.is_integer() else np.float64
-    return np.asarray(numbers, dtype=wide).reshape(x.shape).astype(to.numpy())
+def _reading(to: ir.DataType) -> Callable[[Array], Array]:
+    """Return a function from texts to numbers."""
+    dtype, whole = np.dtype(to.numpy()), to.is_integer()
+
+    def read(x: Array) -> Array:
+        module = texts()
+        try:
+            if module is not None and x.dtype == object:
+                found: Array | None = module.to_numbers(x, whole)
+                if found is not None:
+                    return found.astype(dtype, copy=False)
+            numbers: list[float] = [_whole(s) if whole else float(s) for s in x.ravel()]
+        except ValueError as error:
+            raise ValueError(f"cannot read a number: {error}") from None
+        wide = np.int64 if whole else np.float64
+        return np.asarray(numbers, dtype=wide).reshape(x.shape).astype(dtype)
+
+    return read
 
 
 def _whole(text: str) -> int:
@@ -129,6 +153,24 @@ def _to_scale(x: Array, saturate: bool, round_mode: str) -> Array:
 
 def _cast(x: Array, *, to: int, saturate: int = 1, round_mode: str = "up") -> Array:
     return convert(x, ir.DataType(to), saturate=bool(saturate), round_mode=round_mode)
+
+
+@cache
+def _casting(*, to: int, saturate: int = 1, round_mode: str = "up") -> Callable[[Array], Array]:
+    target, saturates = ir.DataType(to), bool(saturate)
+    if target == ir.DataType.STRING:
+        return _to_strings
+    read, dtype = _reading(target), np.dtype(target.numpy())
+    plain = _PLAIN if dtype in _PLAIN else frozenset()
+
+    def kernel(x: Array) -> Array:
+        if x.dtype in plain:
+            return x.astype(dtype)
+        if x.dtype == object:
+            return read(x)
+        return convert(x, target, saturate=saturates, round_mode=round_mode)
+
+    return kernel
 
 
 def _cast_like(x: Array, like: Array, *, saturate: int = 1, round_mode: str = "up") -> Array:
@@ -206,7 +248,13 @@ OPERATORS = (
         vjp=Unsupported("it reads bits as another type, which is not continuous"),
     ),
     OpDef(
-        "Cast", _infer_cast, _cast, data=_data, vjp=_cast_vjp, traits=Trait.ELEMENTWISE | Trait.FREE
+        "Cast",
+        _infer_cast,
+        _cast,
+        data=_data,
+        ready=_casting,
+        vjp=_cast_vjp,
+        traits=Trait.ELEMENTWISE | Trait.FREE,
     ),
     OpDef(
         "CastLike",

@@ -17,8 +17,13 @@ from hagane.ops.traits import Trait
 
 def checked(indices: Array, size: int, axis: int) -> Array:
     """Return indices counted from the front, or raise ``IndexError`` naming the first bad one."""
-    wrong = (indices < -size) | (indices >= size)
-    if wrong.any():
+    if indices.size == 0:
+        return indices
+    low, high = indices.min(), indices.max()
+    if low >= 0 and high < size:
+        return indices
+    if low < -size or high >= size:
+        wrong = (indices < -size) | (indices >= size)
         bad = indices[wrong].ravel()[0]
         raise IndexError(f"index {bad} is out of range for axis {axis} with size {size}")
     return np.where(indices < 0, indices + size, indices)
@@ -112,8 +117,7 @@ def _infer_array_feature_extractor(ctx: InferContext) -> Sequence[Any]:
 
 
 def _array_feature_extractor(x: Array, indices: Array) -> Array:
-    chosen = checked(indices.ravel(), x.shape[-1], x.ndim - 1)
-    result = np.take(x, chosen, axis=-1)
+    result = _gather(x, indices.ravel(), axis=x.ndim - 1)
     return result.reshape(1, -1) if x.ndim == 1 else result
 
 

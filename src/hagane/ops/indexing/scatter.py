@@ -119,6 +119,8 @@ def _infer_tensor_scatter(ctx: InferContext) -> Sequence[Any]:
     for axis, (left, right) in enumerate(zip(shape, update, strict=True)):
         if axis != along:
             ctx.unify(left, right, f"expected cache and update to agree on axis {axis}")
+    if ctx.has(2):
+        ctx.unify(ctx.shape(2, rank=1)[0], shape[0], "expected one place a row of the batch")
     return [shape]
 
 

@@ -31,9 +31,9 @@ def _space_to_depth(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
 
 
 def _divided(ctx: InferContext, dim: Dim, divisor: int, axis: int) -> Dim:
-    if isinstance(dim, int) and dim % divisor:
-        ctx.fail(f"expected axis {axis} to be a multiple of {divisor}, got {ctx.inputs_text()}")
-    return floordiv(dim, divisor)
+    part = floordiv(dim, divisor)
+    ctx.unify(dim, part * divisor, f"expected axis {axis} to be a multiple of {divisor}")
+    return part
 
 
 def _infer_depth_to_space(ctx: InferContext) -> Sequence[Any]:

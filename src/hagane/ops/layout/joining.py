@@ -13,7 +13,7 @@ from hagane.ops.definition import Array, OpDef, data_by_reference
 from hagane.ops.functions.tensors.positions import extent
 from hagane.ops.functions.tensors.shapes import zeros_like
 from hagane.ops.traits import Trait
-from hagane.symbolic import Dim, ceildiv
+from hagane.symbolic import Dim, ceildiv, maximum
 
 
 def _concat(*xs: Array, axis: int) -> Array:
@@ -87,7 +87,9 @@ def _infer_split(ctx: InferContext) -> Sequence[Any]:
         lengths = _lengths(total, count)
     else:
         part = ceildiv(total, count)
-        lengths = [part] * (count - 1) + [total - part * (count - 1)]
+        rest = total - part * (count - 1)
+        ctx.unify(rest, maximum(rest, 0), f"expected a size of axis {axis} that has {count} parts")
+        lengths = [part] * (count - 1) + [rest]
     return [(*shape[:axis], length, *shape[axis + 1 :]) for length in lengths]
 
 

@@ -12,7 +12,7 @@ from hagane.graph.types import TensorType
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.ml.classes import DOMAIN
-from hagane.ops.values import array_dtype, strings
+from hagane.ops.values import array_dtype, strings, texts
 from hagane.ops.vjp import DISCRETE
 
 
@@ -21,8 +21,18 @@ def _look_up(
 ) -> Callable[[Array], Array]:
     """Return a function that looks up elements; ``nan`` is the value of what equals nothing."""
     dtype, get = np.dtype(dtype), table.get
+    # Values by their numbers, the last one for elements that the table lacks.
+    whole = all(type(key) is int for key in table)
+    plain = strings([*table.values(), default]) if dtype.kind == "O" else None
+    values_of = np.array([*table.values(), default], dtype) if plain is None else plain
+    numbers = {key: i for i, key in enumerate(table)}
 
     def look(x: Array) -> Array:
+        if x.dtype == object or (x.dtype == np.int64 and whole):
+            module = texts()
+            if module is not None:
+                found: Array = values_of.take(module.places(x, numbers, len(numbers)))
+                return found
         items = x.ravel().tolist()
         values = [get(item, default) for item in items]
         if nan is not None and x.dtype.kind == "f":
@@ -136,14 +146,23 @@ def _one_hot(
     zeros: int = 1,
 ) -> Callable[[Array], Array]:
     categories: Sequence[Any] = cats_int64s or cats_strings or ()
-    look = _look_up({category: i for i, category in enumerate(categories)}, -1, np.int64)
+    numbers: dict[Hashable, int] = {category: i for i, category in enumerate(categories)}
+    look = _look_up(numbers, -1, np.int64)
 
     def encode(x: Array) -> Array:
-        plain = x if x.dtype == object else x.astype(np.int64)
-        index = look(plain)
+        plain, module = x if x.dtype == object else x.astype(np.int64), texts()
+        index = look(plain) if module is None else module.places(plain, numbers, -1)
         if not zeros and np.any(index < 0):
             raise ValueError(f"value {plain[index < 0].ravel()[0]!r} is none of the categories")
-        return (index[..., None] == np.arange(len(categories))).astype(np.float32)
+        width = len(categories)
+        if module is not None:
+            rows: Array = module.marked(index, width)
+            return rows
+        flat = index.ravel()
+        found = np.zeros(flat.size * width, np.float32)
+        known = flat >= 0
+        found[(np.arange(flat.size) * width + flat)[known]] = 1
+        return found.reshape(*index.shape, width)
 
     return encode
 

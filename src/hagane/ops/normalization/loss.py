@@ -24,6 +24,11 @@ def _negative_log_likelihood(
     reduction: str,
 ) -> Array:
     classes = log_probability.shape[1]
+    if target.shape != (log_probability.shape[0], *log_probability.shape[2:]):
+        raise ValueError(
+            f"expected one label a score, got labels of shape {target.shape} for scores of shape "
+            f"{log_probability.shape}"
+        )
     ignored = np.zeros(target.shape, bool) if ignore_index is None else target == ignore_index
     index = np.where(ignored, 0, target)
     if index.size and not (index.min() >= -classes and index.max() < classes):
@@ -72,6 +77,8 @@ def _infer_loss(ctx: InferContext) -> Sequence[Any]:
         ctx.fail(f"expected (batch, classes, …) and (batch, …), got {ctx.inputs_text()}")
     if ctx.has(2):
         ctx.unify(ctx.shape(2, rank=1)[0], scores[1], "expected one weight a class")
+    pairs = zip((scores[0], *scores[2:]), target, strict=True)
+    target = tuple(ctx.unify(left, right, "expected one label a score") for left, right in pairs)
     loss = target if ctx.attr("reduction") == "none" else ()
     return [loss, scores][: ctx.n_outputs]
 

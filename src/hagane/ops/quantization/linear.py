@@ -16,6 +16,7 @@ from hagane.ops.elementwise.cast import convert
 from hagane.ops.functions.numbers.elementary import cast, mul, sub, unsqueeze
 from hagane.ops.values import array_dtype
 from hagane.ops.vjp import ROUNDED, through
+from hagane.symbolic import ceildiv
 
 _INTEGERS = {
     ir.DataType.UINT2: (0, 3),
@@ -47,6 +48,12 @@ def spread(value: Array, shape: Sequence[int], axis: int, block: int) -> Array:
         return value.reshape(sizes)
     if not block:
         raise ValueError("a scale of the tensor's rank needs the attribute block_size")
+    blocks = [-(-n // block) if i == axis % len(shape) else n for i, n in enumerate(shape)]
+    if list(value.shape) != blocks:
+        raise ValueError(
+            f"expected one value a block of {block} along axis {axis} of {list(shape)}, "
+            f"got {list(value.shape)}"
+        )
     return np.take(np.repeat(value, block, axis), np.arange(shape[axis]), axis)
 
 
@@ -136,6 +143,9 @@ def _dequantize_linear(
 
 
 def _check_scale(ctx: InferContext) -> None:
+    if ctx.has(2) and ctx.known_rank(1) and ctx.known_rank(1) == ctx.known_rank(2):
+        for left, right in zip(ctx.shape(1), ctx.shape(2), strict=True):
+            ctx.unify(left, right, "expected one zero point a scale")
     shape, scale = ctx.tensor(0).shape, ctx.tensor(1).shape
     if shape is None or scale is None or scale in ((), (1,)):
         return
@@ -148,6 +158,10 @@ def _check_scale(ctx: InferContext) -> None:
             f"expected a scale for the tensor, for axis {axis}, or (with block_size) for blocks "
             f"along it, got {ctx.inputs_text()}"
         )
+    else:
+        for i, (size, have) in enumerate(zip(shape, scale, strict=True)):
+            wanted = ceildiv(size, block) if i == axis else size
+            ctx.unify(have, wanted, f"expected one scale a block of {block} along axis {axis}")
 
 
 def _infer_quantize(ctx: InferContext) -> Sequence[Any]:

@@ -14,11 +14,17 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.rules import broadcast, same_shape
 from hagane.ops.text.re2 import from_re2
-from hagane.ops.values import strings
+from hagane.ops.values import strings, texts
 from hagane.ops.vjp import TEXT
 
 
 def _concat(x: Array, y: Array) -> Array:
+    module = texts()
+    if module is not None:
+        if x.shape != y.shape:
+            x, y = np.broadcast_arrays(x, y)
+        joined: Array = module.concat(x, y)
+        return joined
     left, right = np.broadcast_arrays(x, y)
     return strings([a + b for a, b in zip(left.ravel(), right.ravel(), strict=True)]).reshape(
         left.shape
@@ -75,6 +81,10 @@ def _split(
     x: Array, *, delimiter: str | None = None, maxsplit: int | None = None
 ) -> tuple[Array, Array]:
     limit = -1 if maxsplit is None else maxsplit
+    module = texts()
+    if module is not None:
+        found: tuple[Array, Array] = module.split(x, delimiter or None, limit)
+        return found
     parts = [s.split(delimiter or None, limit) for s in x.ravel()]
     counts = np.array([len(p) for p in parts], dtype=np.int64).reshape(x.shape)
     width = max((len(p) for p in parts), default=0)
@@ -94,6 +104,10 @@ def _matching(*, pattern: str) -> Callable[[Array], Array]:
     match = re.compile(from_re2(pattern)).fullmatch
 
     def matched(x: Array) -> Array:
+        module = texts()
+        if module is not None:
+            are: Array = module.matches(x, match)
+            return are
         found = [match(s) is not None for s in x.ravel().tolist()]
         return np.array(found, dtype=bool).reshape(x.shape)
 

@@ -60,6 +60,8 @@ def _grid_sample(
 ) -> Array:
     sizes = x.shape[2:]
     rank = len(sizes)
+    if grid.shape[-1] != rank:
+        raise ValueError(f"expected {rank} coordinates in the grid's last axis, got {grid.shape}")
     # The last axis of the grid counts from the innermost spatial axis outwards.
     places = []
     for axis, size in enumerate(sizes):
@@ -145,8 +147,12 @@ def _infer_affine_grid(ctx: InferContext) -> Sequence[Any]:
         count = given[0] if given else None
         if not isinstance(count, int) or count < 3:
             return [None]
-        return [(theta[0], *(ctx.fresh() for _ in range(count - 2)), count - 2)]
-    return [(theta[0], *size[2:], len(size) - 2)]
+        size = (0, 0, *(ctx.fresh() for _ in range(count - 2)))
+    rank = len(size) - 2
+    message = f"expected matrices of {rank} x {rank + 1} numbers"
+    ctx.unify(theta[1], rank, message)
+    ctx.unify(theta[2], rank + 1, message)
+    return [(theta[0], *size[2:], rank)]
 
 
 def composed_affine_grid(theta: Any, size: Any, *, align_corners: int = 0) -> Any:

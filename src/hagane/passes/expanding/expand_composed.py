@@ -100,8 +100,20 @@ def _expand(
     for one in reversed(added):  # results that nobody reads, or all where there are none
         remove_unread(graph, one)
     if made is not None:
+        _hand_on(node, [one for one in added if one.graph is not None], types)
         remove_unread(graph, node)
     return made is not None
+
+
+def _hand_on(node: ir.Node, made: Sequence[ir.Node], types: GraphTypes) -> None:
+    """Let a node of a composition need what the operator needs of sizes, beside its own needs.
+
+    (Where sizes may broadcast, it is the nodes of the composition that let them.)
+    """
+    free = types.broadcast.get(node, ())
+    pairs = tuple(pair for pair in types.assumed.get(node, ()) if pair not in free)
+    if pairs and made:
+        types.assumed[made[-1]] = (*types.assumed.get(made[-1], ()), *pairs)
 
 
 def _typed(

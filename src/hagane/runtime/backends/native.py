@@ -96,14 +96,18 @@ class NativePart(Part):
         """Return the outputs."""
         try:
             if watch is None:
-                # (It must not lead back to the part: see `fit` in `session.py`.)
-                if self._call is None:
-                    self._call = entry_of(self.segment) or _no_way
-                found: list[Value] | None = self._call(list(values))
+                found: list[Value] | None = self.direct()(list(values))
                 return self.segment.run(values) if found is None else found
             return self._watched(values, watch)
         except (NotTheShapes, Refused):
             raise ShapeMismatch from None
+
+    def direct(self) -> Caller:
+        """Return the entry in C."""
+        # (It must not lead back to the part: see `fit` in `session.py`.)
+        if self._call is None:
+            self._call = entry_of(self.segment) or _no_way
+        return self._call
 
     def _watched(self, values: Sequence[Value], watch: Watch) -> list[Value]:
         times: list[Spent] = []

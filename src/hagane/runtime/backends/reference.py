@@ -24,6 +24,11 @@ class ReferencePart(Part):
     """One node on its reference kernel.
 
     Its inputs are those of the node, then the values that its bodies capture.
+
+    Attributes:
+        kernel: From inputs to outputs; None if the node has bodies, or no kernel.
+        named_bodies: The bodies of the node, by the names of attributes.
+        attributes: The others.
     """
 
     backend = "reference"
@@ -31,19 +36,19 @@ class ReferencePart(Part):
     def __init__(self, node: ir.Node, bodies: Sequence[tuple[str, Function]]):
         self.node = node
         self.nodes = (node,)
-        self._bodies = tuple(bodies)
+        self.named_bodies = tuple(bodies)
         self.bodies = tuple(function for _, function in bodies)
         captured = (value for function in self.bodies for value in function.captured)
         self.inputs = (*node.inputs, *captured)
         self.outputs = tuple(node.outputs)
         self.op = find(node)
-        self._attributes = plain_attributes(node)
+        self.attributes = plain_attributes(node)
         # Bodies are bound in each run, and a kernel that there is not is named in one.
-        ready = not self._bodies and not isinstance(self.op.reference, Unsupported)
-        self._kernel: Callable[..., Any] | None = None
+        ready = not self.named_bodies and not isinstance(self.op.reference, Unsupported)
+        self.kernel: Callable[..., Any] | None = None
         if ready:
             with suppress(Exception):  # it is raised, and named, by a run
-                self._kernel = self.op.bound(self._attributes, len(self.outputs))
+                self.kernel = self.op.bound(self.attributes, len(self.outputs))
 
     def run(self, values: Sequence[Value], watch: Watch | None = None) -> list[Value]:
         """Return the outputs of the node.
@@ -51,31 +56,38 @@ class ReferencePart(Part):
         Raises:
             KernelError: The kernel failed; the message names the node and its inputs.
         """
-        if self._kernel is not None:
+        if self.kernel is not None:
             try:
-                result = self._kernel(*values)
-            except HaganeError:
-                raise
+                result = self.kernel(*values)
             except Exception as error:
-                raise kernel_failed(describe(self.node), error, values) from error
+                self.explain(error, values)
+                raise
             if isinstance(result, np.ndarray | list):
                 return [result]
             return _results(result if isinstance(result, tuple) else (result,))
-        arguments, attributes = values, self._attributes
-        if self._bodies:
+        arguments, bodies = values, {}
+        if self.named_bodies:
             at = len(self.node.inputs)
-            arguments, attributes = values[:at], dict(attributes)
-            for name, function in self._bodies:
+            arguments = values[:at]
+            for name, function in self.named_bodies:
                 end = at + len(function.captured)
-                attributes[name] = function.bind(values[at:end], watch)
+                bodies[name] = function.bind(values[at:end], watch)
                 at = end
         try:
-            results = self.op(arguments, attributes, len(self.outputs))
-        except HaganeError:
-            raise
+            results = self.op(arguments, {**self.attributes, **bodies}, len(self.outputs))
         except Exception as error:
-            raise kernel_failed(describe(self.node), error, arguments) from error
+            self.explain(error, arguments)
+            raise
         return _results(results)
+
+    def explain(self, error: Exception, values: Sequence[Value]) -> None:
+        """Raise the error of the kernel that raised another; one that tells its cause is kept.
+
+        Raises:
+            KernelError: The kernel failed; the message names the node and its inputs.
+        """
+        if not isinstance(error, HaganeError):
+            raise kernel_failed(describe(self.node), error, values) from error
 
 
 def _results(values: Sequence[Value]) -> list[Value]:

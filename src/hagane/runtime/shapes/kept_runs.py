@@ -55,8 +55,7 @@ def fit_of(kept: Kept, repeats: Repeats[Made] | None) -> Fit:
         from hagane.runtime.shapes.repeats import Past
 
         shapes = tuple(array.shape for array in arrays)
-        runs, general, own = past
-        found = repeats.find(shapes, Past(runs + 1, general, own))
+        found = repeats.find(shapes, Past(*past))
         lease = repeats.lease(shapes)
         if found is None:
             return make_frame(kept.loaded, arrays, kept.own, kept.order, owner, full, lease)

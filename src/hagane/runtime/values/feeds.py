@@ -13,7 +13,7 @@ from hagane.errors import InvalidArgument, InvalidFeed
 from hagane.graph.types import OptionalType, SequenceType, TensorType, Type, dtype_name
 from hagane.ops.definition import Array, RuntimeValue
 from hagane.ops.schema import tensor_dtype
-from hagane.ops.values import array_dtype, strings
+from hagane.ops.values import array_dtype, strings, texts
 from hagane.runtime.values.described import NodeArg
 from hagane.runtime.values.value import OrtValue
 
@@ -27,6 +27,59 @@ class Input:
 
     name: str
     type: Type | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlainInput:
+    """An input of numbers or texts whose rank is known: its name and the arrays that it takes.
+
+    Attributes:
+        name: Of the input.
+        dtype: Of arrays, in native byte order.
+        rank: How many axes they have.
+        sizes: Those that are numbers, with their axes.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    rank: int
+    sizes: tuple[tuple[int, int], ...]
+
+
+def plain_inputs(inputs: Sequence[Input]) -> Sequence[PlainInput] | None:
+    """Return inputs if all are tensors of numbers or texts whose ranks are known."""
+    found = []
+    for item in inputs:
+        type_ = item.type
+        if not isinstance(type_, TensorType) or type_.shape is None:
+            return None
+        texts = type_.dtype == ir.DataType.STRING
+        dtype = np.dtype(object) if texts else type_.dtype.numpy()
+        if dtype.kind not in _NUMBERS and not texts:
+            return None
+        sizes = tuple((axis, dim) for axis, dim in enumerate(type_.shape) if isinstance(dim, int))
+        found.append(PlainInput(item.name, dtype, len(type_.shape), sizes))
+    return found
+
+
+def as_they_are(inputs: Sequence[PlainInput], feed: object) -> list[RuntimeValue] | None:
+    """Return the arrays of a feed if they need no conversion; None if ``bind`` must look at it."""
+    if type(feed) is not dict or len(feed) != len(inputs):
+        return None
+    values: list[RuntimeValue] = []
+    for item in inputs:
+        value = feed.get(item.name)
+        if type(value) is not np.ndarray or value.dtype is not item.dtype:
+            return None
+        if value.ndim != item.rank:
+            return None
+        for axis, size in item.sizes:
+            if value.shape[axis] != size:
+                return None
+        if item.dtype.kind == "O" and not _are_texts(value):
+            return None
+        values.append(value)
+    return values
 
 
 def bind(
@@ -165,6 +218,9 @@ def _check_tensor(name: str, expected: TensorType, array: Array) -> None:
 
 
 def _are_texts(array: Array) -> bool:
+    module = texts()
+    if module is not None:
+        return bool(module.are_texts(array))
     return all(issubclass(kind, str) for kind in set(map(type, array.ravel().tolist())))
 
 

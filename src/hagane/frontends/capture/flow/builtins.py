@@ -61,7 +61,9 @@ class Calling(Numbers):
             return NONE
         content = self.core.heap[receiver]
         if isinstance(content, Many):
-            return self.lists.method(receiver, name, arguments, keywords)
+            result = self.lists.method(receiver, name, arguments, keywords)
+            self._bound(receiver, name)
+            return result
         if not isinstance(content, tuple):
             return NONE
         by_data = name in ("pop", "insert") and bool(arguments) and is_data(arguments[0])
@@ -72,6 +74,18 @@ class Calling(Numbers):
         if by_data and content:
             return self.lists.method(receiver, name, arguments, keywords)
         return NONE
+
+    def _bound(self, receiver: ListRef, name: str) -> None:
+        """Drop the items of a full deque at the end where a method adds none."""
+        most, content = self.core.bounds.get(receiver.key), self.core.heap[receiver]
+        if most is None or not isinstance(content, Many):
+            return
+        if not isinstance(most, int):
+            raise CheckError("capture", "a deque whose maxlen the data decide")
+        if name == "appendleft" or most == 0:
+            self.core.heap[receiver] = self.lists.part(content, None, most)
+        elif name in ("append", "extend"):
+            self.core.heap[receiver] = self.lists.part(content, -most, None)
 
     def _ordered_by_data(self, content: Sequence[Value], keywords: Mapping[str, Value]) -> bool:
         key = keywords.get("key")

@@ -196,9 +196,17 @@ class Holding:
 
         first = columns[0]
         assert first.shape is not None
-        whole = first if isinstance(form, TensorSlot | NumberSlot) else None
+        whole = first if isinstance(form, TensorSlot) else None
+        if isinstance(form, NumberSlot):
+            whole = first.seen_as("")  # no array of the program
         also = form.also if isinstance(form, NumberSlot) else frozenset[Any]()
         return Rows(UNKNOWN_ITEMS, first.shape[0], item, whole, also, form, columns)
+
+    def numbers(self, kind: str, x: Tensor) -> Rows:
+        """Return the elements of an array of one axis as numbers of a type of Python."""
+        held = DTYPES[kind]
+        column = x if x.dtype == held else self.core.op("Cast", x, to=held)
+        return self.rows_of(NumberSlot(kind), (column,))
 
     def rows(self, form: Slot, content: Value, contents: Contents) -> Rows:
         """Return a list's content with its items stacked, in a form that holds them all."""

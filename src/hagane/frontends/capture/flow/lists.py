@@ -32,7 +32,7 @@ from hagane.frontends.python.values.values import (
     is_plain,
     is_size,
 )
-from hagane.symbolic import Dim, Expr
+from hagane.symbolic import Dim, Expr, maximum
 from hagane.symbolic.term import Term
 
 _FIRST = np.array([0], np.int64)
@@ -197,6 +197,15 @@ class Lists(Holding):
         match name:
             case "append":
                 core.heap[ref] = self.chained(content, (arguments[0],))
+            case "appendleft":
+                core.heap[ref] = self.chained((arguments[0],), content)
+            case "popleft":
+                return self._pop(ref, 0)
+            case "rotate":
+                by = arguments[0] if arguments else 1
+                start = -by % maximum(self._count(content), 1)
+                after, before = self.part(content, start, None), self.part(content, None, start)
+                core.heap[ref] = self.chained(after, before)
             case "extend":
                 found = core.sequence(arguments[0])
                 core.heap[ref] = self.chained(

@@ -12,7 +12,7 @@ from hagane.frontends.capture.flow.builtins import Calling
 from hagane.frontends.capture.flow.carried import Odd
 from hagane.frontends.capture.flow.holding import UNKNOWN_ITEMS, refuse_items
 from hagane.frontends.capture.flow.looping import Looping
-from hagane.frontends.capture.flow.slots import is_stackable
+from hagane.frontends.capture.flow.slots import is_stackable, number_kind
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Step, Visit
 from hagane.frontends.python.report.findings import CheckError
@@ -38,6 +38,9 @@ class Graph(Calling):
         if isinstance(source, Tensor):
             if not source.shape:
                 return content
+            kind = number_kind(content.element)
+            if kind:
+                return self.lists.numbers(kind, source)
             at, stacked = partial(self.core.tables.tensor_item, self.core, source), source
         return Many(UNKNOWN_ITEMS, content.length, at, stacked)
 

@@ -40,7 +40,7 @@ class _Identities:
 
     Args:
         reads: The names and contents that were read.
-        modules: Modules of PyTorch, which must have no hooks.
+        modules: Modules of PyTorch, of which those without hooks must have none.
 
     Attributes:
         others: Reads that identities do not tell.
@@ -80,6 +80,8 @@ class _Identities:
         for found in modules:
             for name in _HOOKS:
                 hooks = vars(found).get(name)
+                if hooks:
+                    continue  # their content is among the reads
                 if module is not None and isinstance(hooks, dict):
                     names += (vars(found), name, hooks)
                     empty.append(hooks)
@@ -127,7 +129,7 @@ class Guards:
     Args:
         reads: The names and contents that were read.
         weights: Tensors of PyTorch, and the initializers that they are.
-        modules: Modules of PyTorch, which must have no hooks.
+        modules: Modules of PyTorch, of which those without hooks must have none.
         tensors: All tensors of PyTorch that were read.
     """
 
@@ -165,7 +167,7 @@ class Guards:
         if not hold:
             for module in self._modules:
                 if module._forward_hooks or module._forward_pre_hooks:
-                    return f"a {type(module).__name__} has a forward hook now"
+                    return f"the forward hooks of a {type(module).__name__} are others now"
         if self._kept_others.other(0) >= 0:
             return self._other_tensor()
         if not weights_rest and self._kept_weights.other(0) >= 0:

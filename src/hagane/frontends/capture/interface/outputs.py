@@ -17,6 +17,7 @@ from hagane.frontends.capture.interface.structure import (
     Change,
     Constant,
     Handed,
+    Items,
     Kept,
     Leaf,
     Made,
@@ -152,7 +153,9 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
         if isinstance(content, Many):
             if content.stacked is None:
                 raise CheckError("capture", "a list whose length the data decide is returned")
-            return _output(core, content.stacked, path, suffix)
+            if not content.stacked.kind:
+                return _output(core, content.stacked, path, suffix, "numbers")
+            return Items(_output(core, content.stacked, path, suffix))
         return [
             outputs(core, item, joined(path, i), suffix=suffix) for i, item in enumerate(content)
         ]
@@ -309,19 +312,20 @@ _NO_VALUES = (Bound, Class, Function, Library, LibraryMethod, Method, Wrapped)
 def _output(core: Interpreter, tensor: Tensor, path: str, suffix: str, kind: str = "") -> Leaf:
     emit = core.emit
     assert isinstance(emit, GraphEmitter)
+    kind = kind or ("numpy.generic" if core.tables.is_scalar(tensor) else tensor.kind)
     name = path or "output"
     taken = any(value.name == name for value in emit.root.graph.inputs)
     full = f"{name}{suffix or ('.new' if taken else '')}"
     for output in emit.root.graph.outputs:  # an argument that is returned and changed
         node = output.producer()
         if output.name == full and node is not None and node.inputs[0] is tensor.value:
-            return Leaf(full, kind or tensor.kind)
+            return Leaf(full, kind)
     emit.label = name
     with emit.at(emit.root):
         made = emit.op("Identity", tensor)
     made.value.name = full
     emit.root.graph.outputs.append(made.value)
-    return Leaf(full, kind or tensor.kind)
+    return Leaf(full, kind)
 
 
 __all__ = ["changes", "outputs"]

@@ -76,6 +76,10 @@ class ContentRead:
             same = now is self.content
             if not same:
                 return f"an object is a {now.__name__}, and was a {self.content.__name__}"
+        elif self.kind == "type":
+            if now != self.content:
+                return "a variable that is read has another shape or element type"
+            return ""
         elif self.kind == "bits":
             same = bool(now == self.content)
         else:
@@ -112,12 +116,14 @@ class Reads:
         reads: Names and contents, in the order in which they were read first.
         tensors: Tensors of PyTorch whose content is a weight of the graph.
         arrays: Arrays of NumPy, likewise.
+        variables: Variables of define-by-run code, likewise.
         modules: Modules of PyTorch that were called or looked into.
     """
 
     reads: list[Read] = field(default_factory=list)
     tensors: list[Any] = field(default_factory=list)
     arrays: list[Any] = field(default_factory=list)
+    variables: list[Any] = field(default_factory=list)
     modules: list[Any] = field(default_factory=list)
     _seen: set[object] = field(default_factory=set)
     _kept: list[Any] = field(default_factory=list)
@@ -201,6 +207,9 @@ class Reading:
                     reads.arrays.append(found)
                 else:
                     reads.content(found, np.array, "array")
+            case _ if isinstance(value, Tensor) and hasattr(found, "creator_node"):
+                reads.variables.append(found)
+                reads.content(found, _type, "type")
             case type() if isinstance(value, Class):
                 names = vars(found)
                 reads.content(names, len, "count")
@@ -214,10 +223,20 @@ class Reading:
                     reads.content(found, _bits, "bits")
             case _ if hasattr(found, "_forward_hooks"):
                 reads.modules.append(found)
+                for hooks in (found._forward_hooks, found._forward_pre_hooks):
+                    if hooks:
+                        reads.content(hooks, _items, "items")
+            case _ if hasattr(found, "_local_link_hooks"):
+                reads.answer(found, lambda: bool(found._local_link_hooks), False)
 
 
 def _bits(tensor: Any) -> tuple[Any, Any, bytes]:
     return tensor.shape, tensor.dtype, tensor.detach().cpu().numpy().tobytes()
+
+
+def _type(variable: Any) -> tuple[Any, ...]:
+    array = variable.array
+    return () if array is None else (array.dtype.str, array.shape)
 
 
 def _items(found: dict[Any, Any]) -> list[Any]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hagane.frontends.python.enter.check import function_of
+from hagane.frontends.python.enter.arguments import function_of
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
@@ -59,14 +59,20 @@ def root_of(
     """
     value = interpreter.lift(found)
     function, bound = function_of(interpreter, value)
-    if function is not None:
+    if function is not None and not _has_hooks(found):
         return Root(value, function, bound)
-    name = _library_name(interpreter, value)
+    name = _library_name(interpreter, value) or (type(found).__name__ if function else "")
     if not name:
         raise CheckError("target", _no_source(found))
     arguments = _arguments(interpreter, found, name, len(types))
     made = _calling(interpreter, value, name, arguments, types, named)
     return Root(made, made, False)
+
+
+def _has_hooks(found: Any) -> bool:
+    """Whether a call of a real object runs more than one function."""
+    names = ("_forward_hooks", "_forward_pre_hooks", "_local_link_hooks")
+    return any(getattr(found, name, None) for name in names)
 
 
 def _no_source(found: Any) -> str:

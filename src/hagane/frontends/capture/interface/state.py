@@ -121,12 +121,15 @@ class Stateful(Reading):
                 self.core.heap[value][name] = Unknown(told, told=False)
 
     def _input(self, host: Any, name: str, text: str) -> Value:
-        kind = "torch.Tensor" if hasattr(_held(host, name), "_version") else "numpy.ndarray"
+        held = _held(host, name)
+        kind = "torch.Tensor" if hasattr(held, "_version") else "numpy.ndarray"
+        kind = "chainer.Variable" if hasattr(held, "creator_node") else kind
         path = self.path_of(host, name)
         self.state_inputs.add(path)
         made = self.core.make_value(parse_type(text), path, kind)
         if isinstance(made, Tensor):
             made.value.meta["hagane.state"] = path
+            self.core.lifted[id(held)] = held, made  # by other names too
         return made
 
     def path_of(self, host: Any, name: str) -> str:

@@ -14,11 +14,19 @@ class Leaf:
     Attributes:
         name: Its name.
         kind: Its form in the program: the class of a tensor, or ``int``, ``float``, ``bool``, or
-            ``range``, whose numbers they are.
+            ``range`` or ``numbers``, a list, whose numbers they are; ``numpy.generic`` for a
+            scalar of NumPy.
     """
 
     name: str
     kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list of tensors whose number the data decide; they lie stacked in one output."""
+
+    stacked: Leaf
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import onnx_ir as ir
@@ -28,7 +29,11 @@ def settings(t: Core) -> dict[str, Value]:
     key = _KEYS.get(t)
     if key is None or key not in t.heap.contents:
         running = getattr(sys.modules.get("chainer", sys.modules.get("hagane")), "config", None)
-        held = {} if running is None or not t.emit.builds else {"train": bool(running.train)}
+        held: dict[str, Value] = {}
+        if running is not None and t.emit.builds:
+            for name in ("train", "enable_backprop"):
+                held[name] = bool(getattr(running, name))
+                t.observer.asked(running, partial(getattr, running, name), held[name])
         key = _KEYS[t] = t.heap.new({**_DEFAULTS, **held})
     found: dict[str, Value] = t.heap[key]
     return found

@@ -209,7 +209,7 @@ def _resized(
     found = floating(t, x)
     shape = list(shape_of(t, found))
     place = checked_axis(t, where, len(shape), found)
-    if t.emit.differ(floordiv(shape[place], parts) * parts, shape[place]):
+    if t.emit.indivisible(shape[place], parts, f"axis {place}"):
         t.fail(
             "shape-mismatch",
             f"expected axis {place} to be divisible by {parts}, got {t.show(found)}",

@@ -149,8 +149,9 @@ def split_axis(
             return _unknown_parts(t, found, place, several + 1)
     if isinstance(places, list | tuple) and places:
         last = size(t, places[-1])
-        if not t.emit.holds(
-            t.knowledge.less(last, shape[place], strict=False), f"{last} <= {shape[place]}"
+        if not t.emit.restrict(
+            t.knowledge.less(last, shape[place], strict=False),
+            f"{last} <= {shape[place]} (axis {place}, which is cut there)",
         ):
             t.fail(
                 "shape-mismatch",

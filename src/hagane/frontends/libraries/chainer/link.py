@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy as python
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from hagane.frontends.libraries.chainer.configuration import initial_dtype
@@ -88,10 +89,16 @@ def items_of(t: Core, link: Instance) -> list[Value]:
     return list(content)
 
 
+def _public(link: Any) -> tuple[str, ...]:
+    """Return the names of a real link's attributes that hold parts of it."""
+    return tuple(name for name in vars(link) if not name.startswith("_"))
+
+
 def members(t: Core, link: Instance) -> dict[str, Value]:
     """Return the attributes of a link, the items of a list by their numbers."""
-    held = {} if link.host is None else vars(link.host)
-    names = [name for name in held if not name.startswith("_")]
+    names = () if link.host is None else _public(link.host)
+    if link.host is not None:
+        t.observer.asked(link.host, partial(_public, link.host), names)
     found = {name: t.find_attribute(link, name) for name in names}
     found |= {name: value for name, value in t.heap[link].items() if name != _LIST}
     found.update({str(i): item for i, item in enumerate(items_of(t, link))})

@@ -23,10 +23,10 @@ from hagane.frontends.libraries.chainer.operands import (
 from hagane.frontends.libraries.chainer.operands import parameter as weight
 from hagane.frontends.libraries.numpy.operands import new
 from hagane.frontends.libraries.table import View
+from hagane.frontends.libraries.writing import renew
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Tensor, Value
-from hagane.ops.builder import interpreting
 from hagane.ops.functions.chainer.normalizing import unbiased_moments
 from hagane.ops.functions.sums.normalizing import moved
 from hagane.ops.functions.tensors.shapes import filled_like
@@ -89,7 +89,7 @@ class BatchNormalization:
         if not settings(t)["train"]:
             return normalising.normalised_by(t, found, scale, shift, mean, var, self.axis, self.eps)
         y = normalising.normalised(t, found, scale, shift, self.axis, self.eps)
-        if t.emit.training is not None:
+        if t.emit.builds:
             BatchNormalization.move(t, self, found, scale, finetune)
         return y
 
@@ -104,8 +104,7 @@ class BatchNormalization:
             t, [self.avg_mean, self.avg_mean], unbiased_moments, x, gone, self.avg_mean.dtype
         )
         for name, new_ in zip(("avg_mean", "avg_var"), found, strict=True):
-            with interpreting(t.emit):
-                t.emit.change(getattr(self, name), partial(moved, new=new_, share=share))
+            renew(t, getattr(self, name), partial(moved, new=new_, share=share))
 
 
 @layer("BatchRenormalization")

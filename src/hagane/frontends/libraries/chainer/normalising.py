@@ -17,7 +17,6 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.functions.chainer import normalizing as functions
 from hagane.ops.functions.sums import normalizing
-from hagane.symbolic import floordiv
 
 
 def key_axes(rank: int, own: int, axis: Value) -> tuple[int, ...]:
@@ -153,7 +152,7 @@ def group_normalization(
     same_shape(t, scale, shift, "gamma and beta")
     if t.emit.differ(need_rank(t, scale, 1, "gamma")[0], shape[1]):
         t.fail("shape-mismatch", f"{t.show(scale)} does not fit {t.show(found)}", found, scale)
-    if t.emit.differ(floordiv(shape[1], groups) * groups, shape[1]):
+    if t.emit.indivisible(shape[1], groups, "channels in groups"):
         t.fail(
             "shape-mismatch", f"expected channels divisible by {groups}, got {t.show(found)}", found
         )

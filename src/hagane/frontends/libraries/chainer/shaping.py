@@ -258,7 +258,7 @@ def depth2space(t: Core, X: Value, r: Value) -> Tensor:
     """Return channels moved into space: (batch, C / r^2, H r, W r)."""
     x = floating(t, X, "X")
     batch, channels, height, width = need_rank(t, x, 4, "X")
-    if t.emit.differ(floordiv(channels, r * r) * r * r, channels):
+    if t.emit.indivisible(channels, r * r, "channels"):
         t.fail("shape-mismatch", f"expected channels divisible by {r * r}, got {t.show(x)}", x)
     shape = (batch, floordiv(channels, r * r), height * r, width * r)
     return computed(t, (x.dtype, shape), arrays.depth_to_space, x, r)
@@ -270,7 +270,7 @@ def space2depth(t: Core, X: Value, r: Value) -> Tensor:
     x = floating(t, X, "X")
     batch, channels, height, width = need_rank(t, x, 4, "X")
     for dim in (height, width):
-        if t.emit.differ(floordiv(dim, r) * r, dim):
+        if t.emit.indivisible(dim, r, "height and width"):
             t.fail("shape-mismatch", f"expected sizes divisible by {r}, got {t.show(x)}", x)
     shape = (batch, channels * r * r, floordiv(height, r), floordiv(width, r))
     return computed(t, (x.dtype, shape), arrays.space_to_depth, x, r)

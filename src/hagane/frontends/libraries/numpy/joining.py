@@ -198,7 +198,7 @@ def cuts(t: Core, x: Tensor, indices: Value, place: int, *, even: bool) -> list[
         t.fail("value", f"a number of parts that depends on sizes: {indices}", x)
     if indices < 1:
         t.fail("value", f"expected at least one part, got {indices}", x)
-    if even and t.emit.differ(floordiv(total, indices) * indices, total):
+    if even and t.emit.indivisible(total, indices, f"axis {place}, cut into equal parts"):
         t.fail(
             "shape-mismatch",
             f"axis {place} of {t.show(x)} does not divide into {indices} equal parts",

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from hagane.frontends.libraries import indexing
+from hagane.frontends.libraries.listing import listed, number
 from hagane.frontends.libraries.numpy.operands import (
     DOUBLE,
     cast,
@@ -23,7 +24,7 @@ from hagane.frontends.libraries.numpy.operands import (
 from hagane.frontends.libraries.numpy.shaping import permuted
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Device, DType, Many, Tensor, Value, is_plain
+from hagane.frontends.python.values.values import Device, DType, Tensor, Value, is_plain
 from hagane.ops.builder import op
 from hagane.symbolic import Expr
 
@@ -224,33 +225,36 @@ def length(t: Core, self: Value) -> Value:
     return sizes_[0]
 
 
-@NUMPY.method("item", "__float__", "__int__")
+@NUMPY.method("__float__")
+def float_method(t: Core, self: Value) -> Value:
+    """Return the only element as a float of Python."""
+    return t.tensor_number(self, whole=False)
+
+
+@NUMPY.method("__int__")
+def int_method(t: Core, self: Value) -> Value:
+    """Return the only element as an int of Python."""
+    return t.tensor_number(self, whole=True)
+
+
+@NUMPY.method("item")
 def item_method(t: Core, self: Value, *place: Value) -> Value:
     """Return the only element, or one of them, as a number of Python."""
     if place and all(isinstance(p, int) for p in place):
         flat = self if len(place) > 1 else reshape(t, self, [-1])
-        found = indexing.item(t, flat, place if len(place) > 1 else place[0])
-        return t.tensor_number(found, whole=self.dtype.is_integer())
+        return number(t, indexing.item(t, flat, place if len(place) > 1 else place[0]))
     if place:
         whole = self.dtype.is_integer()
         return (
             t.emit.fresh("item") if whole else t.tensor_number(new(t, self.dtype, ()), whole=False)
         )
-    return t.tensor_number(self, whole=self.dtype.is_integer())
+    return number(t, self)
 
 
 @NUMPY.method("tolist")
 def tolist(t: Core, self: Value) -> Value:
     """Return the content as nested lists."""
-    sizes_ = shape_of(t, self)
-    if self.known is not None:
-        return self.known.tolist()
-    if not sizes_:
-        return t.tensor_number(self, whole=self.dtype.is_integer())
-    if isinstance(sizes_[0], int) and sizes_[0] <= 64:
-        return [tolist(t, indexing.item(t, self, place)) for place in range(sizes_[0])]
-    inner = tolist(t, new(t, self.dtype, sizes_[1:]))
-    return Many(t.wrap(inner), sizes_[0])
+    return listed(t, self, shape_of(t, self))
 
 
 @NUMPY.method("tobytes", "tostring")

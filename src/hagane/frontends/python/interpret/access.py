@@ -50,6 +50,9 @@ from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum, symbols_of
 from hagane.symbolic.logic import both
 from hagane.symbolic.term import Term
 
+# Methods that lists have not.
+_OF_DEQUES = ("appendleft", "extendleft", "popleft", "rotate")
+
 # A list of this many items or fewer is followed item by item.
 MAX_UNROLLED = 256
 
@@ -163,7 +166,7 @@ class Access(Objects):
             return value if name == "real" else 0.0
         python = kinds.get(type(value), type(value))
         extra = isinstance(value, DictRef) and value.kind != "dict"
-        deque = isinstance(value, ListRef) and name in ("appendleft", "popleft")
+        deque = isinstance(value, ListRef) and name in _OF_DEQUES
         if not (hasattr(python, name) or deque) and not (
             extra and name in ("move_to_end", "most_common")
         ):

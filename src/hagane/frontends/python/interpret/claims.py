@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Tensor
-from hagane.symbolic import Dim, Expr, symbol
+from hagane.symbolic import Dim, Expr, floordiv, symbol
 from hagane.symbolic.logic import either
 from hagane.symbolic.path import Finding, Verdict
 from hagane.symbolic.questions import Knowledge
@@ -30,6 +31,8 @@ class Claims:
         bare: Names that are the whole size of some axis.
         not_one: Sizes that the rank of a value depends on, taken to be other than 1.
     """
+
+    builds = False  # whether nodes have to compute, rather than have types
 
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
         self.knowledge = knowledge
@@ -123,15 +126,45 @@ class Claims:
                 self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
             return
         claim = self.knowledge.less(lowest, dim, strict=False)
+        if not self.restrict(claim, f"{dim} >= {lowest} ({what})"):
+            self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
+
+    def restrict(self, claim: Term, text: str) -> bool:
+        """Restrict the inputs to those for which ``claim`` holds; False where none are left.
+
+        Inputs whose types promise all their sizes are not restricted: False for these too.
+        """
         if self.knowledge.concolic and self.knowledge.decides(claim):
-            if not self._holds_here(claim):
-                self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
-            return
+            return self._holds_here(claim)
         finding = self.knowledge.ask(claim)
-        if finding.verdict is not Verdict.PROVED:
-            if not self.knowledge.possible(claim) or self._is_promised(claim, finding):
-                self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
-            self.suppose(claim, f"{dim} >= {lowest} ({what})")
+        if finding.verdict is Verdict.PROVED:
+            return True
+        if not self.knowledge.possible(claim) or self._is_promised(claim, finding):
+            return False
+        self.suppose(claim, text)
+        return True
+
+    def indivisible(self, dim: Dim, parts: Dim, what: str) -> bool:
+        """Whether a size is no multiple of ``parts``; inputs are restricted to those with one.
+
+        A graph refuses sizes of which only some divide: its run would not notice the others.
+        """
+        whole = floordiv(dim, parts) * parts
+        if self.builds or not isinstance(whole - dim, Expr):
+            return self.differ(whole, dim)
+        return not self.restrict(
+            self.knowledge.equal(whole, dim), f"{dim} is a multiple of {parts} ({what})"
+        )
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Keep what is assumed and promised inside the block from what comes behind it."""
+        known = self.knowledge
+        kept = known.path, dict(known.sample), known.budget, set(self.exact), set(self.bare)
+        try:
+            yield
+        finally:
+            known.path, known.sample, known.budget, self.exact, self.bare = kept
 
     def suppose_not_one(self, dim: Dim, what: str) -> None:
         """Restrict the inputs to those for which a size is 2 or more; graphs compare it at run."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from hagane.frontends.python.interpret.access import MAX_UNROLLED
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Frame, Many, Value
+from hagane.frontends.python.values.values import Frame, Many, Tensor, Value, is_key
 from hagane.symbolic import Dim
 from hagane.symbolic.term import Term
 
@@ -34,6 +34,8 @@ class Comprehensions(Core):
         items = self._comprehension(node.generators, lambda: self.evaluate(node.elt))
         if isinstance(items, Many):
             return self.lost("a set of a number of values that is not known")
+        if not all(is_key(item) or isinstance(item, Tensor) for item in items):
+            return self.lost("a set of values that are not known")
         return self.new_set(items)
 
     def _DictComp(self, node: ast.DictComp) -> Value:
@@ -42,6 +44,8 @@ class Comprehensions(Core):
         )
         if isinstance(items, Many):
             return self.lost("a dictionary of a number of keys that is not known")
+        if not all(is_key(key) or isinstance(key, Tensor) for key, _ in items):
+            return self.lost("a dictionary whose keys are not known")
         return self.new_dict(dict(items))
 
     def _comprehension(

@@ -9,7 +9,7 @@ from typing import Any
 
 from hagane.frontends.python.interpret.domain import Domain
 from hagane.frontends.python.interpret.parts import Parts
-from hagane.frontends.python.interpret.running import Budget
+from hagane.frontends.python.interpret.running import Budget, Observer
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import Heap, join_contents
 from hagane.frontends.python.values.printing import show_type
@@ -58,6 +58,8 @@ class Core(Parts):
     Args:
         domain: Makes the domain of the interpretation, given the interpreter.
     """
+
+    observer: Observer
 
     def __init__(self, domain: Callable[[Any], Domain]):
         self.heap = Heap()
@@ -334,6 +336,8 @@ class Core(Parts):
             return unknown
         text = self._texts.get(condition, "a condition")
         name = f"({yes} if {text} else {no})"
+        if weight > _MAX_JOINS:  # texts would double too
+            name = f"either_{len(self.knowledge.joined)}"
         found = Joined(condition, yes, no)
         while self.knowledge.joined.get(name, found) != found:
             name += "'"

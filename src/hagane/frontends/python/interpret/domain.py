@@ -157,7 +157,8 @@ class Domain(Protocol):
 
         Args:
             source: The tensor or range that has them; None for a list's content.
-            content: The items, or one that stands for all of them.
+            content: The items, or one that stands for all of them; a number, where they are the
+                elements of a tensor of one axis as numbers of Python.
         """
         ...
 

@@ -45,7 +45,6 @@ class Emitter(Claims):
 
     strict = True
     level = 0
-    builds = False  # whether nodes have to compute, rather than have types
     training: Training | None = None  # None: random numbers and changes of buffers are refused
     still = False  # whether the program computes without gradients now
 

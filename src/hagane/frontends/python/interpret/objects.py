@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
@@ -41,7 +40,6 @@ class Objects(Core):
     """Attributes of objects and classes of the program."""
 
     tables: Tables
-    observer: Observer
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)

@@ -28,6 +28,7 @@ from hagane.frontends.python.values.values import (
     Unknown,
     Value,
     Wrapped,
+    is_key,
     is_plain,
 )
 
@@ -317,12 +318,17 @@ class Statements(Core):
                 if isinstance(owner, Instance):
                     self.call(self.attribute(owner, "__delitem__"), [index], {})
                 content = self.heap[owner] if isinstance(owner, DictRef | ListRef) else None
-                if isinstance(content, dict):
+                if isinstance(content, dict) and is_key(index):
                     content.pop(index, None)
                 elif isinstance(content, tuple) and is_plain(index):
                     items = list(content)
                     del items[index]
                     self.heap[owner] = tuple(items)
+                elif isinstance(owner, DictRef | ListRef) and not isinstance(index, slice):
+                    self.call(self.attribute(owner, "pop"), [index], {})
+                elif isinstance(owner, ListRef):
+                    gone = self.lost("items deleted at places that are not known")
+                    self.heap[owner] = Many(gone, self.emit.fresh("count"))
 
     def _do_Global(self, node: ast.Global) -> None:
         assert self.frame is not None

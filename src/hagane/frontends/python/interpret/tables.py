@@ -144,6 +144,10 @@ class Tables(Protocol):
         """Return the result of ``isinstance``; None where nobody can tell."""
         ...
 
+    def is_scalar(self, value: Value) -> bool:
+        """Whether a value is a scalar of NumPy, and no array without axes."""
+        ...
+
     def name_of(self, found: Any) -> str | None:
         """Return the name under which a table knows a real function or class."""
         ...

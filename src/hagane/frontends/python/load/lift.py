@@ -62,7 +62,8 @@ class Lift(Core):
 
     def lift(self, found: Any) -> Value:
         """Return the stand-in of a real object."""
-        if isinstance(found, _ABSTRACT) or (is_plain(found) and not isinstance(found, tuple)):
+        plain = is_plain(found) and not isinstance(found, tuple | np.generic)
+        if isinstance(found, _ABSTRACT) or plain or isinstance(found, np.str_ | np.bytes_):
             return found
         known = self.lifted.get(id(found))
         if known is not None and known[0] is found:
@@ -415,7 +416,9 @@ def _globals_of(found: type) -> dict[str, Any]:
 
 def _is_user(file: str) -> bool:
     """Whether a file belongs to the user rather than to an installed package or Python itself."""
-    if "site-packages" in file or "dist-packages" in file or file.startswith("<"):
+    if file.startswith("<"):  # of code that was written while running
+        return file.startswith(("<ipython-input-", "<python-input-"))
+    if "site-packages" in file or "dist-packages" in file:
         return False
     return not file.startswith((sys.base_prefix + "/lib/python", *_standard_folders()))
 

@@ -7,14 +7,16 @@ import builtins
 import importlib
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Note, Problem
+from hagane.frontends.python.report.sources import NOTEBOOK, lines_of, read_source
 from hagane.frontends.python.values.values import (
     MISSING,
     Frame,
@@ -41,6 +43,7 @@ class Modules(Core):
     tables: Tables
     observer: Observer
     root: Path
+    held: Mapping[str, str] = MappingProxyType({})  # texts that stand for files, by absolute path
     runs_modules = False  # whether statements with effects are followed too
 
     def run_script(self, path: Path) -> ModuleRef:
@@ -60,7 +63,7 @@ class Modules(Core):
         """
         if str(path) in self.modules:
             return self.modules[str(path)]
-        tree = parse_file(path)
+        tree = parse_file(path, self.held.get(str(path.absolute())))
         module = ModuleRef(
             self.heap.new({"__name__": name, "__file__": str(path)}), name, str(path), {}, is_user
         )
@@ -235,26 +238,29 @@ def _above_packages(folder: Path) -> Path:
     return folder
 
 
-def parse_file(path: Path) -> ast.Module:
+def parse_file(path: Path, held: str | None = None) -> ast.Module:
     """Return the syntax tree of a source file.
+
+    Args:
+        path: The file.
+        held: Its text where that is not the one on the disk, as in an editor.
 
     Raises:
         SourceError: It cannot be read, or is not Python.
     """
+    expected = "a notebook" if path.suffix == NOTEBOOK else "Python source"
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_source(path) if held is None else held
     except FileNotFoundError:
-        raise SourceError(None, f"there is no file '{path}'; expected Python source") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(
-            None, f"'{path}' cannot be read: {error}; expected Python source"
-        ) from None
+        raise SourceError(None, f"there is no file '{path}'; expected {expected}") from None
+    except (OSError, ValueError) as error:
+        raise SourceError(None, f"'{path}' cannot be read: {error}; expected {expected}") from None
     try:
         return ast.parse(text, filename=str(path))
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         column = getattr(error, "offset", None) or 1
-        lines = text.splitlines()
+        lines = lines_of(text)
         place = Place(str(path), line, column, line, column + 1)
         source = lines[line - 1] if line <= len(lines) else ""
         message = getattr(error, "msg", str(error))
@@ -273,10 +279,10 @@ class SourceError(CheckError):
         self.problem = problem
 
 
-def is_script(path: Path) -> bool:
+def is_script(path: Path, held: str | None = None) -> bool:
     """Whether a file that can be read does more than define something when it is run."""
     try:
-        body = parse_file(path).body
+        body = parse_file(path, held).body
     except SourceError:
         return False
     return any(_is_main_guard(s) or _has_effects(s) for s in body)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 from hagane.frontends.python.report.findings import (
     CheckError,
@@ -13,6 +12,7 @@ from hagane.frontends.python.report.findings import (
     Report,
     TypedExpression,
 )
+from hagane.frontends.python.report.sources import source_lines
 from hagane.frontends.python.values.printing import show_tensor, size_parts
 from hagane.frontends.python.values.values import Frame, Origin, Place, Tensor, Value
 from hagane.graph.types import dtype_name
@@ -55,10 +55,7 @@ class Collector:
     def source_line(self, file: str, line: int) -> str:
         """Return a line of a source file, empty if it cannot be had."""
         if file not in self.sources:
-            try:
-                self.sources[file] = Path(file).read_text(encoding="utf-8").splitlines()
-            except (OSError, UnicodeDecodeError):
-                self.sources[file] = []
+            self.sources[file] = source_lines(file)
         lines = self.sources[file]
         return lines[line - 1] if 0 < line <= len(lines) else ""
 

@@ -128,6 +128,15 @@ class Report:
     conditions: list[str] = field(default_factory=list)
     checked: bool = True
 
+    def __str__(self) -> str:
+        from hagane.frontends.python.report.render import render_text
+
+        return "\n".join(render_text(self))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print the report in IPython as the command does."""
+        printer.text(str(self))
+
     @property
     def ok(self) -> bool:
         """Whether everything was checked and nothing is wrong."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import hagane
 from hagane.frontends.python.report.findings import Note, Problem, Report, TypedExpression
+from hagane.frontends.python.report.sources import NOTEBOOK, source_lines
 from hagane.frontends.python.values.values import Place
 
 # The meaning of each code, for readers of SARIF.
@@ -201,8 +203,11 @@ def _sarif_message(problem: Problem) -> str:
 
 
 def _location(place: Place) -> dict[str, Any]:
-    path = Path(place.file)
-    uri = path.as_uri() if path.is_absolute() else path.as_posix()
+    name, cell, _ = place.file.partition(f"{NOTEBOOK}:cell ")
+    path = Path(name + NOTEBOOK if cell else name)
+    uri = path.as_uri() if path.is_absolute() else quote(path.as_posix())
+    if cell:  # lines of a cell are none of the file
+        return {"physicalLocation": {"artifactLocation": {"uri": uri}}}
     region = {
         "startLine": place.line,
         "startColumn": place.column,
@@ -218,8 +223,7 @@ def render_types(report: Report, file: str) -> Iterator[str]:
     for item in report.types:
         if item.place.file == file and not _is_plain(item):
             by_line.setdefault(item.place.line, []).append(item)
-    text = Path(file).read_text(encoding="utf-8-sig").splitlines()
-    for number, line in enumerate(text, 1):
+    for number, line in enumerate(source_lines(file), 1):
         yield f"{number:5} | {line}"
         for item in by_line.get(number, ()):
             indent = " " * (item.place.column - 1)

@@ -19,6 +19,7 @@ from hagane.frontends.python.values.values import (
     Real,
     SetRef,
     Stream,
+    Tensor,
     Truth,
     Value,
     is_key,
@@ -35,12 +36,13 @@ class Containers(Core):
         super().__init__(*arguments, **keywords)
         self.bounds: dict[int, Value] = {}  # the most items of a deque, by its key
 
-    def bound_list(self, target: ListRef) -> None:
-        """Drop the oldest items of a deque that is full."""
+    def bound_list(self, target: ListRef, method: str = "append") -> None:
+        """Drop the items of a full deque at the end where a method adds none."""
         most = self.bounds.get(target.key)
         content = self.heap[target]
         if isinstance(most, int) and isinstance(content, tuple):
-            self.heap[target] = content[max(0, len(content) - most) :]
+            first = 0 if method == "appendleft" else max(0, len(content) - most)
+            self.heap[target] = content[first : first + most]
         elif most is not None and is_size(most):
             element, length = self.as_many(content)
             self.heap[target] = Many(element, minimum(length, most))
@@ -53,7 +55,7 @@ class Containers(Core):
         if isinstance(receiver, ListRef):
             result = self._list_method(receiver, name, arguments, keywords)
             if receiver.key in self.bounds:
-                self.bound_list(receiver)
+                self.bound_list(receiver, name)
             return result
         if isinstance(receiver, DictRef):
             return self._dict_method(receiver, name, arguments, keywords)
@@ -154,8 +156,24 @@ class Containers(Core):
                 return None
             case "popleft":
                 return self._list_method(receiver, "pop", [0], {})
+            case "extendleft":
+                found = self.sequence(arguments[0])
+                if not isinstance(found, list):
+                    return self.lost("a deque extended by a number of items that is not known")
+                for item in found:
+                    self.call(Method(receiver, "appendleft"), [item], {})
+                return None
+            case "rotate":
+                by = arguments[0] if arguments else 1
+                if isinstance(content, tuple) and isinstance(by, int):
+                    start = -by % max(1, len(content))
+                    self.heap[receiver] = (*content[start:], *content[:start])
+                    return None
             case "copy":
-                return self.new_list(content)
+                made = self.new_list(content)
+                if receiver.key in self.bounds:
+                    self.bounds[made.key] = self.bounds[receiver.key]
+                return made
             case "__init__":
                 self.heap[receiver] = ()
                 if arguments:
@@ -188,7 +206,7 @@ class Containers(Core):
         if isinstance(content, Many) and name == "insert":
             self.heap[receiver] = self.many_of(content, (arguments[1],))
             return None
-        if isinstance(content, Many) and name in ("reverse", "sort"):
+        if isinstance(content, Many) and name in ("reverse", "sort", "rotate"):
             self.heap[receiver] = Many(content.element, content.length)
             return None
         return self.lost(f"'{name}' of a list whose length depends on sizes")
@@ -332,6 +350,12 @@ class Containers(Core):
         if isinstance(items, Many):
             raise CheckError("value", "a number of keys that is not known")
         pairs = [self.sequence(item) for item in items]
+        if not all(
+            is_key(pair[0]) or isinstance(pair[0], Tensor)
+            for pair in pairs
+            if isinstance(pair, list)
+        ):
+            raise CheckError("value", "a dictionary whose keys are not known")
         return {pair[0]: pair[1] for pair in pairs if isinstance(pair, list)}
 
     # Sets.

@@ -71,6 +71,8 @@ class World(Core):
             root = owner.__name__
         if name == "open" and found is open:
             return self.outside("the content of a file")
+        if name == "input" and found is input:
+            return self.outside("a line that is typed")
         if root not in _WORLD and module not in _WORLD:
             return MISSING
         if self.emit.builds or any(_runs(value) for value in (*arguments, *keywords.values())):

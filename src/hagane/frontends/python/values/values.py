@@ -219,7 +219,8 @@ class Many:
     """Content of a list whose length depends on sizes: ``length`` values like ``element``.
 
     ``at`` gives the item of a position, where items follow a rule; ``stacked`` is a tensor of them
-    all, where there is one, and ``also`` has the types that numbers among them may have besides.
+    all, where there is one, of no kind where they are numbers, and ``also`` has the types that
+    numbers among them may have besides.
     """
 
     element: Value

@@ -66,15 +66,16 @@ def lower_grid_sample(low: Lowering, node: ir.Node) -> None:
     align = bool(attributes["align_corners"])
     count, taps = _TAPS[mode]
     taps = taps.replace("KERNEL_MOVES", str(int(padding != "zeros")))
+    real = c_type(x.dtype)
     # Loops over some points at once, which compilers bring to vectors.
     helper = f"""{_fold(padding, align)}
-static void KERNEL_taps(const double *z, int64_t m, double n, int64_t at[][{_POINTS}], float weight[][{_POINTS}]) {{
+static void KERNEL_taps(const double *z, int64_t m, double n, int64_t at[][{_POINTS}], {real} weight[][{_POINTS}]) {{
 for (int64_t k = 0; k < m; k++) {{
 double p[{count}], w[{count}], x = z[k] - z[k] == 0 ? z[k] : -1;
 {taps}
 for (int i = 0; i < {count}; i++) {{
 const int inside = (p[i] >= 0) & (p[i] < n);
-at[i][k] = inside ? (int64_t)p[i] : 0; weight[i][k] = inside ? (float)w[i] : 0; }} }} }}"""
+at[i][k] = inside ? (int64_t)p[i] : 0; weight[i][k] = inside ? ({real})w[i] : 0; }} }} }}"""
     y = low.forms.result(node.outputs[0])
     points = product(y.shape[2:])
     total = count**rank
@@ -127,9 +128,9 @@ int64_t m;
 for (int64_t point = first; point < last; point += m) {{
 const int64_t image = point / points, inner = point % points;
 m = hg_min(hg_min({_POINTS}, last - point), points - inner);
-int64_t offsets[{total}][{_POINTS}]; float weights[{total}][{_POINTS}]; double z[{_POINTS}];
+int64_t offsets[{total}][{_POINTS}]; {real} weights[{total}][{_POINTS}]; double z[{_POINTS}];
 int64_t {", ".join(f"at{i}[{count}][{_POINTS}]" for i in range(rank))};
-float {", ".join(f"w{i}[{count}][{_POINTS}]" for i in range(rank))};
+{real} {", ".join(f"w{i}[{count}][{_POINTS}]" for i in range(rank))};
 const G *at_point = grid + point * {rank};
 {of_axes}
 for (int64_t p = 0; p < m; p++) {{ {new_line.join(combine)} }}

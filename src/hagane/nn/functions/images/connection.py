@@ -6,7 +6,12 @@ from typing import Any
 
 from hagane.nn.autograd import type_check
 from hagane.nn.functions.applying import function, pop_options, require, shape_of
-from hagane.nn.functions.images.windows import as_tuple, get_conv_outsize, get_deconv_outsize
+from hagane.nn.functions.images.windows import (
+    as_tuple,
+    get_conv_outsize,
+    get_deconv_outsize,
+    of_rank,
+)
 from hagane.nn.functions.products import bilinear, embed_id, linear
 from hagane.ops.functions.chainer import windows
 
@@ -95,42 +100,8 @@ def convolution_nd(
     return _convolve("convolution_nd", x, W, b, ndim, stride, pad, cover_all, dilate, groups)
 
 
-def convolution_1d(
-    x: Any,
-    W: Any,
-    b: Any = None,
-    stride: Any = 1,
-    pad: Any = 0,
-    cover_all: bool = False,
-    dilate: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """Return the cross-correlation over one axis, as ``convolution_2d``."""
-    _check_rank("convolution_1d", x, 3)
-    return convolution_nd(x, W, b, stride, pad, cover_all, dilate, groups)
-
-
-def convolution_3d(
-    x: Any,
-    W: Any,
-    b: Any = None,
-    stride: Any = 1,
-    pad: Any = 0,
-    cover_all: bool = False,
-    dilate: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """Return the cross-correlation over three axes, as ``convolution_2d``."""
-    _check_rank("convolution_3d", x, 5)
-    return convolution_nd(x, W, b, stride, pad, cover_all, dilate, groups)
-
-
-def _check_rank(where: str, x: Any, rank: int) -> None:
-    if len(x.shape) != rank:
-        raise ValueError(
-            f"The number of dimensions under channel dimension of the input 'x' should be "
-            f"{rank - 2} for {where}. But the actual ndim was {len(x.shape) - 2}."
-        )
+convolution_1d = of_rank(convolution_nd, 1)
+convolution_3d = of_rank(convolution_nd, 3)
 
 
 def _transposed(
@@ -207,34 +178,8 @@ def deconvolution_nd(
     return _transposed("deconvolution_nd", x, W, b, ndim, stride, pad, outsize, dilate, groups)
 
 
-def deconvolution_1d(
-    x: Any,
-    W: Any,
-    b: Any = None,
-    stride: Any = 1,
-    pad: Any = 0,
-    outsize: Any = None,
-    dilate: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """Return the transposed convolution over one axis."""
-    _check_rank("deconvolution_1d", x, 3)
-    return deconvolution_nd(x, W, b, stride, pad, outsize, dilate, groups)
-
-
-def deconvolution_3d(
-    x: Any,
-    W: Any,
-    b: Any = None,
-    stride: Any = 1,
-    pad: Any = 0,
-    outsize: Any = None,
-    dilate: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """Return the transposed convolution over three axes."""
-    _check_rank("deconvolution_3d", x, 5)
-    return deconvolution_nd(x, W, b, stride, pad, outsize, dilate, groups)
+deconvolution_1d = of_rank(deconvolution_nd, 1)
+deconvolution_3d = of_rank(deconvolution_nd, 3)
 
 
 def dilated_convolution_2d(

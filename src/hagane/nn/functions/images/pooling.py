@@ -6,7 +6,12 @@ from typing import Any
 
 from hagane.nn.autograd import type_check
 from hagane.nn.functions.applying import array_of, function, lift, require, shape_of
-from hagane.nn.functions.images.windows import as_tuple, get_conv_outsize, get_deconv_outsize
+from hagane.nn.functions.images.windows import (
+    as_tuple,
+    get_conv_outsize,
+    get_deconv_outsize,
+    of_rank,
+)
 from hagane.ops.functions.chainer import windows
 
 
@@ -65,18 +70,8 @@ def max_pooling_nd(
     return _max_pool("max_pooling_nd", x, ndim, ksize, stride, pad, cover_all, return_indices)
 
 
-@function("x")
-def max_pooling_1d(
-    x: Any,
-    ksize: Any,
-    stride: Any = None,
-    pad: Any = 0,
-    cover_all: bool = True,
-    return_indices: bool = False,
-) -> Any:
-    """Return the largest element of each window of one axis."""
-    _check_rank("max_pooling_1d", x, 1)
-    return _max_pool("max_pooling_1d", x, 1, ksize, stride, pad, cover_all, return_indices)
+max_pooling_1d = of_rank(max_pooling_nd, 1)
+max_pooling_3d = of_rank(max_pooling_nd, 3)
 
 
 @function("x")
@@ -90,28 +85,6 @@ def max_pooling_2d(
 ) -> Any:
     """Return the largest element of each window of images."""
     return _max_pool("max_pooling_2d", x, 2, ksize, stride, pad, cover_all, return_indices)
-
-
-@function("x")
-def max_pooling_3d(
-    x: Any,
-    ksize: Any,
-    stride: Any = None,
-    pad: Any = 0,
-    cover_all: bool = True,
-    return_indices: bool = False,
-) -> Any:
-    """Return the largest element of each window of volumes."""
-    _check_rank("max_pooling_3d", x, 3)
-    return _max_pool("max_pooling_3d", x, 3, ksize, stride, pad, cover_all, return_indices)
-
-
-def _check_rank(where: str, x: Any, ndim: int) -> None:
-    if len(shape_of(x)) != ndim + 2:
-        raise ValueError(
-            f"The number of dimensions under channel dimension of the input 'x' should be {ndim} "
-            f"for {where}. But the actual ndim was {len(shape_of(x)) - 2}."
-        )
 
 
 def _average_pool(
@@ -140,22 +113,8 @@ def average_pooling_nd(
     return _average_pool("average_pooling_nd", x, ndim, ksize, stride, pad, pad_value)
 
 
-@function("x")
-def average_pooling_1d(
-    x: Any, ksize: Any, stride: Any = None, pad: Any = 0, pad_value: Any = 0
-) -> Any:
-    """Return the mean of each window of one axis."""
-    _check_rank("average_pooling_1d", x, 1)
-    return _average_pool("average_pooling_1d", x, 1, ksize, stride, pad, pad_value)
-
-
-@function("x")
-def average_pooling_3d(
-    x: Any, ksize: Any, stride: Any = None, pad: Any = 0, pad_value: Any = 0
-) -> Any:
-    """Return the mean of each window of volumes."""
-    _check_rank("average_pooling_3d", x, 3)
-    return _average_pool("average_pooling_3d", x, 3, ksize, stride, pad, pad_value)
+average_pooling_1d = of_rank(average_pooling_nd, 1)
+average_pooling_3d = of_rank(average_pooling_nd, 3)
 
 
 def _spread(
@@ -199,18 +158,8 @@ def unpooling_nd(
     return _spread("unpooling_nd", x, ndim, ksize, stride, pad, outsize, cover_all)
 
 
-@function("x")
-def unpooling_1d(
-    x: Any,
-    ksize: Any,
-    stride: Any = None,
-    pad: Any = 0,
-    outsize: Any = None,
-    cover_all: bool = True,
-) -> Any:
-    """Return each element repeated over its window of one axis."""
-    _check_rank("unpooling_1d", x, 1)
-    return _spread("unpooling_1d", x, 1, ksize, stride, pad, outsize, cover_all)
+unpooling_1d = of_rank(unpooling_nd, 1)
+unpooling_3d = of_rank(unpooling_nd, 3)
 
 
 @function("x")
@@ -224,20 +173,6 @@ def unpooling_2d(
 ) -> Any:
     """Return each pixel repeated over its window."""
     return _spread("unpooling_2d", x, 2, ksize, stride, pad, outsize, cover_all)
-
-
-@function("x")
-def unpooling_3d(
-    x: Any,
-    ksize: Any,
-    stride: Any = None,
-    pad: Any = 0,
-    outsize: Any = None,
-    cover_all: bool = True,
-) -> Any:
-    """Return each element of a volume repeated over its window."""
-    _check_rank("unpooling_3d", x, 3)
-    return _spread("unpooling_3d", x, 3, ksize, stride, pad, outsize, cover_all)
 
 
 @function("x")

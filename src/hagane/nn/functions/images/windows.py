@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from hagane.errors import WrongLength
+from hagane.nn.functions.applying import function, shape_of
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def get_conv_outsize(size: int, k: int, s: int, p: int, cover_all: bool = False, d: int = 1) -> int:
@@ -46,3 +51,27 @@ def as_tuple(x: Any, n: int) -> tuple[int, ...]:
             raise WrongLength(f"expected {n} numbers, got {x}")
         return found
     return (int(x),) * n
+
+
+def of_rank(over: _Function, ndim: int) -> _Function:
+    """Return a function over any number of axes as that over ``ndim``, under its name.
+
+    Args:
+        over: A function of (batch, channels, *sizes), whose name ends in ``_nd``.
+        ndim: The number of axes of ``sizes``.
+    """
+    name = over.__name__.replace("_nd", f"_{ndim}d")
+
+    @functools.wraps(over)
+    def applied(x: Any, *args: Any, **kwargs: Any) -> Any:
+        found = len(shape_of(x)) - 2
+        if found != ndim:
+            raise ValueError(
+                f"The number of dimensions under channel dimension of the input 'x' should be "
+                f"{ndim} for {name}. But the actual ndim was {found}."
+            )
+        return over(x, *args, **kwargs)
+
+    applied.__name__ = applied.__qualname__ = name
+    applied.__doc__ = f"Return the result of ``{over.__name__}`` for {ndim} axes of sizes."
+    return function("x")(applied)  # type: ignore[return-value]

@@ -17,6 +17,7 @@ from hagane.ops.functions.images.windows import padded, planes, tap
 from hagane.ops.functions.numbers.elementary import (
     add,
     cast,
+    div,
     mask_like,
     mul,
     sub,
@@ -24,6 +25,7 @@ from hagane.ops.functions.numbers.elementary import (
     unsqueeze,
 )
 from hagane.ops.functions.tensors.positions import positions_along
+from hagane.ops.functions.tensors.shapes import filled_like
 from hagane.symbolic import Dim, product
 
 
@@ -230,12 +232,21 @@ def _poolable(
 def average_pool(
     x: Any, kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int], padding_counts: bool
 ) -> Any:
-    """Return the mean of each window; margins count as zeros, or not at all."""
+    """Return the mean of each window; margins count as zeros, or not at all.
+
+    Where they do not count, the mean of a window in the margins alone is not a number.
+    """
     around = [*pads, *pads]
-    if padding_counts and any(p >= k for p, k in zip(pads, kernel, strict=True)):
-        x, around = padded(x, around), [0] * len(around)
-    return op("AveragePool", x, kernel_shape=list(kernel), strides=list(strides), pads=around,
-              count_include_pad=int(padding_counts))  # fmt: skip
+    if all(p < k for p, k in zip(pads, kernel, strict=True)):
+        return op("AveragePool", x, kernel_shape=list(kernel), strides=list(strides), pads=around,
+                  count_include_pad=int(padding_counts))  # fmt: skip
+
+    def mean(y: Any) -> Any:
+        return op("AveragePool", padded(y, around), kernel_shape=list(kernel),
+                  strides=list(strides))  # fmt: skip
+
+    # The operator takes no window that lies in the margins alone; its mean is that of nothing.
+    return mean(x) if padding_counts else div(mean(x), mean(filled_like(x, 1)))
 
 
 def unpool(

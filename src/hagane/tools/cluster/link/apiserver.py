@@ -14,8 +14,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hagane.tools.cluster.errors import InvalidManifest
-from hagane.tools.cluster.link import resources
-from hagane.tools.cluster.link.changing import evictable, named_anew, patched, put_in_place
+from hagane.tools.cluster.link import resources, tables
+from hagane.tools.cluster.link.changing import (
+    evictable,
+    named_anew,
+    patched,
+    put_in_place,
+    redescribed,
+)
 from hagane.tools.cluster.link.listening import BadBody, Listening, read_json
 from hagane.tools.cluster.link.listing import Refused, lines, listed, status
 from hagane.tools.cluster.link.reports import read_created
@@ -45,6 +51,8 @@ class ApiServer:
         self.requests: queue.Queue[tuple[str, str, Any]] = queue.Queue()
         # Says why a binding is refused, or nothing; set by the owner of the cluster.
         self.refuse: Callable[[str, str], str] = lambda key, node: ""
+        # The simulated time in seconds, set by the owner too.
+        self.clock: Callable[[], float] = lambda: 0.0
         self._listening = Listening(self, port)
 
     @property
@@ -127,16 +135,22 @@ class ApiServer:
 
         query = dict(request.query_params)
         kind = target.resource
+        tabled = tables.is_wanted(request.headers.get("accept", ""))
         if target.name and query.get("watch") not in ("true", "1"):
-            return JSONResponse(self._one(target))
+            one = self._one(target)
+            return JSONResponse(tables.table(kind, [one], {}, self.clock) if tabled else one)
         if target.name:
             query["fieldSelector"] = f"metadata.name={target.name}"
         chosen = chooser(kind.plural, target.namespace, query)
         if query.get("watch") in ("true", "1"):
+            clock = self.clock if tabled else None
             return StreamingResponse(
-                lines(self.store, kind, chosen, query), media_type="application/json"
+                lines(self.store, kind, chosen, query, clock), media_type="application/json"
             )
-        return JSONResponse(listed(self.store, kind, chosen, query))
+        found = listed(self.store, kind, chosen, query)
+        if tabled:
+            found = tables.table(kind, found["items"], found["metadata"], self.clock)
+        return JSONResponse(found)
 
     def _one(self, target: _Target) -> dict[str, Any]:
         value = self.store.get(target.resource.name, target.key)
@@ -217,15 +231,29 @@ class ApiServer:
             raise Refused(404, "NotFound", f'{kind.plural} "{target.name}" not found')
         value = self._one(target)
         new = put_in_place(value, body) if verb == "PUT" else patched(value, body, content)
-        if target.sub == "status" or kind.plural in ("pods", "poddisruptionbudgets"):
-            # Of pods and budgets only the status may change.
+        described: dict[str, Any] = {}
+        if target.sub == "status" or kind.plural == "poddisruptionbudgets":
+            # Of budgets only the status may change.
             new = {**value, "status": new.get("status") or {}}
+        elif kind.plural == "pods":
+            described = redescribed(value, new)
+            if (verb == "PATCH" and new.get("spec") != value.get("spec")) or (
+                described and value["spec"].get("nodeName")
+            ):
+                raise Refused(
+                    422,
+                    "Invalid",
+                    f"pod {target.key}: of a pod the status may change here, and before it is "
+                    "bound its labels and annotations",
+                )
+            status_ = new.get("status") or {}
+            new = {**value, "status": status_, "metadata": {**value["metadata"], **described}}
         new["metadata"] = {**new["metadata"], **_identity(value)}
         self.store.put(kind.name, target.key, new)
         if kind.plural in _SIMULATED:
             patch = body if isinstance(body, dict) and verb == "PATCH" else new
             if kind.plural != "nodes":
-                patch = {"status": patch.get("status") or {}}
+                patch = {"status": patch.get("status") or {}, "metadata": described}
             self.requests.put((kind.plural, target.key, patch))
         return _typed(kind, self.store.get(kind.name, target.key) or new)
 

@@ -102,3 +102,14 @@ def evictable(pod: Mapping[str, Any], budgets: Sequence[Mapping[str, Any]]) -> s
                 f'"{meta["name"]}"'
             )
     return ""
+
+
+def redescribed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the labels and annotations of an object where they are others than before."""
+    before, after = old["metadata"], new["metadata"]
+    names = ("labels", "annotations")
+    return {
+        name: dict(after.get(name) or {})
+        for name in names
+        if (after.get(name) or {}) != (before.get(name) or {})
+    }

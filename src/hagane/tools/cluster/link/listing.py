@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from hagane.tools.cluster.link.resources import Resource
 from hagane.tools.cluster.link.selecting import Chosen
 from hagane.tools.cluster.link.store import Change, Compacted, Store
+from hagane.tools.cluster.link.tables import table
 
 # Seconds between bookmarks, as informers expect about one a minute.
 _BOOKMARK = 30.0
@@ -92,19 +93,32 @@ def _page(token: str) -> tuple[str, int]:
 
 
 def lines(
-    store: Store, kind: Resource, chosen: Chosen, query: Mapping[str, str]
+    store: Store,
+    kind: Resource,
+    chosen: Chosen,
+    query: Mapping[str, str],
+    clock: Callable[[], float] | None = None,
 ) -> AsyncIterator[bytes]:
     """Return the events of a watch, one JSON object a line, until it times out.
 
-    Without a version, or from version 0, the objects that are there come first. An object that
-    begins to be chosen is added, one that ceases to be is deleted.
+    With a clock of the simulated time each object is a table of one row. Without a version, or from
+    version 0, the objects that are there come first. An object that begins to be chosen is added,
+    one that ceases to be is deleted.
 
     Raises:
         Refused: ``timeoutSeconds`` or ``resourceVersion`` is malformed.
     """
     seconds = number(query, "timeoutSeconds")
     version = number(query, "resourceVersion") or 0
-    return _lines(store, kind, chosen, query, version, 3600 if seconds is None else seconds)
+    ends = 3600 if seconds is None else seconds
+
+    def line(sort: str, value: Mapping[str, Any]) -> bytes:
+        if clock is None or sort == "BOOKMARK":
+            return _line(sort, kind, value)
+        row = table(kind, [value], {}, clock)
+        return json.dumps({"type": sort, "object": row}).encode() + b"\n"
+
+    return _lines(store, kind, chosen, query, version, ends, line)
 
 
 async def _lines(
@@ -114,6 +128,7 @@ async def _lines(
     query: Mapping[str, str],
     version: int,
     seconds: int,
+    line: Callable[[str, Mapping[str, Any]], bytes],
 ) -> AsyncIterator[bytes]:
     ends = time.monotonic() + seconds
     bookmarks = query.get("allowWatchBookmarks") in ("true", "1")
@@ -122,7 +137,7 @@ async def _lines(
         objects, version = store.items(kind.name)
         for _, value in sorted(objects):
             if chosen(value):
-                yield _line("ADDED", kind, value)
+                yield line("ADDED", value)
         if initial and bookmarks:
             yield _bookmark(kind, version, {"k8s.io/initial-events-end": "true"})
     marked = time.monotonic()
@@ -137,7 +152,7 @@ async def _lines(
         for change in changes:
             sort = _sort(change, chosen)
             if sort:
-                yield _line(sort, kind, change.object)
+                yield line(sort, change.object)
         version = max(version, seen)
         now = time.monotonic()
         if bookmarks and now - marked > _BOOKMARK:

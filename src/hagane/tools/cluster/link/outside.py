@@ -75,6 +75,7 @@ class Outside(Scheduler):
     def attach(self, simulation: Simulation) -> None:
         """Keep the simulation, which the writes of clients change."""
         self._sim = simulation
+        self.api.clock = lambda: simulation.clock
         self._jobs = [
             s
             for s in simulation.submitters.values()
@@ -136,7 +137,7 @@ class Outside(Scheduler):
                 if key not in sim.queue and key not in sim.cluster.where:
                     sim.submit(read_created(body, key))
             case "pods":
-                report_pod(sim, key, body["status"])
+                report_pod(sim, key, body["status"], body.get("metadata") or {})
                 return bool(unschedulable(body["status"]))
             case "node":
                 add_node(sim, body)

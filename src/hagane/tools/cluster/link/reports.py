@@ -26,8 +26,10 @@ def unschedulable(status: Mapping[str, Any]) -> str:
     return ""
 
 
-def report_pod(sim: Simulation, key: str, status: Mapping[str, Any]) -> None:
-    """Take in the status of a pod.
+def report_pod(
+    sim: Simulation, key: str, status: Mapping[str, Any], described: Mapping[str, Any]
+) -> None:
+    """Take in the status of a pod, and new labels and annotations of one that waits.
 
     A phase ``Succeeded`` or ``Failed`` ends a pod that runs; a pending pod is nominated by
     ``nominatedNodeName``, and the message of its condition ``PodScheduled`` says why it waits.
@@ -44,6 +46,10 @@ def report_pod(sim: Simulation, key: str, status: Mapping[str, Any]) -> None:
     if outcome is not None:
         sim.delete(key, f"reported as {status['phase']}")
         return
+    if described:
+        raw = pending.pod.raw or {}
+        meta = {**(raw.get("metadata") or {}), **described}
+        pending.pod = replace(pending.pod, **described, raw={**raw, "metadata": meta})
     if "nominatedNodeName" in status:
         pending.pod = replace(pending.pod, nominated=str(status["nominatedNodeName"] or ""))
     pending.why = unschedulable(status) or pending.why

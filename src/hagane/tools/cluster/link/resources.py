@@ -48,6 +48,11 @@ class Resource:
 
 
 _SEEN = ("get", "list", "watch")
+# What `kubectl get all` lists.
+_ALL_OF_KUBECTL = (
+    "pods", "services", "replicationcontrollers", "replicasets", "statefulsets", "deployments",
+    "jobs",
+)  # fmt: skip
 RESOURCES = (
     Resource(
         "pods",
@@ -146,6 +151,7 @@ def resource_list(name: str, version: str) -> dict[str, Any] | None:
                 "kind": item.kind,
                 "verbs": list(item.verbs),
                 "shortNames": list(item.short),
+                "categories": ["all"] if item.plural in _ALL_OF_KUBECTL else [],
             }
         )
         for sub in item.subresources:

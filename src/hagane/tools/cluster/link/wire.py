@@ -68,6 +68,7 @@ def node_object(node: Node) -> dict[str, Any]:
     """Return a node as a v1 Node, ready."""
     raw: dict[str, Any] = dict(node.raw) if node.raw is not None else {}
     meta = {**(raw.get("metadata") or {}), "name": node.name, "uid": node.name}
+    meta.setdefault("creationTimestamp", rfc3339(0.0))
     if node.labels:
         meta["labels"] = dict(node.labels)
     spec: dict[str, Any] = dict(raw.get("spec") or {})

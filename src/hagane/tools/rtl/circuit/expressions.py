@@ -121,10 +121,7 @@ class Expressions(Selects):
         if op in ("LogicalAnd", "LogicalOr", "LogicalImplication", "LogicalEquivalence"):
             return self._logical(op, e, m)
         if op in ("Equality", "Inequality", "CaseEquality", "CaseInequality"):
-            result = self._equal(self.value(e.left, m), self.value(e.right, m))
-            if op.endswith("Inequality"):
-                result = logic.negate(result)
-            return bv.from_bool(result)
+            return bv.from_bool(self._compared(op, e, m))
         if op in ("WildcardEquality", "WildcardInequality"):
             result = self.matches(self.bits(e.left, m), e.right, m, "xz")
             return bv.from_bool(result if op == "WildcardEquality" else logic.negate(result))
@@ -203,15 +200,59 @@ class Expressions(Selects):
             logic.either(logic.both(a, b), logic.both(logic.negate(a), logic.negate(b)))
         )
 
+    def _compared(self, op: str, e: Any, m: Machine) -> Term:
+        """Return whether ``==``, ``!=``, ``===`` or ``!==`` holds."""
+        digits = [self.unknown_digits(side) for side in (e.left, e.right)]
+        if op.startswith("Case") and digits != [None, None]:
+            for side, found in zip((e.left, e.right), digits, strict=True):
+                if found is None:
+                    self.value(side, m)
+            # What is no constant has no digit that is x or z, so it is another value.
+            return TRUE if (digits[0] == digits[1]) == (op == "CaseEquality") else FALSE
+        a, b = self.value(e.left, m), self.value(e.right, m)
+        if digits == [None, None]:
+            result = self._equal(a, b)
+            return logic.negate(result) if op.endswith("Inequality") else result
+        if op == "Equality":  # x where no other digit differs, and x counts as 0
+            return FALSE
+        known = [
+            place
+            for place, column in enumerate(zip(*filter(None, digits), strict=True))
+            if not {"x", "z"} & set(column)
+        ]
+        left, right = as_bits(a), as_bits(b)
+        top = left.width - 1
+        return logic.either(
+            *(
+                logic.negate(
+                    logic.equal(
+                        bv.extract(left, top - place, top - place),
+                        bv.extract(right, top - place, top - place),
+                    )
+                )
+                for place in known
+            )
+        )
+
+    def unknown_digits(self, e: Any) -> str | None:
+        """Return the digits of a constant of which some are x or z, else None."""
+        number = getattr(self._scope.constant(e), "value", None)
+        return known_bits(number)[1] if getattr(number, "hasUnknown", False) else None
+
     def _equal(self, a: Value, b: Value) -> Term:
         pairs = zip(flat(a), flat(b), strict=True)
         return logic.both(*(logic.equal(x, y) for x, y in pairs))
 
     def matches(self, subject: Term, e: Any, m: Machine, wild: str) -> Term:
-        """Return whether ``subject`` equals a pattern whose ``wild`` digits match anything."""
-        constant = self._scope.constant(e)
-        number = getattr(constant, "value", None)
-        if number is not None and getattr(number, "hasUnknown", False):
+        """Return whether ``subject`` equals a pattern whose ``wild`` digits match anything.
+
+        Other digits that are x or z match nothing, since values are two-state.
+        """
+        digits = self.unknown_digits(e)
+        if digits is not None:
+            if set(digits) - {"0", "1", *wild}:
+                return FALSE
+            number = self._scope.constant(e).value
             care, bits_ = care_bits(number, wild)
             width = max(subject.width, number.bitWidth)
             subject = bv.zero_extend(subject, width)

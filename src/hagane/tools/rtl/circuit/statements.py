@@ -160,6 +160,8 @@ class Statements:
                 elif wild[kind]:
                     hit = either(hit, self._x.matches(subject, e, m, wild[kind]))
                 else:
+                    if self._x.unknown_digits(e) is not None:
+                        continue  # no two-state value is one of x or z
                     label = self._x.bits(e, m)
                     exclusive = exclusive and label.is_const
                     if label in constants:

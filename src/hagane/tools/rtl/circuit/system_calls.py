@@ -40,12 +40,12 @@ def system_call(x: Expressions, scope: Scope, e: Any, m: Machine) -> Any:
         return bv.ones(a, width)
     if name in ("$onehot", "$onehot0"):
         return _onehot(x.bits(arguments[0], m), zero_too=name == "$onehot0")
-    if name == "$isunknown":
-        x.bits(arguments[0], m)
-        return bv.value(0, 1)
     constant = scope.constant(e)
     if constant is not None and getattr(constant, "value", None) is not None:
         return x.from_constant(constant, e.type, e, m)
+    if name == "$isunknown":
+        x.bits(arguments[0], m)
+        return bv.value(0, 1)
     if name == "$clog2":
         return _clog2(x.bits(arguments[0], m), width)
     if name == "$bits":

@@ -92,6 +92,7 @@ def device(t: Core, name: Value, index: Value = None) -> Value:
     "compiler.is_exporting",
     "compiler.is_dynamo_compiling",
     "_dynamo.is_compiling",
+    "_dynamo.eval_frame.is_dynamo_supported",
     "cuda.is_current_stream_capturing",
     "xpu.is_current_stream_capturing",
     "xpu.is_available",

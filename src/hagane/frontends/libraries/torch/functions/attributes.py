@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hagane.frontends.libraries import indexing
 from hagane.frontends.libraries.computing import built
+from hagane.frontends.libraries.listing import listed, number
 from hagane.frontends.libraries.torch.operands import (
     axis,
     category,
@@ -16,7 +17,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Device, DType, Many, Tensor, Value
+from hagane.frontends.python.values.values import Device, DType, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.tensors import ordering
 
@@ -122,25 +123,28 @@ def length(t: Core, self: Value) -> Value:
     return sizes[0]
 
 
-@TORCH.method("item", "__float__", "__int__")
+@TORCH.method("__float__")
+def as_float_number(t: Core, self: Value) -> Value:
+    """Return the only element as a float."""
+    return t.tensor_number(self, whole=False)
+
+
+@TORCH.method("__int__")
+def as_whole_number(t: Core, self: Value) -> Value:
+    """Return the only element as an int."""
+    return t.tensor_number(self, whole=True)
+
+
+@TORCH.method("item")
 def item(t: Core, self: Value) -> Value:
     """Return the only element as a number."""
-    return t.tensor_number(self, whole=self.dtype.is_integer())
+    return number(t, self)
 
 
 @TORCH.method("tolist")
 def tolist(t: Core, self: Value) -> Value:
     """Return the content as nested lists."""
-    sizes = shape_of(t, self)
-    if self.known is not None:
-        return self.known.tolist()
-    if not sizes:
-        return t.tensor_number(self, whole=self.dtype.is_integer())
-    element = t.emit.new(self.dtype, sizes[1:])
-    inner = tolist(t, element)
-    if isinstance(sizes[0], int) and sizes[0] <= 64:
-        return [tolist(t, element) for _ in range(sizes[0])]
-    return Many(t.wrap(inner), sizes[0])
+    return listed(t, self, shape_of(t, self))
 
 
 @TORCH.method("numpy")

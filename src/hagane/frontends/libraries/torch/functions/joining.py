@@ -179,6 +179,36 @@ def _parts_of(t: Core, x: Tensor, place: int, each: Dim) -> Many:
     return Many(t.emit.typed("Slice", [x], x.dtype, tuple(shape)), count, part)
 
 
+def _parts_of_lengths(t: Core, x: Tensor, place: int, lengths: Many) -> Many:
+    """Return parts of an axis whose lengths and number the data decide."""
+    shape = list(shape_of(t, x))
+    if not t.emit.builds:
+        shape[place] = t.emit.fresh("part")
+        return Many(t.emit.typed("Slice", [x], x.dtype, tuple(shape)), lengths.length)
+    held = lengths.stacked
+    if held is None or not held.dtype.is_integer() or held.rank != 1:
+        t.fail("type", f"expected integers as sizes of the parts, got {t.show(lengths.element)}")
+    each = t.op("Cast", held, to=INT64)
+    # (A run fails here where lengths do not sum to the axis.)
+    summed = t.op("ReduceSum", each, np.zeros(1, np.int64), keepdims=1)
+    sizes_ = t.op("Shape", x)
+    wanted = t.op(
+        "Concat",
+        t.op("Slice", sizes_, np.array([0]), np.array([place]), np.array([0])),
+        summed,
+        t.op("Slice", sizes_, np.array([place + 1]), np.array([x.rank]), np.array([0])),
+        axis=0,
+    )
+    whole = t.op("Reshape", x, wanted)
+    starts = t.op("CumSum", each, np.array(0, np.int64), exclusive=1)
+    first = t.domain.many(starts, Many(t.emit.fresh("start"), lengths.length))
+
+    def part(k: Dim) -> Tensor:
+        return _part(t, whole, place, first.item(k), lengths.item(k))
+
+    return Many(x, lengths.length, part)
+
+
 def _part(t: Core, x: Tensor, place: int, start: Dim, length: Dim) -> Tensor:
     shape = list(shape_of(t, x))
     shape[place] = length
@@ -200,6 +230,8 @@ def split(t: Core, tensor: Value, split_size_or_sections: Value, dim: Value = 0)
     shape = shape_of(t, x)
     place = axis(t, dim, len(shape), x)
     total = shape[place]
+    if isinstance(split_size_or_sections, Many):
+        return _parts_of_lengths(t, x, place, split_size_or_sections)
     if isinstance(split_size_or_sections, list | tuple):
         parts = sizes(t, (split_size_or_sections,))
         if t.emit.differ(sum(parts), total):
@@ -272,8 +304,11 @@ def narrow(t: Core, input: Value, dim: Value, start: Value, length: Value) -> Te
     shape = shape_of(t, x)
     place = axis(t, dim, len(shape), x)
     first, count = size(t, start), size(t, length)
+    if isinstance(first, int) and first < 0:
+        t.emit.require_size(shape[place], -first, f"axis {place}, counted from its end")
+        first = shape[place] + first
     claim = t.knowledge.less(first + count, shape[place], strict=False)
-    if not t.emit.holds(claim, f"{first + count} <= {shape[place]}"):
+    if not t.emit.restrict(claim, f"{first + count} <= {shape[place]} (axis {place})"):
         t.fail(
             "index",
             f"elements {first} to {first + count} are beyond axis {place} of {t.show(x)}",
@@ -316,7 +351,7 @@ def _cut(name: str, place: int) -> None:
             t.fail("rank", f"{name} needs at least {place + 1} axes, got {t.show(x)}", x)
         if isinstance(sections, int):
             size_ = shape_of(t, x)[where]
-            if t.emit.differ(floordiv(size_, sections) * sections, size_):
+            if t.emit.indivisible(size_, sections, f"axis {where}"):
                 t.fail("shape-mismatch", f"{name}: axis {where} of {t.show(x)} is not divisible "
                        f"by {sections}", x)  # fmt: skip
         return tensor_split(t, x, sections, where)

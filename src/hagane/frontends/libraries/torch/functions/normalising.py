@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from hagane.frontends.libraries.torch.operands import (
     sizes,
 )
 from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.libraries.writing import renew
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import own
@@ -69,7 +71,7 @@ def batch_norm(
     if training:
         _need_several(t, x, shape_of(t, x)[:1] + shape_of(t, x)[2:])
     made = t.emit.typed("BatchNormalization", [x], x.dtype, x.shape)
-    if training and t.emit.training is not None and isinstance(running_mean, Tensor):
+    if training and isinstance(running_mean, Tensor):
         _note_moments(t, x, running_mean, running_var, momentum)
     mean, variance = (None, None) if training else (running_mean, running_var)
     return computed(t, made, normalizing.batch_norm, x, mean, variance, weight, bias, eps)
@@ -94,15 +96,14 @@ def _note_moments(
     t: Core, x: Tensor, mean: Tensor, variance: Tensor, momentum: Value, *, samples: bool = False
 ) -> None:
     """Note how the running mean and variance change; ``samples`` have moments of their own."""
+    if not t.emit.builds:
+        return
     if not isinstance(momentum, int | float | Tensor):
         raise CheckError("capture", f"expected a number as momentum, got {t.show(momentum)}")
     with interpreting(t.emit):
         found = normalizing.batch_moments(x, samples=samples)
-        for buffer, of_batch in zip((mean, variance), found, strict=True):
-            t.emit.change(
-                buffer,
-                lambda old, new=of_batch: normalizing.moved(old, new, momentum),  # type: ignore[misc]
-            )
+    for buffer, of_batch in zip((mean, variance), found, strict=True):
+        renew(t, buffer, partial(normalizing.moved, new=of_batch, share=momentum))
 
 
 def share_of_batch(t: Core, count: Value) -> Value:
@@ -112,8 +113,22 @@ def share_of_batch(t: Core, count: Value) -> Value:
         t: The interpreter.
         count: The number of the batches before, an integer tensor.
     """
-    if t.emit.training is None or not isinstance(count, Tensor):
+    found = count_batch(t, count)
+    if found is None:
         return 0.0
+    with interpreting(t.emit):
+        return div(1.0, cast(found, FLOAT))
+
+
+def count_batch(t: Core, count: Value) -> Tensor | None:
+    """Count a batch, and return the number with it; None where nothing counts.
+
+    Args:
+        t: The interpreter.
+        count: The number of the batches before, an integer tensor.
+    """
+    if not t.emit.builds or not isinstance(count, Tensor):
+        return None
     open_count = replace(count, known=None)  # another one in each run
     found: list[Any] = []
 
@@ -121,9 +136,9 @@ def share_of_batch(t: Core, count: Value) -> Value:
         found.append(add(open_count if old is count else old, 1))
         return found[0]
 
-    with interpreting(t.emit):
-        t.emit.change(count, more)
-        return div(1.0, cast(found[0], FLOAT))
+    renew(t, count, more)
+    made: Tensor = found[0]
+    return made
 
 
 @TORCH.function("nn.functional.instance_norm")
@@ -140,7 +155,7 @@ def instance_norm(
     for other in (running_mean, running_var):
         if isinstance(other, Tensor):
             channels_fit(t, x, shape_of(t, other, 1)[0], "instance_norm")
-    if t.emit.training is not None and isinstance(running_mean, Tensor):
+    if isinstance(running_mean, Tensor):
         _note_moments(t, x, running_mean, running_var, momentum, samples=True)
     made = batch_norm(t, x, None, None, weight, bias, True, eps=eps)
     return computed(t, made, normalizing.instance_norm, x, weight, bias, eps)
@@ -201,7 +216,7 @@ def group_norm(
     x = need_tensor(t, input, "input")
     need_float(t, x, "input")
     channels = shape_of(t, x)[1]
-    if t.emit.differ(floordiv(channels, num_groups) * num_groups, channels):
+    if t.emit.indivisible(channels, num_groups, "channels in groups"):
         t.fail(
             "shape-mismatch",
             f"expected channels divisible by {num_groups} groups, got {t.show(x)}",
@@ -290,7 +305,7 @@ def glu(t: Core, input: Value, dim: Value = -1) -> Tensor:
     shape = list(shape_of(t, x))
     place = axis(t, dim, len(shape), x)
     half = floordiv(shape[place], 2)
-    if t.emit.differ(half * 2, shape[place]):
+    if t.emit.indivisible(shape[place], 2, f"axis {place}, which glu halves"):
         t.fail("shape-mismatch", f"glu halves axis {place}, which is odd: {t.show(x)}", x)
     shape[place] = half
     made = t.emit.typed("Glu", [x], x.dtype, tuple(shape))

@@ -41,7 +41,7 @@ def topk(
     place = axis(t, dim, len(shape), x)
     count = size(t, k)
     if isinstance(count, int) and not isinstance(shape[place], int):
-        t.emit.require_size(shape[place], count, f"axis {place}, of which topk takes {count},")
+        t.emit.require_size(shape[place], count, f"axis {place} for topk")
     elif not t.emit.holds(
         t.knowledge.less(count, shape[place], strict=False), f"{count} <= {shape[place]}"
     ):

@@ -477,6 +477,11 @@ for _name in ("median", "mode", "nanmedian"):
 def kthvalue(t: Core, input: Value, k: Value, dim: Value = -1, keepdim: Value = False) -> Value:
     """Return the k-th smallest elements along an axis, and where they are."""
     x = need_tensor(t, input, "input")
+    if isinstance(k, int) and k < 1:
+        t.fail("value", f"expected k to be at least 1, got {k}", x)
+    if isinstance(k, int):
+        (place,) = axes(t, dim, max(1, len(shape_of(t, x))), x)
+        t.emit.require_size((shape_of(t, x) or (1,))[place], k, f"axis {place} for k={k}")
     values = reduced(t, "", x, dim, keepdim, x.dtype)
     if not isinstance(k, int) or category(x.dtype) not in (1, 2) or not shape_of(t, x):
         return Fields(

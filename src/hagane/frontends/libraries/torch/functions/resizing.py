@@ -148,7 +148,7 @@ def pixel_shuffle(t: Core, input: Value, upscale_factor: Value) -> Tensor:
     x = need_tensor(t, input, "input")
     *lead, channels, height, width = shape_of(t, x)
     square = upscale_factor * upscale_factor
-    if t.emit.differ(floordiv(channels, square) * square, channels):
+    if t.emit.indivisible(channels, square, "channels"):
         t.fail("shape-mismatch", f"expected channels divisible by {square}, got {t.show(x)}", x)
     shape = (*lead, floordiv(channels, square), height * upscale_factor, width * upscale_factor)
     return built(t, (x.dtype, shape), images.channels_to_space, x, upscale_factor)
@@ -161,7 +161,7 @@ def pixel_unshuffle(t: Core, input: Value, downscale_factor: Value) -> Tensor:
     *lead, channels, height, width = shape_of(t, x)
     r = downscale_factor
     for dim in (height, width):
-        if t.emit.differ(floordiv(dim, r) * r, dim):
+        if t.emit.indivisible(dim, r, "height and width"):
             t.fail(
                 "shape-mismatch", f"expected height and width divisible by {r}, got {t.show(x)}", x
             )
@@ -176,7 +176,7 @@ def channel_shuffle(t: Core, input: Value, groups: Value) -> Tensor:
     shape = shape_of(t, x)
     if len(shape) < 3:
         t.fail("rank", f"channel_shuffle expects (batch, channels, ...), got {t.show(x)}", x)
-    if t.emit.differ(floordiv(shape[1], groups) * groups, shape[1]):
+    if t.emit.indivisible(shape[1], groups, "channels in groups"):
         t.fail("shape-mismatch", f"expected channels divisible by {groups}, got {t.show(x)}", x)
     return built(t, (x.dtype, shape), images.shuffled_channels, x, groups)
 
@@ -223,7 +223,7 @@ def fold(
         for v, n in ((dilation, "dilation"), (padding, "padding"), (stride, "stride"))
     ]
     area = kernel[0] * kernel[1]
-    if t.emit.differ(floordiv(columns, area) * area, columns):
+    if t.emit.indivisible(columns, area, "columns"):
         t.fail(
             "shape-mismatch", f"expected columns divisible by {area}, got {t.show(input)}", input
         )

@@ -93,7 +93,7 @@ def unflatten(t: Core, input: Value, dim: Value, sizes_: Value) -> Tensor:
     parts = sizes(t, (sizes_,))
     if any(isinstance(part, int) and part == -1 for part in parts):
         known = product(part for part in parts if not (isinstance(part, int) and part == -1))
-        if t.emit.differ(floordiv(shape[place], known) * known, shape[place]):
+        if t.emit.indivisible(shape[place], known, f"axis {place}"):
             t.fail(
                 "shape-mismatch",
                 f"axis {place} of {t.show(x)} is not a multiple of {known}",

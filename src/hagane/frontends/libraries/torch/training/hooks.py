@@ -95,12 +95,20 @@ def held(t: Core, module: Instance, kind: str) -> Sequence[tuple[Value, Value, b
     spread = (
         host._forward_pre_hooks_with_kwargs if kind == BEFORE else host._forward_hooks_with_kwargs
     )
-    # Those of PyTorch itself compute weights, which are known without them.
+    # Those of PyTorch itself compute weights: types are known without them.
     kept = {
         key: hook
         for key, hook in real.items()
         if not (getattr(hook, "__module__", None) or "").startswith("torch.")
     }
+    if t.emit.builds and len(kept) < len(real):
+        inner = next(hook for key, hook in real.items() if key not in kept)
+        t.fail(
+            "capture",
+            f"the {type(host).__name__} has a forward hook of PyTorch "
+            f"({getattr(inner, '__qualname__', type(inner).__name__)}), which is not followed; "
+            "remove it first, as torch.nn.utils.remove_weight_norm does",
+        )
     return (*((key, t.lift(hook), key in spread) for key, hook in kept.items()), *own)
 
 

@@ -1,0 +1,294 @@
+"""Calls of the checked object: its function, and values of the types of its arguments."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hagane.errors import InvalidArgument
+from hagane.frontends.python.enter.examples import example_value
+from hagane.frontends.python.enter.interpreter import Interpreter
+from hagane.frontends.python.enter.results import shown, tensors_of
+from hagane.frontends.python.interpret.annotations import read_annotation
+from hagane.frontends.python.report.findings import CheckError, Note, Problem
+from hagane.frontends.python.values.type_text import Axis, TensorText, TypeText, parse_type
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Bound,
+    Function,
+    Instance,
+    Origin,
+    Tensor,
+    Unknown,
+    Value,
+    Wrapped,
+)
+from hagane.symbolic import symbol
+
+
+def function_of(interpreter: Interpreter, value: Value) -> tuple[Function | None, bool]:
+    """Return the function that a call of ``value`` runs, and whether it is bound.
+
+    Of one that others are wrapped around it is the innermost: it says which arguments there are.
+    """
+    if isinstance(value, Function | Wrapped):
+        return _described(interpreter, value), False
+    if isinstance(value, Bound):
+        return _described(interpreter, value.function), True
+    if isinstance(value, Instance):
+        for name in interpreter.tables.call_order(interpreter, value):
+            own = interpreter.own_attribute(value, name) if name == "forward" else MISSING
+            if isinstance(own, Function | Bound):
+                return function_of(interpreter, own)
+            found = interpreter.method_of(value, name)
+            described = (
+                _described(interpreter, found.function) if isinstance(found, Bound) else None
+            )
+            if described is not None:
+                return described, True
+    return None, False
+
+
+def _described(interpreter: Interpreter, function: Value) -> Function | None:
+    """Return the function whose arguments a wrapper around it takes, as functools.wraps has it."""
+    while isinstance(function, Wrapped) and function.kind in ("within", "managed", "cached"):
+        function = function.function
+    if not isinstance(function, Function):
+        return None
+    if function.host is None:
+        return function
+    inner = inspect.unwrap(function.host)
+    found = function if inner is function.host else interpreter.lift(inner)
+    return found if isinstance(found, Function) else function
+
+
+def _parameters(function: Function, bound: bool) -> list[ast.arg]:
+    arguments = function.node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    return [*positional[1 if bound else 0 :], *arguments.kwonlyargs]
+
+
+def call_with(
+    interpreter: Interpreter,
+    value: Value,
+    function: Function,
+    bound: bool,
+    given: Mapping[str, Any],
+    kinds: Mapping[str, str] | None = None,
+) -> None:
+    """Call the function with values of the given types and record the result.
+
+    ``kinds`` has the classes of arguments that are tensors, where they are known by name.
+    """
+    parameters = _parameters(function, bound)
+    names = {parameter.arg for parameter in parameters}
+    unknown = [name for name in given if name not in names]
+    if unknown and function.node.args.kwarg is None:
+        known = ", ".join(sorted(names)) or "none"
+        raise CheckError(
+            "input", f"'{function.name}' has no argument '{unknown[0]}'; it has: {known}"
+        )
+    kind = tensor_kind(interpreter, value, function)
+    keywords: dict[str, Value] = {}
+    for parameter in parameters:
+        own = (kinds or {}).get(parameter.arg, "")
+        made = _argument(interpreter, function, parameter, given, kind, own)
+        if made is not MISSING:
+            keywords[parameter.arg] = made
+    for name in unknown:  # for ``**keywords``
+        found = given[name]
+        is_type = isinstance(found, TypeText)
+        keywords[name] = interpreter.make_value(found, name, kind) if is_type else found
+    missing = [
+        p.arg for p in parameters if p.arg not in keywords and not _has_default(function, p.arg)
+    ]
+    if missing:
+        raise CheckError(
+            "input",
+            f"the type of the argument '{missing[0]}' of '{function.name}' is not known; "
+            f"give one, as {missing[0]}=float32[batch, 3, 224, 224] (--input on the command line), "
+            "or annotate it",
+        )
+    _call(interpreter, value, function, keywords)
+
+
+def _call(
+    interpreter: Interpreter, value: Value, function: Function, keywords: Mapping[str, Value]
+) -> None:
+    report = interpreter.collector.report
+    frame = interpreter.module_frame(function.scope.module)
+    interpreter.collector.nodes[frame.key] = function.node
+    interpreter.frame = replace(frame, is_user=True)
+    before = interpreter.collector.raised
+    try:
+        result = interpreter.settle(interpreter.call(value, [], keywords))
+    except CheckError as error:
+        interpreter.collector.error(error, interpreter.frame, function.node, "")
+        return
+    finally:
+        interpreter.frame = None
+        interpreter.dead = False
+    report.result = result
+    report.returned = shown(interpreter, result)
+    report.tensors = tensors_of(interpreter, result)
+    if (
+        isinstance(result, Unknown)
+        and not result.told
+        and interpreter.collector.raised == before
+        and not report.errors
+    ):
+        report.unknown.append(Note(None, f"the result of '{function.name}': {result.reason}"))
+
+
+def _has_default(function: Function, name: str) -> bool:
+    arguments = function.node.args
+    positional = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    with_default = (
+        positional[len(positional) - len(function.defaults) :] if function.defaults else []
+    )
+    return name in with_default or name in function.keyword_defaults
+
+
+# Annotations of arguments whose values are open.
+_PLAIN = frozenset(("bool", "float", "int", "str"))
+
+
+def _argument(
+    interpreter: Interpreter,
+    function: Function,
+    parameter: ast.arg,
+    given: Mapping[str, Any],
+    kind: str,
+    known: str,
+) -> Value:
+    """Return the value of one argument, ``MISSING`` if its default is to be taken.
+
+    A tensor is of the class ``known``, else of that of its annotation, else of ``kind``.
+    """
+    name = parameter.arg
+    try:
+        annotated = read_annotation(parameter.annotation)
+    except InvalidArgument as error:
+        place = interpreter.collector.place(function.scope.file, parameter)
+        line = interpreter.collector.source_line(function.scope.file, place.line)
+        interpreter.collector.report.errors.append(Problem(place, "annotation", str(error), line))
+        annotated = None
+    found = given.get(name, MISSING)
+    if found is MISSING:
+        plain = parameter.annotation.id if isinstance(parameter.annotation, ast.Name) else ""
+        if annotated is None and plain in _PLAIN and not _has_default(function, name):
+            text = parse_type(plain)
+            # Inputs of graphs are named by the caller.
+            return MISSING if interpreter.emit.builds else interpreter.make_value(text, name, kind)
+        if annotated is None:
+            return MISSING
+        text, own_kind = annotated
+        return _marked(
+            interpreter,
+            function,
+            parameter,
+            interpreter.make_value(text, name, known or own_kind or kind),
+        )
+    if isinstance(found, Tensor):  # an example
+        known, found = known or found.kind, _text_of(found)
+    if not isinstance(found, TypeText):
+        return found
+    if annotated is not None:
+        found, kind = _with_names(annotated[0], found), annotated[1] or kind
+    made = interpreter.make_value(found, name, known or kind)
+    return _marked(interpreter, function, parameter, made)
+
+
+def _marked(
+    interpreter: Interpreter, function: Function, parameter: ast.arg, value: Value
+) -> Value:
+    if isinstance(value, Tensor):
+        place = interpreter.collector.place(function.scope.file, parameter)
+        value.origin = Origin(place, f"argument {parameter.arg}")
+    return value
+
+
+def _text_of(tensor: Tensor) -> TypeText:
+    return TensorText((tensor.dtype,), tuple(Axis(dim) for dim in tensor.shape or ()))
+
+
+def _with_names(annotated: TypeText, given: TypeText) -> TypeText:
+    """Return the given type with the names of the annotation; given sizes become the example."""
+    if not isinstance(annotated, TensorText) or not isinstance(given, TensorText):
+        return given
+    if len(annotated.axes) != len(given.axes) or any(a.spread for a in annotated.axes):
+        return given
+    axes = []
+    for names, sizes in zip(annotated.axes, given.axes, strict=True):
+        example = sizes.example if sizes.example is not None else sizes.size
+        if names.size is None or isinstance(names.size, int) or not isinstance(example, int):
+            axes.append(sizes if names.size is None or isinstance(names.size, int) else names)
+        elif str(names.size).isidentifier():
+            axes.append(Axis(symbol(str(names.size)), example=example))
+        else:
+            axes.append(names)
+    return TensorText(given.dtypes or annotated.dtypes, tuple(axes))
+
+
+def tensor_kind(interpreter: Interpreter, value: Value, function: Function) -> str:
+    """Return the class of tensors that a function takes, by the library that it uses."""
+    receiver = value.receiver if isinstance(value, Bound) else value
+    if isinstance(receiver, Instance):
+        libraries = interpreter.tables.libraries_of(interpreter, receiver)
+        if any(name.startswith("torch.") for name in libraries):
+            return "torch.Tensor"
+        if any(name.startswith("chainer.") for name in libraries):
+            return "numpy.ndarray"
+    module = function.scope.module
+    values = {n: interpreter.lift(v) for n, v in module.host.items() if hasattr(v, "__spec__")}
+    values |= interpreter.heap[module]
+    roots = {n: getattr(v, "name", "").partition(".")[0] for n, v in values.items()
+             if hasattr(v, "name")}  # fmt: skip
+    used = {roots.get(n.id) for n in ast.walk(function.node) if isinstance(n, ast.Name)}
+    is_torch = "torch" in roots.values() and ("torch" in used or "numpy" not in used)
+    return "torch.Tensor" if is_torch else "numpy.ndarray"
+
+
+def given_values(
+    interpreter: Interpreter,
+    function: Function,
+    bound: bool,
+    types: Sequence[Any],
+    named: Mapping[str, Any],
+    kind: str,
+) -> dict[str, Any]:
+    """Return the argument types that a caller of ``hagane.check`` gave, by name.
+
+    ``kind`` is the class of the tensors that types stand for inside lists, tuples and dicts.
+    """
+    names = [parameter.arg for parameter in _parameters(function, bound)]
+    if len(types) > len(names):
+        raise CheckError(
+            "input", f"'{function.name}' takes {len(names)} arguments, got {len(types)}"
+        )
+    given = {**dict(zip(names, types, strict=False)), **named}
+    return {
+        name: parse_type(value)
+        if isinstance(value, str)
+        else example_value(interpreter, value, name, kind)
+        for name, value in given.items()
+    }
+
+
+def is_described(function: Function, bound: bool, inputs: Mapping[str, str]) -> bool:
+    """Whether annotations or ``inputs`` give a shape, and leave no argument without a value."""
+    parameters = _parameters(function, bound)
+    shaped = False
+    for parameter in parameters:
+        try:
+            annotated = read_annotation(parameter.annotation) is not None
+        except InvalidArgument:
+            annotated = True
+        known = annotated or parameter.arg in inputs
+        shaped = shaped or known
+        if not known and not _has_default(function, parameter.arg):
+            return False
+    return shaped
