@@ -80,7 +80,7 @@ class TorchStep(Step[TorchProgram]):
                 f"got {type(optimizer).__module__}.{type(optimizer).__qualname__}"
             )
         is_module = isinstance(loss, sys.modules["torch"].nn.Module)
-        self._signature = Signature(loss.forward if is_module else loss, "module")
+        self._signature = Signature(getattr(loss, "forward", loss) if is_module else loss, "module")
         if is_module and not self._signature.names:
             raise InvalidArgument(
                 f"compile: expected loss(module, *tensors), got a {type(loss).__qualname__} that "
