@@ -151,3 +151,53 @@ def test_arguments_that_no_step_can_take_are_named() -> None:
     x, t = torch.ones(2, 3), torch.ones(2, 2)
     with pytest.raises(InvalidArgument, match=r"two parts of the arguments are called 'batch\.1'"):
         step(module, {"x": x, "t": t, 1: x, "1": t})
+
+
+def nothing(module: Any, x: Any) -> Any:
+    module(x)
+
+
+def several(module: Any, x: Any) -> Any:
+    return module(x).mean(), x
+
+
+def number(module: Any, x: Any) -> Any:
+    return module(x).mean().item()
+
+
+@pytest.mark.parametrize(
+    ("loss", "told"),
+    [
+        (nothing, "return a tensor of one number, got None"),
+        (several, "return a tensor of one number, got tuple"),
+        (number, r"a number of Python \(float\), through which no gradient goes"),
+        (lambda module, x: x.mean(), "any parameter of the optimizer that requires gradients"),
+    ],
+)
+def test_results_that_are_no_loss_are_named(loss: Any, told: str) -> None:
+    module = nn.Linear(3, 2)
+    step = hagane.compile(loss, optim.SGD(module.parameters(), lr=0.1))
+    with pytest.raises(InvalidArgument, match=told):
+        step(module, torch.ones(2, 3))
+
+
+class Weighted(nn.Module):
+    """A loss with a weight of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor(2.0))
+
+    def forward(self, module: Any, x: Any) -> Any:
+        return self.weight * module(x).square().mean()
+
+
+def test_a_module_is_a_loss_whose_weights_are_trained() -> None:
+    module, loss = nn.Linear(3, 2), Weighted()
+    optimizer = optim.SGD([*module.parameters(), *loss.parameters()], lr=0.1)
+    step = hagane.compile(loss, optimizer)
+    found = step(module, torch.ones(2, 3))
+    # The gradient by the weight is the loss over the weight.
+    torch.testing.assert_close(loss.weight.detach(), 2.0 - 0.1 * found / 2.0)
+    with pytest.raises(InvalidArgument, match="got a Linear that takes one argument"):
+        hagane.compile(module, optimizer)

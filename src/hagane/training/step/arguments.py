@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 
 from hagane.errors import InvalidArgument
-from hagane.frontends.capture.interface.structure import Change, Example, Object, Text, Whole
+from hagane.frontends.capture.interface.structure import (
+    Change,
+    Constant,
+    Example,
+    Leaf,
+    Made,
+    Object,
+    Record,
+    Text,
+    Whole,
+)
 from hagane.nn.autograd.variable import Variable
 
 _PLAIN = (bool, int, float, bytes, type(None), type(Ellipsis), range, enum.Enum, np.dtype)
@@ -28,6 +38,7 @@ class Signature:
 
     Attributes:
         model: The name of the first argument, empty if there is none.
+        names: Those of the others that each have one.
 
     Raises:
         InvalidArgument: It takes no model, or arguments that have no position of their own.
@@ -47,7 +58,7 @@ class Signature:
             )
         self._of = f"a {model} and " if model is not None else ""
         self.model = taken.pop(0).name if model is not None else ""
-        self._names = [parameter.name for parameter in taken]
+        self.names = [parameter.name for parameter in taken]
         self._defaults = [p.default for p in taken if p.default is not p.empty]
         self._many = many[0].name if many else ""
 
@@ -57,15 +68,15 @@ class Signature:
         Raises:
             InvalidArgument: There are too many or too few.
         """
-        missing = len(self._names) - len(given)
+        missing = len(self.names) - len(given)
         if missing > len(self._defaults) or (missing < 0 and not self._many):
             raise InvalidArgument(
-                f"step: expected {self._of}{', '.join(self._names) or 'nothing else'}, "
+                f"step: expected {self._of}{', '.join(self.names) or 'nothing else'}, "
                 f"got {len(given)} arguments{' after it' * bool(self._of)}"
             )
         more = range(max(0, -missing))  # called as capture calls them
         names = [
-            *self._names,
+            *self.names,
             *(self._many if len(more) == 1 else f"{self._many}{i}" for i in more),
         ]
         values = [*given, *self._defaults[len(self._defaults) - max(0, missing) :]]
@@ -193,6 +204,30 @@ class Same:
         return id(self.value)
 
 
+def check_result(structure: Any) -> None:
+    """Fail unless a loss returns one tensor.
+
+    Args:
+        structure: Of its result, as capture describes it.
+
+    Raises:
+        InvalidArgument: It returns something else, which is named.
+    """
+    if isinstance(structure, Leaf) and structure.kind not in ("int", "float", "bool", "range"):
+        return
+    found: object = type(structure).__name__
+    if isinstance(structure, Leaf):
+        found = f"a number of Python ({structure.kind}), through which no gradient goes"
+    elif isinstance(structure, Constant):
+        found = repr(structure.value)
+    elif isinstance(structure, Record | Made) and structure.cls is not None:
+        found = f"a {structure.cls.__qualname__}"
+    raise InvalidArgument(
+        f"step: expected the loss to return a tensor of one number, got {found}: return the loss "
+        "alone"
+    )
+
+
 def written_leaves(changes: Iterable[Change]) -> list[str]:
     """Return the paths of the tensors that a loss writes into.
 
@@ -259,4 +294,4 @@ def _parts(value: Any) -> tuple[dict[Any, Any], dict[Any, Any] | None] | None:
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class made by Python code, or by a module in C
 
 
-__all__ = ["Given", "Same", "Signature", "written_leaves"]
+__all__ = ["Given", "Same", "Signature", "check_result", "written_leaves"]

@@ -19,7 +19,7 @@ from hagane.nn.model.link import Link
 from hagane.nn.optimizers.optimizer import GradientMethod
 from hagane.ops.definition import Array
 from hagane.runtime import SessionOptions
-from hagane.training.step.arguments import Given, Signature, written_leaves
+from hagane.training.step.arguments import Given, Signature, check_result, written_leaves
 from hagane.training.step.base import Step
 from hagane.training.step.hooks import apply_hooks, checked_hooks, settings_of
 from hagane.training.step.link_program import LinkProgram, numbers_of
@@ -217,6 +217,7 @@ class LinkStep(Step[LinkProgram]):
         types = given.types(sizes)
         arguments = (model, *types) if self._signature.model else tuple(types)
         captured = capture_object(self._loss, arguments, {}, MeaningTables(), training)
+        check_result(captured.structure)
         written = written_leaves(captured.changes)
         arrays = {captured.names[id(x)]: x for x in _arrays(model) if id(x) in captured.names}
         read = read_arrays(captured, {id(x) for x in arrays.values()}, training.updates)

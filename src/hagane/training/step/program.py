@@ -149,7 +149,11 @@ def step_program(
     remove_stops(graph)
     gradients = {name: g for name, g in zip(wanted, found, strict=True) if g is not None}
     if not gradients:
-        raise InvalidArgument("the loss does not depend on any parameter of the optimizer")
+        raise InvalidArgument(
+            "the loss does not depend on any parameter of the optimizer that requires gradients: "
+            "make the optimizer of the parameters of the model that the loss calls, and freeze not "
+            "all of them"
+        )
     missing = tuple(name for name in trained if name not in gradients)
     nodes = Nodes(graph, types, name="update")
     if unread is not None:

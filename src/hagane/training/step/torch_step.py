@@ -12,7 +12,7 @@ from hagane.frontends.capture.capture import capture_object
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.effects import Training
 from hagane.runtime import SessionOptions
-from hagane.training.step.arguments import Given, Signature, written_leaves
+from hagane.training.step.arguments import Given, Signature, check_result, written_leaves
 from hagane.training.step.base import Step
 from hagane.training.step.clipping import clip_by_norm
 from hagane.training.step.large import LARGE
@@ -79,8 +79,13 @@ class TorchStep(Step[TorchProgram]):
                 f"compile: expected an optimizer of torch.optim ({', '.join((*RULES, 'AdamW'))}), "
                 f"got {type(optimizer).__module__}.{type(optimizer).__qualname__}"
             )
-        nn = sys.modules["torch"].nn
-        self._signature = Signature(loss.forward if isinstance(loss, nn.Module) else loss, "module")
+        is_module = isinstance(loss, sys.modules["torch"].nn.Module)
+        self._signature = Signature(getattr(loss, "forward", loss) if is_module else loss, "module")
+        if is_module and not self._signature.names:
+            raise InvalidArgument(
+                f"compile: expected loss(module, *tensors), got a {type(loss).__qualname__} that "
+                "takes one argument: write a function that calls it and returns the loss"
+            )
         self._loss, self._optimizer, self._rule = loss, optimizer, rule
         resident = sum(tensor.nbytes for tensor in _state_tensors(optimizer))
         self._closed: set[object] = set()  # kinds of calls that are compiled for each size
@@ -185,6 +190,7 @@ class TorchStep(Step[TorchProgram]):
         training = Training()
         arguments = (module, *given.types(sizes))
         captured = capture_object(self._loss, arguments, {}, MeaningTables(), training)
+        check_result(captured.structure)
         for check in (check_module_hooks, check_parameter_hooks):
             check(captured.reads.modules, module, prefix)
         for attribute, _ in captured.state:
