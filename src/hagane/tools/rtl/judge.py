@@ -138,7 +138,7 @@ def _toggles(
     model: CycleModel, reached: Mapping[Goal, int], found: Found, replayed: bool
 ) -> list[Status]:
     statuses = []
-    for name, term in model.signals.items():
+    for name, term in model.toggling.items():
         for index in range(term.width):
             where = f"{name}[{index}]" if term.width > 1 else name
             high, low = Bit(name, index, 1), Bit(name, index, 0)

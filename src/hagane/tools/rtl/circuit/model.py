@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hagane.symbolic import bitvector as bv
-from hagane.symbolic.interpret import Substitution
 from hagane.symbolic.logic import both, choose, either, equal
 from hagane.symbolic.term import FALSE, TRUE, Term, bits, const, variable, variables_of
 from hagane.tools.rtl.circuit.design import Design, Process
 from hagane.tools.rtl.circuit.drivers import PREVIOUS, Drivers, masked
 from hagane.tools.rtl.circuit.elaborate import Position
+from hagane.tools.rtl.circuit.levels import at_rest, reading
 from hagane.tools.rtl.circuit.machine import Machine, Outside, PointKey, Variable
 from hagane.tools.rtl.circuit.settle import Settling
 from hagane.tools.rtl.circuit.values import (
@@ -66,7 +66,8 @@ class CycleModel:
     each is an input too: a row says which of them rise. ``overwritten``
     are points of a branch whose condition its process writes afterwards. ``operands`` says of the
     outcomes of a ``?:`` where the operator of its first operand stands. ``unset`` is the state to
-    which nothing gives a value at the start.
+    which nothing gives a value at the start. Of clocks in ``falling`` the falling edge counts,
+    wherever a rising one is spoken of.
     """
 
     inputs: tuple[Input, ...]
@@ -84,6 +85,13 @@ class CycleModel:
     overwritten: frozenset[PointKey] = frozenset()
     operands: dict[PointKey, Position] = field(default_factory=dict)
     unset: frozenset[str] = frozenset()
+    falling: frozenset[str] = frozenset()
+    unsteady: frozenset[str] = frozenset()
+
+    @property
+    def toggling(self) -> dict[str, Term]:
+        """The signals that are points of toggle coverage: those that stand still within a row."""
+        return {name: term for name, term in self.signals.items() if name not in self.unsteady}
 
     @property
     def ticks(self) -> tuple[str, ...]:
@@ -114,6 +122,8 @@ class _Builder:
         self.machines: dict[Process, Machine] = {}
         self.resetting: dict[Process, Term] = {}
         self.rising: dict[Process, Term] = {}
+        self.falling: frozenset[str] = frozenset()
+        self.read: dict[Process, set[Variable]] = {}
         self.given: set[str] = set()
         self.never: dict[PointKey, Term] = {}
         self.problems: dict[str, None] = {}
@@ -208,8 +218,11 @@ class _Builder:
         """Execute a process on the known values; return the unknown ones that it read."""
         open_: set[Variable] = set()
 
+        read = self.read.setdefault(process, set())
+
         def base(variable_: Variable) -> Value:
             found = self.env.get(variable_)
+            read.add(variable_)
             if found is not None:
                 return found
             if not variable_.local:
@@ -254,7 +267,7 @@ class _Builder:
 
     def _clocks(self, processes: list[Process]) -> tuple[tuple[str, ...], tuple[Reset, ...]]:
         """Find which inputs are clocks and asynchronous resets."""
-        clocks: dict[str, None] = {}
+        clocks: dict[str, bool] = {}  # whether it is the rising edge that counts
         resets: dict[str, Reset] = {}
         for process in processes:
             machine = self.machines.get(process)
@@ -283,12 +296,12 @@ class _Builder:
                     resets[name] = Reset(name, int(rising), True)
                     active = equal(variable(name, bits(1)), bv.value(int(rising), 1))
                     self.resetting[process] = either(self.resetting.get(process, FALSE), active)
-                elif not rising:
+                elif clocks.setdefault(name, rising) != rising:
                     self.problems[
-                        f"{process.position}: waits for the falling edge of the clock '{name}'"
+                        f"{process.position}: waits for the {'rising' if rising else 'falling'} "
+                        f"edge of the clock '{name}', others for the other edge"
                     ] = None
                 else:
-                    clocks[name] = None
                     rises = either(rises, equal(_tick(name), bv.value(1, 1)))
             self.rising[process] = rises
         if len(clocks) > 1:
@@ -296,6 +309,15 @@ class _Builder:
             self.design.notices[notice] = None
         else:
             self.rising = {}
+        self.falling = frozenset(name for name, rising in clocks.items() if not rising)
+        levels = {variable(name, bits(1)) for name in clocks}
+        for process in processes:
+            for variable_ in self.read.get(process, ()):
+                if self.env.get(variable_) in levels:
+                    self.problems[
+                        f"{process.position}: reads the level of the clock "
+                        f"'{variable_.name}' at an edge, where it is known"
+                    ] = None
         return tuple(clocks), tuple(resets.values())
 
     def _clock_edge(self, processes: list[Process]) -> dict[Variable, Value]:
@@ -333,6 +355,33 @@ class _Builder:
                     continue
                 old = following.get(variable_, self.env.get(variable_, self._before(variable_)))
                 following[variable_] = masked(machine.masks[variable_], value, old)
+
+    def _latches(
+        self,
+        clocks: tuple[str, ...],
+        next_of: Mapping[str, Term],
+        following: Mapping[Variable, Value],
+    ) -> dict[str, Term]:
+        """Return the states of latches that the clock opens, and the terms that follow them.
+
+        Raises:
+            UnsupportedDesign: There are several clocks.
+        """
+        states = reading(next_of, clocks)
+        if states:  # there is no state of a value that nobody remembers
+            states &= variables_of(next_of.values()).keys()
+        found = {}
+        for variable_ in self.previous:
+            for name, _ in leaves(PREVIOUS + variable_.name, variable_.layout):
+                if name in states and variable_ not in following:
+                    found[name] = next_of[name]
+                    if len(clocks) > 1:
+                        self.problems[
+                            f"{variable_.position}: '{variable_.name}', a latch that one of "
+                            "several clocks opens"
+                        ] = None
+        self._stop_on_problems()
+        return found
 
     def _assemble(
         self,
@@ -403,9 +452,22 @@ class _Builder:
             zero = bv.value(0, new.width)
             next_of[held] = choose(resetting, zero, new)
             reset_of[held] = choose(resetting, zero, variable(held, new.sort))
-        resting: dict[Term, Term] = {term: bv.value(0, 1) for term in ticks}
-        resting.update({_tick(name): variable(name, bits(1)) for name in clocks})
-        low = Substitution(resting) if clocks else _same
+        latches = self._latches(clocks, next_of, following)
+        followers = reading(points, clocks)
+        for key in [key for key in points if key in followers]:
+            what = f"a {key.kind} that follows the level of a clock is no point"
+            notices[f"{key.position}: {what}"] = None
+            del points[key]
+        low = at_rest(
+            {name: int(name in self.falling) for name in clocks},
+            latches,
+            {_tick(name): variable(name, bits(1)) for name in clocks},
+        )
+        unsteady = reading({n: term for n, term in signals.items() if PREVIOUS + n not in latches},
+                           clocks)  # fmt: skip
+        if unsteady:
+            shown = ", ".join(sorted(unsteady))
+            notices[f"no points of toggle coverage, as they follow a clock: {shown}"] = None
         points = {key: low(term) for key, term in points.items()}
         asserts = {key: low(term) for key, term in asserts.items()}
         signals = {key: low(term) for key, term in signals.items()}
@@ -417,6 +479,8 @@ class _Builder:
         return CycleModel(
             inputs=_clocks_first(inputs, clocks),
             clocks=clocks,
+            falling=self.falling,
+            unsteady=unsteady,
             resets=(*resets, *synchronous_resets(inputs, clocks, resets)),
             state=state,
             after_reset={
@@ -472,7 +536,7 @@ def _noting(read: set[Variable], values: Mapping[Variable, Value]) -> Callable[[
 
 
 def _tick(clock: str) -> Term:
-    """Return whether a clock rises in a row, apart from its level, which is low then."""
+    """Return whether a clock has its edge in a row, apart from its level."""
     return variable(f"^{clock}", bits(1))
 
 
@@ -481,10 +545,6 @@ def _clocks_first(inputs: Sequence[Input], clocks: tuple[str, ...]) -> tuple[Inp
     by_name = {item.name: item for item in inputs}
     several = [by_name[name] for name in clocks] if len(clocks) > 1 else []
     return (*several, *(item for item in inputs if item.name not in clocks))
-
-
-def _same(term: Term) -> Term:
-    return term
 
 
 def _cone(

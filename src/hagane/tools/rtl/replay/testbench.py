@@ -130,9 +130,10 @@ def one_cycle(model: CycleModel) -> list[str]:
 
 def _wire(clock: str, model: CycleModel) -> str:
     """Return the signal of the bench that drives a clock."""
+    sign = "~" if clock in model.falling else ""
     if not model.ticks:
-        return "hagane_clock"
-    return f"hagane_clocks[{len(model.ticks) - 1 - model.ticks.index(clock)}]"
+        return f"{sign}hagane_clock"
+    return f"{sign}hagane_clocks[{len(model.ticks) - 1 - model.ticks.index(clock)}]"
 
 
 def _clocking(model: CycleModel, checked: bool) -> list[str]:

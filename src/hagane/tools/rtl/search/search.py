@@ -314,7 +314,7 @@ def nearest_first(goals: Iterable[Goal], terms: Mapping[Goal, Term]) -> list[Goa
 def toggle_goals(model: CycleModel) -> dict[Goal, Term]:
     """Return the goals of toggle coverage: every bit of every signal takes either value."""
     goals: dict[Goal, Term] = {}
-    for name, term in model.signals.items():
+    for name, term in model.toggling.items():
         for index in range(term.width):
             bit = bv.to_bool(bv.extract(term, index, index))
             goals[Bit(name, index, 1)] = bit
