@@ -111,8 +111,13 @@ class Opened:
         """The names of the inputs that have to be fed."""
         return [item.name for item in self.inputs]
 
-    def entry(self) -> Caller | None:
-        """Return the short way to run the model, if there may be one."""
+    def entry(self, *, ready: bool = True) -> Caller | None:
+        """Return the short way to run the model, if there may be one.
+
+        Args:
+            ready: Whether it has the tables of the program for all shapes before the first run, which
+                does not ask for a program of its own shape then.
+        """
         # Its function must not lead back to the session: the collector does not see references of
         # C functions.
         programs, inputs, defaults, every = self.programs, self.inputs, self._defaults, self._names
@@ -142,7 +147,7 @@ class Opened:
             for type_ in types
             if isinstance(type_, TensorType) and type_.shape is not None
         ]
-        if len(likely) < len(types):
+        if len(likely) < len(types) or not ready:
             likely = []
         entry = make_entry(names, outputs, fit, OrtValue, CPU, likely=likely)
         if entry is None or front is None or front.ending is None:

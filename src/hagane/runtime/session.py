@@ -303,7 +303,7 @@ class InferenceSession:
         model = self._opened
         model.prepare(shapes)
         if self._call is not None:
-            self._call = model.entry()  # which asks anew for the program of each shape
+            self._call = model.entry(ready=False)  # it asks anew for the program of each shape
 
     def profile(
         self,

@@ -69,7 +69,7 @@ class _Text:
         if kernel is not None:
             self.names[f"k{number}"] = kernel
             self._results(step, f"k{number}({read})")
-        elif isinstance(part, ReferencePart) and part.bodies:
+        elif type(part) is ReferencePart and part.bodies:  # others have a run of their own
             self._control(step, part, number)
         elif direct is not None:
             self.names |= {f"k{number}": direct, f"w{number}": self._slow(step)}
