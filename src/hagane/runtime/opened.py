@@ -115,8 +115,8 @@ class Opened:
         """Return the short way to run the model, if there may be one.
 
         Args:
-            ready: Whether it has the tables of the program for all shapes before the first run, which
-                does not ask for a program of its own shape then.
+            ready: Whether it has the tables of the program for all shapes before the first run,
+                which does not ask for a program of its own shape then.
         """
         # Its function must not lead back to the session: the collector does not see references of
         # C functions.
