@@ -24,6 +24,7 @@ from hagane.frontends.libraries.chainer.operands import (
 from hagane.frontends.libraries.chainer.table import function
 from hagane.frontends.libraries.numpy.operands import DOUBLE, INT64
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.printing import show_dims
 from hagane.frontends.python.values.values import Many, Tensor, Value
 from hagane.graph.types import Shape
 from hagane.ops.functions.chainer import losses as functions
@@ -53,10 +54,6 @@ def number(t: Core, value: Value, name: str) -> float:
     if not isinstance(value, int | float):
         t.fail("value", f"expected '{name}' to be a number, got {t.show(t.wrap(value))}")
     return float(value)
-
-
-def _text(shape: Shape) -> str:
-    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
 @function("softmax_cross_entropy")
@@ -90,7 +87,7 @@ def softmax_cross_entropy(
     ):
         t.fail(
             "shape-mismatch",
-            f"expected classes of shape {_text(expected)} for the scores {t.show(found)}, got "
+            f"expected classes of shape {show_dims(expected)} for the scores {t.show(found)}, got "
             f"{t.show(labels)}",
             found,
             labels,
@@ -280,7 +277,7 @@ def accuracy(t: Core, y: Value, t_: Value, ignore_label: Value = None) -> Tensor
     ):
         t.fail(
             "shape-mismatch",
-            f"expected classes of shape {_text(expected)} for the scores {t.show(found)}, got "
+            f"expected classes of shape {show_dims(expected)} for the scores {t.show(found)}, got "
             f"{t.show(labels)}",
             found,
             labels,

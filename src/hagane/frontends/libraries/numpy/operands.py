@@ -14,6 +14,7 @@ from hagane.frontends.libraries.numpy.table import DTYPES, NUMPY
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.content import as_array
+from hagane.frontends.python.values.printing import show_dims
 from hagane.frontends.python.values.values import (
     DType,
     Host,
@@ -294,13 +295,9 @@ def _extent(t: Core, value: Value) -> tuple[Dim, ...]:
             t.fail(
                 "shape-mismatch",
                 "ValueError: setting an array element with a sequence: the lists inside have "
-                f"different shapes, {_text(inner[0])} and {_text(other)}",
+                f"different shapes, {show_dims(inner[0])} and {show_dims(other)}",
             )
     return (len(value), *(inner[0] if inner else ()))
-
-
-def _text(shape: Sequence[Dim]) -> str:
-    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
 def shape_of(t: Core, x: Tensor, rank: int | None = None, name: str = "a") -> tuple[Dim, ...]:

@@ -1,31 +1,38 @@
 """PyTorch: the meaning of its names to the checker (https://pytorch.org/docs/stable/)."""
 
-from hagane.frontends.libraries.torch.functions import (
+from hagane.frontends.libraries.torch.functions.arrays import (
     asking,
-    attending,
     attributes,
     converting,
     creating,
+    cutting,
+    gathering,
+    joining,
+    ordering,
+    ranges,
+    shaping,
+)
+from hagane.frontends.libraries.torch.functions.networks import (
+    attending,
+    dropping,
+    embedding,
+    losses,
+    normalising,
+    recurrent,
+    resizing,
+    weighing,
+    windows,
+)
+from hagane.frontends.libraries.torch.functions.numbers import (
     differentiating,
     distances,
     distributions,
     elementwise,
     fourier,
-    gathering,
-    joining,
     linalg,
-    losses,
-    normalising,
-    ordering,
     products,
-    ranges,
-    recurrent,
     reducing,
-    resizing,
-    shaping,
     unary,
-    weighing,
-    windows,
 )
 from hagane.frontends.libraries.torch.layers import (
     applying,
@@ -53,9 +60,11 @@ from hagane.frontends.libraries.torch.training import (
 
 # Importing a module enters its functions into the table.
 PARTS = (
-    asking, attending, attributes, converting, creating, differentiating, distances, distributions,
-    elementwise, fourier, gathering, joining, linalg, losses, normalising, ordering, products,
-    recurrent, ranges, reducing, resizing, shaping, unary, weighing, windows,
+    asking, attributes, converting, creating, cutting, gathering, joining, ordering, ranges,
+    shaping,
+    differentiating, distances, distributions, elementwise, fourier, linalg, products, reducing,
+    unary,
+    attending, dropping, embedding, losses, normalising, recurrent, resizing, weighing, windows,
     applying, layers_attending, convolving, initialising, layers_normalising, module, plain,
     recurring,
     casting, data, gradients, hooks, optimizers, precision, processes, schedules, stopping,

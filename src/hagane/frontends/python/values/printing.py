@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hagane.frontends.python.values.heap import Heap
 from hagane.frontends.python.values.values import (
     Bound,
@@ -54,6 +56,11 @@ def show_size(dim: Dim, knowledge: Knowledge) -> str:
     if value is None:
         return formula or "None"
     return str(value) if formula is None else f"{value} ({formula})"
+
+
+def show_dims(dims: Sequence[Dim]) -> str:
+    """Return sizes in the form of a tuple, as they are called."""
+    return f"({', '.join(map(str, dims))}{',' if len(dims) == 1 else ''})"
 
 
 def show_shape(shape: tuple[Dim, ...] | None, knowledge: Knowledge) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hagane.frontends.libraries.table import View
-from hagane.frontends.libraries.torch.functions import normalising
-from hagane.frontends.libraries.torch.functions.creating import made
-from hagane.frontends.libraries.torch.functions.elementwise import binary
+from hagane.frontends.libraries.torch.functions.arrays.creating import made
+from hagane.frontends.libraries.torch.functions.networks import attending
+from hagane.frontends.libraries.torch.functions.numbers.elementwise import binary
 from hagane.frontends.libraries.torch.layers.layer import layer, weight
 from hagane.frontends.libraries.torch.operands import (
     device_of,
@@ -70,14 +70,14 @@ class MultiheadAttention:
         projection = self.raw("in_proj_weight")
         if isinstance(projection, Tensor):
             same_dtype(t, q, projection, "query and weight")
-        return normalising.multi_head_attention(
+        return attending.multi_head_attention(
             t, self.embed_dim, self.num_heads, bool(self.batch_first), q, k, v, self.kdim,
             self.vdim, key_padding_mask, attn_mask, need_weights, average_attn_weights,
             _projected(t, self),
         )  # fmt: skip
 
 
-def _projected(t: Core, self: View) -> normalising.Projected | None:
+def _projected(t: Core, self: View) -> attending.Projected | None:
     """Return the weights of attention; None where it draws random numbers, or adds keys."""
     drawn = bool(self.get("training", True)) and self.get("dropout", 0.0) != 0
     extra = self.get("bias_k", None) is not None or bool(self.get("add_zero_attn", False))
@@ -93,7 +93,7 @@ def _projected(t: Core, self: View) -> normalising.Projected | None:
         own = list(t.op("Split", biases, axis=0, num_outputs=3, outputs=3))
     out = View(t, self.raw("out_proj"))
     inner = tuple(zip(weights, own, strict=True))
-    return normalising.Projected(inner, (out.raw("weight"), out.raw("bias")))
+    return attending.Projected(inner, (out.raw("weight"), out.raw("bias")))
 
 
 def _attended(

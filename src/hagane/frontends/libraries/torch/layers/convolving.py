@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hagane.frontends.libraries.table import View, call_handler
-from hagane.frontends.libraries.torch.functions import windows
+from hagane.frontends.libraries.torch.functions.networks import windows
 from hagane.frontends.libraries.torch.layers.layer import layer, weight
 from hagane.frontends.libraries.torch.operands import (
     need_tensor,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hagane.frontends.libraries.table import View
-from hagane.frontends.libraries.torch.functions import normalising
+from hagane.frontends.libraries.torch.functions.networks import normalising
 from hagane.frontends.libraries.torch.layers.layer import buffer, layer, weight
 from hagane.frontends.libraries.torch.operands import need_tensor, shape_of
 from hagane.frontends.libraries.torch.table import TORCH

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hagane.frontends.libraries.table import View
-from hagane.frontends.libraries.torch.functions import normalising
-from hagane.frontends.libraries.torch.functions.products import linear
-from hagane.frontends.libraries.torch.functions.shaping import flatten, unflatten
+from hagane.frontends.libraries.torch.functions.arrays.shaping import flatten, unflatten
+from hagane.frontends.libraries.torch.functions.networks import embedding
+from hagane.frontends.libraries.torch.functions.numbers.products import linear
 from hagane.frontends.libraries.torch.layers.layer import layer, weight
 from hagane.frontends.libraries.torch.operands import (
     need_tensor,
@@ -164,7 +164,7 @@ class Embedding:
     @staticmethod
     def forward(t: Core, self: View, input: Value) -> Value:
         """Apply the layer."""
-        return normalising.embedding(
+        return embedding.embedding(
             t, input, self.weight, self.get("padding_idx", None), self.get("max_norm", None),
             scale_grad_by_freq=self.get("scale_grad_by_freq", False),
         )  # fmt: skip
@@ -206,7 +206,7 @@ class EmbeddingBag:
         t: Core, self: View, input: Value, offsets: Value = None, per_sample_weights: Value = None
     ) -> Value:
         """Apply the layer."""
-        return normalising.embedding_bag(
+        return embedding.embedding_bag(
             t, input, self.weight, offsets, self.max_norm, mode=self.mode,
             per_sample_weights=per_sample_weights,
             include_last_offset=self.include_last_offset, padding_idx=self.padding_idx,

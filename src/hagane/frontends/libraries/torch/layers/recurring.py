@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hagane.frontends.libraries.table import View
-from hagane.frontends.libraries.torch.functions import recurrent
+from hagane.frontends.libraries.torch.functions.networks import recurrent
 from hagane.frontends.libraries.torch.layers.layer import layer
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Value

@@ -273,7 +273,7 @@ def matrix_norm(
 @TORCH.function("dist", methods=("dist",))
 def dist(t: Core, input: Value, other: Value, p: Value = 2) -> Tensor:
     """Return the norm of the difference of two tensors."""
-    from hagane.frontends.libraries.torch.functions.elementwise import binary
+    from hagane.frontends.libraries.torch.functions.numbers.elementwise import binary
 
     return norm(t, binary(t, "sub", input, other), p)
 

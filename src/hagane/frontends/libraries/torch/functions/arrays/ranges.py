@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built
-from hagane.frontends.libraries.torch.functions.creating import MAX_CONTENT, made, placed
+from hagane.frontends.libraries.torch.functions.arrays.creating import MAX_CONTENT, made, placed
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,

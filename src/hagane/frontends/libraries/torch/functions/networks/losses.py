@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hagane.frontends.libraries.computing import built
-from hagane.frontends.libraries.torch.functions.elementwise import broadcast_shape
+from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
 from hagane.frontends.libraries.torch.operands import (
     INT64,
     cast,
@@ -22,6 +22,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.printing import show_dims
 from hagane.frontends.python.values.values import Tensor, Value, is_size
 from hagane.graph.types import Shape
 from hagane.ops.builder import interpreting, op
@@ -250,7 +251,8 @@ def _of_classes(t: Core, x: Tensor, y: Tensor, weight: Value, reduction: str) ->
     ):
         t.fail(
             "shape-mismatch",
-            f"expected a target of shape {_text(expected)} for logits {t.show(x)}, got {t.show(y)}",
+            f"expected a target of shape {show_dims(expected)} for logits {t.show(x)}, got "
+            f"{t.show(y)}",
             x,
             y,
             remedy=_class_remedy(a, b),
@@ -267,10 +269,6 @@ def _of_classes(t: Core, x: Tensor, y: Tensor, weight: Value, reduction: str) ->
     return t.emit.typed(
         "SoftmaxCrossEntropyLoss", [x, y], x.dtype, reduction_shape(reduction, expected)
     )
-
-
-def _text(shape: Shape) -> str:
-    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
 def _class_remedy(logits: Shape, target: Shape) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hagane.frontends.libraries.computing import computed
-from hagane.frontends.libraries.torch.functions.elementwise import broadcast_shape
+from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
     axis,

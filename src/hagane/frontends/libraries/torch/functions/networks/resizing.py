@@ -6,7 +6,7 @@ import ast
 import math
 
 from hagane.frontends.libraries.computing import built
-from hagane.frontends.libraries.torch.functions.windows import batched, unbatched
+from hagane.frontends.libraries.torch.functions.networks.windows import batched, unbatched
 from hagane.frontends.libraries.torch.operands import (
     category,
     need_tensor,

@@ -9,14 +9,16 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import computed
-from hagane.frontends.libraries.torch.functions.elementwise import apply_
+from hagane.frontends.libraries.torch.functions.numbers.elementwise import apply_
 from hagane.frontends.libraries.torch.operands import (
     INT64,
     as_float,
+    axis,
     category,
     need_float,
     need_tensor,
     real_dtype,
+    shape_of,
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
@@ -24,6 +26,7 @@ from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers import activations, pairs, special
 from hagane.ops.functions.numbers.elementary import mul, square, sub
+from hagane.symbolic import floordiv
 
 # name -> operator; integers become float32 first.
 _REAL_FUNCTIONS = {
@@ -266,3 +269,17 @@ for _name, (_settings, _function) in _ACTIVATIONS.items():
 TORCH.method("hardshrink")(TORCH.functions["torch.hardshrink"])
 TORCH.functions["torch.nn.functional.tanh"] = TORCH.functions["torch.tanh"]
 TORCH.functions["torch.nn.functional.sigmoid"] = TORCH.functions["torch.sigmoid"]
+
+
+@TORCH.function("nn.functional.glu")
+def glu(t: Core, input: Value, dim: Value = -1) -> Tensor:
+    """Return one half of an axis gated by the other."""
+    x = need_tensor(t, input, "input")
+    shape = list(shape_of(t, x))
+    place = axis(t, dim, len(shape), x)
+    half = floordiv(shape[place], 2)
+    if t.emit.indivisible(shape[place], 2, f"axis {place}, which glu halves"):
+        t.fail("shape-mismatch", f"glu halves axis {place}, which is odd: {t.show(x)}", x)
+    shape[place] = half
+    made = t.emit.typed("Glu", [x], x.dtype, tuple(shape))
+    return computed(t, made, activations.glu, x, place)

@@ -180,7 +180,10 @@ for _name in (
 @TORCH.method("copy_", "set_")
 def copy_(t: Core, self: Value, src: Value, *_: Value, **__: Value) -> Tensor:
     """Copy a tensor into this one; it has to broadcast to it."""
-    from hagane.frontends.libraries.torch.functions.elementwise import broadcast_shape, same_place
+    from hagane.frontends.libraries.torch.functions.numbers.elementwise import (
+        broadcast_shape,
+        same_place,
+    )
 
     x = need_tensor(t, src, "src")
     made = t.emit.new(self.dtype, broadcast_shape(t, self, x))

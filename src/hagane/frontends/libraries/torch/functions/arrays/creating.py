@@ -379,7 +379,7 @@ def new_tensor(
 def complex_(t: Core, real: Value, imag: Value) -> Tensor:
     """Return a complex tensor from two real ones."""
     a, b = promote(t, real, imag)
-    from hagane.frontends.libraries.torch.functions.elementwise import broadcast_typed
+    from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_typed
 
     return broadcast_typed(t, "Complex", a, b, ir.DataType.COMPLEX64)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hagane.frontends.libraries.table import View
-from hagane.frontends.libraries.torch.functions.elementwise import broadcast_shape
+from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,

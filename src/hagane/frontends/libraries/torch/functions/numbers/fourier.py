@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hagane.frontends.libraries.computing import built
-from hagane.frontends.libraries.torch.functions.creating import made, placed
+from hagane.frontends.libraries.torch.functions.arrays.creating import made, placed
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     as_float,

@@ -257,7 +257,7 @@ def _solution(
         )
     tail = right[-1:] if vectors else right[-2:]
     lead = t.emit.new(x.dtype, left[:-2]), t.emit.new(x.dtype, right[: len(right) - len(tail)])
-    from hagane.frontends.libraries.torch.functions.elementwise import broadcast_shape
+    from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
 
     front = broadcast_shape(t, *lead)
     rest = (left[-1],) if vectors else (left[-1], right[-1])

@@ -95,7 +95,7 @@ _of_rank("vdot", 1, 1)
 
 def _scaled(t: Core, x: Value, factor: Value) -> Value:
     """Return ``x`` times a number."""
-    from hagane.frontends.libraries.torch.functions.elementwise import binary
+    from hagane.frontends.libraries.torch.functions.numbers.elementwise import binary
 
     return x if factor == 1 else binary(t, "mul", x, factor)
 
@@ -104,7 +104,7 @@ def _add_product(name: str, first: str) -> None:
     def function(
         t: Core, input: Value, *factors: Value, beta: Value = 1, alpha: Value = 1, **named: Value
     ) -> Value:
-        from hagane.frontends.libraries.torch.functions.elementwise import binary
+        from hagane.frontends.libraries.torch.functions.numbers.elementwise import binary
 
         if len(factors) + len(named) != 2:
             t.fail("call", f"{name} takes an input and two factors, got {len(factors)} factors")
@@ -124,7 +124,7 @@ def addbmm(
     t: Core, input: Value, batch1: Value, batch2: Value, *, beta: Value = 1, alpha: Value = 1
 ) -> Tensor:
     """Return ``input`` plus the sum of the products of a batch."""
-    from hagane.frontends.libraries.torch.functions.elementwise import binary
+    from hagane.frontends.libraries.torch.functions.numbers.elementwise import binary
 
     made = t.call_library("torch.bmm", [batch1, batch2])
     total = t.call_library("torch.sum", [made, 0])

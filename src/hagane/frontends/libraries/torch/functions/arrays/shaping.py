@@ -283,7 +283,7 @@ def broadcast_to(t: Core, input: Value, *size: Value) -> Tensor:
 @TORCH.function("broadcast_tensors")
 def broadcast_tensors(t: Core, *tensors: Value) -> list[Tensor]:
     """Return all tensors expanded to their common shape."""
-    from hagane.frontends.libraries.torch.functions.elementwise import broadcast_shape
+    from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
 
     shape = broadcast_shape(t, *tensors)
     return [expand(t, x, shape) for x in tensors]
@@ -439,7 +439,7 @@ def contiguous(t: Core, self: Value, *_: Value, **__: Value) -> Tensor:
 @TORCH.function("broadcast_shapes")
 def broadcast_shapes(t: Core, *shapes: Value) -> Value:
     """Return the shape that shapes broadcast to."""
-    from hagane.frontends.libraries.torch.functions.elementwise import broadcast_shape
+    from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
 
     tensors = [t.emit.new(FLOAT, tuple(sizes(t, (shape,)))) for shape in shapes]
     return broadcast_shape(t, *tensors)

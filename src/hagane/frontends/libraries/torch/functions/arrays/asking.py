@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.table import View
-from hagane.frontends.libraries.torch.functions.elementwise import broadcast_typed
+from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_typed
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
     FLOAT,

@@ -1,0 +1,1 @@
+"""Functions that make tensors, move their elements and tell of them."""

@@ -1,0 +1,1 @@
+"""Functions that layers of networks are made of."""

@@ -1,0 +1,253 @@
+"""Attention of PyTorch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
+from hagane.frontends.libraries.torch.operands import (
+    BOOL,
+    FLOAT,
+    need_tensor,
+    same_dtype,
+    shape_of,
+)
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.printing import show_dims
+from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.builder import interpreting, size_of
+from hagane.ops.functions.layers import attention
+from hagane.ops.functions.layers.heads import repeat_heads
+from hagane.ops.functions.numbers.elementary import squeeze, transpose, unsqueeze
+from hagane.symbolic import Dim, floordiv
+
+
+@dataclass(frozen=True, slots=True)
+class Projected:
+    """The weights and biases of attention in several heads.
+
+    Attributes:
+        inner: Those of query, key and value.
+        outer: Those of the result.
+    """
+
+    inner: tuple[tuple[Tensor, Tensor | None], ...]
+    outer: tuple[Tensor, Tensor | None]
+
+
+@TORCH.function("nn.functional.scaled_dot_product_attention")
+def scaled_dot_product_attention(
+    t: Core, query: Value, key: Value, value: Value, attn_mask: Value = None,
+    dropout_p: Value = 0.0, is_causal: Value = False, scale: Value = None,
+    enable_gqa: Value = False,
+) -> Tensor:  # fmt: skip
+    """Return attention: (..., queries, value features)."""
+    q, k, v = (need_tensor(t, x, n) for x, n in ((query, "query"), (key, "key"), (value, "value")))
+    same_dtype(t, q, k, "query and key")
+    same_dtype(t, q, v, "query and value")
+    qs, ks, vs = shape_of(t, q), shape_of(t, k), shape_of(t, v)
+    if min(len(qs), len(ks), len(vs)) < 2:
+        t.fail("rank", f"attention takes at least two axes, got {t.show(q)}", q)
+    if t.emit.differ(qs[-1], ks[-1]):
+        t.fail(
+            "shape-mismatch",
+            f"expected query and key with one feature size, got {t.show(q)} and {t.show(k)}",
+            q,
+            k,
+        )
+    if t.emit.differ(ks[-2], vs[-2]):
+        t.fail(
+            "shape-mismatch",
+            f"expected as many keys as values, got {t.show(k)} and {t.show(v)}",
+            k,
+            v,
+        )
+    lead = _lead(t, [q, k, v], bool(enable_gqa))
+    if isinstance(attn_mask, Tensor):
+        if attn_mask.dtype != BOOL and attn_mask.dtype != q.dtype:
+            t.fail(
+                "dtype-mismatch",
+                f"expected a bool mask or one of the query's type, got {t.show(attn_mask)}",
+                attn_mask,
+            )
+        scores = t.emit.new(FLOAT, (*lead, qs[-2], ks[-2]))
+        shape = broadcast_shape(t, scores, attn_mask)
+        if shape is not None and len(shape) != len(lead) + 2:
+            t.fail("rank", f"the mask {t.show(attn_mask)} has more axes than the scores", attn_mask)
+    made = t.emit.typed("Attention", [q, k, v], q.dtype, (*lead, qs[-2], vs[-1]))
+    if dropout_p or (enable_gqa and len(qs) != 4):
+        return made
+    return computed(t, made, _attended, q, k, v, attn_mask, is_causal, scale, enable_gqa)
+
+
+def _attended(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float | None,
+    grouped: bool,
+) -> Tensor:  # fmt: skip
+    if grouped:
+        heads = size_of(q, 1)
+        k, v = (repeat_heads(x, floordiv(heads, size_of(x, 1))) for x in (k, v))
+    added = attention.hiding(q, k, None if causal else mask, causal=causal)
+    # (Under a causal mask, each query sees the first key.)
+    found: Tensor = attention.attend(q, k, v, added, scale, safe=not causal)[0]
+    return found
+
+
+def _lead(t: Core, tensors: list[Tensor], grouped: bool) -> tuple[Dim, ...]:
+    if grouped:
+        return shape_of(t, tensors[0])[:-2]
+    fronts = [t.emit.new(FLOAT, shape_of(t, x)[:-2]) for x in tensors]
+    found: tuple[Dim, ...] = broadcast_shape(t, *fronts)
+    return found
+
+
+def multi_head_attention(
+    t: Core, embed: Dim, heads: Value, batch_first: bool, query: Tensor, key: Tensor, value: Tensor,
+    key_features: Dim, value_features: Dim, key_padding_mask: Value, attn_mask: Value,
+    need_weights: Value, average: Value, parts: Projected | None = None,
+) -> Value:  # fmt: skip
+    """Return the output of ``nn.MultiheadAttention`` and its weights (None if not asked for).
+
+    Where ``parts`` is None, nothing can compute them.
+    """
+    batched = len(shape_of(t, query)) == 3
+    if len(shape_of(t, query)) not in (2, 3) or len(shape_of(t, key)) != len(shape_of(t, query)):
+        t.fail(
+            "rank",
+            f"expected (length, batch, features), got {t.show(query)} and {t.show(key)}",
+            query,
+            key,
+        )
+    for x, expected, name in (
+        (query, embed, "query"), (key, key_features, "key"), (value, value_features, "value"),
+    ):  # fmt: skip
+        if t.emit.differ(shape_of(t, x)[-1], expected):
+            t.fail(
+                "shape-mismatch",
+                f"expected {expected} features in the last axis of the {name}, got {t.show(x)}",
+                x,
+            )
+    first = 0 if not (batched and batch_first) else 1
+    target, source = shape_of(t, query)[first], shape_of(t, key)[first]
+    if t.emit.differ(source, shape_of(t, value)[first]):
+        t.fail(
+            "shape-mismatch",
+            f"expected as many keys as values, got {t.show(key)} and {t.show(value)}",
+            key,
+            value,
+        )
+    batch: Dim = 1
+    if batched:
+        batch = shape_of(t, query)[1 - first]
+        for x in (key, value):
+            if t.emit.differ(shape_of(t, x)[1 - first], batch):
+                t.fail(
+                    "shape-mismatch",
+                    f"expected one batch size, got {t.show(query)} and {t.show(x)}",
+                    query,
+                    x,
+                    remedy="batch_first=True expects (batch, length, features)",
+                )
+    _check_masks(t, key_padding_mask, attn_mask, batch, heads, target, source, batched)
+    out = t.emit.typed(
+        "Attention", [query, key, value], query.dtype, (*shape_of(t, query)[:-1], embed)
+    )
+    if parts is not None:
+        with interpreting(t.emit):
+            return _in_heads(
+                query, key, value, heads, parts, attn_mask, key_padding_mask, batched,
+                bool(batch_first), bool(need_weights), bool(average),
+            )  # fmt: skip
+    if need_weights is False:
+        return (out, None)
+    middle = () if average else (heads,)
+    front = (batch,) if batched else ()
+    weights = t.emit.typed(
+        "Attention", [query, key], query.dtype, (*front, *middle, target, source)
+    )
+    return (out, weights)
+
+
+def _in_heads(
+    query: Tensor, key: Tensor, value: Tensor, heads: int, parts: Projected, mask: Value,
+    padding: Value, batched: bool, batch_first: bool, weighted: bool, average: bool,
+) -> Value:  # fmt: skip
+    order = [1, 0, 2] if batched and not batch_first else [0, 1, 2]
+    given = [x if batched else unsqueeze(x, [0]) for x in (query, key, value)]
+    q, k, v = (transpose(x, order) for x in given)
+    if isinstance(padding, Tensor) and not batched:
+        padding = unsqueeze(padding, [0])
+    y, weights = attention.multi_head(
+        q, k, v, heads, parts.inner, parts.outer, mask, padding, weighted=weighted
+    )
+    y = transpose(y, order) if batched else squeeze(y, [0])
+    if not weighted:
+        return (y, None)
+    weights = attention.mean_of_heads(weights) if average else weights
+    return (y, weights if batched else squeeze(weights, [0]))
+
+
+def _check_masks(
+    t: Core,
+    padding: Value,
+    mask: Value,
+    batch: Dim,
+    heads: Value,
+    target: Dim,
+    source: Dim,
+    batched: bool,
+) -> None:
+    if isinstance(padding, Tensor):
+        expected = (batch, source) if batched else (source,)
+        _same_shape(t, padding, expected, "key_padding_mask")
+    if isinstance(mask, Tensor):
+        if len(shape_of(t, mask)) == 3:
+            _same_shape(t, mask, (batch * heads, target, source), "attn_mask")
+        else:
+            _same_shape(t, mask, (target, source), "attn_mask")
+
+
+def _same_shape(t: Core, x: Tensor, expected: tuple[Dim, ...], what: str) -> None:
+    shape = shape_of(t, x)
+    if len(shape) != len(expected) or any(
+        t.emit.differ(a, b) for a, b in zip(shape, expected, strict=True)
+    ):
+        t.fail(
+            "shape-mismatch",
+            f"expected '{what}' of shape {show_dims(expected)}, got {t.show(x)}",
+            x,
+        )
+
+
+@TORCH.function("nn.functional.multi_head_attention_forward")
+def multi_head_attention_forward(
+    t: Core, query: Value, key: Value, value: Value, embed_dim_to_check: Value, num_heads: Value,
+    in_proj_weight: Value, in_proj_bias: Value, bias_k: Value, bias_v: Value, add_zero_attn: Value,
+    dropout_p: Value, out_proj_weight: Value, out_proj_bias: Value, training: Value = True,
+    key_padding_mask: Value = None, need_weights: Value = True, attn_mask: Value = None,
+    use_separate_proj_weight: Value = False, q_proj_weight: Value = None,
+    k_proj_weight: Value = None, v_proj_weight: Value = None, static_k: Value = None,
+    static_v: Value = None, average_attn_weights: Value = True, is_causal: Value = False,
+) -> Value:  # fmt: skip
+    """Return what ``nn.MultiheadAttention`` returns with ``batch_first=False``."""
+    q, k, v = (
+        need_tensor(t, x, name) for x, name in ((query, "query"), (key, "key"), (value, "value"))
+    )
+    extra = any(x is not None for x in (bias_k, bias_v, static_k, static_v)) or bool(add_zero_attn)
+    parts = None
+    if not extra and not (bool(training) and dropout_p != 0):
+        if use_separate_proj_weight:
+            weights = [q_proj_weight, k_proj_weight, v_proj_weight]
+        else:
+            weights = list(t.op("Split", in_proj_weight, axis=0, num_outputs=3, outputs=3))
+        biases: list[Value] = [None] * 3
+        if in_proj_bias is not None:
+            biases = list(t.op("Split", in_proj_bias, axis=0, num_outputs=3, outputs=3))
+        inner = tuple(zip(weights, biases, strict=True))
+        parts = Projected(inner, (out_proj_weight, out_proj_bias))
+    return multi_head_attention(
+        t, embed_dim_to_check, num_heads, False, q, k, v, shape_of(t, k)[-1], shape_of(t, v)[-1],
+        key_padding_mask, attn_mask, need_weights, average_attn_weights, parts,
+    )  # fmt: skip

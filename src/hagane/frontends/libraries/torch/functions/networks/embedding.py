@@ -1,0 +1,115 @@
+"""Embeddings of PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.frontends.libraries.computing import built
+from hagane.frontends.libraries.torch.operands import (
+    INT64,
+    need_tensor,
+    shape_of,
+)
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.memory import own
+from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.builder import op
+from hagane.ops.functions.images import images
+from hagane.ops.functions.tensors import filling
+
+
+@TORCH.function("nn.functional.embedding", "embedding")
+def embedding(
+    t: Core, input: Value, weight: Value, padding_idx: Value = None, max_norm: Value = None,
+    norm_type: Value = 2.0, scale_grad_by_freq: Value = False, sparse: Value = False,
+) -> Tensor:  # fmt: skip
+    """Return rows of the weight: (*input, features); padding has no gradient."""
+    x, w = need_tensor(t, input, "input"), need_tensor(t, weight, "weight")
+    if x.dtype not in (INT64, ir.DataType.INT32):
+        t.fail(
+            "dtype-mismatch",
+            f"an embedding takes int64 or int32 indices, got {t.show(x)}",
+            x,
+            remedy="convert it with .long()",
+        )
+    _known_rows(t, x, w)
+    if max_norm is not None:  # which changes the weight
+        made_shape = (*shape_of(t, x), *shape_of(t, w)[1:])
+        return t.emit.typed("Embedding", [w], w.dtype, made_shape)
+    made: Tensor = t.op("Gather", w, x, axis=0)
+    if t.emit.training is not None:
+        if scale_grad_by_freq:
+            t.fail("capture", "an embedding with scale_grad_by_freq cannot be trained in a "
+                   "compiled step: gradients are not divided by counts", w)  # fmt: skip
+        if isinstance(padding_idx, int):
+            row = padding_idx if padding_idx >= 0 else padding_idx + shape_of(t, w)[0]
+            padded = t.op("Equal", x, np.array(row, x.dtype.numpy()))
+            made = t.op("Where", t.op("Unsqueeze", padded, [-1]), t.emit.stopped(made), made)
+    if made.value is not None:
+        own(made.value)  # rows are copied, unlike those of w[0]
+    return made
+
+
+def _known_rows(t: Core, x: Tensor, w: Tensor) -> None:
+    rows = shape_of(t, w, 2, "weight")[0]
+    if x.known is not None and x.known.dtype != object and x.known.size and isinstance(rows, int):
+        highest = int(x.known.max())
+        if highest >= rows:
+            t.fail(
+                "index", f"index {highest} is out of range for the {rows} rows of the embedding", x
+            )
+
+
+@TORCH.function("nn.functional.embedding_bag")
+def embedding_bag(
+    t: Core, input: Value, weight: Value, offsets: Value = None, max_norm: Value = None,
+    norm_type: Value = 2, scale_grad_by_freq: Value = False, mode: Value = "mean",
+    sparse: Value = False, per_sample_weights: Value = None, include_last_offset: Value = False,
+    padding_idx: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return sums or means of rows: (bags, features)."""
+    if isinstance(offsets, Tensor) and len(shape_of(t, input)) != 1:
+        t.fail("value", f"expected one axis of indices beside offsets, got {t.show(input)}", input)
+    bags = shape_of(t, offsets, 1)[0] if isinstance(offsets, Tensor) else shape_of(t, input)[0]
+    last = bool(include_last_offset)
+    made = (weight.dtype, (bags - int(last), shape_of(t, weight)[1]))
+    if max_norm is not None or mode not in ("sum", "mean", "max"):
+        return t.emit.typed("EmbeddingBag", [weight], *made)
+    shape = shape_of(t, input)
+    weights = [per_sample_weights] if isinstance(per_sample_weights, Tensor) else []
+
+    def rows(weight: Tensor, places: Tensor, *rest: Tensor) -> Any:
+        if isinstance(offsets, Tensor):
+            starts: Any = rest[0]
+        else:
+            starts = op("Mul", op("Range", 0, shape[0], 1), shape[1])
+        factors = op("Reshape", rest[-1], [-1]) if weights else None
+        return images.bags(
+            weight, op("Reshape", places, [-1]), starts, mode, factors, last=last,
+            padding=padding_idx,
+        )  # fmt: skip
+
+    given = [offsets] if isinstance(offsets, Tensor) else []
+    return built(t, made, rows, weight, input, *given, *weights)
+
+
+@TORCH.function("nn.functional.one_hot")
+def one_hot(t: Core, tensor: Value, num_classes: Value = -1) -> Tensor:
+    """Return one-hot vectors as a new last axis, int64."""
+    x = need_tensor(t, tensor, "tensor")
+    if x.dtype != INT64:
+        t.fail(
+            "dtype-mismatch",
+            f"one_hot takes int64, got {t.show(x)}",
+            x,
+            remedy="convert it with .long()",
+        )
+    depth = t.emit.fresh("classes") if num_classes == -1 else num_classes
+    made = (INT64, (*shape_of(t, x), depth))
+    if num_classes == -1:
+        return built(t, made, filling.one_hot_of_all, x)
+    return built(t, made, filling.one_hot, x, depth, INT64)

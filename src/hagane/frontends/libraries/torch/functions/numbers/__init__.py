@@ -1,0 +1,1 @@
+"""Functions that compute numbers of numbers."""
