@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import hagane
 from hagane.errors import InvalidArgument
-from hagane.training.step.budget import _pieces_within, parse_budget
-from hagane.training.step.chain import Act, Chain, Move, Stage
+from hagane.training.step.memory.budget import _pieces_within, parse_budget
+from hagane.training.step.memory.chain import Act, Chain, Move, Stage
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hagane.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from hagane.training.step.planned import StepPlan
+    from hagane.training.step.memory.planned import StepPlan
 
 # So many stages and values are shown; ``--json`` has all.
 _MOST_STAGES = 24

@@ -15,9 +15,9 @@ from hagane.ops.definition import Array
 from hagane.runtime import InferenceSession, SessionOptions
 from hagane.training.step.accumulation import GradientSums
 from hagane.training.step.arguments import Given
-from hagane.training.step.budget import MemoryChoice, StepMemory, parse_budget, within_budget
-from hagane.training.step.byte_counts import bytes_of_results, bytes_of_states, sizes_of
-from hagane.training.step.planned import StepPlan, plan_of
+from hagane.training.step.memory.budget import MemoryChoice, StepMemory, parse_budget, within_budget
+from hagane.training.step.memory.byte_counts import bytes_of_results, bytes_of_states, sizes_of
+from hagane.training.step.memory.planned import StepPlan, plan_of
 from hagane.training.step.precision import checked_precision
 from hagane.training.step.program import StepProgram
 from hagane.training.step.rules import Rule

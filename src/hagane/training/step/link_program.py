@@ -19,7 +19,7 @@ from hagane.runtime import SessionOptions
 from hagane.symbolic.substitute import number_of
 from hagane.training.step.accumulation import GradientSums
 from hagane.training.step.base import Program
-from hagane.training.step.byte_counts import sizes_of
+from hagane.training.step.memory.byte_counts import sizes_of
 from hagane.training.step.program import StepProgram
 from hagane.training.step.read_arrays import guards_of, plain_array
 from hagane.training.step.rules import Rule

@@ -24,7 +24,7 @@ from hagane.training.step.base import Step
 from hagane.training.step.hooks import apply_hooks, checked_hooks, settings_of
 from hagane.training.step.link_program import LinkProgram, numbers_of
 from hagane.training.step.link_rules import LINK_RULES, link_rule_of
-from hagane.training.step.planned import StepPlan
+from hagane.training.step.memory.planned import StepPlan
 from hagane.training.step.program import step_program
 from hagane.training.step.read_arrays import read_arrays
 from hagane.training.step.rules import Group, Rule

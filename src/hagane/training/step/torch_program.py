@@ -14,9 +14,9 @@ from hagane.ops.definition import Array
 from hagane.runtime import OrtValue, SessionOptions
 from hagane.training.step.accumulation import GradientSums
 from hagane.training.step.base import Program
-from hagane.training.step.budget import MemoryChoice
-from hagane.training.step.byte_counts import sizes_of
 from hagane.training.step.large import LargeUpdates
+from hagane.training.step.memory.budget import MemoryChoice
+from hagane.training.step.memory.byte_counts import sizes_of
 from hagane.training.step.program import StepProgram
 from hagane.training.step.read_arrays import plain_array
 from hagane.training.step.rules import Group, Rule

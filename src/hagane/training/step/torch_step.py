@@ -16,7 +16,7 @@ from hagane.training.step.arguments import Given, Signature, check_result, writt
 from hagane.training.step.base import Step
 from hagane.training.step.clipping import clip_by_norm
 from hagane.training.step.large import LARGE
-from hagane.training.step.planned import StepPlan
+from hagane.training.step.memory.planned import StepPlan
 from hagane.training.step.program import step_program
 from hagane.training.step.read_arrays import guards_of, read_arrays
 from hagane.training.step.refusals import (

@@ -12,8 +12,8 @@ from hagane.native.lowering.facts import STORED
 from hagane.ops.builder.node import copy_node
 from hagane.ops.inference import GraphTypes
 from hagane.passes.removing.remove_dead import remove_dead
-from hagane.training.step.chain import Act, Move
-from hagane.training.step.stages import Forward
+from hagane.training.step.memory.chain import Act, Move
+from hagane.training.step.memory.stages import Forward
 
 
 def recompute(

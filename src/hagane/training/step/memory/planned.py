@@ -15,15 +15,15 @@ from hagane.native.kernels.tensor import Kind
 from hagane.runtime.options import SessionOptions
 from hagane.runtime.pipeline import build, read
 from hagane.runtime.settings import settings_of
-from hagane.training.step.budget import (
+from hagane.training.step.memory.budget import (
     MemoryChoice,
     StepMemory,
     kernels_of,
     numbers_of,
     planned_bytes,
 )
-from hagane.training.step.byte_counts import bytes_of_results
-from hagane.training.step.stages import Forward, forward_of, seconds_of_work
+from hagane.training.step.memory.byte_counts import bytes_of_results
+from hagane.training.step.memory.stages import Forward, forward_of, seconds_of_work
 
 _logger = logging.getLogger("hagane.training")
 # Nodes of the optimizer's updates, by how ``step_program`` names them; of copies, by ``recompute``.

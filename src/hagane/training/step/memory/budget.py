@@ -23,9 +23,9 @@ from hagane.runtime.options import SessionOptions
 from hagane.runtime.pipeline import PASSED, Built, build, read
 from hagane.runtime.settings import Settings, settings_of
 from hagane.symbolic.substitute import number_of
-from hagane.training.step.chain import Chain, Move
-from hagane.training.step.recompute import recompute
-from hagane.training.step.stages import Forward, Number, forward_of
+from hagane.training.step.memory.chain import Chain, Move
+from hagane.training.step.memory.recompute import recompute
+from hagane.training.step.memory.stages import Forward, Number, forward_of
 
 # How many schedules are planned to the byte.
 _MOST_TRIES = 7

@@ -16,7 +16,7 @@ from hagane.native.kernels.recorder import name_of
 from hagane.native.kernels.tensor import Buffer, Kind
 from hagane.ops.registry import find
 from hagane.symbolic import Dim
-from hagane.training.step.chain import Stage
+from hagane.training.step.memory.chain import Stage
 
 # Values smaller than this share of all that the way back reads are always kept.
 _SMALL = 1 / 2000

@@ -1,0 +1,1 @@
+"""Memory of compiled steps: budgets, plans, values that are computed again."""
