@@ -108,3 +108,23 @@ def test_deques(program: Callable[..., Any]) -> None:
 
 def flat(result: Any) -> list[np.ndarray]:
     return [np.asarray(part) for part in (result if isinstance(result, tuple) else (result,))]
+
+
+def test_bounds_and_deletions_that_the_data_decide_are_refused() -> None:
+    def bounded(x):
+        held = deque(maxlen=int(x[0]))
+        for n in x:
+            held.append(n)
+        return len(held)
+
+    def deleted(x):
+        items = [1, 2, 3]
+        del items[int(x[0]) :]
+        return items
+
+    for program, reason in (
+        (bounded, "maxlen the data decide"),
+        (deleted, "items deleted at places that are not known"),
+    ):
+        with pytest.raises(hagane.errors.CaptureError, match=reason):
+            hagane.capture(program, "int64[n]")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hagane.errors import HaganeError
-from hagane.frontends.capture.interface.structure import Object, Whole
+from hagane.frontends.capture.interface.structure import Object, Same, Whole
 
 
 class Obstacle(HaganeError, NotImplementedError):
@@ -121,21 +121,6 @@ def _outline(tree: Tree, seen: dict[int, int]) -> Any:
     if isinstance(tree, tuple | list):
         return (type(tree), *(_outline(item, seen) for item in tree))
     return (type(tree), tree)
-
-
-class Same:
-    """An object as a key, which is equal to itself alone."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any):
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
 
 
 def replaced(tree: Tree, change: Callable[[Leaf], Any]) -> Any:

@@ -20,6 +20,7 @@ from hagane.frontends.capture.interface.structure import (
     Made,
     Object,
     Record,
+    Same,
     Text,
     Whole,
 )
@@ -187,21 +188,6 @@ class Given:
                 for name, part in items.items()
             }
         return found
-
-
-class Same:
-    """An object as a part of keys, equal to itself alone."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any):
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
 
 
 def check_result(structure: Any) -> None:

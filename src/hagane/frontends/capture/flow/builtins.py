@@ -78,10 +78,8 @@ class Calling(Numbers):
     def _bound(self, receiver: ListRef, name: str) -> None:
         """Drop the items of a full deque at the end where a method adds none."""
         most, content = self.core.bounds.get(receiver.key), self.core.heap[receiver]
-        if most is None or not isinstance(content, Many):
+        if not isinstance(most, int) or not isinstance(content, Many):
             return
-        if not isinstance(most, int):
-            raise CheckError("capture", "a deque whose maxlen the data decide")
         if name == "appendleft" or most == 0:
             self.core.heap[receiver] = self.lists.part(content, None, most)
         elif name in ("append", "extend"):

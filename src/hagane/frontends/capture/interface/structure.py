@@ -116,6 +116,21 @@ class Whole:
     value: Any
 
 
+class Same:
+    """An object as a key, which is equal to itself alone."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
 @dataclass(frozen=True, slots=True)
 class Handed:
     """A mutable argument, or a part of one, that the program returns or puts into another one.

@@ -43,6 +43,8 @@ class Containers(Core):
         if isinstance(most, int) and isinstance(content, tuple):
             first = 0 if method == "appendleft" else max(0, len(content) - most)
             self.heap[target] = content[first : first + most]
+        elif self.emit.builds and most is not None and not isinstance(most, int):
+            raise CheckError("capture", "a deque whose maxlen the data decide")
         elif most is not None and is_size(most):
             element, length = self.as_many(content)
             self.heap[target] = Many(element, minimum(length, most))
