@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import sys
@@ -75,9 +76,16 @@ _FEW = 5
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Begin the global streams of random numbers at a place of each test's own."""
+    """Begin the streams of random numbers, the module's too, at a place of each test's own.
+
+    A test's numbers then do not depend on the tests that its worker ran before.
+    """
     seed = crc32(item.nodeid.encode())
     np.random.seed(seed)
+    random.seed(seed)
+    for value in vars(getattr(item, "module", None) or object).values():
+        if isinstance(value, np.random.Generator):
+            value.bit_generator.state = type(value.bit_generator)(seed).state
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(seed)
 

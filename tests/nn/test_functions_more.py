@@ -27,14 +27,15 @@ def test_a_region_of_the_whole_image_is_pooled_as_by_windows(name: str) -> None:
 @pytest.mark.parametrize("ratio", [None, 2, (1, 3)])
 @pytest.mark.parametrize("name", ["roi_max_align_2d", "roi_average_align_2d"])
 def test_gradients_of_aligned_regions_are_those_of_differences(name: str, ratio: object) -> None:
-    x = N.permutation(2 * 2 * 5 * 7).reshape(2, 2, 5, 7) / 10.0
+    # Means of whole numbers would be equal at several places, and the largest has no derivative.
+    x = N.normal(size=(2, 2, 5, 7))
     boxes = np.array([[0.3, 1.1, 4.2, 5.3], [-3, -3, 9, 9], [2, 2, 2.5, 2.5]])
     images = np.array([0, 1, 1], np.int32)
 
     def pool(x: object) -> object:
         return getattr(F, name)(x, boxes, images, (2, 3), 1.0, ratio)
 
-    check_backward(pool, x, N.normal(size=(3, 2, 2, 3)), eps=1e-4, atol=1e-4)
+    check_backward(pool, x, N.normal(size=(3, 2, 2, 3)), eps=1e-7, atol=1e-4)
 
 
 def test_an_empty_part_of_a_region_is_minus_infinity_or_zero() -> None:
