@@ -250,3 +250,21 @@ def test_old_names_of_hooks_warn() -> None:
     with pytest.warns(DeprecationWarning, match="Use optimizer_hooks.WeightDecay instead"):
         hook = chainer.optimizer.WeightDecay(0.1)
     assert isinstance(hook, chainer.optimizer_hooks.WeightDecay)
+
+
+def test_mixed_precision_has_weights_of_16_bits_and_norms_of_32() -> None:
+    with chainer.using_config("dtype", chainer.mixed16):
+        first, norm, last = L.Linear(5, 6), L.BatchNormalization(6), L.Linear(6, 3)
+        model = L.Classifier(chainer.Sequential(first, F.relu, norm, last))
+        optimizer = chainer.optimizers.MomentumSGD(0.1)
+        optimizer.use_fp32_update()
+        optimizer.setup(model)
+        x = np.linspace(-1, 1, 40).reshape(8, 5).astype(np.float16)
+        losses = []
+        for _ in range(5):
+            optimizer.update(model, x, np.arange(8) % 3)
+            losses.append(model.loss)
+    assert {p.dtype for p in (first.W, first.b, last.W)} == {np.dtype(np.float16)}
+    assert norm.gamma.dtype == norm.beta.dtype == norm.avg_mean.dtype == np.float32
+    assert losses[0].dtype == np.float16
+    assert losses[-1].array < losses[0].array
