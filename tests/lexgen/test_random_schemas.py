@@ -44,6 +44,18 @@ def test_masks_of_more_random_schemas_allow_valid_values_alone(seed: int) -> Non
          [[None, 1], [None, 1, "x"]], [[None], [1], [None, "x"]]),
         ({"type": "object", "properties": {"a": False}, "minProperties": 1}, [{"b": 1}],
          [{}, {"a": 1}]),
+        ({"properties": {"k": {"type": "string"}}, "not": {"additionalProperties": {"type": "null"}}},
+         [{"k": "x"}], [{}, {"k": None}]),
+        ({"type": "object", "not": {"patternProperties": {"^b": {"type": "null"}}}}, [{"b": 1}],
+         [{}, {"b": None}, {"c": 1}]),
+        ({"properties": {"x": {}}, "required": ["x"], "not": {"propertyNames": {"pattern": "^a"}}},
+         [{"x": 1}], [{}, {"a": 1}]),
+        ({"oneOf": [
+            {"properties": {"a": {"type": "integer"}}, "required": ["a"],
+             "additionalProperties": False},
+            {"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+             "required": ["a"], "additionalProperties": False}]},
+         [{"a": 1, "b": 2}], [{"a": 1}, {"a": 1, "b": "x"}, {"a": 1, "c": 2}]),
     ],
     ids=lambda part: json.dumps(part)[:40],
 )  # fmt: skip
