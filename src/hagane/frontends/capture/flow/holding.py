@@ -136,9 +136,7 @@ class Holding:
 
     # Together.
 
-    def together(
-        self, slot: Slot, tensors: Iterator[Tensor], present: Term | None = None
-    ) -> Value:
+    def together(self, slot: Slot, tensors: Iterator[Tensor], present: Term | None = None) -> Value:
         """Return the value that tensors hold; containers are new ones.
 
         Args:
