@@ -178,7 +178,20 @@ def test_an_axis_that_is_named_twice_is_folded_once() -> None:
         np.testing.assert_allclose(y, x.sum(axis=(0, 2)), rtol=1e-5)
 
 
-def test_a_loss_takes_one_label_a_score() -> None:
+@pytest.mark.parametrize("kind", ["int64", "int32"])
+def test_a_loss_takes_one_label_a_score(kind: str) -> None:
+    feed = {"x": draw((3, 6)), "labels": LABELS.astype(kind)}
+    found = run("NegativeLogLikelihoodLoss", feed, reduction="none")
+    np.testing.assert_array_equal(found, -feed["x"][np.arange(3), LABELS])
+    feed["x"] = draw((2, 6))
+    with pytest.raises(KernelError, match="failed"):
+        run("NegativeLogLikelihoodLoss", feed, reduction="none")
+    feed["x"] = draw((4, 6))
+    with pytest.raises(KernelError, match="equal sizes on 1 batch axes"):
+        run("NegativeLogLikelihoodLoss", feed, reduction="none")
+
+
+def test_a_cross_entropy_takes_one_label_a_score() -> None:
     feed = {"x": draw((2, 6)), "labels": LABELS}
     with pytest.raises(KernelError, match="failed"):
         run("SoftmaxCrossEntropyLoss", feed, reduction="none")

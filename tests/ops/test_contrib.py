@@ -242,3 +242,11 @@ def test_a_norm_is_of_an_axis_that_there_is(axis: int, p: int, message: str) -> 
     model, _ = node_model("LpNormalization", [f(3, 4)], axis=axis, p=p)
     with pytest.raises(TypeInferenceError, match=message):
         InferenceSession(model)
+
+
+def test_types_that_a_composition_lacks_run_on_the_operators_own_kernel() -> None:
+    x, scale = u8(3, 4), s(0.5, np.float64)
+    model, feed = node_model("DequantizeLinear", [x, scale, b(3)], domain=MICROSOFT, opset=23)
+    for engine in ("native", "reference"):
+        (found,) = session(model, engine=engine).run(None, feed)
+        np.testing.assert_array_equal(found, (x - 3.0) * 0.5)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.ops.builder import Call, dtype_of, op, shape_of
 from hagane.ops.context import InferContext
@@ -126,7 +127,8 @@ def _chosen(x: Any, index: Any) -> Any:
     # (GatherElements takes fewer indices than there are rows.)
     rank = 2 + len(places)
     rows = transpose(x, [0, *range(2, rank), 1]) if places else x
-    return op("GatherND", rows, op("Unsqueeze", index, [-1]), batch_dims=rank - 1)
+    index = op("Unsqueeze", cast(index, ir.DataType.INT64), [-1])
+    return op("GatherND", rows, index, batch_dims=rank - 1)
 
 
 def _cross_entropy_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
