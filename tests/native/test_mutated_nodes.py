@@ -42,7 +42,10 @@ def check(made: Mutated) -> None:
     # (It reads inputs that are left out, and ends the process.)
     peer = None if "no input" in about else _onnxruntime(made.model)
     if wrong is not None:
-        assert peer is None or _differs(about, "refused"), f"{about}: {wrong}"
+        # (It infers less, and says much of it when a run comes to the node.)
+        feed = made.feeds[0]
+        theirs = None if peer is None else _theirs(peer, made.outputs, feed)
+        assert theirs is None or _differs(about, "refused"), f"{about}: {wrong}"
         return
     for feed in made.feeds:
         sizes = {name: array.shape for name, array in feed.items()}
@@ -58,6 +61,8 @@ def check(made: Mutated) -> None:
         )
         steps = 1 if _ROUNDED.search(about) else 0
         finite = all(map(_is_finite, feed.values()))
+        if empty and _differs(about, "empty"):
+            continue
         if fault is None and (finite or not _differs(about, "native")):
             _same(f"{where} by reference", got, want, steps)
         # Some of ONNX Runtime's kernels end the process where a size is zero; NaN and infinite
@@ -100,6 +105,7 @@ _DIFFERENCES = (
     ("computed", "Attention.*without y[12]", "it needs the caches after the call"),
     ("computed", "local_window_size=0", "it takes no key for a window of 0, not all"),
     ("native", "gelu|Gelu|mish|swish", "the limit at minus infinity is 0, its formula's no number"),
+    ("empty", "attention", "heads of no numbers have no scale"),
     ("native", "sce_.*without z", "what nobody reads is not computed"),
 )
 
