@@ -121,6 +121,8 @@ class Collector:
         key = (place.line, place.column, error.code)
         if key in self._seen:
             return
+        if error.code == "key" and self.report.errors:
+            return  # an earlier error may have kept it from being set
         self._seen.add(key)
         self.report.errors.append(
             Problem(
