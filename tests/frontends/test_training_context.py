@@ -358,3 +358,44 @@ def test_one_fault_is_one_error(tmp_path: Path, text: str) -> None:
     report = checked(tmp_path, text)
     assert report.exit_code == 1
     assert len(report.errors) == 1, report.errors
+
+
+COLUMN = """
+def main():
+    critic, target = nn.Linear(4, 1), torch.randn(8)
+    value = torch.tanh(critic(torch.randn(8, 4)))
+    total = {}
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "(value - target).pow(2).mean()", "(target - value.clamp(-1, 1)).abs().mean()",
+        "((value > 0) == (target > 0)).float().mean()",
+        "torch.max((value - target) ** 2, (value * target) ** 2).mean()",
+    ],
+)  # fmt: skip
+def test_a_column_of_predictions_against_a_row_of_targets_is_one_error(
+    tmp_path: Path, expression: str
+) -> None:
+    report = checked(tmp_path, COLUMN.format(expression))
+    (error,) = report.errors
+    assert error.code == "square"
+    assert "(8, 1)) and" in error.message or "(8,)) and" in error.message
+    assert "broadcast to (8, 8): every element of one is taken with every" in error.message
+    assert ".squeeze(-1)" in error.remedy
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "value.squeeze(-1) - target", "value.view(-1, 1) - target", "target[:, None] - target",
+        "value - value.t()", "value[:1] - target[:1]", "value * nn.Parameter(torch.ones(8))",
+        "value.mean(1, keepdim=True) - target", "value - target[:, None]",
+    ],
+)  # fmt: skip
+def test_pairs_that_are_meant_are_left_alone(tmp_path: Path, expression: str) -> None:
+    report = checked(tmp_path, COLUMN.format(expression))
+    assert report.exit_code == 0, report.errors

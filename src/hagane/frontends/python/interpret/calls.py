@@ -100,6 +100,8 @@ class Calls(Core):
                 turned = [self.new_list(Many(x, items.length)) for x in parts]
                 return self.new_stream(turned)
             return self.lost("zip(*items) of a number of items that is not known")
+        if isinstance(items.element, Unknown) and items.element.failed:
+            return items.element
         return self.lost(f"a call of {name_of(function)} with a number of arguments not known")
 
     def _parts_of(self, item: Value) -> list[Value] | None:
