@@ -16,7 +16,7 @@ from hagane.graph.types import to_ir_shape
 from hagane.graph.walk import all_nodes
 from hagane.ops.builder import Nodes, interpreting, op
 from hagane.ops.gradient.model import add_gradients
-from hagane.ops.inference import GraphTypes, infer_types
+from hagane.ops.inference import GraphTypes, infer_types, write_types
 from hagane.passes.expanding.expand_composed import expand_node
 from hagane.passes.legalise import legalise
 from hagane.passes.removing.merge_common import merge_common
@@ -90,6 +90,7 @@ def gradient(
     merge_common(graph, types)
     remove_dead(graph, types)
     separate_names(graph)
+    write_types(types)  # a body was made for the types of its first iteration
     for node in all_nodes(graph):
         loaded.opset_imports.setdefault(node.domain, CURRENT_OPSETS.get(node.domain, 1))
     loaded.opset_imports[""] = _needed_opset(graph, oldest)

@@ -97,7 +97,7 @@ def infer_types(
             )
     walker.shown = _names_in(walker.result)
     walker.graph(model.graph)
-    _write_back(walker.result)
+    write_types(walker.result)
     return walker.result
 
 
@@ -311,7 +311,8 @@ def _names_in(result: GraphTypes) -> frozenset[str]:
     return frozenset(name for shape in shapes for dim in shape for name in symbols_of(dim))
 
 
-def _write_back(result: GraphTypes) -> None:
+def write_types(result: GraphTypes) -> None:
+    """Write the types that inference found into the values of the graph."""
     for value, type_ in result.types.items():
         _write_type(value, type_)
 

@@ -354,6 +354,38 @@ def test_windows_of_images_whose_sizes_have_no_name() -> None:
     np.testing.assert_array_equal(run(made, feeds, ["x.gradient"])[0].shape, g.shape)
 
 
+GROWING = """
+f (double[n, 3] x, double[3] w) => (double loss) {
+  length = Shape <end = 1> (x)
+  zero = Constant <value = int64[1] {0}> ()
+  count = Squeeze (length, zero)
+  none = Constant <value = double[0, 3] {}> ()
+  rows = Loop (count, , none) <body = b (int64 i, bool on, double[p, 3] before)
+    => (bool still, double[q, 3] after) {
+    still = Identity (on)
+    row = Gather (x, i)
+    scaled = Mul (row, w)
+    item = Unsqueeze (scaled, zero)
+    sum = ReduceSum <keepdims = 0> (row)
+    nothing = Constant <value = double {0}> ()
+    taken = Greater (sum, nothing)
+    after = If (taken) <
+      then_branch = t () => (double[r, 3] longer) { longer = Concat <axis = 0> (before, item) },
+      else_branch = e () => (double[s, 3] same) { same = Mul (before, w) }
+    >
+  }>
+  loss = ReduceSumSquare<keepdims = 0>(rows)
+}
+"""
+
+
+def test_a_state_grows_in_some_iterations() -> None:
+    feeds = [
+        {"x": draw(rows, 3, seed=rows), "w": np.array([0.5, 2.0, -1.0])} for rows in (5, 1, 0, 8)
+    ]
+    check(parse(GROWING), feeds, ["x", "w"])
+
+
 def test_masks_of_dropout_are_kept() -> None:
     text = """
     f (double[50] x) => (double[50] y, double loss) {

@@ -220,9 +220,9 @@ class Loaded:
         """Return the bytes of the weights, and of all that one run at a time needs besides.
 
         Args:
-            sizes: Named dimensions of the inputs.
+            sizes: Named dimensions of the inputs; those that only a run tells count as 1.
         """
-        found = self.measured(sizes)
+        found = self.measured({name: sizes.get(name, 1) for name in self.table.symbols})
         scratch = found.threads * (found.scratch + _SCRATCH_SLACK)
         return self._weights.size, found.values + ARENA_SLACK + scratch
 

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hagane.errors import NotDifferentiable
-from hagane.graph.types import TensorType
+from hagane.graph.types import SequenceType, TensorType
 from hagane.ops.builder import Call, is_continuous, loop, op, rank_of, type_of
-from hagane.ops.control.growth import CHANGING
 from hagane.ops.functions.numbers.elementary import add, sub, transpose
 from hagane.ops.functions.tensors.shapes import zeros_like
-from hagane.symbolic import symbols_of
 
 # The least end that a slice may name.
 _BEFORE_ALL = -(2**62)
@@ -26,7 +24,8 @@ class Iterations:
         body: Takes the number of an iteration, its states and its slices; returns new states and
             items.
         count: How many iterations there were, an int64 scalar.
-        states: Each state at the beginning of all iterations, stacked.
+        states: Each state at the beginning of all iterations, stacked; in a sequence if its sizes
+            change.
         slices: For each value that was walked along its slices in the order of iterations, stacked.
         captured: Values of outside whose gradients are wanted.
     """
@@ -55,7 +54,7 @@ def walk_back(
 
     def back(k: Any, going: Any, *totals: Any) -> Sequence[Any]:
         t = sub(sub(iterations.count, 1), k)
-        states = [op("Gather", stack, t, axis=0) for stack in iterations.states]
+        states = [_at(record, t) for record in iterations.states]
         slices = [op("Gather", stack, t, axis=0) for stack in iterations.slices]
         with recording() as recorder:
             new, items = iterations.body(t, states, slices)
@@ -94,18 +93,36 @@ def walk_back(
     return gradients, of_slices, outside
 
 
-def check_sizes(call: Call, states: Sequence[Any]) -> None:
-    """Raise ``NotDifferentiable`` if a state has another size in each iteration."""
-    for index, state in enumerate(states):
-        found = type_of(state)
-        shape = found.shape if isinstance(found, TensorType) else None
-        if shape is None or any(
-            name.startswith(f"{CHANGING}_") for dim in shape for name in symbols_of(dim)
-        ):
+def _at(record: Any, t: Any) -> Any:
+    """Return what an iteration had, of a stack or a sequence."""
+    if isinstance(type_of(record), SequenceType):
+        return op("SequenceAt", record, t)
+    return op("Gather", record, t, axis=0)
+
+
+def changing(call: Call, states: Sequence[Any], first: Sequence[Any]) -> list[int]:
+    """Return which states of a loop may have another size in each iteration.
+
+    Args:
+        call: The loop.
+        states: Each state at the beginning of all iterations, stacked.
+        first: Each before the first one.
+
+    Raises:
+        NotDifferentiable: A state is no tensor, or its rank is not known.
+    """
+    found = []
+    for index, (state, start) in enumerate(zip(states, first, strict=True)):
+        types = type_of(state), type_of(start)
+        shapes = [x.shape for x in types if isinstance(x, TensorType) and x.shape is not None]
+        if len(shapes) < 2 or len(shapes[0]) != len(shapes[1]) + 1:
             raise NotDifferentiable(
-                f"{call.op.name} has no gradient: its state {index} ({found}) changes its size "
+                f"{call.op.name} has no gradient: its state {index} ({types[1]}) changes its rank "
                 "from iteration to iteration, or is no tensor"
             )
+        if tuple(shapes[0][1:]) != tuple(shapes[1]):
+            found.append(index)
+    return found
 
 
 def from_front(x: Any, axis: int, *, reverse: bool) -> Any:

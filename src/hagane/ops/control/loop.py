@@ -12,7 +12,7 @@ import onnx_ir as ir
 from hagane.graph.types import TensorType, Type
 from hagane.ops.builder import Call, is_continuous, loop, op
 from hagane.ops.context import InferContext
-from hagane.ops.control.back import Iterations, check_sizes, walk_back
+from hagane.ops.control.back import Iterations, changing, walk_back
 from hagane.ops.control.growth import (
     CHANGING,
     Growth,
@@ -212,12 +212,26 @@ def _loop_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
         results = body(i, on, *before)
         return [*results[: 1 + count], *before, i]
 
+    def listing(i: Any, on: Any, *before: Any) -> Sequence[Any]:
+        now, lists = before[:count], before[count:]
+        results = body(i, on, *now)
+        ends = [results[1 + place] for place in apart]
+        longer = [op("SequenceInsert", *pair) for pair in zip(lists, ends, strict=True)]
+        stacked = [state for place, state in enumerate(now) if place not in apart]
+        return [*results[: 1 + count], *longer, *stacked, i]
+
     noted = loop(limit, going, states, noting, stacked=count + 1)
-    check_sizes(call, noted[count:])
+    apart = changing(call, noted[count:-1], states)
+    if apart:  # no stack holds them
+        lists = [op("SequenceConstruct", states[place]) for place in apart]
+        stacked = count - len(apart) + 1
+        noted = loop(limit, going, [*states, *lists], listing, stacked=stacked)
+    kept = [*noted[count:-1]]
+    order = [*apart, *(place for place in range(count) if place not in apart)]
     iterations = Iterations(
         lambda t, now, _: _parts(body(t, np.array(True), *now), count),
         op("Squeeze", op("Shape", noted[-1]), [0]),
-        noted[count:-1],
+        [kept[order.index(place)] for place in range(count)],
         (),
         call.captured,
     )

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from hagane.errors import NotDifferentiable
 from hagane.graph.types import SequenceType, TensorType, Type
-from hagane.ops.builder import Call, is_continuous, op
+from hagane.ops.builder import Call, is_continuous, op, type_of
 from hagane.ops.context import InferContext
-from hagane.ops.control.back import Iterations, check_sizes, from_front, to_place, walk_back
+from hagane.ops.control.back import Iterations, changing, from_front, to_place, walk_back
 from hagane.ops.control.join import join, same_kind
 from hagane.ops.control.loop import stack
 from hagane.ops.definition import Array, OpDef, RuntimeValue, Unsupported
@@ -151,7 +152,11 @@ def _scan_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     if count:
         kept = {k: v for k, v in call.attributes.items() if not k.startswith("scan_output")}
         noted = op("Scan", *call.inputs, outputs=2 * count, **{**kept, "body": noting})
-        check_sizes(call, noted[count:])
+        for place in changing(call, noted[count:], call.inputs[:count]):
+            raise NotDifferentiable(
+                f"Scan has no gradient: its state {place} ({type_of(call.inputs[place])}) changes "
+                "its size from iteration to iteration"
+            )
     slices = [
         from_front(x, axis, reverse=reverse)
         for x, (axis, reverse) in zip(scanned, walks, strict=True)
