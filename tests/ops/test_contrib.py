@@ -20,7 +20,7 @@ from hagane.passes import optimize
 from hagane.passes.legalise import legalise
 from hagane.runtime import InferenceSession
 from tests.native.models import refused, session
-from tests.ops.contrib_cases import CACHE, CASES, CONSTANT, GENERATOR, b, f, s, u8
+from tests.ops.contrib_cases import CACHE, CASES, CONSTANT, GENERATOR, b, f, i32, s, u8
 from tests.oracle import MICROSOFT, assert_agrees, assert_node_agrees, node_model, run_onnxruntime
 
 _generator = GENERATOR  # each test begins the streams of its module
@@ -250,3 +250,12 @@ def test_types_that_a_composition_lacks_run_on_the_operators_own_kernel() -> Non
     for engine in ("native", "reference"):
         (found,) = session(model, engine=engine).run(None, feed)
         np.testing.assert_array_equal(found, (x - 3.0) * 0.5)
+
+
+@pytest.mark.parametrize("operator", ["Attention", "MultiHeadAttention"])
+def test_a_negative_mask_hides_a_key(operator: str) -> None:
+    given: list[np.ndarray | None] = [f(2, 4, 8), f(8, 24), f(24)]
+    if operator == "MultiHeadAttention":
+        given = [f(2, 4, 8), f(2, 4, 8), f(2, 4, 8), None]
+    mask = i32([1, -1, 2, 0], [1, 1, -7, 3])
+    assert_node_agrees(operator, [*given, mask], domain=MICROSOFT, num_heads=2)

@@ -9,6 +9,7 @@ from onnx import TensorProto, helper
 import hagane
 from hagane.errors import TypeInferenceError
 from hagane.ops import operators
+from tests.native.models import session as native_session
 from tests.ops.ml_cases import FEATURES, GENERATOR, LEAVES, NODES, f, numbers
 from tests.oracle import ML, assert_agrees, assert_node_agrees, node_model
 
@@ -219,3 +220,15 @@ def test_coefficients_of_another_number_of_features_are_refused() -> None:
     session = hagane.InferenceSession(model)
     with pytest.raises(hagane.errors.KernelError, match="LinearRegressor 'node' failed"):
         session.run(None, feed)
+
+
+@pytest.mark.parametrize("kind", ["int64", "float"])
+def test_the_first_of_equal_keys_counts(kind: str) -> None:
+    x = np.array([2, 3, 1, 9, 3], np.int64 if kind == "int64" else np.float32)
+    keys = {"keys_int64s": [3, 2, 3, 2]} if kind == "int64" else {"keys_floats": [3.0, 2, 3, 2]}
+    values = [0.5, 0.6, 0.7, 0.8]
+    assert_node_agrees("LabelEncoder", [x], domain=ML, values_floats=values, **keys)
+    model, feed = node_model("LabelEncoder", [x], domain=ML, values_floats=values, **keys)
+    for engine in ("native", "reference"):
+        (found,) = native_session(model, engine=engine).run(None, feed)
+        np.testing.assert_allclose(found, [0.6, 0.5, 0, 0, 0.5], rtol=1e-6)
