@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -232,3 +234,15 @@ def test_the_first_of_equal_keys_counts(kind: str) -> None:
     for engine in ("native", "reference"):
         (found,) = native_session(model, engine=engine).run(None, feed)
         np.testing.assert_allclose(found, [0.6, 0.5, 0, 0, 0.5], rtol=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [{"target_ids": [0, 1, 0, 1, 2]}, {"nodes_featureids": [7] * 8}])
+def test_a_forest_beyond_its_targets_or_features_is_refused(wrong: dict[str, Any]) -> None:
+    leaves = {"target_ids": [0, 1, 0, 1, 0], "target_weights": MIXED, "n_targets": 2}
+    model, feed = node_model(
+        "TreeEnsembleRegressor", [f(9, 3)], domain=ML, target_nodeids=LEAVES[0],
+        target_treeids=LEAVES[1], **{**NODES, **leaves, **wrong},
+    )  # fmt: skip
+    for engine in ("native", "reference"):
+        with pytest.raises(hagane.errors.KernelError, match="TreeEnsembleRegressor 'node' failed"):
+            native_session(model, engine=engine).run(None, feed)
