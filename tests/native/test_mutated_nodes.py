@@ -97,6 +97,8 @@ _DIFFERENCES = (
     ("refused", "(max|average)pool_.*strides", "it rounds negative sizes towards zero"),
     ("computed", "scales_cubic_align_corners", "it takes the scale for that of the corners"),
     ("computed", "maxunpool", "a place that is named twice gets the number of another turn"),
+    ("computed", "Imputer", "it takes the first of another number of values for all"),
+    ("refused", "SkipLayer", "it reads as many rows of a skip as there are of its input"),
     ("refused", "Imputer", "it takes the first of another number of values for all"),
     ("refused", "LinearClassifier|LinearRegressor|SVM", "it reads beyond its coefficients"),
     ("refused", "num_heads=", "it shares out heads that cannot be shared"),
