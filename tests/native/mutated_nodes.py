@@ -32,7 +32,7 @@ _FEW = 16
 
 @dataclass(slots=True)
 class Mutated:
-    """A model, its outputs, and feeds of several sizes, the first of which is the case's.
+    """A model, its outputs, and feeds: of several sizes, the case's first, or all of one.
 
     ``changes`` says what was done to the case.
     """
@@ -56,11 +56,16 @@ def mutated(case: Case, seed: int) -> Mutated:
     _other_attributes(made, random)
     if random.random() < 0.15:
         _without_an_input(made, random)
-    given = made.feeds[0]
+    given, fixed = made.feeds[0], random.random() < 0.25
+    sizes = _other_sizes(given, case.constant, random)
     for _ in range(3):
-        sizes = _other_sizes(given, case.constant, random)
         made.feeds.append({name: _content(made, name, sizes[name], random) for name in given})
-    _inputs(made, case.constant, random)
+        if not fixed:
+            sizes = _other_sizes(given, case.constant, random)
+    if fixed:  # a model of other sizes, which it knows
+        del made.feeds[0]
+        made.changes.append("fixed sizes")
+    _inputs(made, case.constant, fixed, random)
     if len(made.outputs) > 1 and random.random() < 0.4:
         _fewer_outputs(made, random)
     _open_outputs(made)
@@ -179,7 +184,9 @@ def _content(
     return found
 
 
-def _inputs(made: Mutated, constant: frozenset[str], random: np.random.Generator) -> None:
+def _inputs(
+    made: Mutated, constant: frozenset[str], fixed: bool, random: np.random.Generator
+) -> None:
     """Make inputs constants, or declare them with sizes, names of sizes, or neither."""
     graph, feeds = made.model.graph, made.feeds
     del graph.input[:]
@@ -196,7 +203,7 @@ def _inputs(made: Mutated, constant: frozenset[str], random: np.random.Generator
         shapes = [feed[name].shape for feed in feeds]
         sizes: list[str | int] | None = [f"{name}_{axis}" for axis in range(array.ndim)]
         form = random.random()
-        if sizes is not None and form < 0.2:  # those that do not change, as numbers
+        if sizes is not None and (form < 0.2 or fixed):  # those that do not change, as numbers
             for axis, size in enumerate(array.shape):
                 if all(shape[axis] == size for shape in shapes):
                     sizes[axis] = size

@@ -123,6 +123,22 @@ def test_a_cache_is_joined_and_returned(level: str, queries: int) -> None:
 
 
 @every_level
+@pytest.mark.parametrize("keys", [5, 40])
+def test_scores_that_are_no_numbers_are_not_taken_for_hidden(level: str, keys: int) -> None:
+    feed = {"q": draw((2, 2, 3, 8)), "k": draw((2, 2, keys, 8), 1), "v": draw((2, 2, keys, 8), 2)}
+    feed["q"][:, 0, :, 2] = np.nan
+    feed["mask"] = np.ones((3, keys), bool)
+    feed["mask"][0] = False
+    feed["mask"][1, 1:] = False
+    (y,) = check(feed, level)
+    assert np.isnan(y[:, 0, 1:]).all()
+    assert not y[:, :, 0].any()
+    del feed["mask"]
+    (y,) = check(feed, level)
+    assert np.isnan(y[:, 0]).all()
+
+
+@every_level
 def test_three_axes_hold_the_heads_side_by_side(level: str) -> None:
     feed = {
         "q": draw((2, 19, 4 * 12)),

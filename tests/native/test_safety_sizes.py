@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from hagane.errors import KernelError
+from hagane.errors import KernelError, TypeInferenceError
 from tests.native.models import draw, model, session
 
 LABELS = np.array([0, 1, 1])
@@ -195,3 +195,12 @@ def test_a_cross_entropy_takes_one_label_a_score() -> None:
     feed = {"x": draw((2, 6)), "labels": LABELS}
     with pytest.raises(KernelError, match="failed"):
         run("SoftmaxCrossEntropyLoss", feed, reduction="none")
+
+
+def test_a_causal_convolution_continues_the_steps_that_it_reaches() -> None:
+    shapes = {"x": ["b", 5, "n"], "w": [5, 1, 5], "s": ["b", 5, 0]}
+    feed = {"x": draw((2, 5, 8)), "w": draw((5, 1, 5)), "s": draw((2, 5, 0))}
+    inputs, outputs = ["x", "w", "", "s"], ["y", "state"]
+    node = helper.make_node("CausalConvWithState", inputs, outputs, "it")
+    with pytest.raises(TypeInferenceError, match="reaches back as 'past_state'"):
+        session(model([node], feed, shapes=shapes, opset=27))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from hagane.errors import TypeInferenceError
+from hagane.errors import KernelError, TypeInferenceError
 from hagane.graph import load
 from hagane.native.plan.document import native_facet
 from hagane.ops import infer_types, operators
@@ -20,7 +20,7 @@ from hagane.passes import optimize
 from hagane.passes.legalise import legalise
 from hagane.runtime import InferenceSession
 from tests.native.models import refused, session
-from tests.ops.contrib_cases import CACHE, CASES, CONSTANT, GENERATOR, b, f, s, u8
+from tests.ops.contrib_cases import CACHE, CASES, CONSTANT, GENERATOR, b, f, i32, s, u8
 from tests.oracle import MICROSOFT, assert_agrees, assert_node_agrees, node_model, run_onnxruntime
 
 _generator = GENERATOR  # each test begins the streams of its module
@@ -227,6 +227,7 @@ def test_quantised_softmax_and_where_follow_their_real_forms() -> None:
          {"K": 32, "N": 8, "block_size": 16, "bits": 9}, "got bits=9"),
         ("MultiHeadAttention", [f(2, 4, 8), f(2, 4, 8)], {"num_heads": 2}, "expected 'value'"),
         ("MultiHeadAttention", [f(2, 4, 8)], {"num_heads": 0}, "got num_heads=0"),
+        ("QGemm", [*CASES["QGemm"][1][:7], None, b(100)], {}, "both 'y_scale' and 'y_zero_point'"),
     ],
 )  # fmt: skip
 def test_attributes_that_make_no_operation_are_refused(
@@ -250,3 +251,20 @@ def test_types_that_a_composition_lacks_run_on_the_operators_own_kernel() -> Non
     for engine in ("native", "reference"):
         (found,) = session(model, engine=engine).run(None, feed)
         np.testing.assert_array_equal(found, (x - 3.0) * 0.5)
+
+
+@pytest.mark.parametrize("operator", ["Attention", "MultiHeadAttention"])
+def test_a_negative_mask_hides_a_key(operator: str) -> None:
+    given: list[np.ndarray | None] = [f(2, 4, 8), f(8, 24), f(24)]
+    if operator == "MultiHeadAttention":
+        given = [f(2, 4, 8), f(2, 4, 8), f(2, 4, 8), None]
+    mask = i32([1, -1, 2, 0], [1, 1, -7, 3])
+    assert_node_agrees(operator, [*given, mask], domain=MICROSOFT, num_heads=2)
+
+
+def test_heads_of_no_size_are_an_error_of_a_run() -> None:
+    inputs = [f(1, 1, 1), np.array([1]), f(8, 4), f(8, 4)]
+    model, feed = node_model("RotaryEmbedding", inputs, domain=MICROSOFT)
+    for engine in ("native", "reference"):
+        with pytest.raises(KernelError, match="RotaryEmbedding 'node' failed"):
+            session(model, engine=engine).run(None, feed)

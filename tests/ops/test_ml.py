@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -9,6 +11,7 @@ from onnx import TensorProto, helper
 import hagane
 from hagane.errors import TypeInferenceError
 from hagane.ops import operators
+from tests.native.models import session as native_session
 from tests.ops.ml_cases import FEATURES, GENERATOR, LEAVES, NODES, f, numbers
 from tests.oracle import ML, assert_agrees, assert_node_agrees, node_model
 
@@ -219,3 +222,27 @@ def test_coefficients_of_another_number_of_features_are_refused() -> None:
     session = hagane.InferenceSession(model)
     with pytest.raises(hagane.errors.KernelError, match="LinearRegressor 'node' failed"):
         session.run(None, feed)
+
+
+@pytest.mark.parametrize("kind", ["int64", "float"])
+def test_the_first_of_equal_keys_counts(kind: str) -> None:
+    x = np.array([2, 3, 1, 9, 3], np.int64 if kind == "int64" else np.float32)
+    keys = {"keys_int64s": [3, 2, 3, 2]} if kind == "int64" else {"keys_floats": [3.0, 2, 3, 2]}
+    values = [0.5, 0.6, 0.7, 0.8]
+    assert_node_agrees("LabelEncoder", [x], domain=ML, values_floats=values, **keys)
+    model, feed = node_model("LabelEncoder", [x], domain=ML, values_floats=values, **keys)
+    for engine in ("native", "reference"):
+        (found,) = native_session(model, engine=engine).run(None, feed)
+        np.testing.assert_allclose(found, [0.6, 0.5, 0, 0, 0.5], rtol=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [{"target_ids": [0, 1, 0, 1, 2]}, {"nodes_featureids": [7] * 8}])
+def test_a_forest_beyond_its_targets_or_features_is_refused(wrong: dict[str, Any]) -> None:
+    leaves = {"target_ids": [0, 1, 0, 1, 0], "target_weights": MIXED, "n_targets": 2}
+    model, feed = node_model(
+        "TreeEnsembleRegressor", [f(9, 3)], domain=ML, target_nodeids=LEAVES[0],
+        target_treeids=LEAVES[1], **{**NODES, **leaves, **wrong},
+    )  # fmt: skip
+    for engine in ("native", "reference"):
+        with pytest.raises(hagane.errors.KernelError, match="TreeEnsembleRegressor 'node' failed"):
+            native_session(model, engine=engine).run(None, feed)

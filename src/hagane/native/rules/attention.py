@@ -345,7 +345,8 @@ def _softmax(causal: bool, divided: str | None = None) -> list[str]:
         "vf most = v_set1(-INFINITY);",
         "for (; i + VL <= n; i += VL) most = v_max2(most, v_load(x + i));",
         "float top1 = v_top(most); for (; i < n; i++) top1 = x[i] > top1 ? x[i] : top1;",
-        "if (top1 == -INFINITY) memset(x, 0, (size_t)LK * 4); else {",
+        # (The largest of -inf and NaN may be either.)
+        "if (top1 == -INFINITY) for (i = 0; i < LK; i++) x[i] = i < n && x[i] != x[i] ? x[i] : 0; else {",
         "vf sum = {0}, top0 = v_set1(top1); i = 0; float total = 0;",
         "for (; i + VL <= n; i += VL) { vf e = v_exp_share(v_load(x + i) - top0); sum += e; v_store(x + i, e); }",
         "if (i < n) { vf e = v_exp_share(v_load_n(x + i, n - i) - top0); v_store_n(x + i, e, n - i);",

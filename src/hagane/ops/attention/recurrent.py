@@ -37,6 +37,10 @@ def _infer_causal_conv(ctx: InferContext) -> Sequence[Any]:
     batch, channels, length = ctx.shape(0, rank=3)
     weight = ctx.shape(1, rank=3)
     ctx.unify(channels, weight[0], "expected one filter a channel")
+    if ctx.has(3):
+        wanted = (batch, channels, weight[2] - 1)
+        for left, right in zip(ctx.shape(3, rank=3), wanted, strict=True):
+            ctx.unify(left, right, "expected the steps that a filter reaches back as 'past_state'")
     return [(batch, channels, length), (batch, channels, weight[2] - 1)]
 
 

@@ -232,6 +232,8 @@ def _infer_gemm(ctx: InferContext) -> Sequence[Any]:
     m, k = a[::-1] if ctx.attr("transA") else a
     k2, n = b[::-1] if ctx.attr("transB") else b
     ctx.unify(k, k2, f"expected inner sizes to agree ({k} and {k2})")
+    if ctx.has(7) != ctx.has(8):
+        ctx.fail("expected both 'y_scale' and 'y_zero_point', or neither")
     dtype = ctx.dtype(0) if ctx.has(8) else ctx.dtype(1)
     return [TensorType(dtype, (m, n))]
 

@@ -68,7 +68,8 @@ def _labels(*, attributes: dict[str, Any]) -> Callable[[Array], Array]:
         missing = attributes[f"default_{kind.removesuffix('s')}"]
     plain = [v.decode() if isinstance(v, bytes) else v for v in np.asarray(values).tolist()]
     names = [k.decode() if isinstance(k, bytes) else k for k in np.asarray(keys).tolist()]
-    found = dict(zip(names, plain, strict=True))
+    # Of equal keys the first one counts, as for ONNX Runtime.
+    found = dict(zip(reversed(names), reversed(plain), strict=True))
     nan = next((value for name, value in found.items() if name != name), None)
     look = _look_up(found, missing, dtype, nan)
     if not any(isinstance(name, float) for name in names):

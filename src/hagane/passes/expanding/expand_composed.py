@@ -69,20 +69,23 @@ def _or_nothing(compose: Kernel) -> Kernel:
     def attempt(*inputs: Any, **attributes: Any) -> Any:
         try:
             return compose(*inputs, **attributes)
-        except (HaganeError, AssertionError, TypeError, ValueError):
+        except (HaganeError, ArithmeticError, AssertionError, TypeError, ValueError):
             return None
 
     return attempt
 
 
 def _if_typed(compose: Kernel) -> Kernel:
-    """Return a composition that gives up where its operators lack the operator's element types."""
+    """Return a composition that gives up where its operators lack the operator's element types.
+
+    So it does where fixed sizes make no operation, which the reference kernel says in a run.
+    """
 
     @wraps(compose)
     def attempt(*inputs: Any, **attributes: Any) -> Any:
         try:
             return compose(*inputs, **attributes)
-        except TypeInferenceError:
+        except (TypeInferenceError, ArithmeticError):
             return None
 
     return attempt

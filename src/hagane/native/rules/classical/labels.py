@@ -45,11 +45,11 @@ def lower_label_encoder(low: Lowering, node: ir.Node) -> None:
         missing = (-0.0 if dtype.kind == "f" else -1) if missing is None else np.asarray(missing)
     else:
         missing = attributes["default_float" if dtype.kind == "f" else "default_int64"]
-    # Of equal keys the last one counts; NaN equals itself and comes last.
+    # Of equal keys the first one counts; NaN equals itself and comes last.
     order = np.argsort(keys, kind="stable")
     keys, values = keys[order], values[order]
-    last = np.append((keys[1:] != keys[:-1]) & ~(np.isnan(keys[:-1]) & np.isnan(keys[1:])), True)
-    keys, values = keys[last], values[last]
+    first = np.append(True, (keys[1:] != keys[:-1]) & ~(np.isnan(keys[:-1]) & np.isnan(keys[1:])))
+    keys, values = keys[first], values[first]
     y = low.forms.result(out)
     text = """
 for (int64_t i = first; i < last; i++) {

@@ -91,6 +91,8 @@ class _Trees:
         count = len(forest.mode)
         if count >= 2**31 or (forest.feature >= 2**24).any():
             raise NotNative("more nodes or features than a node holds")
+        if min(forest.feature.min(initial=0), targets.min(initial=0)) < 0:
+            raise NotNative("features or targets counted from the end")
         self.wide = forest.value.dtype == np.float64
         depths = _depths(forest)
         order = np.argsort(depths, kind="stable")
@@ -285,6 +287,8 @@ def lower_regressor(low: Lowering, node: ir.Node) -> None:
         aggregate = str(attributes.get("aggregate_function", "SUM"))
         name = str(attributes.get("post_transform", "NONE"))
     n = int(attributes.get("n_targets", 1))
+    if targets.max(initial=0) >= n:
+        raise NotNative(f"a weight of more than {n} targets")  # the reference names it
     trees = _Trees(low, node, forest, nodes, targets, weights)
     begin, add = _sum(n, aggregate, dense=trees.dense == n)
     final = ""

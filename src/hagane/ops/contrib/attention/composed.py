@@ -40,7 +40,7 @@ def bias_of(mask: Any, attention_bias: Any, q: Any, k: Any, *, causal: bool, fil
         bias = op("Where", keep, np.float32(0), np.float32(filler))
         found.append(op("Unsqueeze", bias, [1, 2]))
     elif mask is not None:
-        bias = op("Where", op("Cast", mask, to=ir.DataType.BOOL), np.float32(0), np.float32(filler))
+        bias = op("Where", op("Greater", mask, 0), np.float32(0), np.float32(filler))
         found.append(op("Unsqueeze", bias, [1, 2] if rank_of(mask) == 2 else [1]))
     if not found:
         return None

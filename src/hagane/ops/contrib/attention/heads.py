@@ -40,7 +40,7 @@ def padding_mask(mask: Array, batch: int, total: int, dtype: Any, filler: float)
     """Return a key mask as an additive bias, (batch, 1, 1 or length, total).
 
     The mask is (batch,) key lengths, (2 · batch,) ends and starts, (batch, total) zeros and
-    ones, or (batch, length, total).
+    ones, or (batch, length, total); a negative number hides a key as 0 does.
     """
     if mask.ndim == 1:
         ends = mask[:batch, None]
@@ -48,7 +48,7 @@ def padding_mask(mask: Array, batch: int, total: int, dtype: Any, filler: float)
         positions = np.arange(total)[None]
         keep = (positions < ends) & (positions >= starts)
         return np.where(keep, 0, filler).astype(dtype)[:, None, None]
-    bias = np.where(mask != 0, 0, filler).astype(dtype)
+    bias = np.where(mask > 0, 0, filler).astype(dtype)
     return bias[:, None, None] if mask.ndim == 2 else bias[:, None]
 
 
