@@ -102,8 +102,10 @@ class Looping:
         self.knowledge.lowest[str(k)] = 0
         parts = carried.divided(body.inputs[2:])
         carried.share(parts)
+        later = self.knowledge.less(0, k)
         for (key, part), slot in carried.slots.items():
-            self._set(key, part, carried.made(part, slot, iter(parts[key, part])))
+            present = later if carried.is_late((key, part)) else None
+            self._set(key, part, carried.made(part, slot, iter(parts[key, part]), present))
         if self.length is not None:
             inside = self.knowledge.path = inside.taking(core.within(k, self.length))
         core.dead = False
@@ -202,14 +204,13 @@ class Looping:
             elif key != WRITTEN:
                 contents[key] = content
         self.core.heap.restore(contents)
-        some = self.length is not None and (
-            self.core.decide(self.knowledge.less(0, self.length)) is True
-        )
+        some = None if self.length is None else self.knowledge.less(0, self.length)
         for (key, part), slot in self.carried.slots.items():
-            if isinstance(slot, Fixed) and some:
+            if isinstance(slot, Fixed) and some is not None and self.core.decide(some) is True:
                 self._set(key, part, at(after, key, part))
             else:
-                self._set(key, part, self.carried.made(part, slot, outputs))
+                present = some if self.carried.is_late((key, part)) else None
+                self._set(key, part, self.carried.made(part, slot, outputs, present))
 
     def _end(self, finals: dict[str, Value], only_returns: bool) -> None:
         """Follow the ``return`` in the loop, by which alone it may end, and its ``else``."""

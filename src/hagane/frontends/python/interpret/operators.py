@@ -343,6 +343,8 @@ class Operators(Core):
                 )
             )
             return same if positive else self.negated(self.truth(same))
+        if right is None and isinstance(left, Unknown) and left.failed:
+            return not positive  # a value that an error kept away was meant to be one
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return Truth(self.unknown_truth())
         if isinstance(left, Truth) and isinstance(right, bool):
