@@ -39,6 +39,7 @@ _ADDED = frozenset(
        for name in ("__float__", "__int__")),
      *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
 )  # fmt: skip
+_NOT_IN_PLACE = ("requires_grad_", "ix_")
 MEANT = meant.MEANT | CHAINERS | ADDITIONS | _ADDED | COMPOSED
 # Makers of objects: the operators are in the use of these.
 _MAKING = ("__init__",)
@@ -105,7 +106,7 @@ class MeaningTables(SharingTables):
                 "torch.float32) and name other types where tensors are made",
             )
         last = name.rpartition(".")[2]
-        if last.endswith("_") and not last.endswith("__") and last != "requires_grad_":
+        if last.endswith("_") and not last.endswith("__") and last not in _NOT_IN_PLACE:
             raise CheckError(
                 "capture",
                 f"'{name}' works in place, which cannot be captured yet; use its result, as in "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,9 @@ from hagane.frontends.capture.flow.slots import (
     unified,
     varying,
 )
+from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
-    Function,
     ListRef,
     Many,
     Tensor,
@@ -44,10 +43,7 @@ class Lists(Holding):
 
     def own(self, function: Callable[..., Any], *arguments: Value) -> Value:
         """Call a program of the prelude, whose lines are no lines of the user's."""
-        found = self.core.lift(function)
-        assert isinstance(found, Function)
-        hidden = replace(found, scope=replace(found.scope, is_user=False))
-        return self.core.call(hidden, arguments, {})
+        return run_own(self.core, function, arguments, {})
 
     # Contents.
 

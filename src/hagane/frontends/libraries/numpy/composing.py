@@ -6,11 +6,14 @@ https://numpy.org/doc/stable/reference/generated/numpy.c_.html
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.libraries.numpy import programs
 from hagane.frontends.libraries.numpy.joining import concatenated
 from hagane.frontends.libraries.numpy.operands import axis as checked_axis
 from hagane.frontends.libraries.numpy.operands import (
@@ -23,6 +26,7 @@ from hagane.frontends.libraries.numpy.operands import (
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.symbolic import Dim
 
@@ -31,6 +35,13 @@ _REDUCED = {
     "logical_or": "any",
 }  # fmt: skip
 _ACCUMULATED = {"add": "cumsum", "multiply": "cumprod"}
+# The others' results are of the element type of their operands, or truth values.
+_FOLDED = ("maximum", "minimum", "fmax", "fmin", "subtract")
+_PROGRAMS: dict[str, Callable[..., Any]] = {
+    "ix_": programs.ix_, "polyval": programs.polyval, "piecewise": programs.piecewise,
+    "apply_along_axis": programs.apply_along_axis, "block": programs.block,
+    "putmask": programs.putmask, "place": programs.place, "put": programs.put,
+}  # fmt: skip
 _OUTER = (
     "add", "subtract", "multiply", "divide", "true_divide", "maximum", "minimum", "power",
     "floor_divide", "remainder", "equal", "not_equal", "less", "less_equal", "greater",
@@ -62,6 +73,37 @@ def _accumulated(name: str, function: str) -> None:
     NUMPY.function(f"{name}.accumulate")(accumulate)
 
 
+def _folded(name: str) -> None:
+    def accumulate(t: Core, array: Value, axis: Value = 0) -> Value:
+        """Return the results of a ufunc over ever more elements of an axis."""
+        return run_own(t, programs.accumulate, [t.lift(getattr(np, name)), t.wrap(array), axis], {})
+
+    NUMPY.function(f"{name}.accumulate")(accumulate)
+
+
+def _reduced_at(name: str, function: str) -> None:
+    def reduceat(t: Core, array: Value, indices: Value, axis: Value = 0) -> Value:
+        """Return the reductions of the slices between places."""
+        reduce = t.lift(getattr(np, function))
+        return run_own(t, programs.reduceat, [reduce, t.wrap(array), t.wrap(indices), axis], {})
+
+    NUMPY.function(f"{name}.reduceat")(reduceat)
+
+
+def _programmed(name: str, program: Callable[..., Any]) -> None:
+    def function(t: Core, *arguments: Value, **keywords: Value) -> Value:
+        given = [t.wrap(argument) for argument in arguments]
+        named = {name: t.wrap(argument) for name, argument in keywords.items()}
+        return run_own(t, program, given, named)
+
+    own = inspect.signature(program)
+    first = inspect.Parameter("t", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    function.__signature__ = own.replace(  # type: ignore[attr-defined]
+        parameters=[first, *own.parameters.values()]
+    )
+    NUMPY.function(name)(function)
+
+
 def _outer(name: str) -> None:
     def outer(t: Core, A: Value, B: Value) -> Value:
         """Return a ufunc of each element of one array with each of another."""
@@ -76,6 +118,12 @@ for _name, _function in _REDUCED.items():
     _reduced(_name, _function)
 for _name, _function in _ACCUMULATED.items():
     _accumulated(_name, _function)
+for _name in _FOLDED:
+    _folded(_name)
+for _name, _function in _REDUCED.items():
+    _reduced_at(_name, _function)
+for _name, _program in _PROGRAMS.items():
+    _programmed(_name, _program)
 for _name in _OUTER:
     _outer(_name)
 
@@ -156,7 +204,9 @@ def index_tuple(t: Core, item: Value) -> Value:
 COMPOSED = frozenset(
     {
         *(f"numpy.{name}.reduce" for name in _REDUCED),
-        *(f"numpy.{name}.accumulate" for name in _ACCUMULATED),
+        *(f"numpy.{name}.accumulate" for name in (*_ACCUMULATED, *_FOLDED)),
+        *(f"numpy.{name}.reduceat" for name in _REDUCED),
+        *(f"numpy.{name}" for name in _PROGRAMS),
         *(f"numpy.{name}.outer" for name in _OUTER),
         *(f"numpy.{name}.__getitem__" for name in ("r_", "c_", "s_", "index_exp")),
         *("numpy.trapezoid", "numpy.trapz"),

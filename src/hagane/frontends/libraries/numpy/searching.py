@@ -10,6 +10,7 @@ import numpy as np
 
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.indexing import broadcast_shapes, check_places
+from hagane.frontends.libraries.numpy import programs
 from hagane.frontends.libraries.numpy.joining import concatenate
 from hagane.frontends.libraries.numpy.operands import (
     BOOL,
@@ -30,6 +31,7 @@ from hagane.frontends.libraries.numpy.operands import (
 )
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.images import filters
@@ -275,11 +277,21 @@ def delete(t: Core, arr: Value, obj: Value, axis: Value = None) -> Tensor:
     x = to_array(t, arr)
     x, place = (reshape(t, x, [-1]), 0) if axis is None else (x, axis_in(t, axis, x))
     shape = list(shape_of(t, x))
-    gone = len(set(obj)) if isinstance(obj, list | tuple) else 1
-    shape[place] = shape[place] - gone
     given = list(obj) if isinstance(obj, list | tuple) else [obj]
-    if not all(isinstance(number, int) for number in given):
-        return typed(t, "Delete", [x], x.dtype, tuple(shape))
+    if isinstance(obj, Tensor) and obj.known is not None and obj.dtype.is_integer():
+        given = obj.known.reshape(-1).tolist()
+    whole = all(isinstance(number, int) and not isinstance(number, bool) for number in given)
+    size = shape[place]
+    if whole and given and isinstance(size, int):
+        check_places(t, x, to_array(t, given), place)
+        given = [number % size for number in given]
+    # Where a size is not known, places from both ends may be one.
+    if not whole or min(given, default=0) < 0 <= max(given, default=0):
+        made = run_own(t, programs.delete_at, [x, t.wrap(obj), place], {})
+        assert isinstance(made, Tensor)
+        return made
+    gone = len(set(given))
+    shape[place] = shape[place] - gone
     numbers = np.unique(np.array(given, np.int64))
     rule = partial(positions.without, numbers=numbers, axis=place)
     return typed(t, "Delete", [x], x.dtype, tuple(shape), None, rule)
@@ -366,7 +378,7 @@ def set_up(t: Core, *_: Value, **__: Value) -> Value:
     return None
 
 
-@NUMPY.function("save", "savez", "put")
+@NUMPY.function("save", "savez")
 def beside(t: Core, *_: Value, **__: Value) -> Value:
     """Return None: its effect changes no type."""
     return None

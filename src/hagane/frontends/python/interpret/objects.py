@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -26,6 +28,7 @@ from hagane.frontends.python.values.values import (
     Ref,
     Value,
     Wrapped,
+    names_of_tuple,
 )
 from hagane.symbolic.term import Term
 
@@ -34,6 +37,9 @@ _OBJECT = (
     "__init__", "__init_subclass__", "__setattr__", "__new__", "__post_init__", "__getattribute__",
     "__getattr__", "__delattr__",
 )  # fmt: skip
+
+# Members of named tuples: their own, then those of all tuples.
+_OF_NAMED_TUPLES = ("_asdict", "_fields", "_make", "_replace", "__len__", "count", "index")
 
 
 class Objects(Core):
@@ -70,6 +76,9 @@ class Objects(Core):
             if name == "__class__":
                 return value.cls
             return self.tables.object_attribute(self, value, name)
+        names = names_of_tuple(value)
+        if names is not None and name in _OF_NAMED_TUPLES and name not in names:
+            return self._of_named_tuple(value, names, name)
         found = self.find_in_class(value.cls, name)
         if isinstance(found, Wrapped) and found.kind == "property":
             return self.call(found.function, [value], {})
@@ -84,6 +93,24 @@ class Objects(Core):
             return self._namespace(value)
         base = self.tables.object_attribute(self, value, name)
         return self._from_python(value, name) if base is MISSING else base
+
+    def _of_named_tuple(self, value: Instance, names: list[str], name: str) -> Value:
+        """Return a method that named tuples have, or the names of their fields."""
+        items = tuple(self.heap[value][field] for field in names)
+        assert isinstance(value.cls, Class)
+        match name:
+            case "_fields":
+                return tuple(names)
+            case "_make":
+                return self.class_attribute(value.cls, name)
+            case "_replace":
+                return Bound(Host(dataclasses.replace), value)
+            case "_asdict":
+                made = self.new_dict(dict(zip(names, items, strict=True)))
+                return Wrapped("partial", Host(copy.copy), (made,))
+            case "__len__":
+                return Wrapped("partial", Host(len), (items,))
+        return self.attribute(items, name)
 
     def _computed(self, value: Instance, name: str) -> Value:
         """Return the result of ``__getattr__``."""
@@ -219,6 +246,10 @@ class Objects(Core):
 
     def class_attribute(self, cls: Class, name: str) -> Value:
         """Return an attribute of a class, ``MISSING`` if there is none."""
+        if "named tuple" in cls.flags and name == "_make":
+            return Wrapped("partial", self.lift(_made_of), (cls,))
+        if "named tuple" in cls.flags and name == "_fields":
+            return tuple(field for field, _ in cls.fields)
         found = self.find_in_class(cls, name)
         if found is not MISSING:
             if isinstance(found, Wrapped) and found.kind in ("staticmethod", "classmethod"):
@@ -345,3 +376,11 @@ def _same(a: Value, b: Value) -> bool:
 
 
 __all__ = ["Objects"]
+
+
+def _made_of(cls: Any, iterable: Any) -> Any:
+    """Return a named tuple of the items of an iterable, as ``_make`` does."""
+    items = tuple(iterable)
+    if len(items) != len(cls._fields):
+        raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(items)}")
+    return cls(*items)

@@ -1,0 +1,98 @@
+"""Named tuples inside a program: their methods, and what they share with tuples."""
+
+# ruff: noqa: RUF005
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import hagane
+
+Gauss = namedtuple("Gauss", "mean width turns", defaults=(3,))
+Fields = namedtuple("Fields", "count index")
+
+
+class Step(NamedTuple):
+    """A state with a method."""
+
+    x: Any
+    rest: Any = None
+    turns: int = 2
+
+    def total(self) -> Any:
+        return self.x * self.turns
+
+
+class Point(NamedTuple):
+    """A vector with operators of its own."""
+
+    x: Any
+    y: Any
+
+    def __add__(self, other: Any) -> Any:
+        return Point(self.x + other.x, self.y + other.y)
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+
+def replaced(x: Any) -> Any:
+    found = Gauss(x, x * 2)._replace(width=x + 1)
+    return found.width + found.mean, len(found), found.turns
+
+
+def replaced_in_a_loop(x: Any) -> Any:
+    step = Step(x, x + 1)
+    while step.x.sum() < 4:
+        step = step._replace(x=step.x + 1, turns=step.turns + 1)
+    return step.total(), step.turns
+
+
+def made_and_listed(x: Any) -> Any:
+    found = Gauss._make([x, x * 3, 1])._asdict()
+    found["turns"] = 5
+    return found, Step._fields.index("rest"), len(Step(x)._fields)
+
+
+def in_the_order_of_fields(x: Any) -> Any:
+    return list(Step(rest=x, x=x * 2)._asdict().values())[0]  # noqa: RUF015
+
+
+def joined_and_compared(x: Any) -> Any:
+    pair = Fields(1, 2)
+    longer = pair + (x,)
+    return longer[2], pair == (1, 2), pair < (1, 3), pair == (0, 2), (pair * 2)[3]
+
+
+def methods_of_the_class_come_first(x: Any) -> Any:
+    point = Point(x, x + 1) + Point(x, x)
+    return point.x, point.y, Point(1, 2) == (1, 2), Fields(4, 6).count, Fields(4, 6).index
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        replaced, replaced_in_a_loop, made_and_listed, in_the_order_of_fields, joined_and_compared,
+        methods_of_the_class_come_first,
+    ],
+)  # fmt: skip
+def test_named_tuples_do_what_python_says(function: Callable[[Any], Any]) -> None:
+    compiled = hagane.compile(function, fullgraph=True)
+    for x in (np.array([0.5, -1.0, 0.0]), np.array([9.0, 2.0, 1.0])):
+        got, expected = compiled(x), function(x)
+        assert type(got) is type(expected)
+        for left, right in zip(_leaves(got), _leaves(expected), strict=True):
+            np.testing.assert_allclose(left, right)
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, tuple | list):
+        return [leaf for item in value for leaf in _leaves(item)]
+    return [value]
