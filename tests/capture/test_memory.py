@@ -302,3 +302,23 @@ def test_a_loop_that_writes_what_it_does_not_hand_on_is_refused() -> None:
         match="in a loop changes a tensor that iterations have no name for to hand it on",
     ):
         hagane.capture(rows_of_an_outer_tensor, x="float32[n, 4]")
+
+
+def rows_of_a_new_array(x: Any) -> Any:
+    turns = 0
+    while x.mean() > 0.5:
+        row = np.zeros(3)
+        for i in range(turns % 3):
+            row[i] = x[0]
+        turns += 1
+        x = x * 0.5 + row.sum()
+    return x, turns
+
+
+@pytest.mark.parametrize("start", [0.0, 1.0, 9.0])
+def test_arrays_of_known_content_made_in_a_loop_are_written_there(start: float) -> None:
+    model = hagane.capture(rows_of_a_new_array, x="float64[n]")
+    x = np.array([-start, 3 * start])
+    got = hagane.InferenceSession(model).run(None, {"x": x})
+    for left, right in zip(got, rows_of_a_new_array(x), strict=True):
+        np.testing.assert_allclose(left, right)

@@ -9,6 +9,7 @@ import onnxruntime
 import pytest
 import torch
 from torch import nn
+from torch.nn.functional import affine_grid
 
 import hagane
 from hagane.errors import InvalidArgument
@@ -35,7 +36,8 @@ class Normed(nn.Module):
         return (
             self.exact(y) + self.tanh(y), nn.functional.hardswish(y), nn.functional.mish(y),
             y.mean(-1), y.amax(1), y.logsumexp(2), torch.split(y, 4, 2)[1], y[:, ::2],
-            nn.functional.pad(y, (1, 2)), y.reshape(-1, 4), y.shape[1],
+            nn.functional.pad(y, (1, 2)), y.reshape(-1, 4), y.shape[1], y.cumprod(-2),
+            affine_grid(y[:, 0, :6].reshape(-1, 2, 3), (y.shape[0], 1, 3, y.shape[1]), False),
         )  # fmt: skip
 
 
@@ -55,6 +57,30 @@ def test_a_graph_in_an_earlier_opset_computes_the_same(opset: int) -> None:
                 expected = program(x)
             for a, b in zip(session.run(None, {"x": x.numpy()}), expected, strict=True):
                 np.testing.assert_allclose(a, np.asarray(b), rtol=1e-4, atol=1e-5)
+
+
+class Kept(nn.Module):
+    """The rows above zero, in another shape."""
+
+    def forward(self, x: Any) -> Any:
+        rows = x[x[:, 0] > 0]
+        return rows.view(rows.shape[0], 2, 2).transpose(0, 1).reshape(4, -1) * 2
+
+
+@pytest.mark.parametrize("opset", [13, 14])
+def test_a_size_that_data_tell_may_be_zero_in_any_opset(opset: int) -> None:
+    model = hagane.capture(Kept(), "float32[n, 4]", opset=opset)
+    sessions = [
+        onnxruntime.InferenceSession(to_proto(model).SerializeToString()),
+        hagane.InferenceSession(model),
+    ]
+    for sign in (1, -1):
+        x = np.linspace(sign, 3 * sign, 12, dtype=np.float32).reshape(3, 4)
+        x[1] *= -1
+        for rows in (x, x[::2]):
+            expected = Kept()(torch.tensor(rows)) if (rows[:, 0] > 0).any() else np.zeros((4, 0))
+            for session in sessions:
+                np.testing.assert_array_equal(session.run(None, {"x": rows})[0], expected)
 
 
 def test_what_an_opset_has_no_form_for_is_named() -> None:

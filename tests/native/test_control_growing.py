@@ -239,6 +239,25 @@ def test_a_value_may_grow_by_a_named_size() -> None:
         same("y", made.run(None, fed)[0], by_onnxruntime(proto, fed)[0])
 
 
+@pytest.mark.parametrize("turns", [0, 1, 3])
+def test_initial_values_that_a_loop_leaves_as_they_were_outlive_their_memory(turns: int) -> None:
+    """Kernels behind a loop without iterations take the memory of the sums it began with."""
+    shape = (64, 3)
+    ends = {"start": np.array([0]), "end": np.array([-1])}
+    body = growing(
+        [node("Slice", "s start end", "less")], {"s": ("less", ("rows", 3))}, constants=ends
+    )
+    names = ["first", "second", "third"]
+    nodes = [node("Add", "x x", "sum"), node("Loop", "n - sum", "first", body=body)]
+    for before, name in (("x", "second"), ("second_sum", "third")):
+        nodes += [
+            node("Mul", f"{before} y", f"{name}_sum"),
+            node("Loop", f"n - {name}_sum", name, body=body),
+        ]
+    feed = {"n": np.array(turns), "x": draw(shape), "y": draw(shape, 1)}
+    check(model(nodes, feed, names), feed)
+
+
 def test_a_value_may_double() -> None:
     inner = growing([node("Concat", "s s", "t", axis=0)], {"s": ("t", ("rows",))})
     feed = {"n": np.array(4), "x": draw((3,))}

@@ -6,9 +6,12 @@ import gc
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 
+from hagane.graph import load
+from hagane.ops import infer_types
 from tests.native.bodies import node
 from tests.native.models import draw, model, refused, session
 
@@ -124,3 +127,41 @@ def test_sizes_that_data_tell_go_before_those_that_the_file_declares(
     for size in declared:
         dims.shape.dim.add().dim_value = size
     assert session(made).run(None, feed)[0].shape == shape
+
+
+def test_places_that_names_of_sizes_tell_are_known() -> None:
+    """NonZero names its count; its content, where it is known, has a shape without names."""
+    text = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    f (float[n, 8] x, bool c) => (float[a, b] y, int64[k] unequal) {
+      y, unequal = If (c) <
+        then_branch = t () => (float[d, e] z, int64[f] places) {
+          shape = Shape (x)
+          same = Equal (shape, shape)
+          differs = Not (same)
+          listed = NonZero (differs)
+          zero = Constant <value = int64[1] {0}> ()
+          places = Squeeze (listed, zero)
+          z = ReduceSum <noop_with_empty_axes = 1> (x, places)
+        },
+        else_branch = e () => (float[g, h] w, int64[i] none) {
+          w = Relu (x)
+          none = Constant <value = int64[1] {5}> ()
+        }
+      >
+    }
+    """
+    parsed = onnx.parser.parse_model(text)
+    types = infer_types(load(parsed))
+    assert {
+        value.name: str(found) for value, found in types.types.items() if value.name == "listed"
+    } == {"listed": "int64[1, 0]"}
+    made = session(parsed)
+    for rows in (3, 1):
+        x = draw((rows, 8))
+        y, places = made.run(None, {"x": x, "c": np.array(True)})
+        np.testing.assert_array_equal(y, x)
+        assert places.shape == (0,)
+        np.testing.assert_array_equal(
+            made.run(["y"], {"x": x, "c": np.array(False)})[0], np.maximum(x, 0)
+        )

@@ -245,6 +245,7 @@ def come_and_go(count: int) -> None:
     assert grown < 256 << 10 or "HAGANE_SANITIZE" in os.environ, f"resident bytes: {marks}"
 
 
+@pytest.mark.long
 @needs_library
 def test_fifteen_models_leave_nothing_behind() -> None:
     come_and_go(15)

@@ -207,3 +207,46 @@ def test_mistakes_are_told_of() -> None:
         chainer.kl_divergence(joint, D.Independent(normal, 2))
     with pytest.raises(ValueError, match="`scale_tril` must have a value"):
         D.MultivariateNormal(np.zeros(3, "f"))
+
+
+# The last four of six samples that Chainer 7.8.1 draws after ``seed(9)``, and the sum of all.
+DRAWN_BY_CHAINER: dict[str, tuple[list[float], float]] = {
+    "Bernoulli": ([0.0, 1.0, 0.0, 0.0], 14.0),
+    "Beta": ([0.24178, 0.994478, 0.962786, 0.263755], 14.2062),
+    "Categorical": ([0.0, 0.0, 1.0, 1.0], 4.0),
+    "Cauchy": ([8.468128, 0.741814, 3.273561, -13.331506], 114.06966),
+    "Chisquare": ([2.8e-05, 1.445505, 11.698282, 0.57674], 36.33078),
+    "Dirichlet": ([0.163336, 0.836664, 0.786965, 0.213035], 12.0),
+    "Exponential": ([1.628459, 0.988004, 0.696892, 0.895341], 32.72834),
+    "Gamma": ([0.156539, 0.897738, 2.870876, 0.250555], 43.32062),
+    "Geometric": ([3.0, 1.0, 2.0, 3.0], 68.0),
+    "Gumbel": ([0.801437, 1.131899, 1.445185, 1.213948], 43.12104),
+    "Laplace": ([0.119725, 1.396983, 4.493256, 0.621752], 25.48614),
+    "LogNormal": ([2.165583, 3.362831, 69.719302, 3.060445], 572.11488),
+    "MultivariateNormal": ([0.131524, 0.029965, 0.745124, 4.322322], 1.99937),
+    "Normal": ([0.77269, 1.212783, 4.244477, 1.11856], 33.72754),
+    "OneHotCategorical": ([0.0, 1.0, 0.0, 1.0], 12.0),
+    "Pareto": ([0.602865, 23.25066, 6.254202, 1.237493], 123.31328),
+    "Poisson": ([1.0, 2.0, 0.0, 0.0], 31.0),
+    "Uniform": ([0.570534, 1.477775, 4.067254, 1.212235], 40.20874),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN_BY_CHAINER)
+def test_samples_are_those_of_chainer_from_the_same_seed(name: str) -> None:
+    a, b = np.array([[0.3, 1.2], [2.5, 0.7]]), np.array([[0.7, 0.4], [1.9, 1.1]])
+    p = a / a.sum(1, keepdims=True)
+    if name == "Uniform":
+        one: Any = D.Uniform(low=a, high=a + b)
+    elif name == "MultivariateNormal":
+        one = D.MultivariateNormal(a[0], scale_tril=np.tril(b))
+    else:
+        kind = getattr(D, name)
+        probable = ("Bernoulli", "Categorical", "Geometric", "OneHotCategorical")
+        single = ("Chisquare", "Dirichlet", "Exponential", "Poisson")
+        one = kind(p) if name in probable else kind(a) if name in single else kind(a, b)
+    np.random.seed(9)
+    drawn = one.sample((2, 3)).array.reshape(-1)
+    last, whole = DRAWN_BY_CHAINER[name]
+    np.testing.assert_allclose(drawn[-4:], last, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(drawn.sum(), whole, rtol=1e-6, atol=1e-5)

@@ -250,3 +250,94 @@ def test_old_names_of_hooks_warn() -> None:
     with pytest.warns(DeprecationWarning, match="Use optimizer_hooks.WeightDecay instead"):
         hook = chainer.optimizer.WeightDecay(0.1)
     assert isinstance(hook, chainer.optimizer_hooks.WeightDecay)
+
+
+def test_mixed_precision_has_weights_of_16_bits_and_norms_of_32() -> None:
+    with chainer.using_config("dtype", chainer.mixed16):
+        first, norm, last = L.Linear(5, 6), L.BatchNormalization(6), L.Linear(6, 3)
+        model = L.Classifier(chainer.Sequential(first, F.relu, norm, last))
+        optimizer = chainer.optimizers.MomentumSGD(0.1)
+        optimizer.use_fp32_update()
+        optimizer.setup(model)
+        x = np.linspace(-1, 1, 40).reshape(8, 5).astype(np.float16)
+        losses = []
+        for _ in range(5):
+            optimizer.update(model, x, np.arange(8) % 3)
+            losses.append(model.loss)
+    assert {p.dtype for p in (first.W, first.b, last.W)} == {np.dtype(np.float16)}
+    assert norm.gamma.dtype == norm.beta.dtype == norm.avg_mean.dtype == np.float32
+    assert losses[0].dtype == np.float16
+    assert losses[-1].array < losses[0].array
+
+
+def test_links_of_a_changed_sequential_have_the_names_of_chainers_snapshots() -> None:
+    def names() -> list[str]:
+        return [name.rpartition("/")[0] + str(p.shape) for name, p in model.namedparams()]
+
+    model = chainer.Sequential(
+        L.Linear(5, 6, nobias=True), F.relu, L.EmbedID(6, 7), F.relu, L.Scale(1, (3,))
+    )
+    assert names() == ["/0(6, 5)", "/1(3,)", "/2(6, 7)"]
+    model[4] = L.Linear(6, 2, nobias=True)
+    assert names() == ["/0(6, 5)", "/1(2, 6)", "/2(6, 7)"]
+    model[0] = L.Linear(4, 6, nobias=True)
+    assert names() == ["/0(6, 4)", "/1(2, 6)", "/2(6, 7)"]
+    model.insert(1, L.Bias(1, (8,)))
+    assert names() == ["/0(6, 4)", "/1(8,)", "/2(2, 6)", "/3(6, 7)"]
+    model.insert(-1, L.Bias(1, (9,)))
+    assert names() == ["/0(6, 4)", "/1(9,)", "/2(8,)", "/3(2, 6)", "/4(6, 7)"]
+    del model[0]
+    assert names() == ["/0(9,)", "/1(8,)", "/2(2, 6)", "/3(6, 7)"]
+    model.remove_by_layer_type("relu")
+    model.insert(0, L.Linear(2, 2, nobias=True))
+    assert names() == ["/0(2, 2)", "/1(9,)", "/2(8,)", "/3(2, 6)", "/4(6, 7)"]
+    model = model.copy()
+    assert names() == ["/0(2, 2)", "/1(2, 6)", "/2(9,)", "/3(6, 7)", "/4(8,)"]
+
+
+def test_programs_that_branch_on_a_gpu_run_without_one() -> None:
+    cuda = chainer.cuda
+
+    @cuda.memoize(for_each_device=True)
+    def kernel() -> Any:
+        return cuda.elementwise("T x", "T y", "y = x * x", "square")
+
+    @cuda.fuse()
+    def cube(x: Any) -> Any:
+        return x**3
+
+    class Power(chainer.function.Function):
+        def forward_cpu(self, inputs: Any) -> Any:
+            return inputs[0] ** 2, cube(inputs[0])
+
+        def forward_gpu(self, inputs: Any) -> Any:
+            return kernel()(inputs[0]), cube(inputs[0])
+
+        def backward(self, inputs: Any, grads: Any) -> Any:
+            with cuda.get_device_from_array(*inputs) as device:
+                assert device == cuda.DummyDevice
+                assert isinstance(device, cuda.DummyDeviceType)
+                assert int(device) == device.id == -1
+            if isinstance(inputs[0], cuda.ndarray):
+                raise AssertionError
+            return (2 * inputs[0] * grads[0] + 3 * inputs[0] ** 2 * grads[1],)
+
+    cuda.get_device_from_id(-1).use()
+    with cuda.get_device_from_id(None):
+        x = chainer.Variable(np.array([1.0, 2.0], "f"))
+        y, z = Power()(x)
+    F.sum(y + z).backward()
+    np.testing.assert_array_equal(x.grad, [5, 16])
+    with pytest.warns(DeprecationWarning, match="get_device is deprecated"):
+        assert cuda.get_device(x.array) is cuda.DummyDevice
+    cuda.clear_memo()
+    for ask in (
+        lambda: cuda.get_device_from_id(0),
+        lambda: cuda.to_gpu(x.array),
+        lambda: cuda.copy(x.array),
+        kernel,
+        lambda: cuda.raw("code", "name"),
+        lambda: cuda.reduce("T x", "T y", "x", "a + b", "y = a", "0", "sum"),
+    ):
+        with pytest.raises(RuntimeError, match="CUDA is not available: hagane computes on the CPU"):
+            ask()

@@ -15,7 +15,7 @@ from hagane.symbolic import evaluate, symbol, symbols_of
 from tests.oracle import assert_agrees, node_model, run_onnxruntime
 
 drawn = settings(
-    max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+    max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
 )
 
 

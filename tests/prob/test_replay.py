@@ -291,3 +291,24 @@ def test_loops_without_a_bound_are_taken_without_being_asked_for() -> None:
 def test_engines_have_names() -> None:
     with pytest.raises(ValueError, match="expected an engine among auto, capture, replay"):
         prob.typed("int", engine="quick")
+
+
+@pytest.mark.long
+def test_a_loop_whose_end_is_far_from_sight_is_run_instead() -> None:
+    # Joining components: captured, each search for a root would be followed for hundreds of turns.
+    @prob.typed("{n:int | Prob(n = 1) = 1/2}")
+    def components() -> int:
+        parent = list(range(3))
+
+        def find(x: int) -> int:
+            while parent[x] != x:
+                parent[x] = parent[parent[x]]
+                x = parent[x]
+            return x
+
+        for a, b in ((0, 1), (0, 2), (1, 2)):
+            if prob.flip(1 / 2):
+                parent[find(a)] = find(b)
+        return len({find(x) for x in range(3)})
+
+    assert components.report.verdicts[-1].engine == "replay"

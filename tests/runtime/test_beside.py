@@ -81,6 +81,7 @@ def test_a_session_of_bytes_has_programs_made_by_another_process() -> None:
     same("y", session.run(None, often, hagane.RunOptions())[0], want, length=2000)
 
 
+@pytest.mark.long
 def test_its_weights_are_those_of_the_session_where_they_are_equal() -> None:
     engine, session = load_engine(), session_of(pictures().SerializeToString())
     gc.collect()
@@ -255,6 +256,7 @@ def test_programs_are_bounded_and_the_least_lately_used_go() -> None:
     assert ((1,),) not in repeats
 
 
+@pytest.mark.long
 def test_a_session_is_freed_with_its_last_reference() -> None:
     session = session_of(pictures().SerializeToString())
     for _ in range(RUNS):

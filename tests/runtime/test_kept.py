@@ -299,6 +299,7 @@ def image(height: int) -> dict[str, np.ndarray]:
     return {"x": values.astype(np.float32)}
 
 
+@pytest.mark.long
 def test_a_session_that_specialises_is_kept_and_specialises_later(
     path: Path, reads: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

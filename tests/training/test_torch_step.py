@@ -198,6 +198,43 @@ def test_gradients_in_doubles_differ_from_pytorchs_by_rounding_alone() -> None:
     compare(lambda: Strided().double(), doubles, rule, within=1e-10)
 
 
+def test_a_mean_over_all_batches_is_that_of_doubles() -> None:
+    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4, momentum=None)).double()
+    theirs = copy.deepcopy(net)
+    step = TorchStep(mean, optim.SGD(net.parameters(), 0.1))
+    one = optim.SGD(theirs.parameters(), 0.1)
+    for _ in range(4):
+        x = torch.randn(6, 3, dtype=torch.float64)
+        step(net, x)
+        one.zero_grad()
+        mean(theirs, x).backward()
+        one.step()
+    for name, value in theirs.state_dict().items():
+        torch.testing.assert_close(net.state_dict()[name], value, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["Adam", "NAdam"])
+def test_numbers_that_an_optimizer_counts_change_in_their_tensors(name: str) -> None:
+    module = nn.Linear(3, 2)
+    optimizer = getattr(optim, name)(module.parameters(), 0.1)
+    step = TorchStep(mean, optimizer)
+    step(module, torch.randn(4, 3))
+    held = dict(optimizer.state_dict()["state"][0])  # of a program that copies no tensors
+    step(module, torch.randn(4, 3))
+    assert held["step"] == 2
+    assert all(held[key] is value for key, value in optimizer.state_dict()["state"][0].items())
+
+
+def test_a_loss_of_one_number_keeps_its_shape() -> None:
+    module = nn.Linear(3, 1)
+    step = TorchStep(lambda module, x: module(x).mean(0), optim.SGD(module.parameters(), 0.1))
+    x = torch.randn(4, 3)
+    expected = module(x).mean(0).detach()
+    found = step(module, x)
+    assert found.shape == (1,)
+    torch.testing.assert_close(found, expected)
+
+
 def test_groups_have_rates_of_their_own() -> None:
     def two(parameters: Any) -> Any:
         first, *rest = parameters

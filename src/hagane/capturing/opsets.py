@@ -12,8 +12,11 @@ from onnx.defs import OpSchema, SchemaError, get_schema
 
 from hagane.errors import InvalidArgument
 from hagane.graph import to_proto
-from hagane.ops.builder import op
+from hagane.graph.names import separate_names
+from hagane.ops.builder import content_of, op
+from hagane.ops.builder.control import branch
 from hagane.ops.builder.node import node_of
+from hagane.ops.functions.chainer.elementwise import cumulative_product
 from hagane.ops.inference import GraphTypes, infer_types
 from hagane.ops.registry import operators
 from hagane.passes.edit import (
@@ -48,6 +51,7 @@ def in_opset(model: ir.Model, opset: int) -> ir.Model:
         for node in list(graph):
             if not node.domain:
                 _lower(graph, node, opset, types)
+    separate_names(model.graph)
     _name_apart(model.graph)
     model.graph.opset_imports[""] = opset
     try:
@@ -202,11 +206,30 @@ def _shape(graph: ir.Graph, node: ir.Node, schema: OpSchema, types: GraphTypes) 
 
 
 def _reshape(graph: ir.Graph, node: ir.Node, schema: OpSchema, types: GraphTypes) -> None:
-    """Leave out that a 0 is a size, where there is none."""
-    del graph
+    """Leave out that a 0 is a size, or branch where only a run knows whether there is one."""
+    if "allowzero" in schema.attributes or not attributes_of(node).get("allowzero"):
+        return
     shape = constant(node.inputs[1], types)
-    if "allowzero" not in schema.attributes and shape is not None and np.all(shape != 0):
-        node.attributes.pop("allowzero", None)
+    if shape is not None and np.all(shape != 0):
+        del node.attributes["allowzero"]
+        return
+    before = {*graph}
+    with building(graph, types, node):
+        made = _reshaped(_input(node, 0), _input(node, 1))
+    put_in_place(graph, types, node, made)
+    for added in {*graph} - before:
+        added.metadata_props.update(node.metadata_props)
+
+
+def _reshaped(x: ir.Value, shape: ir.Value) -> Any:
+    """Return a tensor in another shape, in which 0 is a size: of nothing, it is made anew."""
+    zeros = np.zeros(1, _dtype(x))
+
+    def of_nothing() -> list[Any]:
+        return [op("ConstantOfShape", op("Max", shape, np.zeros(1, np.int64)), value=zeros)]
+
+    empty = op("Equal", op("Size", x), np.zeros((), np.int64))
+    return branch(empty, of_nothing, lambda: [op("Reshape", x, shape)], 1)[0]
 
 
 def _sampled(graph: ir.Graph, node: ir.Node, schema: OpSchema, types: GraphTypes) -> None:
@@ -258,6 +281,16 @@ def _mish(node: ir.Node, known: dict[str, Any]) -> Any:
     return op("Mul", x, op("Tanh", op("Softplus", x)))
 
 
+def _cumulative_product(node: ir.Node, known: dict[str, Any]) -> Any:
+    axis = content_of(_input(node, 1))
+    if known.get("exclusive") or known.get("reverse") or axis is None:
+        raise InvalidArgument(
+            f"{_name(node)}: a CumProd that is exclusive or reverse, or along an axis that data "
+            "tell, needs opset 26 or a later one"
+        )
+    return cumulative_product(_input(node, 0), int(axis) % len(_input(node, 0).shape or (0,)))
+
+
 def _layer_normalization(node: ir.Node, known: dict[str, Any]) -> Any:
     x, scale = _input(node, 0), _input(node, 1)
     if len(node.outputs) > 1 and any(value.uses() for value in node.outputs[1:]):
@@ -278,6 +311,7 @@ def _dtype(value: ir.Value) -> Any:
 
 # Operators that an opset may lack, written in others.
 _WRITTEN: dict[str, Callable[[ir.Node, dict[str, Any]], Any]] = {
+    "CumProd": _cumulative_product,
     "Gelu": _gelu,
     "HardSwish": _hard_swish,
     "Mish": _mish,

@@ -219,10 +219,12 @@ class _Walker:
     def _assign(self, value: ir.Value, type_: Type | None, known: Array | None) -> None:
         self.result.types.pop(value, None)
         self.result.values.pop(value, None)
-        if type_ is not None:
-            self.result.types[value] = type_
         if known is not None:
             self.result.values[value] = known
+            if isinstance(type_, TensorType):  # NonZero gives a name to what content may tell
+                type_ = TensorType(type_.dtype, known.shape)
+        if type_ is not None:
+            self.result.types[value] = type_
 
     def initializer(self, value: ir.Value) -> None:
         tensor = value.const_value

@@ -291,6 +291,69 @@ def test_sizes_that_show_only_at_run_time() -> None:
         check(parse(text), [feed], ["x", "y"])
 
 
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        'mode = "linear", coordinate_transformation_mode = "align_corners"',
+        'mode = "cubic", exclude_outside = 1',
+        'mode = "linear", antialias = 1',
+        'mode = "nearest"',
+    ],
+)
+def test_pictures_of_any_size_are_resized(attributes: str) -> None:
+    text = f"""
+    f (double[n, 2, h, w] x, int64[2] sizes) => (double loss) {{
+      y = Resize <axes = [2, 3], {attributes}> (x, , , sizes)
+      half = Constant <value = float[1] {{0.5}}> ()
+      z = Resize <axes = [-1], {attributes}> (y, , half)
+      loss = ReduceSumSquare<keepdims = 0>(z)
+    }}
+    """
+    model = parse(text)
+    made = hagane.gradient(model, "loss", ["x"])
+    session = hagane.InferenceSession(made)
+    for shape, sizes in (((1, 2, 3, 4), [5, 6]), ((2, 2, 5, 1), [2, 4])):
+        feed = {"x": draw(*shape), "sizes": np.array(sizes)}
+        g = session.run(["x.gradient"], feed)[0]
+        direction = draw(*shape, seed=1)
+        ends = [
+            session.run(["loss"], {**feed, "x": feed["x"] + step * direction})[0]
+            for step in (1e-6, -1e-6)
+        ]
+        assert float((g * direction).sum()) == pytest.approx(float(ends[0] - ends[1]) / 2e-6, 1e-6)
+
+
+def test_what_keeps_its_aspect_needs_sizes() -> None:
+    text = """
+    f (double[n, 2, h, w] x, int64[2] sizes) => (double loss) {
+      y = Resize <axes = [2, 3], keep_aspect_ratio_policy = "not_larger"> (x, , , sizes)
+      loss = ReduceSumSquare<keepdims = 0>(y)
+    }
+    """
+    wanted = "Resize with keep_aspect_ratio_policy 'not_larger' has no gradient along axes of"
+    with pytest.raises(NotDifferentiable, match=wanted):
+        hagane.gradient(parse(text), "loss", ["x"])
+
+
+def test_windows_of_images_whose_sizes_have_no_name() -> None:
+    # The padded sizes are the data's, and no axis shows them alone.
+    text = """
+    f (float[n, 1, h, w] x, int64[8] pads) => (float loss) {
+      padded = Pad (x, pads)
+      y = MaxPool <kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1> (padded)
+      other = MaxPool <kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1> (x)
+      sum = Add (y, other)
+      loss = ReduceSumSquare<keepdims = 0>(sum)
+    }
+    """
+    made = hagane.gradient(parse(text), "loss", ["x"])
+    assert not [node for node in made.graph if node.domain]
+    feeds = {"x": draw(2, 1, 6, 7).astype(np.float32), "pads": np.zeros(8, np.int64)}
+    (g,) = run(made, feeds, ["x.gradient"])
+    feeds["pads"][6] = 1  # as the window of ceil mode
+    np.testing.assert_array_equal(run(made, feeds, ["x.gradient"])[0].shape, g.shape)
+
+
 def test_masks_of_dropout_are_kept() -> None:
     text = """
     f (double[50] x) => (double[50] y, double loss) {

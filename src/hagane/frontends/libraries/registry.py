@@ -134,9 +134,11 @@ class LibraryTables(Objects, RealNames):
                 return None
             handler = getattr(table.layers[owner], method)
             view = View(core, receiver)
-            return self._in_context(
-                core, name, arguments[1:], keywords,
-                lambda a, k: call_handler(handler, name, core, [view, *a], k, hidden=2),
+            return view.decided(
+                lambda: self._in_context(
+                    core, name, arguments[1:], keywords,
+                    lambda a, k: call_handler(handler, name, core, [view, *a], k, hidden=2),
+                )
             )  # fmt: skip
         core.emit.kind = owner if owner == table.tensor else table.tensor
         found = table.methods[owner][method]

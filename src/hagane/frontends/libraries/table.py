@@ -53,6 +53,18 @@ class View:
         found = core.find_attribute(self.__dict__["_instance"], name)
         return default if found is MISSING else core.unwrap_shallow(found)
 
+    def decided(self, run: Callable[[], Value]) -> Value:
+        """Call a function for each alternative of the attributes: a state that may be None."""
+        core, instance = self.__dict__["_core"], self.instance()
+        for name, value in [*core.heap[instance].items()]:
+            if isinstance(value, Choice):
+                return core.either(value, lambda item, name=name: self._decide(name, item, run))
+        return run()
+
+    def _decide(self, name: str, item: Value, run: Callable[[], Value]) -> Value:
+        setattr(self, name, item)
+        return self.decided(run)
+
     def raw(self, name: str) -> Value:
         """Return an attribute as the program holds it; None if it is not set."""
         core: Core = self.__dict__["_core"]

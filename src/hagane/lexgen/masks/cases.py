@@ -141,12 +141,15 @@ def both(a: Case, b: Case) -> Case:
 
 
 def _both_objects(a: Objects, b: Objects, weak: bool) -> Objects:
-    names = dict.fromkeys([name for name, _ in (*a.members, *b.members)])
+    names = dict.fromkeys(name for name, _ in a.members)
+    more = dict.fromkeys(name for name, _ in b.members)
+    # What names a few members, as a contrary does, leaves the order to what names them all.
+    names = more if names.keys() <= more.keys() else names | more
     others = [
         (common, left | right, known or also)
         for texts, left, known in a.others
-        for more, right, also in b.others
-        if not (common := _common(texts, more)).empty
+        for those, right, also in b.others
+        if not (common := _common(texts, those)).empty
     ]
     return Objects(
         tuple((name, a.member(name) | b.member(name)) for name in names),

@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
-from hagane.lexgen.masks.cases import FALSE, TRUE, Arrays, Case, Objects, Strings, is_possible
+from hagane.lexgen.masks.cases import (
+    FALSE,
+    TRUE,
+    Arrays,
+    Case,
+    Conjunction,
+    Objects,
+    Strings,
+    is_possible,
+)
 from hagane.lexgen.masks.formats import FORMATS
 from hagane.lexgen.masks.json_keywords import (
     ANYWHERE,
@@ -22,10 +31,13 @@ from hagane.lexgen.masks.json_keywords import (
 )
 from hagane.lexgen.masks.json_schema_form import pointer
 from hagane.lexgen.masks.numbers import Numbers
-from hagane.lexgen.masks.texts import ANYTHING, matching
+from hagane.lexgen.masks.texts import ANYTHING, Texts, literals, matching
 
 if TYPE_CHECKING:
     from hagane.lexgen.masks.json_schema import Schemas
+
+# Names that a schema knows, for a member that breaks a keyword which speaks of many.
+_MOST_WITNESSES = 3
 
 
 def failing(schemas: Schemas, schema: Mapping[str, Any], where: str) -> list[Case]:
@@ -103,6 +115,23 @@ def _contrary(
                 )
                 for name, each in value.items()
             ]
+        case "additionalProperties":
+            names = ANYTHING - literals(schema.get("properties", ()))
+            for source in schema.get("patternProperties", ()):
+                names = names - pattern_texts(source, where)
+            fails = schemas.conjunction(value, place, holds=False)
+            return _some_member(schemas, names, fails, keyword, where)
+        case "patternProperties":
+            found: list[Case] = []
+            for source, each in value.items():
+                inside = pointer(place, source)
+                fails = schemas.conjunction(each, inside, holds=False)
+                names = pattern_texts(source, inside)
+                found += _some_member(schemas, names, fails, keyword, where)
+            return found
+        case "propertyNames":
+            names = schemas.names(value, place, holds=False)
+            return _some_member(schemas, names, TRUE, keyword, where)
         case "prefixItems":
             return [
                 Arrays((*(TRUE,) * at, schemas.conjunction(each, place, holds=False)), low=at + 1)
@@ -125,6 +154,24 @@ def _contrary(
         case _ if keyword in OF_TYPE or keyword in ANYWHERE:
             schemas.note(where, keyword, "texts that fail by it alone are left out")
     return []
+
+
+def _some_member(
+    schemas: Schemas, names: Texts, fails: Conjunction, keyword: str, where: str
+) -> list[Case]:
+    """Return the objects of which a member of such a name fails: one of few names, one each."""
+    if schemas.witnesses is None:
+        schemas.note(where, keyword, "texts that fail by it alone are left out")
+        return []
+    known = [name for name in schemas.witnesses if name in names][:_MOST_WITNESSES]
+    short = (names - literals([""])).shortest()
+    witnesses = dict.fromkeys(known if short is None else [*known, short])
+    if witnesses:
+        shown = ", ".join(map(repr, witnesses))
+        schemas.note(where, keyword, f"the member that fails by it is one of {shown}")
+    return [
+        Objects(((name, fails),), frozenset({name}), named=True, open=True) for name in witnesses
+    ]
 
 
 def _other_than(schemas: Schemas, values: Sequence[Any], where: str) -> list[Case]:

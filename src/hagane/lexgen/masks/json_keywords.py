@@ -159,6 +159,20 @@ def kept(value: Any) -> Any:
     return _KEPT.setdefault(repr(value), {"const": value})
 
 
+def member_names(root: Any) -> tuple[str, ...]:
+    """Return the names of members in all of a schema, in its order."""
+    found: dict[str, None] = {}
+    queue = [root]
+    for part in queue:
+        if isinstance(part, Mapping):
+            properties = part.get("properties")
+            found.update(dict.fromkeys(properties if isinstance(properties, Mapping) else ()))
+            queue += part.values()
+        elif isinstance(part, list):
+            queue += part
+    return tuple(found)
+
+
 def other_than(values: Sequence[Any]) -> list[Case]:
     """Return the cases of all values but some texts, numbers and constants."""
     numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]

@@ -25,7 +25,7 @@ from hagane.lexgen.masks.cases import (
     Strings,
 )
 from hagane.lexgen.masks.json_schema import Schemas
-from hagane.lexgen.masks.json_schema_form import refuse
+from hagane.lexgen.masks.json_schema_form import TooManyWays, refuse
 from hagane.lexgen.masks.numbers import Numbers, written
 from hagane.lexgen.masks.parts import NO_TEXT, Alt, Bytes, Call, Net, OneOf, Part, Rep, alt, seq
 from hagane.lexgen.masks.rules import Module, Rules
@@ -50,10 +50,17 @@ def schema_rules(schema: Any, space: str = " ?") -> Rules:
         InvalidArgument: The schema is malformed, or asks for a feature that is not covered; the
             message has the JSON pointer.
     """
-    made = _Writer(Schemas(schema), space)
+    try:
+        return _written(Schemas(schema), space)
+    except TooManyWays:
+        return _written(Schemas(schema, lean=True), space)
+
+
+def _written(schemas: Schemas, space: str) -> Rules:
+    made = _Writer(schemas, space)
     first = made.rules.reserve()
     try:
-        made.rules.define(first, made.value(made.schemas.conjunction(schema, "#")))
+        made.rules.define(first, made.value(schemas.conjunction(schemas.root, "#")))
         made.write()
     except RecursionError:
         refuse("#", "its schemas lie in each other too deeply; take parts of it as schemas alone")

@@ -40,6 +40,7 @@ from hagane.lexgen.masks.json_keywords import (
     fraction_of,
     is_of_values,
     kept,
+    member_names,
     numbers_of,
     pattern_texts,
     strings_of,
@@ -47,7 +48,7 @@ from hagane.lexgen.masks.json_keywords import (
     types_of,
     values_of,
 )
-from hagane.lexgen.masks.json_schema_form import check_form, pointer, refuse
+from hagane.lexgen.masks.json_schema_form import TooManyWays, check_form, pointer, refuse
 from hagane.lexgen.masks.numbers import Numbers
 from hagane.lexgen.masks.texts import ANYTHING, NOTHING, Texts, literals
 
@@ -82,14 +83,20 @@ class Schemas:
     Args:
         root: The schema.
         wide: The cases have all values of their schemas, perhaps more; else perhaps fewer.
+        lean: Contraries leave out members that fail as one of many.
+
+    Attributes:
+        root: The schema.
+        witnesses: Names of members that may fail as one of many, in the order of the schema.
 
     Raises:
         InvalidArgument: From any method: a schema is malformed, or uses a keyword in a way that is
             not covered; the message has its JSON pointer.
     """
 
-    def __init__(self, root: Any, wide: bool = False):
+    def __init__(self, root: Any, wide: bool = False, lean: bool = False):
         self.root = root
+        self.witnesses = None if lean else member_names(root)
         self._is_wide = wide
         self._wide: Schemas | None = None  # the same schemas, for proofs that there is no value
         self._known: list[tuple[Any, str]] = []
@@ -175,13 +182,14 @@ class Schemas:
             same = by_type.get(type(a), ())
             self._pairs += len(same)
             if self._pairs > _MOST_PAIRS:
-                refuse(where, f"the schema combines its parts in more than {_MOST_PAIRS:,} ways")
+                many = f"the schema combines its parts in more than {_MOST_PAIRS:,} ways"
+                refuse(where, many, TooManyWays)
             for b in same:
                 case = both(a, b)
                 if case not in met and is_possible(case, self.possible):
                     met[case] = None
             if len(met) > _MOST_CASES:
-                refuse(where, f"its combinations are more than {_MOST_CASES}")
+                refuse(where, f"its combinations are more than {_MOST_CASES}", TooManyWays)
         return list(met)
 
     def any_of(self, schemas: Iterable[tuple[Any, str]], holds: bool = True) -> list[Case]:
@@ -413,7 +421,7 @@ class Schemas:
                     held |= now
             members.append((name, held))
         if "propertyNames" in schema:
-            allowed = self._names(schema["propertyNames"], f"{where}/propertyNames")
+            allowed = self.names(schema["propertyNames"], f"{where}/propertyNames")
             members = [(name, held if name in allowed else FALSE) for name, held in members]
             split = [
                 (common, held if inside else FALSE, known)
@@ -431,9 +439,10 @@ class Schemas:
             count_of(schema, "maxProperties"),
         )
 
-    def _names(self, schema: Any, where: str) -> Texts:
+    def names(self, schema: Any, where: str, holds: bool = True) -> Texts:
+        """Return the names, as texts, of which a schema holds, or does not."""
         found = NOTHING
-        for case in self.cases(self.conjunction(schema, where)):
+        for case in self.cases(self.conjunction(schema, where, holds)):
             if isinstance(case, Strings):
                 found = found | case_texts(case)
         return found

@@ -15,9 +15,13 @@ from hagane.errors import InvalidArgument
 TYPES = ("string", "number", "integer", "boolean", "null", "object", "array")
 
 
-def refuse(where: str, problem: str) -> NoReturn:
+class TooManyWays(InvalidArgument):
+    """A schema combines its parts in more ways than are followed."""
+
+
+def refuse(where: str, problem: str, error: type[InvalidArgument] = InvalidArgument) -> NoReturn:
     """Raise the error about a place in a schema."""
-    raise InvalidArgument(f"JSON schema, {where}: {problem}")
+    raise error(f"JSON schema, {where}: {problem}")
 
 
 def pointer(where: str, *steps: str | int) -> str:

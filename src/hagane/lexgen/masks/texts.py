@@ -64,6 +64,25 @@ class Texts:
                 return False
         return state in self.accepts
 
+    def shortest(self) -> str | None:
+        """Return a shortest text of the set, of letters where they serve; None if it is empty."""
+        before: dict[int, tuple[int, str]] = {}
+        queue = [0]
+        for state in queue:
+            if state in self.accepts:
+                letters = []
+                while state:
+                    state, letter = before[state]
+                    letters.append(letter)
+                return "".join(reversed(letters))
+            edges = list(self.edges(state))
+            plain = [(c, to) for c in "abx0_" for low, high, to in edges if low <= ord(c) <= high]
+            for letter, to in (*plain, *((chr(low), to) for low, _, to in edges)):
+                if to and to not in before:
+                    before[to] = state, letter
+                    queue.append(to)
+        return None
+
     def __and__(self, other: Texts) -> Texts:
         return _product(self, other, operator.and_)
 

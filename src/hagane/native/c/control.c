@@ -66,10 +66,17 @@ static void hand_on(hg_control *control, char *const *pointers) {
   }
 }
 
-/* Bring the values that the last iteration left to the results. */
-static void leave(hg_control *control, char *const *pointers) {
+/* Bring the values that the last iteration left to the results; 0 if there is no memory. */
+static int leave(hg_control *control, char *const *pointers) {
+  int there = 1;
   for (int64_t i = 0; i < control->n_carried; i++) {
     hg_carried *value = &control->carried[i];
+    if (value->grows != 0 && control->iteration == 0) {
+      /* Kernels behind the loop may write over an initial value before the result is read. */
+      char *own = make_room(&value->memory[0], &value->room[0], value->begun);
+      if (own == NULL) there = 0;
+      else value->now = memcpy(own, value->now, (size_t)value->begun);
+    }
     if (value->first < 0) continue;
     char *result = pointers[value->first];
     /* Of a loop that is ended before its first iteration, `bytes` may be those of another time. */
@@ -78,6 +85,7 @@ static void leave(hg_control *control, char *const *pointers) {
   }
   control->made = control->iteration;
   control->iteration = -1;
+  return there;
 }
 
 /* Whether to ask the caller now whether to go on. Iterations are counted between looks at the clock,
@@ -138,7 +146,8 @@ static int64_t next_iteration(hg_program *program, int64_t index) {
     going = 0;
   }
   if (!going) {
-    leave(control, pointers);
+    if (!leave(control, pointers))
+      program->failure[0] = index + 1, program->failure[1] = iteration;
     return 0;
   }
   for (int64_t i = 0; i < control->n_carried; i++) {

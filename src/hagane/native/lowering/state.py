@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.recorder import Recorder
-from hagane.native.lowering.facts import Facts
+from hagane.native.lowering.facts import Facts, NotNative
 from hagane.native.lowering.forms import Forms
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim, minimum, symbols_of
@@ -82,14 +82,22 @@ class Lowering:
         known = node.domain == "" or node.op_type == "SelectGreater"
         return node if known and node in self.facts.nodes and node not in self.done else None
 
-    def finish(self) -> None:
-        """Bring every output of the segment into memory that the caller gets."""
-        forms = self.forms
+    def finish(self) -> dict[ir.Value, str]:
+        """Bring every output of the segment into memory that the caller gets.
+
+        Returns:
+            The outputs that kernels cannot hold, with reasons.
+        """
+        forms, refused = self.forms, dict[ir.Value, str]()
         for value in sorted(self.facts.outputs, key=lambda v: str(v.name)):
-            found = forms.plain(value)
-            if found.buffer is forms.results.get(value) and found.contiguous:
-                continue
-            emit_copy(self.recorder, found, forms.result(value))
+            try:
+                found = forms.plain(value)
+                if found.buffer is forms.results.get(value) and found.contiguous:
+                    continue
+                emit_copy(self.recorder, found, forms.result(value))
+            except NotNative as reason:
+                refused[value] = str(reason)
+        return refused
 
     def for_body(self, nodes: Sequence[ir.Node], known: Mapping[ir.Value, Array]) -> Lowering:
         """Return the state in which the body of one of the nodes begins.

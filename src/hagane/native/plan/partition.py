@@ -253,13 +253,10 @@ def draft_nodes(
     )
     low = Lowering.of(facts, lower_nodes)
     refused = lower_nodes(low, nodes)
-    try:
-        low.finish()
-    except NotNative as reason:
-        for value in outputs:
-            producer = value.producer()
-            if producer is not None and not _can_hold(low, value):
-                refused[producer] = str(reason)
+    for value, reason in low.finish().items():
+        producer = value.producer()
+        assert producer is not None
+        refused[producer] = reason
 
     def again(changed: Mapping[ir.Value, Array]) -> tuple[Draft, dict[ir.Node, str]]:
         return draft_nodes(graph, nodes, outputs, given_types, changed, target)
@@ -308,14 +305,6 @@ def _settle_found(low: Lowering, equal: Sequence[tuple[Dim, Dim]]) -> tuple[tupl
             shape = low.facts.shape(value)
             low.forms.grown[value] = tuple(0 if symbols_of(d) & low.found else d for d in shape)
     return tuple(pair for pair in equal if not any(symbols_of(dim) & low.found for dim in pair))
-
-
-def _can_hold(low: Lowering, value: ir.Value) -> bool:
-    try:
-        low.facts.dtype(value)
-    except NotNative:
-        return False
-    return True
 
 
 def _size_before_run(low: Lowering, value: ir.Value) -> tuple[Dim, ...]:

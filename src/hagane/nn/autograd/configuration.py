@@ -68,7 +68,7 @@ def _show(values: dict[str, Any], file: TextIO | None) -> None:
 
 
 class Mixed16:
-    """The element type of a mixed precision: float16 values, float32 parameters."""
+    """The element type of a mixed precision: float16, and float32 in norms of batches."""
 
     dtype = np.dtype(np.float16)
 

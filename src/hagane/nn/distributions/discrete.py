@@ -11,6 +11,7 @@ from hagane.nn.autograd.variable import as_variable
 from hagane.nn.distributions.distribution import (
     Distribution,
     chosen,
+    drawn_categories,
     given,
     parameter,
     register_kl,
@@ -95,9 +96,8 @@ class Bernoulli(Distribution):
         return -x_log_x(self.p) - x_log_x(1 - self.p)
 
     def sample_n(self, n: int) -> Any:
-        """Return ``n`` samples, int32."""
-        drawn = np.random.uniform(size=(n, *self.batch_shape)) < self.p.array
-        return as_variable(drawn.astype(np.int32))
+        """Return ``n`` samples, integers."""
+        return as_variable(np.random.binomial(1, self.p.array, (n, *self.batch_shape)))
 
 
 class Categorical(Distribution):
@@ -151,9 +151,8 @@ class Categorical(Distribution):
         return -F.sum(self.p * self.log_p, axis=-1)
 
     def sample_n(self, n: int) -> Any:
-        """Return ``n`` samples, int32."""
-        noise = np.random.gumbel(size=(n, *self.p.shape))
-        return as_variable((noise + self.log_p.array).argmax(axis=-1).astype(np.int32))
+        """Return ``n`` samples, integers."""
+        return as_variable(drawn_categories(self.p.array, n))
 
 
 class Geometric(Distribution):
@@ -193,9 +192,9 @@ class Geometric(Distribution):
         return (1 - self.p) / (self.p * self.p)
 
     def sample_n(self, n: int) -> Any:
-        """Return ``n`` samples, int32."""
+        """Return ``n`` samples, of the element type of ``p``."""
         drawn = np.random.geometric(self.p.array, (n, *self.batch_shape))
-        return as_variable(drawn.astype(np.int32))
+        return as_variable(drawn.astype(self.p.dtype))
 
 
 class Poisson(Distribution):

@@ -173,6 +173,14 @@ def chosen(condition: Any, value: Any, other: float) -> Any:
     return F.where(held, value, np.full(value.shape, other, value.dtype))
 
 
+def drawn_categories(p: Any, n: int) -> Any:
+    """Return ``n`` categories of each row of probabilities, (n, *batch); drawn row by row."""
+    size = p.shape[-1]
+    rows = p.reshape(-1, size).astype(np.float64)
+    drawn = [np.random.choice(size, n, p=row / row.sum()) for row in rows]
+    return np.stack(drawn, axis=1).reshape(n, *p.shape[:-1])
+
+
 def x_log_x(x: Any) -> Any:
     """Return ``x log x``, which is 0 at 0, as its gradient there."""
     x = as_variable(x)

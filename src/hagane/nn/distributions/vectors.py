@@ -9,7 +9,13 @@ import numpy as np
 
 from hagane.nn import functions as F
 from hagane.nn.autograd.variable import as_variable
-from hagane.nn.distributions.distribution import Distribution, given, parameter, register_kl
+from hagane.nn.distributions.distribution import (
+    Distribution,
+    drawn_categories,
+    given,
+    parameter,
+    register_kl,
+)
 
 
 class Dirichlet(Distribution):
@@ -120,11 +126,8 @@ class OneHotCategorical(Distribution):
 
     def sample_n(self, n: int) -> Any:
         """Return ``n`` samples."""
-        size = self.event_shape[0]
-        rows = self.p.array.reshape(-1, size).astype(np.float64)
-        drawn = [np.random.choice(size, n, p=row / row.sum()) for row in rows]
-        places = np.stack(drawn, axis=1).reshape(n, *self.batch_shape)
-        return as_variable(np.eye(size, dtype=self.p.dtype)[places])
+        places = drawn_categories(self.p.array, n)
+        return as_variable(np.eye(self.event_shape[0], dtype=self.p.dtype)[places])
 
 
 class MultivariateNormal(Distribution):

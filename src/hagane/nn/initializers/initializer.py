@@ -44,7 +44,7 @@ def generate_array(
         raise ValueError(
             f"dtype mismatch: {dtype} was asked for, and the initializer makes {wanted}"
         )
-    found = get_dtype(dtype if wanted is None else wanted, map_mixed16=np.float32)
+    found = get_dtype(dtype if wanted is None else wanted)
     try:
         array = np.empty(shape, dtype=found)
     except ValueError as error:

@@ -44,22 +44,19 @@ class Sequential(ChainList):
         if not isinstance(index, int):
             raise ValueError("__setitem__ with slice is not supported: replace layers one by one")
         _check_layer(layer)
-        self._layers[index] = layer
-        self._collect()
+        if self._layers[index] is not layer:
+            place = index + len(self) if index < 0 else index
+            del self[place]
+            self.insert(place, layer)
 
     def __delitem__(self, index: Any) -> None:
         """Remove layers."""
-        del self._layers[index]
-        self._collect()
-
-    def _collect(self) -> None:
-        """Order the links as Chainer does, whose snapshots go by it: behind the first of them."""
-        self._children = []
-        first = next((i for i, x in enumerate(self._layers) if isinstance(x, Link)), 0)
-        for place, layer in enumerate(self._layers):
-            if isinstance(layer, Link):
-                later = first if place > first else 0
-                self._children.insert(later + 1 if place else 0, layer)
+        places = range(len(self))[index] if isinstance(index, slice) else (index,)
+        for place in sorted(places, reverse=True):
+            layer = self._layers.pop(place)
+            held = [i for i, link in enumerate(self._children) if link is layer]
+            if held:
+                del self._children[held[0]]
         self._rename()
 
     def __iter__(self) -> Iterator[Any]:
@@ -91,6 +88,9 @@ class Sequential(ChainList):
     def insert(self, index: int, layer: Any) -> None:
         """Insert a layer.
 
+        A link's number among the links, by which snapshots go, is Chainer's: behind the first link
+        before it, and not behind the last.
+
         Raises:
             IndexError: There is no such place.
             ValueError: It cannot be called.
@@ -100,8 +100,12 @@ class Sequential(ChainList):
                 f"invalid index ({index}) to a Sequential that holds {len(self._layers)} layers"
             )
         _check_layer(layer)
-        self._layers.insert(index, layer)
-        self._collect()
+        place = index + len(self._layers) if index < 0 else index
+        self._layers.insert(place, layer)
+        if isinstance(layer, Link):
+            before = (i for i, one in enumerate(self._layers[:place]) if isinstance(one, Link))
+            self._children.insert(next(before, 0) + 1 if place else 0, layer)
+            self._rename()
 
     def append(self, layer: Any) -> None:
         """Append a layer."""
@@ -152,8 +156,9 @@ class Sequential(ChainList):
 
     def reverse(self) -> None:
         """Reverse the order."""
-        self._layers.reverse()
-        self._collect()
+        layers = self._layers[::-1]
+        self.clear()
+        self.extend(layers)
 
     def forward(self, *x: Any) -> Any:
         """Return the result of all layers, one after another.

@@ -149,11 +149,11 @@ class Nodes:
     # ---- sizes ----
 
     def note_sizes(self, value: ir.Value) -> None:
-        """Remember which named sizes a value's shape shows."""
+        """Remember which sizes that have names, or are made of names, a value's shape shows."""
         found = self.types.types.get(value)
         if isinstance(found, TensorType):
             for axis, dim in enumerate(found.shape or ()):
-                if isinstance(dim, Expr) and {str(dim)} == symbols_of(dim):
+                if isinstance(dim, Expr):
                     self._sizes.setdefault(str(dim), (value, axis))
 
     def _computed(self, content: Array) -> ir.Value:
@@ -205,6 +205,9 @@ class Nodes:
     def _atom(self, atom: Any) -> ir.Value:
         if atom.is_symbol:
             return self._named(atom.head)
+        whole = Expr({((atom, 1),): 1})
+        if self._showing(str(whole)) and not all(map(self._showing, symbols_of(whole))):
+            return self._named(str(whole))  # of names that no axis shows alone
         left, *rest = [self.size(argument) for argument in atom.arguments]
         if atom.head == "mod":
             return self._node("Mod", left, rest[0])
@@ -215,15 +218,21 @@ class Nodes:
         return self._node("Min" if atom.head == "min" else "Max", left, *rest)
 
     def _named(self, name: str) -> ir.Value:
+        found = self._showing(name)
+        if found is None:
+            raise TypeInferenceError(f"no tensor here has an axis of size '{name}'")
+        value, axis = found
+        shape = self._node("Shape", value, start=axis, end=axis + 1)
+        return self._node("Squeeze", shape, self.initializer(np.array([0]), "axis 0"))
+
+    def _showing(self, size: str) -> tuple[ir.Value, int] | None:
+        """Return a value and the axis of it that has a size."""
         outer: Nodes | None = self
         while outer is not None:
-            if name in outer._sizes:
-                value, axis = outer._sizes[name]
-                shape = self._node("Shape", value, start=axis, end=axis + 1)
-                zero = self.initializer(np.array([0]), "axis 0")
-                return self._node("Squeeze", shape, zero)
+            if size in outer._sizes:
+                return outer._sizes[size]
             outer = outer.outer
-        raise TypeInferenceError(f"no tensor here has an axis of size '{name}'")
+        return None
 
     def _node(self, name: str, *inputs: ir.Value, **attributes: Any) -> ir.Value:
         from hagane.ops.registry import operators

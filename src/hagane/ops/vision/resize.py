@@ -345,7 +345,7 @@ def _resized_back(call: Call, g: Any) -> Any:
             shape[where : where + 1] = [shape_of(x)[where], times]
             g = op("ReduceSum", op("Reshape", g, shape), [where + 1], keepdims=0)
             continue
-        matrix = _axis_matrix(call, where, number).astype(dtype_of(g).numpy())
+        matrix = _axis_matrix(call, where, number, shape_of(g)[where])
         order = [*(i for i in range(rank) if i != where), where]
         product = op("MatMul", transpose(g, order), matrix)
         g = transpose(product, sorted(range(rank), key=lambda i: order[i]))
@@ -373,19 +373,29 @@ def _repeats(call: Call, factors: Array | None, number: int) -> int | None:
     return int(times) if same else None
 
 
-def _axis_matrix(call: Call, where: int, number: int) -> Array:
-    """Return the weights with which elements of an axis enter its resized form."""
+def _axis_matrix(call: Call, where: int, number: int, target: Dim) -> Any:
+    """Return the weights with which elements of an axis enter its resized form.
+
+    Args:
+        call: Of Resize.
+        where: The axis of the data.
+        number: Its place among the axes that are resized.
+        target: The resized size.
+    """
     x, *others = call.inputs
     known = [None if v is None else content_of(v) for v in others]
     shape = shape_of(x)
     chosen = [a % len(shape) for a in call.attr("axes") or range(len(shape))]
-    is_known = all(v is None or k is not None for v, k in zip(others, known, strict=True))
     policy = call.attr("keep_aspect_ratio_policy")
-    needed = [where] if policy in (None, "stretch") else chosen
-    if not is_known or not all(isinstance(shape[a], int) for a in needed):
+    stretched = policy in (None, "stretch")
+    needed = [target, *(shape[a] for a in ([where] if stretched else chosen))]
+    is_known = all(v is None or k is not None for v, k in zip(others, known, strict=True))
+    if not is_known or not all(isinstance(dim, int) for dim in needed):
+        if stretched:
+            return _open_matrix(call, where, number, len(chosen))
         raise NotDifferentiable(
-            "Resize has no gradient along axes of unknown size, but for whole factors of nearest "
-            "neighbours: give the model's inputs sizes"
+            f"Resize with keep_aspect_ratio_policy '{policy}' has no gradient along axes of "
+            "unknown size: give the model's inputs sizes"
         )
     roi, scales, sizes = (*known, None, None)[:3]
     transformation, mode = call.attr("coordinate_transformation_mode"), call.attr("mode")
@@ -406,7 +416,45 @@ def _axis_matrix(call: Call, where: int, number: int) -> Array:
             np.add.at(matrix, (np.arange(axis.target), positions[:, tap]), weights[:, tap])
     if transformation == "tf_crop_and_resize":
         matrix[(at < 0) | (at > axis.source - 1)] = 0
-    return matrix
+    return matrix.astype(dtype_of(x).numpy())
+
+
+def _open_matrix(call: Call, where: int, number: int, count: int) -> Any:
+    """Return the weights of an axis whose sizes only a run knows: the identity, resized.
+
+    Args:
+        call: Of Resize, which stretches each axis by itself.
+        where: The axis of the data.
+        number: Its place among the axes that are resized.
+        count: How many are.
+    """
+    x, roi, scales, sizes = (*call.inputs, None, None, None)[:4]
+    size = shape_of(x)[where]
+    zeros = op("ConstantOfShape", [size, size], value=np.zeros(1, dtype_of(x).numpy()))
+    identity = op("Unsqueeze", op("EyeLike", zeros), [0, 1])
+    attributes = {name: call.attr(name) for name in _OF_ONE_AXIS if call.attr(name) is not None}
+    crops = attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize"
+    resized = op(
+        "Resize",
+        identity,
+        op("Gather", roi, [number, number + count]) if crops else None,
+        None if scales is None or shape_of(scales) == (0,) else op("Gather", scales, [number]),
+        None if sizes is None else op("Gather", sizes, [number]),
+        axes=[2],
+        **attributes,
+    )
+    return op("Squeeze", resized, [0, 1])
+
+
+# What is outside of the data has no weight: their extrapolation value is left out.
+_OF_ONE_AXIS = (
+    "antialias",
+    "coordinate_transformation_mode",
+    "cubic_coeff_a",
+    "exclude_outside",
+    "mode",
+    "nearest_mode",
+)
 
 
 OPERATORS = (OpDef("Resize", _infer_resize, _resize, traits=Trait.EXPANDING, vjp=_resize_vjp),)

@@ -100,7 +100,7 @@ class TorchProgram(Program):
         if scaling.now is not None:  # an overflow leaves the optimizer as it was
             before = [(p, dict(optimizer.state[p]) if p in optimizer.state else None)
                       for p in parameters]  # fmt: skip
-        scalars = self._scalars(optimizer, arrays)
+        scalars, counts = self._scalars(optimizer, arrays)
         feed.update(scaling.feed())
         for item in self._made.updated:
             feed.update({n: v for n, v in scalars[item.name].items() if n in self._inputs})
@@ -123,6 +123,8 @@ class TorchProgram(Program):
         if follow:
             own = {name: _view(arrays[name]) for name in gradients}
             self._large.update(gradients, {**own, **views}, scalars)
+            for kept, name, number in counts:
+                _count(kept, name, number)
         else:
             for parameter, state in before or ():
                 optimizer.state.pop(parameter, None)
@@ -135,7 +137,7 @@ class TorchProgram(Program):
                 part.num_batches_tracked.add_(count)
         if self._made.updated:
             optimizer._opt_called = True  # by which schedules of learning rates know of a step
-        return torch.from_numpy(np.array(loss)).reshape(())
+        return torch.from_numpy(np.array(loss))
 
     def _run(self, feed: Mapping[str, Array]) -> list[Array]:
         """Run the graph; large gradients lie in memory that is used again by each call."""
@@ -157,11 +159,17 @@ class TorchProgram(Program):
                 self._gradients[name] = value
         return [value.numpy() for value in found]
 
-    def _scalars(self, optimizer: Any, arrays: Mapping[str, Any]) -> dict[str, Mapping[str, Array]]:
-        """Return the numbers of this step, which it counts, of each parameter."""
+    def _scalars(
+        self, optimizer: Any, arrays: Mapping[str, Any]
+    ) -> tuple[dict[str, Mapping[str, Array]], list[tuple[Any, str, float]]]:
+        """Return the numbers of this step of each parameter, and those to keep after it.
+
+        The latter are triples of a parameter's state, a name in it, and the number.
+        """
         import torch
 
         rule, found = self._rule, dict[str, Mapping[str, Array]]()
+        counts: list[tuple[Any, str, float]] = []
         known: dict[tuple[object, ...], Mapping[str, Array]] = {}
         for item in self._made.updated:
             keeps = rule.counted or item.states
@@ -177,15 +185,15 @@ class TorchProgram(Program):
             key = (item.group, number, *numbers.values())
             scalars = rule.scalars(group, number, numbers)  # changes `numbers`
             if rule.counted:
-                kept["step"] = torch.tensor(float(number))
-            kept.update({name: torch.tensor(value) for name, value in numbers.items()})
+                counts.append((kept, "step", float(number)))
+            counts.extend((kept, name, value) for name, value in numbers.items())
             if key not in known:
                 known[key] = {
                     f"group.{item.group}.{name}": np.array(value, np.float64)
                     for name, value in scalars.items()
                 }
             found[item.name] = known[key]
-        return found
+        return found, counts
 
     def _states(self, optimizer: Any, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tensors that the optimizer keeps; missing ones are made."""
@@ -243,6 +251,17 @@ def _view(tensor: Any) -> Array:
     if plain.dtype == torch.bfloat16:
         return np.asarray(plain.view(torch.int16).numpy().view(ir.DataType.BFLOAT16.numpy()))
     return np.asarray(plain.numpy())
+
+
+def _count(kept: Any, name: str, number: float) -> None:
+    """Keep a number in the state of a parameter: in the tensor that is there, as PyTorch does."""
+    import torch
+
+    there = kept.get(name)
+    if isinstance(there, torch.Tensor):
+        there.fill_(number)
+    else:
+        kept[name] = torch.tensor(number)
 
 
 def _put(target: Any, result: Array) -> None:

@@ -121,6 +121,7 @@ class ScopedEmitter(Emitter):
         self.sizes: dict[str, tuple[ir.Value, int]] = {}
         self.shared: dict[object, ir.Value] = {}  # small constants by content
         self.homes: dict[ir.Value, Scope] = {}
+        self._places: dict[ir.Value, Scope] = {}  # where the program makes known content
         self._born: dict[ir.Value, int] = {}
         self._lazy: list[Lazy] = []  # code interpreted now that may be run later
         self._late: set[ir.Value] = set()  # memory that may be read later than it seems
@@ -222,7 +223,8 @@ class ScopedEmitter(Emitter):
 
     def leaves_loop(self, value: ir.Value) -> bool:
         """Whether a value lies outside of the loop of the graph that is being made."""
-        home = self.homes.get(value, self.root)
+        known = self.root if value in self._contents else self._places.get(value, self.root)
+        home = self.homes.get(value, known)
         inner = self.scope.chain()
         loops = [s for s in inner if s.condition is None and s.parent is not None]
         return bool(loops) and not home.is_within(loops[0])
@@ -387,6 +389,7 @@ class ScopedEmitter(Emitter):
         """Return the result of an operation of which only the type is known."""
         made = super().typed(name, inputs, dtype, shape)
         node = self.nodes.pop()
+        self._places[made.value] = self.scope
         for place in range(len(node.inputs)):  # it reads nothing
             node.replace_input_with(place, None)
         label = f"'{self.label}': " if self.label else ""

@@ -12,12 +12,14 @@ from hagane.frontends.capture.flow.slots import (
     Contents,
     Fixed,
     Listed,
+    Maybe,
     Rows,
     Slot,
     content_slot,
     is_stackable,
     leaf_type,
     leaves,
+    opened,
     slot_of,
     unified,
 )
@@ -36,6 +38,7 @@ from hagane.frontends.python.values.values import (
     Value,
 )
 from hagane.graph.types import TensorType
+from hagane.symbolic.term import Term
 
 Odd = tuple[Any, Value, Value]  # a name, its value before and after
 
@@ -61,9 +64,12 @@ class Carried:
         self.slots: dict[tuple[int, Any], Slot] = {}  # by object, and name or None
         self.loose: set[int] = set()  # changed lists whose items are not stacked before the loop
         self.doubtful: dict[tuple[int, Any], Odd] = {}  # names of which no slot holds the value
+        self.seldom: set[tuple[int, Any]] = set()  # names that an iteration may leave None
         self._memory: dict[tuple[int, Any], set[ir.Value]] = {}  # before a turn, and after it
         self._before: set[ir.Value] = set()  # that of the values before the loop
         self._count = holding.emit.made_so_far()
+        joined = holding.core.knowledge.joined
+        self._names = frozenset([*self.emit.numbers, *self.emit.sizes, *joined])  # of sizes
 
     def learn(self, after: dict[int, Any]) -> tuple[Odd | None, bool]:
         """Note the changes of an iteration.
@@ -91,8 +97,24 @@ class Carried:
                 more |= known is None
                 self.slots[key, part] = slot
         added = self._added_key(after)
+        more |= self._learn_presence(after)
         more |= self._learn_memory(after)
         return (added, False) if added is not None else (None, more)
+
+    def is_late(self, name: tuple[int, Any]) -> bool:
+        """Whether a value is None before the first iteration, and never behind one."""
+        found = isinstance(self.slots.get(name), Maybe) and name not in self.seldom
+        return found and at(self.start, *name) is None
+
+    def _learn_presence(self, after: dict[int, Any]) -> bool:
+        """Note the values that may be None behind an iteration; return whether there are more."""
+        left = {
+            name
+            for name in self.slots
+            if self.is_late(name) and not self.holding.is_present(at(after, *name))
+        }
+        self.seldom |= left
+        return bool(left)
 
     def _learn_memory(self, after: dict[int, Any]) -> bool:
         """Note the possible memory of values handed on; return whether more is known now."""
@@ -147,7 +169,14 @@ class Carried:
         else:
             first, last = slot_of(before, self.start, also), slot_of(value, after, also)
         found = unified(first, last)
-        found = found if known is None else unified(known, found)
+        if isinstance(found, Maybe) and before is None and (key, part) not in self.seldom:
+            item = last.item if isinstance(last, Maybe) else last or found.item
+            found = Maybe(opened(item, self._names))  # no filler is ever read
+            if isinstance(known, Maybe):
+                inner = unified(known.item, found.item)
+                found = None if inner is None else Maybe(inner)
+        elif known is not None:
+            found = unified(known, found)
         for one in _lists(found):
             if one.item is not None and not is_stackable(one.item):
                 return None
@@ -193,12 +222,21 @@ class Carried:
         left = iter(values)
         return {name: [next(left) for _ in leaves(slot)] for name, slot in self.slots.items()}
 
-    def made(self, part: Any, slot: Slot, inputs: Iterator[ir.Value]) -> Value:
-        """Return the value, or the content, that graph values hold."""
+    def made(
+        self, part: Any, slot: Slot, inputs: Iterator[ir.Value], present: Term | None = None
+    ) -> Value:
+        """Return the value, or the content, that graph values hold.
+
+        Args:
+            part: The name of the value; None for a content.
+            slot: Its form.
+            inputs: The values.
+            present: Whether a value that may be None is there, where numbers tell.
+        """
         tensors = (self.emit.tensor(value) for value in inputs)
         if part is None:
             return self.holding.content(slot, tensors)
-        return self.holding.together(slot, tensors)
+        return self.holding.together(slot, tensors, present)
 
 
 def _items(content: Any) -> tuple[Value, ...]:

@@ -41,6 +41,7 @@ from hagane.frontends.python.values.values import (
     Value,
 )
 from hagane.symbolic import Dim, Expr, symbols_of
+from hagane.symbolic.term import Term
 
 if TYPE_CHECKING:
     from hagane.frontends.python.enter.interpreter import Interpreter
@@ -113,6 +114,10 @@ class Holding:
         made: Tensor = self.core.op("Where", chosen, yes, no)
         return made
 
+    def is_present(self, value: Value) -> bool:
+        """Whether a value is known not to be None."""
+        return self._present(self.core.settle(value))[0] is True
+
     def _present(self, value: Value) -> tuple[Value, Value]:
         """Return whether a value is not None, and the value then."""
         if value is None:
@@ -127,20 +132,34 @@ class Holding:
         return flag, self.core.join(value.condition, a, b)
 
     def _filler(self, leaf: TensorSlot | NumberSlot) -> Tensor:
-        return self.emit.tensor(self.emit.zeros(leaf_type(leaf, self.emit.fresh)))
+        type_ = leaf_type(leaf, self.emit.fresh)
+        if isinstance(leaf, TensorSlot) and any(isinstance(dim, Expr) for dim in leaf.shape):
+            # Sizes that have names have them in the filler too: those of states stay the same.
+            zero = ir.tensor(np.zeros(1, type_.dtype.numpy()))
+            sizes = self.emit.constant(list(type_.shape or ()), ir.DataType.INT64)
+            made: Tensor = self.core.op("ConstantOfShape", sizes, value=zero)
+            return made
+        return self.emit.tensor(self.emit.zeros(type_))
 
     # Together.
 
-    def together(self, slot: Slot, tensors: Iterator[Tensor]) -> Value:
-        """Return the value that tensors hold; containers are new ones."""
+    def together(self, slot: Slot, tensors: Iterator[Tensor], present: Term | None = None) -> Value:
+        """Return the value that tensors hold; containers are new ones.
+
+        Args:
+            slot: Its form.
+            tensors: Those of its leaves, in order.
+            present: Whether a value that may be None is there, where numbers tell.
+        """
         if isinstance(slot, Fixed):
             return slot.value
         if isinstance(slot, Maybe):
-            present = self.core.truth(self._number("bool", next(tensors)))
+            flag = self._number("bool", next(tensors))
+            there = self.core.truth(flag) if present is None else self.core.decide(present)
             value = self.together(slot.item, tensors)
-            if isinstance(present, bool):
-                return value if present else None
-            return Choice(present, value, None)
+            if isinstance(there, bool):
+                return value if there else None
+            return Choice(there, value, None)
         if isinstance(slot, TensorSlot):
             found = next(tensors)
             return replace(found, kind=slot.kind, device=slot.device)

@@ -5,7 +5,7 @@ A slot says how many tensors hold a value and how it is made of them again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -27,7 +27,7 @@ from hagane.frontends.python.values.values import (
     is_plain,
 )
 from hagane.graph.types import TensorType
-from hagane.symbolic import Dim, Expr, definitely_equal
+from hagane.symbolic import Dim, Expr, definitely_equal, symbols_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +189,11 @@ def unified(a: Slot | None, b: Slot | None, *, mixing: bool = False) -> Slot | N
         if isinstance(one, Fixed) and one.value is None:
             if isinstance(other, Fixed) and other.value is None:
                 return other
-            return other if isinstance(other, Maybe) else Maybe(_open(other))
+            return other if isinstance(other, Maybe) else Maybe(opened(other))
         if isinstance(one, Maybe):
             inner = other.item if isinstance(other, Maybe) else other
             item = unified(one.item, inner, mixing=mixing)
-            return None if item is None else Maybe(_open(item))
+            return None if item is None else Maybe(opened(item))
     if isinstance(a, TensorSlot) and isinstance(b, TensorSlot):
         return _tensor(a, b)
     if isinstance(a, Fixed | NumberSlot) and isinstance(b, Fixed | NumberSlot):
@@ -216,13 +216,19 @@ def _texts(slot: Slot) -> tuple[str | bytes, ...]:
     return (slot.value,) if text and isinstance(slot, Fixed) else ()
 
 
-def _open(slot: Slot) -> Slot:
-    """Return a form whose values may be fillers: sizes that are not numbers are left open."""
+def opened(slot: Slot, names: Container[str] = ()) -> Slot:
+    """Return a form with the sizes left open that names other than some make.
+
+    Of values that may be fillers, no name of a size says anything.
+    """
     if isinstance(slot, TensorSlot):
-        shape = tuple(d if isinstance(d, int) else None for d in slot.shape)
+        shape = tuple(
+            dim if dim is not None and all(name in names for name in symbols_of(dim)) else None
+            for dim in slot.shape
+        )
         return replace(slot, shape=shape)
     if isinstance(slot, Parts):
-        return replace(slot, items=tuple(map(_open, slot.items)))
+        return replace(slot, items=tuple(opened(item, names) for item in slot.items))
     return slot
 
 

@@ -20,6 +20,7 @@ _MAX_TURNS = 10_000
 _MAX_ITEMS = 4 * MAX_UNROLLED  # of a comprehension
 _MAX_OPEN_TURNS = 128  # of turns that a draw may be the last of
 _MAX_MEETINGS = 400
+_MAX_STEPS = 2_500  # of the turns of a loop: runs of the function are followed sooner
 _MAX_DRAWING = 64  # of turns of a loop that its condition never ends, each with a draw
 
 
@@ -82,7 +83,7 @@ class Turns(Arithmetic):
         if not _breaks(node.body):
             entry, contents = self.knowledge.path, self.core.heap.snapshot()
             exits, mark, facts = list(self.core.frame.exits), self.record.mark(), self.facts
-            if self._follow(node, test, turn, _MAX_MEETINGS, meeting=True):
+            if self._follow(node, test, turn, _MAX_MEETINGS, meeting=True) is None:
                 return
             self.core.frame.exits[:] = exits
             self.record.back_to(mark)
@@ -90,9 +91,9 @@ class Turns(Arithmetic):
             self.knowledge.path = entry
             self.replace_facts(facts)
             self.core.dead = False
-        if not self._follow(node, test, turn, _MAX_OPEN_TURNS, meeting=False):
-            always = isinstance(node, ast.While) and isinstance(node.test, ast.Constant)
-            self._endless(node, _MAX_DRAWING if always else _MAX_OPEN_TURNS)
+        turned = self._follow(node, test, turn, _MAX_OPEN_TURNS, meeting=False)
+        if turned is not None:
+            self._endless(node, turned)
 
     def _follow(
         self,
@@ -102,12 +103,13 @@ class Turns(Arithmetic):
         most: int,
         *,
         meeting: bool,
-    ) -> bool:
-        """Run turns; say whether the loop ends within the turns that a draw may be the last of."""
+    ) -> int | None:
+        """Run turns; return how many a draw may be the last of if no end is in sight by then."""
         entry = self.knowledge.path
         breaks: list[Exit] = []
         ends: list[Exit] = []
         still_open = 0
+        before = self.record.mark()
         for number in range(_MAX_TURNS):
             drawn = self.record.draws
             condition = test(number)
@@ -119,9 +121,9 @@ class Turns(Arithmetic):
                 # Draws decide how often "while True" turns, by a way out of its body.
                 still_open += self.record.draws != drawn
                 if still_open > min(most, _MAX_DRAWING):
-                    return False
-            elif still_open == most:
-                return False
+                    return still_open - 1
+            elif still_open == most or self.record.mark() - before > _MAX_STEPS:
+                return still_open
             else:
                 still_open += 1
                 if not meeting:
@@ -131,7 +133,7 @@ class Turns(Arithmetic):
                 elif self.record.draws == drawn and self._is_comparison(condition):
                     self.core.fork(condition, run, lambda: None)
                 else:
-                    return False
+                    return still_open
             if self.core.dead:
                 break
         else:
@@ -141,7 +143,7 @@ class Turns(Arithmetic):
                 ends.append(Exit("end", None, self.core.heap.contents, self.knowledge.path))
             self.core.merge(ends, entry)
         self.core.after(node.orelse, breaks, entry)
-        return True
+        return None
 
     def _is_comparison(self, condition: Term) -> bool:
         if condition.op == "not":

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built, computed
 from hagane.frontends.libraries.torch.operands import (
-    FLOAT,
     need_float,
     need_tensor,
     same_dtype,
@@ -108,7 +108,7 @@ def share_of_batch(t: Core, count: Value) -> Value:
     if found is None:
         return 0.0
     with interpreting(t.emit):
-        return div(1.0, cast(found, FLOAT))
+        return div(1.0, cast(found, ir.DataType.DOUBLE))
 
 
 def count_batch(t: Core, count: Value) -> Tensor | None:
