@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ _SLOW = [*HealthCheck]
 
 
 def loaded(text: str, folder: str) -> Any:
-    path = Path(folder, "drawn.py")
+    # Python takes a compiled file for current that has this second and length, and inspect a text.
+    path = Path(folder, f"drawn_{sha256(text.encode()).hexdigest()[:16]}.py")
     path.write_text(text, encoding="utf-8")
     spec = importlib.util.spec_from_file_location("drawn", path)
     assert spec is not None

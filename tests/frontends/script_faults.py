@@ -51,6 +51,12 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
         ("self.time(t)[:, :, None, None]", "self.time(t)[:, :, None]", ""),
         ("F.smooth_l1_loss(predicted, noise)", "F.smooth_l1_loss(predicted, noise[:, :, 1:])", ""),
     ],
+    "detection": [
+        ("a[:, None, :2], b[:, :2]", "a[:, None, :2], b[:, :3]", ""),
+        ("self.bbox_reg = nn.Conv2d(width, 4, 3, padding=1)", "self.bbox_reg = nn.Conv2d(width, 4, 3)",
+         "r[fg], want"),
+        ("t[\"labels\"][idx]", "t[\"label\"][idx]", ""),
+    ],
     "distributed_resnet": [
         ("nn.Conv2d(inplanes, planes, 1, stride, bias=False), nn.BatchNorm2d(planes)",
          "nn.Conv2d(inplanes, planes, 1, 1, bias=False), nn.BatchNorm2d(planes)",
@@ -66,11 +72,23 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
          "torch.cat(batch.action)"),
         ("self.layer2 = nn.Linear(128, 128)", "self.layer2 = nn.Linear(128, 64)", "self.layer3(x)"),
     ],
+    "glow": [
+        ("ZeroConv2d(filter_size, in_channel))", "ZeroConv2d(filter_size, in_channel // 2))",
+         "(in_b + t) * s"),
+        ("torch.slogdet(self.weight.squeeze().double())[1].float()", "torch.slogdet(self.weight)[1]",
+         "logdet + det1 + det2"),
+        ("squeezed.contiguous().view(b_size", "squeezed.view(b_size", ""),
+    ],
     "graph_network": [
         ("GATConv(hidden * heads, num_classes, heads=1, concat=False)",
          "GATConv(hidden, num_classes, heads=1, concat=False)", "self.lin(x).view(N, H, C)"),
         ("norm.view(-1, 1) * x[row]", "norm.view(1, -1) * x[row]", ""),
         ("loop.unsqueeze(0).repeat(2, 1)", "loop.unsqueeze(1).repeat(1, 2)", ""),
+    ],
+    "guided_diffusion": [
+        ("self.film(e)[..., None, None].chunk(2, dim=1)", "self.film(e).chunk(2, dim=1)",
+         "self.n2(h) * (1 + scale)"),
+        ("self.label(y)", "self.label(y.float())", ""),
     ],
     "maml": [
         ("self.fc2 = nn.Linear(hidden, hidden)", "self.fc2 = nn.Linear(1, hidden)",
@@ -82,6 +100,13 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
         ("(1.0 - attention_mask[:, None, None, :]", "(1.0 - attention_mask[:, None, :]",
          "scores = scores + mask"),
         ("logits.view(-1, self.cfg.vocab_size), labels.view(-1)", "logits, labels", ""),
+    ],
+    "message_passing": [
+        ("scatter_softmax(self.gate(m).squeeze(-1), col", "scatter_softmax(self.gate(m), col",
+         ".scatter_reduce("),
+        ("nn.LSTMCell(2 * dim, dim)", "nn.LSTMCell(dim, dim)", "self.lstm(q_star, h)"),
+        ("torch.full((g.x.size(0),), i, dtype=torch.long)",
+         "torch.full((g.x.size(0),), i, dtype=torch.float)", "x * q[batch]"),
     ],
     "mixed_precision": [
         ("torch.arange(0, d_model, 2)", "torch.arange(0, d_model, 3)", "pe[:, 0::2]"),
@@ -106,6 +131,12 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
         ("model = ActorCritic(2 * env.size * env.size", "model = ActorCritic(env.size * env.size",
          "self.body(x)"),
         ("torch.stack(value_losses).mean()", "torch.cat(value_losses).mean()", ""),
+    ],
+    "sac": [
+        ("self.q = mlp([obs_dim + act_dim]", "self.q = mlp([obs_dim]", "self.q(torch.cat"),
+        ("logp_pi = pi_distribution.log_prob(pi_action).sum(axis=-1)",
+         "logp_pi = pi_distribution.log_prob(pi_action)", "logp_pi -= "),
+        ("return torch.squeeze(q, -1)", "return q", "backup = "),
     ],
     "schedules_checkpoints": [
         ("nn.LSTM(cfg.hidden, cfg.hidden, batch_first=True)",

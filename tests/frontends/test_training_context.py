@@ -399,3 +399,68 @@ def test_a_column_of_predictions_against_a_row_of_targets_is_one_error(
 def test_pairs_that_are_meant_are_left_alone(tmp_path: Path, expression: str) -> None:
     report = checked(tmp_path, COLUMN.format(expression))
     assert report.exit_code == 0, report.errors
+
+
+@pytest.mark.parametrize(
+    ("body", "assumed"),
+    [
+        ("v = x[:-1]\n    v.view(v.shape[0], -1)", "0 < n - 1 (a size beside -1)"),
+        ("nn.LSTM(4, 5)(x[1:])", "0 < n - 1 (steps of LSTM)"),
+        ("nn.GRU(4, 5, batch_first=True)(x[:, None][1:])", ""),
+        ("x.reshape(x.shape[0], -1, 2)", ""),
+    ],
+)
+def test_slices_that_may_be_empty_are_ruled_out_where_pytorch_refuses_them(
+    tmp_path: Path, body: str, assumed: str
+) -> None:
+    file = tmp_path / "cut.py"
+    file.write_text(f"{HEAD}\ndef f(x):\n    {body}\n")
+    report = check_source(Request(file, "f", {"x": "float32[n, 4]"}))
+    assert report.exit_code == 0
+    assert [assumed in str(found) for found in report.assumptions] == ([True] if assumed else [])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("torch.zeros(3, 4)[:0].view(0, -1)", "expected sizes beside -1 that are not 0"),
+        ("nn.RNN(4, 5)(torch.zeros(0, 2, 4))", "expected at least one step"),
+        ("F.avg_pool2d(torch.zeros(1, 1, 4, 4).int(), 2)", "expected a floating-point tensor"),
+    ],
+)
+def test_empty_operands_and_means_of_integers_are_refused_as_pytorch_does(
+    tmp_path: Path, call: str, message: str
+) -> None:
+    report = checked(tmp_path, f"{call}\n")
+    assert [message in error.message for error in report.errors] == [True]
+
+
+def test_means_of_windows_over_int64_are_int64(tmp_path: Path) -> None:
+    text = "y = F.avg_pool2d(torch.ones(1, 2, 4, 4).long(), 2)\nassert y.dtype == torch.int64\n"
+    report = checked(tmp_path, f"{text}y.view(2, 5)\n")
+    assert ["Reshape" in error.message for error in report.errors] == [True]
+
+
+@pytest.mark.parametrize("name", ["scatter", "scatter_add", "scatter_reduce"])
+@pytest.mark.parametrize(
+    ("index", "source", "message"),
+    [
+        ((4,), (4, 1), "a source with as many axes as the index"),
+        ((4,), (3,), "is larger than the source"),
+        ((2,), (), "a source with as many axes as the index"),
+        ((3,), (4,), ""),
+    ],
+)
+def test_a_source_to_scatter_has_an_element_for_each_index(
+    tmp_path: Path, name: str, index: tuple[int, ...], source: tuple[int, ...], message: str
+) -> None:
+    extra = {"reduce": "amax"} if name == "scatter_reduce" else {}
+    call = f"torch.zeros(5).{name}(0, torch.zeros({index}).long(), src=torch.zeros({source}), **{extra})"
+    report = checked(tmp_path, f"{call}\n")
+    assert [message in error.message for error in report.errors] == ([True] if message else [])
+    refuses = False
+    try:
+        eval(call, {"torch": torch})
+    except RuntimeError:
+        refuses = True
+    assert refuses == bool(message)

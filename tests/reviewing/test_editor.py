@@ -68,6 +68,10 @@ class Editor:
         whole = lsp.TextDocumentContentChangeWholeDocument(text)
         self._client.text_document_did_change(lsp.DidChangeTextDocumentParams(document, [whole]))
 
+    def close(self, name: str) -> None:
+        document = lsp.TextDocumentIdentifier(self.uri(name))
+        self._client.text_document_did_close(lsp.DidCloseTextDocumentParams(document))
+
     def save(self, name: str) -> None:
         document = lsp.TextDocumentIdentifier(self.uri(name))
         self._client.text_document_did_save(lsp.DidSaveTextDocumentParams(document))
@@ -77,6 +81,7 @@ class Editor:
         while True:
             found = await asyncio.wait_for(self._arrived.get(), 60)
             if found.uri == self.uri(name):
+                self.version = found.version
                 return list(found.diagnostics)
 
     async def hover(self, name: str, line: int, character: int) -> Any:
@@ -112,6 +117,40 @@ def test_an_editor_is_told_findings_and_types_while_a_person_types(tmp_path: Pat
             assert "shape=(n, 3)" in (await editor.hover("layers.py", 4, 4)).contents.value
             editor.type("layers.py", SOURCE.replace("ones(4,", "ones(3,"))
             assert _errors(await editor.next("layers.py")) == []
+
+    asyncio.run(talk())
+
+
+HEAD = """import torch.nn as nn
+
+def head(x):
+    return nn.Linear(8, 3)(x)
+"""
+USER = """from hagane import Shaped
+from parts import head
+
+def f(x: Shaped["float32[n, 8]"]) -> Shaped["float32[n, 3]"]:
+    return head(x)
+"""
+
+
+def test_a_document_that_is_closed_counts_as_it_lies_on_the_disk(tmp_path: Path) -> None:
+    (tmp_path / "parts.py").write_text(HEAD)
+
+    async def talk() -> None:
+        async with Editor(tmp_path) as editor:
+            editor.open("user.py", USER)
+            assert _errors(await editor.next("user.py")) == []
+            assert editor.version == 1
+            editor.open("parts.py")
+            editor.type("parts.py", HEAD.replace("8, 3", "8, 4"))
+            (error,) = _errors(await editor.next("user.py"))
+            assert "expected 3 where 4 came" in error.message
+            editor.close("parts.py")
+            assert _errors(await editor.next("user.py")) == []
+            editor.type("user.py", USER.replace("n, 3", "n, 5"))
+            assert len(_errors(await editor.next("user.py"))) == 1
+            assert editor.version == 2
 
     asyncio.run(talk())
 

@@ -24,7 +24,7 @@ from hagane.reviewing.comments import comments_of
 from hagane.reviewing.files import sources, targets_of
 from hagane.reviewing.review import Review
 from hagane.reviewing.settings import Settings, settings_from
-from hagane.reviewing.watch import watch
+from hagane.reviewing.watch import counted, watch
 
 SOURCE = str(Path(hagane.__file__).parents[1])
 GOOD = """
@@ -256,13 +256,20 @@ def test_watching_checks_what_a_change_concerns(project: Path) -> None:
     )
     changed, results = next(seen)
     assert (changed, len(results)) == ([], 4)
+    errors = counted({}, changed, results)
+    assert sum(errors.values()) == 0
     changed, results = next(seen)
     assert [path.name for path in changed] == ["layers.py"]
     assert sorted(one.file.name for one in results) == ["layers.py", "use.py"]
     assert all(one.report.errors for one in results)
+    errors = counted(errors, changed, results)
     changed, results = next(seen)
     assert [path.name for path in changed] == ["plain.py"]
     assert results == []
+    errors = counted(errors, changed, results)
+    found = {file.name: count for file, count in errors.items() if count}
+    assert found.keys() == {"layers.py", "use.py"}  # they stay wrong, and are told again
+    assert "plain.py" not in {file.name for file in errors}
 
 
 @pytest.mark.parametrize("width", [60, 120])

@@ -200,13 +200,18 @@ def _show_one(
 
 
 def _watch(review: Review, words: Sequence[str], settings: Settings) -> None:
-    from hagane.reviewing.watch import watch
+    from hagane.reviewing.watch import counted, watch
 
+    errors: dict[Path, int] = {}
     try:
         for changed, results in watch(review, lambda: targets_of(words, settings.exclude)):
             for file in changed:
                 print(f"changed: {file}")
             _print(results, single=False)
+            errors = counted(errors, changed, results)
+            shown = {one.file.resolve() for one in results}
+            if rest := sum(count for file, count in errors.items() if file not in shown):
+                print(f"{_counted(rest, 'error')} in files that this change does not concern")
             print("waiting for changes; Ctrl-C ends", flush=True)
     except KeyboardInterrupt:
         print()

@@ -207,11 +207,14 @@ def make_server() -> LanguageServer:
     def diagnostics_of(file: Path, text: str) -> Diagnostics:
         return Diagnostics(file, text, server.workspace.position_codec.client_num_units)
 
-    def send(uri: str, found: Sequence[lsp.Diagnostic]) -> None:
-        server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found))
+    def send(uri: str, found: Sequence[lsp.Diagnostic], version: int | None = None) -> None:
+        told = lsp.PublishDiagnosticsParams(uri, found, version)
+        server.text_document_publish_diagnostics(told)
 
     def publish(file: Path, seen: Seen) -> None:
-        send(uris[file], list(diagnostics_of(file, seen.text).of(seen)))
+        uri = uris[file]  # the text is that of the version which is open now
+        version = server.workspace.get_text_document(uri).version
+        send(uri, list(diagnostics_of(file, seen.text).of(seen)), version)
 
     checks = Checks(documents, publish)
 
@@ -245,6 +248,8 @@ def make_server() -> LanguageServer:
         uri = parameters.text_document.uri
         documents.forget(file_of(uri))
         send(uri, [])
+        for file in documents.open()[:1]:  # others may have been checked with unsaved text of it
+            checks.ask(file)
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     async def hover(parameters: lsp.HoverParams) -> lsp.Hover | None:

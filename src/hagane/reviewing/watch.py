@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,3 +41,22 @@ def watch(
         concerned = {path.resolve() for path in review.imports.dependants(changed)}
         again = [target for target in named if target.file.resolve() in concerned]
         yield changed, list(review.run(again))
+
+
+def counted(
+    before: Mapping[Path, int], changed: Sequence[Path], results: Sequence[Reviewed]
+) -> dict[Path, int]:
+    """Return the errors of each file after a change: of those that it concerns, and of others.
+
+    Args:
+        before: The errors of each file before it.
+        changed: The files that changed, of which some may be gone.
+        results: What was found in the files that the change concerns.
+    """
+    gone = {path.resolve() for path in changed}
+    left = {path: count for path, count in before.items() if path not in gone}
+    found: dict[Path, int] = {}
+    for one in results:
+        file = one.file.resolve()
+        found[file] = found.get(file, 0) + len(one.report.errors)
+    return left | found

@@ -269,6 +269,7 @@ def size_input(dim: Dim) -> Any:
 
 def reshape(t: Core, x: Tensor, dims: Sequence[Dim]) -> Tensor:
     """Return ``x`` with another shape; -1 stands for the rest."""
+    _need_rest(t, x, dims)
     zero = any(isinstance(dim, int) and dim == 0 for dim in dims)
     made: Tensor = t.op("Reshape", x, dims_input(dims), allowzero=1 if zero else None)
     if x.strides is not None and x.shape is not None and made.shape is not None:
@@ -276,6 +277,22 @@ def reshape(t: Core, x: Tensor, dims: Sequence[Dim]) -> Tensor:
         if strides is not None:  # else it is a copy
             lie(made, strides)
     return made
+
+
+def _need_rest(t: Core, x: Tensor, dims: Sequence[Dim]) -> None:
+    """Refuse -1 beside sizes that are 0, and rule out sizes for which they are."""
+    others = [dim for dim in dims if not (isinstance(dim, int) and dim == -1)]
+    if t.emit.builds or len(others) == len(dims):
+        return
+    for dim in others:
+        if not t.emit.may_reach(0, dim, "a size beside -1"):
+            t.fail(
+                "value",
+                f"expected sizes beside -1 that are not 0, got ({', '.join(map(str, dims))}): the "
+                "size that -1 stands for is ambiguous",
+                x,
+                remedy="give all sizes, or use flatten()",
+            )
 
 
 def elements(x: Tensor) -> Dim:

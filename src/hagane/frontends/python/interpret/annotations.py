@@ -219,7 +219,8 @@ class Annotations(Core):
             # The annotation's other names are those of the inputs, or not known here.
             return
         if self.emit.differ(size, expected):
-            self._mismatch(what, f"expected {axis.size} = {expected} where {size} came", value)
+            told = f"{axis.size} = {expected}" if symbols_of(axis.size) else f"{expected}"
+            self._mismatch(what, f"expected {told} where {size} came", value)
 
     def _mismatch(self, what: str, message: str, value: Tensor) -> None:
         raise CheckError(

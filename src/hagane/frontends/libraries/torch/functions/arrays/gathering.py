@@ -36,6 +36,7 @@ from hagane.ops.functions.sums import products, statistics
 from hagane.ops.functions.tensors import filling, ordering, placing
 from hagane.ops.functions.tensors import parts as taken
 from hagane.ops.functions.tensors.items import put_items
+from hagane.symbolic import definitely_equal
 
 
 def _gathered(name: str) -> None:
@@ -71,19 +72,48 @@ def _gathered(name: str) -> None:
                     places,
                 )
         if name != "gather":
-            if rest and isinstance(rest[0], Tensor) and rest[0].dtype != x.dtype:
-                t.fail(
-                    "dtype-mismatch",
-                    f"{name} expects one element type, got {t.show(x)} and {t.show(rest[0])}",
-                    x,
-                    rest[0],
-                )
+            source = rest[0] if rest else _.get("src")
+            if isinstance(source, Tensor):
+                _need_source(t, name, x, places, source)
             return _scattered(t, name, x, where, places, rest, _)
         return built(t, (x.dtype, shape_of(t, places)), lambda x, places: op(
             "GatherElements", x, places, axis=where), x, places)  # fmt: skip
 
     methods = (name,) if name == "gather" else (name, f"{name}_")
     TORCH.function(name, methods=methods)(function)
+
+
+def _need_source(t: Core, name: str, x: Tensor, places: Tensor, source: Tensor) -> None:
+    """Fail unless a source has the input's element type, and an element for each index."""
+    if source.dtype != x.dtype:
+        t.fail(
+            "dtype-mismatch",
+            f"{name} expects one element type, got {t.show(x)} and {t.show(source)}",
+            x,
+            source,
+        )
+    counts, limits = shape_of(t, places), shape_of(t, source)
+    if not shape_of(t, x):
+        return
+    if len(counts) != len(limits):
+        t.fail(
+            "rank",
+            f"{name} expects a source with as many axes as the index, got {t.show(source)} for "
+            f"{t.show(places)}",
+            source,
+            places,
+        )
+    for place, (count, limit) in enumerate(zip(counts, limits, strict=True)):
+        if not definitely_equal(count, limit) and not t.emit.holds(
+            t.knowledge.less(count, limit, strict=False), f"{count} <= {limit}"
+        ):
+            t.fail(
+                "shape-mismatch",
+                f"{name}: the index {t.show(places)} is larger than the source {t.show(source)} "
+                f"at axis {place}",
+                source,
+                places,
+            )
 
 
 def _scattered(

@@ -196,6 +196,9 @@ def _steps(
             f"expected {self.input_size} features in the last axis, got {shape[-1]}: {t.show(x)}",
             x,
         )
+    length = shape[1] if batch_first and len(shape) == 3 else shape[0]
+    if not t.emit.builds and not t.emit.may_reach(0, length, f"steps of {self.mode}"):
+        t.fail("value", f"expected at least one step, got {t.show(x)}", x)
     directions = 2 if self.bidirectional else 1
     out = self.proj_size or self.hidden_size
     batch = () if len(shape) == 2 else (shape[0] if batch_first else shape[1],)

@@ -174,8 +174,11 @@ def average_pool(
 ) -> Tensor:  # fmt: skip
     """Return the means of windows over the last ``spatial`` axes."""
     x = need_tensor(t, input, "input")
-    need_float(t, x, "input")
+    if x.dtype != INT64:
+        need_float(t, x, "input")
     made = _counts(t, "AveragePool", spatial, x, kernel_size, stride, padding, 1, ceil_mode)
+    if x.dtype == INT64:  # means rounded towards zero
+        return t.emit.typed("AveragePool", [x], INT64, shape_of(t, made))
     kernel = per_axis(t, kernel_size, spatial, "kernel_size")
     strides = kernel if stride in (None, (), []) else per_axis(t, stride, spatial, "stride")
     pads = per_axis(t, padding, spatial, "padding")

@@ -1,0 +1,100 @@
+"""Real objects of libraries that are imported: their names, their stand-ins."""
+
+from __future__ import annotations
+
+import sys
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.frontends.libraries.naming import Names
+from hagane.frontends.python.values.values import (
+    MISSING,
+    DType,
+    Instance,
+    Library,
+    Tensor,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from hagane.frontends.python.interpret.core import Core
+
+# Functions that the interpreter itself knows, because they take functions or decide branches.
+_SPECIAL = ("torch._assert", "torch.utils.checkpoint.checkpoint")
+
+
+class RealNames(Names):
+    """Real functions, classes, tensors and layers, as the tables have them."""
+
+    @cached_property
+    def _real_names(self) -> dict[int, tuple[Any, str]]:
+        names: dict[int, tuple[Any, str]] = {}
+        for root, table in self.tables.items():
+            if _module_of(root) is None:
+                continue
+            wanted = [*table.functions, *table.layers, *table.bases.values(), table.tensor]
+            for name in [*wanted, *table.transparent, *_SPECIAL]:
+                found = _resolve(name)
+                if found is not None:
+                    names.setdefault(id(found), (found, name))
+        return names
+
+    def name_of(self, found: Any) -> str | None:
+        """Return the name under which a table knows a real function or class."""
+        if not callable(found) or isinstance(found, Tensor):
+            return None
+        known = self._real_names.get(id(found))
+        return known[1] if known is not None and known[0] is found else None
+
+    def lift_object(self, core: Core, found: Any) -> Value:
+        """Return the stand-in of a real tensor, layer, element type or device."""
+        root = type(found).__module__.partition(".")[0]
+        if "torch" in sys.modules and (
+            root == "torch" or isinstance(found, sys.modules["torch"].Tensor)
+        ):
+            from hagane.frontends.libraries.torch.lift import lift_torch
+
+            return lift_torch(core, found)
+        if isinstance(found, np.dtype) and found.kind in "biufc":
+            return DType(ir.DataType.from_numpy(found), "numpy")
+        if root not in ("chainer", "hagane"):
+            return MISSING
+        if hasattr(found, "array") and hasattr(found, "creator_node"):
+            return self.lift_array(core, found, "chainer.Variable")
+        known = self.name_of(type(found))
+        if known is not None and known in self.tables["chainer"].layers:
+            return Instance(core.heap.new({}), Library(known), found)
+        return MISSING
+
+    def lift_array(self, core: Core, found: Any, kind: str) -> Value:
+        """Return a tensor for a real array; small ones keep their content."""
+        from hagane.frontends.libraries.arrays import lift_array
+
+        return lift_array(core, found, kind)
+
+
+def _module_of(root: str) -> Any:
+    """Return the module that a table is about, if it is loaded; hagane succeeds Chainer."""
+    if root == "chainer" and root not in sys.modules and "hagane.nn" in sys.modules:
+        return sys.modules["hagane"]
+    return sys.modules.get(root)
+
+
+def _resolve(name: str) -> Any:
+    parts = name.split(".")
+    found: Any = _module_of(parts[0])
+    for part in parts[1:]:
+        if found is not None and found is sys.modules.get("torch") and part not in vars(found):
+            # Its compiler takes a second to import, and nobody has objects of it before.
+            found = sys.modules.get(f"torch.{part}")
+        else:
+            found = getattr(found, part, None)
+        if found is None:
+            return None
+    return found
+
+
+__all__ = ["RealNames"]

@@ -1,0 +1,171 @@
+"""Names of libraries: modules, constants, and the tables that know them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Device,
+    DType,
+    Library,
+    Value,
+)
+from hagane.graph.types import dtype_name
+
+if TYPE_CHECKING:
+    from hagane.frontends.libraries.table import Table
+    from hagane.frontends.python.interpret.core import Core
+
+# Packages that are never imported or interpreted, only known by name.
+_ROOTS = (
+    "torch", "torchvision", "numpy", "chainer", "chainermn", "cupy", "jaxtyping", "hagane",
+    "beartype", "typeguard", "einops", "tqdm", "matplotlib", "tensorboard", "tensorboardX",
+    "wandb",
+)  # fmt: skip
+# Those that only draw, keep or send values; their results come from outside of the program.
+_OUTSIDE = ("matplotlib", "tensorboard", "tensorboardX", "wandb")
+_SETTINGS = ("wandb.config", "wandb.run", "wandb.summary")
+_RECORDS = ("tqdm", *_OUTSIDE, "torch.utils.tensorboard")
+# Those whose real modules are read from their source all the same, where a real model leads there.
+_READ = ("torchvision",)
+
+
+class Names:
+    """Dotted names of libraries: which are known, and as what."""
+
+    @cached_property
+    def tables(self) -> dict[str, Table]:
+        """The tables by root name; loaded when they are first needed."""
+        from hagane.frontends.libraries import everything
+
+        return everything.TABLES
+
+    @cached_property
+    def by_tensor(self) -> dict[str, Table]:
+        """The tables by the class of their tensors."""
+        return {table.tensor: table for table in self.tables.values()}
+
+    def table_of(self, name: str) -> Table | None:
+        """Return the table that a dotted name belongs to."""
+        return self.tables.get(name.partition(".")[0])
+
+    @cached_property
+    def _successors(self) -> dict[str, str]:
+        """Chainer's names by hagane's names of the same."""
+        table = self.tables.get("chainer")
+        if table is None:  # probabilities know NumPy alone
+            return {}
+        known = {*table.functions, *table.layers, *table.names, *table.constants}
+        known |= {*table.transparent, *table.bases.values(), table.tensor}
+        for name in [*known]:
+            while "." in name:
+                name = name.rpartition(".")[0]
+                known.add(name)
+        return {f"hagane{name.removeprefix('chainer')}": name for name in known - {"chainer"}}
+
+    def _canonical(self, name: str) -> str:
+        """Return a table's name for one in an inner module, and for hagane's namesake of it."""
+        root, *rest = name.split(".")
+        table = self.tables.get(root)
+        if root != "hagane" and table is not None and len(rest) > 2:
+            return table.outer_name(name)
+        if root != "hagane":
+            return name
+        name = name.replace("hagane.nn.functions", "hagane.functions", 1)
+        return self._successors.get(name, name)
+
+    def knows(self, name: str) -> bool:
+        """Whether a module is known by its name alone."""
+        return name.partition(".")[0] in _ROOTS
+
+    def reads(self, name: str) -> bool:
+        """Whether a real module is read from its source."""
+        return name.partition(".")[0] in _READ or not self.knows(name)
+
+    def records(self, name: str) -> bool:
+        """Whether a call of a name only shows or keeps values, unknown ones too."""
+        return _is_within(name, _RECORDS)
+
+    def arguments(self, name: str) -> dict[str, bool] | None:
+        """Return a function's arguments and whether each has to be given; None if not known."""
+        from hagane.frontends.libraries.table import arguments_of
+
+        table = self.table_of(name)
+        found = None if table is None else table.functions.get(name)
+        return None if found is None else arguments_of(found)
+
+    def member(self, core: Core, library: Library, name: str) -> Value:
+        """Return the meaning of a dotted name."""
+        whole = self._canonical(f"{library.name}.{name}")
+        if _is_within(whole, _SETTINGS):
+            return core.outside(f"'{whole}'")
+        table = self.table_of(whole)
+        if table is not None and whole in table.constants:
+            return table.constants[whole]
+        if table is not None and whole in table.names:
+            return table.names[whole][0](core)
+        if name.startswith("__") and name.endswith("__") and table is not None:
+            return whole.rpartition(".")[0].rpartition(".")[2] if name == "__name__" else MISSING
+        return Library(whole)
+
+    def set_member(self, core: Core, library: Library, name: str, value: Value) -> None:
+        """Set a name of a library that the program can change; others are left alone."""
+        whole = self._canonical(f"{library.name}.{name}")
+        table = self.table_of(whole)
+        if table is not None and whole in table.names:
+            table.names[whole][1](core, value)
+
+    def is_class_method(self, library: Library, name: str) -> bool:
+        """Whether a name of a library's class is a method that gets the class."""
+        table = self.table_of(library.name)
+        layer = None if table is None else table.layers.get(library.name)
+        return name in getattr(layer, "CLASS_METHODS", ())
+
+    def constant_attribute(self, value: DType | Device, name: str) -> Value:
+        """Return an attribute of an element type or a device."""
+        if isinstance(value, DType):
+            found = value.dtype
+            return {
+                "is_floating_point": found.is_floating_point(),
+                "itemsize": found.itemsize,
+                "name": dtype_name(found),
+                "kind": _kind(found),
+                "type": value,
+            }.get(name, MISSING)
+        kind, _, index = value.name.partition(":")
+        return {"type": kind, "index": int(index) if index else None}.get(name, MISSING)
+
+    def is_transparent(self, name: str) -> bool:
+        """Whether a decorator changes no type."""
+        table = self.table_of(name)
+        root = name.partition(".")[0]
+        return root in ("jaxtyping", "beartype", "typeguard") or (
+            table is not None and name in table.transparent
+        )
+
+    def _inherits(self, table: Table, name: str, base: str) -> bool:
+        while name:
+            if name == base:
+                return True
+            name = table.bases.get(name, "")
+        return False
+
+    def is_outside(self, name: str) -> bool:
+        """Whether what a call of a name gives comes from outside of the program."""
+        return _is_within(name, _OUTSIDE)
+
+
+def _is_within(name: str, modules: Sequence[str]) -> bool:
+    """Whether a name is that of a module, or of something in it."""
+    return any(name == module or name.startswith(f"{module}.") for module in modules)
+
+
+def _kind(dtype: Any) -> str:
+    """Return the letter that NumPy has for a kind of element types."""
+    return "f" if dtype.is_floating_point() else str(dtype.numpy().kind)
+
+
+__all__ = ["Names"]

@@ -1,0 +1,227 @@
+"""Objects: the classes they derive from, their members, their calls."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from hagane.frontends.libraries.naming import Names
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Bound,
+    Class,
+    Device,
+    DictRef,
+    DType,
+    Function,
+    Host,
+    Instance,
+    Library,
+    LibraryMethod,
+    ListRef,
+    Range,
+    Real,
+    SetRef,
+    Tensor,
+    Truth,
+    Unknown,
+    Value,
+    Wrapped,
+)
+from hagane.symbolic import Expr
+
+if TYPE_CHECKING:
+    from hagane.frontends.python.interpret.core import Core
+
+_PYTHON = {
+    int: (int, Expr), float: (float, Real), bool: (bool, Truth), str: (str,), list: (ListRef,),
+    dict: (DictRef,), set: (SetRef,), tuple: (tuple,), type(None): (type(None),),
+    bytes: (bytes,), range: (range, Range), slice: (slice,), type: (Class, Library),
+}  # fmt: skip
+
+
+class Objects(Names):
+    """Objects of libraries' classes, and of classes that derive from them."""
+
+    def class_flags(self, base: Library | Host) -> set[str]:
+        """Return the effect of deriving from a class."""
+        real = base.object if isinstance(base, Host) else None
+        if isinstance(real, type) and issubclass(real, enum.Enum):
+            return {"enum"}
+        if isinstance(base, Host) and getattr(base.object, "__name__", "") == "NamedTuple":
+            return {"dataclass", "named tuple"}
+        return set()
+
+    def prepare(self, core: Core, made: Instance, library: Library) -> None:
+        """Give a new object of a derived class its base's attributes of before ``__init__``."""
+        table = self.table_of(library.name)
+        if table is not None and self._inherits(table, library.name, "torch.nn.Module"):
+            core.heap[made]["training"] = True
+
+    def libraries_of(self, core: Core, value: Instance) -> list[str]:
+        """Return the classes of libraries that an object derives from, nearest first."""
+        cls = value.cls
+        order = [cls] if isinstance(cls, Library) else core.resolution_order(cls)
+        names = []
+        for base in order:
+            name = base.name if isinstance(base, Library) else ""
+            table = self.table_of(name) if name else None
+            while name and table is not None:
+                names.append(name)
+                name = table.bases.get(name, "")
+        return names
+
+    def object_attribute(self, core: Core, value: Instance, name: str) -> Value:
+        """Return an object's member by its library's classes, ``MISSING`` without one."""
+        for owner in self.libraries_of(core, value):
+            table = self.tables[owner.partition(".")[0]]
+            layer = table.layers.get(owner)
+            if (
+                layer is not None
+                and name != "init"
+                and (name in vars(layer) or (name == "__init__" and hasattr(layer, "init")))
+            ):
+                return LibraryMethod(value, f"{owner}.{name}")
+            computed = table.attributes.get(owner, {}).get(name)
+            if computed is not None:
+                return core.wrap(computed(core, value))
+            if name in table.methods.get(owner, {}):
+                return LibraryMethod(value, f"{owner}.{name}")
+        inner = core.heap[value].get("_modules")
+        if isinstance(inner, DictRef):
+            return core.heap[inner].get(name, MISSING)
+        return MISSING
+
+    def keep_member(self, core: Core, receiver: Instance, name: str, value: Value) -> bool:
+        """Store a module that is set as an attribute of a container among its modules."""
+        inner = core.heap[receiver].get("_modules")
+        if not isinstance(inner, DictRef) or not isinstance(value, Instance):
+            return False
+        if not self.libraries_of(core, value):
+            return False
+        core.heap[inner][name] = value
+        return True
+
+    def call_order(self, core: Core, value: Instance) -> Sequence[str]:
+        """Return the methods that a call of an object means, the first that exists counts."""
+        names = self.libraries_of(core, value)
+        if any(name.startswith("torch.") for name in names):
+            return ("forward", "__call__")
+        return ("__call__", "forward")
+
+    def call_forward(
+        self,
+        core: Core,
+        value: Instance,
+        method: Value,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+    ) -> Value:
+        """Call the method that a call of an object means, between the hooks of a module."""
+        names = self.libraries_of(core, value)
+        hooks = getattr(value.host, "_local_link_hooks", None)
+        if hooks and core.emit.builds:
+            core.fail(
+                "capture",
+                f"the {type(value.host).__name__} has a hook ({', '.join(hooks)}), which is not "
+                "followed; delete_hook() removes it",
+            )
+        if "torch.nn.Module" not in names:
+            return core.call(method, arguments, keywords)
+        from hagane.frontends.libraries.torch.training.hooks import run
+
+        return run(core, value, method, arguments, keywords)
+
+    def entered(self, core: Core, manager: Value) -> Value:
+        """Enter a context manager of a library and return its value."""
+        if isinstance(manager, Instance):
+            enter = self.object_attribute(core, manager, "__enter__")
+            if enter is not MISSING:
+                return core.call(enter, [], {})
+        return manager
+
+    def left(self, core: Core, manager: Value) -> None:
+        """Leave a context manager of a library."""
+        if isinstance(manager, Instance):
+            leave = self.object_attribute(core, manager, "__exit__")
+            if leave is not MISSING:
+                core.call(leave, [None, None, None], {})
+
+    def is_instance(self, core: Core, value: Value, option: Value) -> bool | None:
+        """Return the result of ``isinstance``; None where nobody can tell."""
+        if isinstance(value, Unknown) or isinstance(option, Unknown):
+            return None
+        if isinstance(option, Class):
+            if not isinstance(value, Instance) or not isinstance(value.cls, Class):
+                return False
+            known = value.cls.host, option.host
+            if None not in known and issubclass(*known):  # also by registration with an ABC
+                return True
+            return option in core.resolution_order(value.cls)
+        if isinstance(option, Library):
+            return self._is_library_instance(core, value, option.name)
+        if isinstance(option, Host) and isinstance(option.object, type):
+            if isinstance(value, Instance) and isinstance(value.cls, Class):
+                return _derives(core, value.cls, option.object)
+            return self._is_python_instance(value, option.object)
+        return None
+
+    def _is_library_instance(self, core: Core, value: Value, name: str) -> bool:
+        if isinstance(value, Tensor):
+            return name in _tensor_classes(value)
+        if isinstance(value, Instance):
+            return name in self.libraries_of(core, value)
+        if isinstance(value, DType):
+            return name in ("torch.dtype", "numpy.dtype")
+        if isinstance(value, Device):
+            return name == "torch.device"
+        return name == "torch.Size" and isinstance(value, tuple)
+
+    def _is_python_instance(self, value: Value, option: type) -> bool | None:
+        if option in _PYTHON:
+            found = isinstance(value, _PYTHON[option])
+            return found or (isinstance(value, Host) and isinstance(value.object, option))
+        if option is object:
+            return True
+        if isinstance(value, Host):
+            return isinstance(value.object, option)
+        name = option.__name__
+        if name == "Callable":
+            return isinstance(value, Function | Bound | Wrapped | Class | Library)
+        containers = {"Sequence": (ListRef, tuple, str), "Mapping": (DictRef,),
+                      "Iterable": (ListRef, tuple, str, DictRef, SetRef), "Number": (int, float),
+                      "Integral": (int, Expr), "OrderedDict": (DictRef,)}  # fmt: skip
+        return isinstance(value, containers[name]) if name in containers else False
+
+    def is_scalar(self, value: Value) -> bool:
+        """Whether a value is a scalar of NumPy, which most functions return for no axes."""
+        return isinstance(value, Tensor) and value.kind == "numpy.ndarray" and value.shape == ()
+
+
+def _derives(core: Core, cls: Class, option: type) -> bool:
+    """Whether a class of the program derives from one of Python's own."""
+    if cls.host is not None:
+        return issubclass(cls.host, option)
+    real = [base.object for base in core.resolution_order(cls) if isinstance(base, Host)]
+    mixed = [b.host for b in core.resolution_order(cls) if isinstance(b, Class) and b.host]
+    found = any(isinstance(base, type) and issubclass(base, option) for base in (*real, *mixed))
+    return found or option is object or (option.__name__ == "Callable" and _is_callable(core, cls))
+
+
+def _is_callable(core: Core, cls: Class) -> bool:
+    return core.find_in_class(cls, "__call__") is not MISSING
+
+
+def _tensor_classes(value: Tensor) -> tuple[str, ...]:
+    if value.kind == "torch.Tensor":
+        extra = ("torch.nn.Parameter", "torch.nn.parameter.Parameter") if value.parameter else ()
+        return ("torch.Tensor", "torch.FloatTensor", *extra)
+    if value.kind == "chainer.Variable":
+        return (
+            ("chainer.Variable", "chainer.Parameter") if value.parameter else ("chainer.Variable",)
+        )
+    return (value.kind, "numpy.generic") if value.shape == () else (value.kind,)
+
+
+__all__ = ["Objects"]

@@ -1,0 +1,188 @@
+"""Calls of libraries: lists as Python's own, choices taken apart, unknown values left so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Choice,
+    DictRef,
+    Fields,
+    LibraryMethod,
+    ListRef,
+    Many,
+    Outside,
+    SetRef,
+    Tensor,
+    Unknown,
+    Value,
+    is_plain,
+)
+
+# What library functions do with a value that nobody knows, they do with any.
+_TAKE_UNKNOWN = frozenset(
+    ("register_buffer", "register_parameter", "add_module", "register_module", "load_state_dict",
+     "save", "load", "DataLoader")
+)  # fmt: skip
+
+
+class LibraryCalls(Core):
+    """Calls functions and methods of libraries, with values as their tables take them."""
+
+    tables: Tables
+
+    def library(
+        self, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call a function or a class of a library by its name."""
+        special = self.call_special(name, arguments, keywords)
+        if special is not MISSING:
+            return special
+        if self.tables.records(name):
+            return self.wrap(self.tables.call(self, name, arguments, keywords))
+        return self._with_known(
+            arguments, keywords, lambda a, k: self.tables.call(self, name, a, k), name
+        )
+
+    def library_method(
+        self, method: LibraryMethod, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call a method of a library's class."""
+        if method.name.startswith("object."):
+            name = method.name.partition(".")[2]
+            return self.object_method(method.receiver, name, arguments, keywords)
+        if self.tables.records(method.name):
+            receiver = [method.receiver, *arguments]
+            return self.wrap(self.tables.call_method(self, method.name, receiver, keywords))
+        return self._with_known(
+            [method.receiver, *arguments],
+            keywords,
+            lambda a, k: self.tables.call_method(self, method.name, a, k),
+            method.name,
+        )
+
+    def _with_known(
+        self,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+        run: Any,
+        name: str = "",
+    ) -> Value:
+        """Call with lists as Python's own and choices taken apart; unknown values stay unknown."""
+        values = [*arguments, *keywords.values()]
+        lost = next((value for value in values if isinstance(value, Unknown)), None)
+        if lost is not None and name.rpartition(".")[2] not in _TAKE_UNKNOWN:
+            if isinstance(lost, Outside):
+                return self.lost(f"'{name}' of {lost.reason}, which only a run knows")
+            return lost
+        place = next((i for i, value in enumerate(values) if isinstance(value, Choice)), None)
+        if place is not None:
+            return self.either(
+                values[place], lambda v: self._with_known_at(place, v, arguments, keywords, run)
+            )
+        plain = [self.unwrap(value) for value in arguments]
+        named = {name: self.unwrap(value) for name, value in keywords.items()}
+        return self._with_plain(plain, named, run)
+
+    def _with_plain(self, plain: list[Value], named: dict[str, Value], run: Any) -> Value:
+        """Call with values as library functions take them; choices inside lists are taken apart."""
+        for value in [*plain, *named.values()]:
+            lost = _lost_inside(value)
+            if lost is not None and isinstance(lost, Outside):
+                return self.lost(f"a call with {lost.reason}, which only a run knows")
+            if lost is not None:
+                return lost
+        choice = next((c for v in [*plain, *named.values()] if (c := _choice_inside(v))), None)
+        if choice is None:
+            return self.wrap(run(plain, named))
+        return self.either(
+            choice,
+            lambda v: self._with_plain(
+                [_replaced(item, choice, v) for item in plain],
+                {name: _replaced(item, choice, v) for name, item in named.items()},
+                run,
+            ),
+        )
+
+    def _with_known_at(
+        self,
+        place: int,
+        value: Value,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+        run: Any,
+    ) -> Value:
+        """Call again with the argument at ``place`` replaced."""
+        values = [*arguments, *keywords.values()]
+        values[place] = value
+        count = len(arguments)
+        named = dict(zip(keywords, values[count:], strict=True))
+        return self._with_known(values[:count], named, run)
+
+    def unwrap(self, value: Value) -> Value:
+        """Return lists and dictionaries of the program as Python's own, for library functions."""
+        if isinstance(value, ListRef | SetRef):
+            content = self.heap[value]
+            return (
+                content if isinstance(content, Many | Choice) else [self.unwrap(v) for v in content]
+            )
+        if isinstance(value, DictRef):
+            content = self.heap[value]
+            return (
+                {key: self.unwrap(item) for key, item in content.items()}
+                if isinstance(content, dict)
+                else content
+            )
+        if isinstance(value, tuple):
+            return tuple(self.unwrap(item) for item in value)
+        if isinstance(value, Unknown | Tensor) or is_plain(value):
+            return value
+        return value
+
+    def wrap(self, value: Value) -> Value:
+        """Return the result of a library function as a value of the program."""
+        if isinstance(value, list):
+            return self.new_list([self.wrap(item) for item in value])
+        if isinstance(value, Many):
+            return self.new_list(value)
+        if isinstance(value, dict):
+            return self.new_dict({key: self.wrap(item) for key, item in value.items()})
+        if isinstance(value, Fields):
+            return value
+        if isinstance(value, tuple):
+            return tuple(self.wrap(item) for item in value)
+        return value
+
+
+def _lost_inside(value: Value) -> Unknown | None:
+    if isinstance(value, list | tuple):
+        for item in value:
+            found = item if isinstance(item, Unknown) else _lost_inside(item)
+            if found is not None:
+                return found
+    if isinstance(value, Many) and isinstance(value.element, Unknown) and not value.stacked:
+        return value.element
+    return None
+
+
+def _choice_inside(value: Value) -> Choice | None:
+    if isinstance(value, Choice):
+        return value
+    if type(value) in (list, tuple):
+        return next((c for item in value if (c := _choice_inside(item))), None)
+    return None
+
+
+def _replaced(value: Value, choice: Choice, item: Value) -> Value:
+    if value is choice:
+        return item
+    if type(value) in (list, tuple):
+        return type(value)(_replaced(part, choice, item) for part in value)
+    return value
+
+
+__all__ = ["LibraryCalls"]
