@@ -105,9 +105,9 @@ def test_selectors_choose_as_kubernetes_does(
         ("labelSelector=a%20in%20(!)", "unable to parse requirement: invalid value"),
         ("fieldSelector=nonsense", "invalid selector: 'nonsense': expected FIELD=VALUE"),
         ("fieldSelector=spec.colour%3Dred", "field label not supported: spec.colour"),
-        ("limit=many", "limit: expected a whole number, got 'many'"),
+        ("limit=many", "limit: expected a whole number below 10^18, got 'many'"),
         ("continue=x", "continue: not a token of this server"),
-        ("watch=1&timeoutSeconds=soon", "timeoutSeconds: expected a whole number, got 'soon'"),
+        ("watch=1&timeoutSeconds=soon", "timeoutSeconds: expected a whole number below 10^18"),
     ],
 )
 def test_bad_queries_are_answered_with_400(api: ApiServer, query: str, message: str) -> None:
@@ -317,3 +317,42 @@ def test_the_server_lives_until_it_is_told_to_end(tmp_path: Path) -> None:
         summary = json.loads(process.stdout.read())
         assert process.wait(20) == 0
     assert summary["scheduler"] == "outside"
+
+
+def test_a_pod_that_is_deleted_is_bound_no_more(api: ApiServer) -> None:
+    sim = Simulation(Cluster.of(objects(node("n"))), Outside(api, quiet=0.01, limit=0.01))
+    pods = "/api/v1/namespaces/default/pods"
+    for name in ("a", "b"):
+        assert ask(api, pods, "POST", pod(name, {"cpu": "1"}))[0] == 201
+    code, leaving = ask(api, f"{pods}/a", "DELETE")
+    assert code == 200
+    assert leaving["metadata"]["deletionTimestamp"]
+    code, answer = ask(api, f"{pods}/a/binding", "POST", {"target": {"name": "n"}})
+    assert (code, answer["reason"]) == (409, "Conflict")
+    assert answer["message"] == ('pod default/a is being deleted, cannot be assigned to node "n"')
+    assert ask(api, f"{pods}/b/binding", "POST", {"target": {"name": "n"}})[0] == 201
+    # A binding that was taken before the simulation ended its pod.
+    api.requests.put(("bind", "default/a", "n"))
+    taken = iter([True, False])
+    sim.run(more=lambda: next(taken))
+    assert set(sim.cluster.where) == {"default/b"}
+    assert ask(api, f"{pods}/a")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b'{"spec": {"priority": ' + b"9" * 9000 + b"}}", "a number of more digits than are read"),
+        (b'{"spec": {"priority": NaN}}', "the body is not JSON: NaN is no JSON"),
+    ],
+)
+def test_numbers_that_json_has_not_are_refused(api: ApiServer, body: bytes, message: str) -> None:
+    code, answer = ask(api, "/api/v1/namespaces/default/pods", "POST", body)
+    assert code == 400
+    assert message in answer["message"]
+
+
+def test_other_methods_are_refused(api: ApiServer) -> None:
+    code, answer = ask(api, "/api", "OPTIONS")
+    assert code == 405
+    assert "expected one of GET, POST, PUT, PATCH, DELETE, got OPTIONS" in answer["message"]

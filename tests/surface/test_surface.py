@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import pickle
 import subprocess
 import sys
@@ -75,6 +76,13 @@ def test_values_share_memory_with_pytorch_both_ways(dtype: torch.dtype) -> None:
     assert back.dtype == dtype
     value.update_inplace(np.zeros(6, value.numpy().dtype))
     assert not tensor.to(torch.float32).any()
+
+
+def test_a_value_of_a_value_has_a_capsule() -> None:
+    value = ort.OrtValue.ortvalue_from_numpy(X)
+    shared = torch.utils.dlpack.from_dlpack(value._ortvalue.to_dlpack())
+    shared[0, 0] = 9
+    assert value.numpy()[0, 0] == 9
 
 
 def test_a_tensor_with_gaps_is_refused_by_dlpack() -> None:
@@ -219,6 +227,33 @@ class PickledByBytes(ort.InferenceSession):
 
     def __setstate__(self, state: dict[str, bytes]) -> None:
         self.__init__(state["data"])  # type: ignore[misc]
+
+
+def test_providers_that_are_not_there_are_warned_of_beside_the_cpu_too() -> None:
+    model = add_model().SerializeToString()
+    with pytest.warns(UserWarning, match="'CUDAExecutionProvider' is not available; the model"):
+        ort.InferenceSession(model, providers=["CUDAExecutionProvider", "CPUExecutionProvider"])
+
+
+def test_a_profile_has_the_runs_beside_their_nodes(tmp_path: Path) -> None:
+    options = ort.SessionOptions()
+    options.enable_profiling, options.profile_file_prefix = True, str(tmp_path / "times")
+    made = ort.InferenceSession(add_model().SerializeToString(), options)
+    for _ in range(3):
+        made.run(None, {"x": X})
+    events = json.loads(Path(made.end_profiling()).read_text())
+    runs = [event for event in events if event["cat"] == "Session"]
+    nodes = [event for event in events if event["cat"] == "Node"]
+    assert [run["name"] for run in runs] == ["model_run"] * 3
+    assert nodes
+    for node in nodes:
+        inside = [
+            run
+            for run in runs
+            if run["ts"] <= node["ts"] + 1
+            and node["ts"] + node["dur"] <= run["ts"] + run["dur"] + 1
+        ]
+        assert len(inside) == 1
 
 
 def test_messages_reach_a_callback() -> None:

@@ -544,3 +544,19 @@ def test_a_collation_may_leave_the_samples_as_they_are(kind: str) -> None:
     mixed = [{"a": np.arange(3000)}, {"b": 1}, {"a": np.zeros((2, 2))}, {"a": "text"}]
     (batch,) = DataLoader(mixed, 4, num_workers=1, collate_fn=list)
     assert repr(batch) == repr(mixed)
+
+
+@pytest.mark.parametrize("batch_size", [3, None])
+def test_the_function_in_the_place_of_a_collation_makes_what_the_loader_makes(
+    batch_size: int | None,
+) -> None:
+    data = Kind("dict")
+    made = DataLoader(data, batch_size=batch_size)
+    expected = theirs.DataLoader(data, batch_size=batch_size)
+    rows = [data[i] for i in range(3)] if batch_size else data[0]
+    assert_same(made.collate_fn(rows), expected.collate_fn(rows))
+    again = DataLoader(data, batch_size=batch_size, collate_fn=made.collate_fn, num_workers=1)
+    assert again.own_collation is None
+    assert_same([*again], [*expected])
+    own = DataLoader(data, batch_size=batch_size, collate_fn=len)
+    assert own.collate_fn is len

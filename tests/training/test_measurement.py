@@ -74,6 +74,19 @@ def test_measuring_leaves_the_iterator_where_it_was() -> None:
     assert [*iterator] == [*expected]
 
 
+@pytest.mark.parametrize("columns", [40, 60])
+def test_a_bar_stays_within_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    measure(SerialIterator([1, 2], 1), lambda _: None, batches=50, progress=True)
+    lines = stream.getvalue().split("\r")
+    assert "50/50 batches" in lines[-2]
+    assert max(map(len, lines)) < columns
+
+
 def test_a_bar_is_drawn_and_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)

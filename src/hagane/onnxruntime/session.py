@@ -74,13 +74,13 @@ class InferenceSession(runtime.InferenceSession):
         except ValueError as error:  # ONNX Runtime falls back to the CPU there, with a message
             warnings.warn(f"{error}; the model runs on the CPU", stacklevel=2)
             names = [PROVIDER]
-        unknown = [name for name in names if name != PROVIDER]
-        if unknown and PROVIDER not in names:
-            warnings.warn(
-                f"the execution provider {unknown[0]!r} is not available; the model runs on the "
-                f"CPU. Available providers: '{PROVIDER}'",
-                stacklevel=2,
-            )
+        for name in names:
+            if name != PROVIDER:
+                warnings.warn(
+                    f"the execution provider {name!r} is not available; the model runs on the "
+                    f"CPU. Available providers: '{PROVIDER}'",
+                    stacklevel=2,
+                )
         options = sess_options if sess_options is not None else SessionOptions()
         if isinstance(options, SessionOptions) and options.cancelled:
             raise ModelLoadCanceled("loading was cancelled by SessionOptions")

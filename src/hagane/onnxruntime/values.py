@@ -74,6 +74,10 @@ class OrtValue(runtime.OrtValue):
         with as_bound():
             return super().__dlpack__(stream=stream, **more)
 
+    def to_dlpack(self) -> Any:
+        """Return a DLPack capsule that shares the tensor's memory."""
+        return self.__dlpack__()
+
     def numpy(self) -> Any:
         """Return the tensor as an array that shares its memory."""
         with as_bound():
@@ -89,6 +93,11 @@ class OrtValue(runtime.OrtValue):
             super().update_inplace(np_arr)
 
     def _get_c_value(self) -> OrtValue:
+        return self
+
+    @property
+    def _ortvalue(self) -> OrtValue:
+        # ONNX Runtime's class keeps the value that has ``to_dlpack`` there.
         return self
 
     @property

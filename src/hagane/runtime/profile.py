@@ -19,17 +19,21 @@ from hagane.runtime.port import Observer, Part, Timed
 
 
 class Profile:
-    """Collects one event for each node that ran; threads may record at once."""
+    """Collects an event for each node that ran and one for each run; threads may record at once."""
 
     def __init__(self) -> None:
         self.start_ns = time.perf_counter_ns()
         self._events: list[dict[str, Any]] = []
+        self._runs: list[_Run] = []
         self._lock = threading.Lock()
         self._last = threading.local()
 
     def start_run(self) -> None:
         """Note the time before the first node of a run of this thread."""
         self._last.ns = time.perf_counter_ns()
+        self._last.run = _Run(self._last.ns, self._last.ns, threading.get_ident())
+        with self._lock:
+            self._runs.append(self._last.run)
 
     def record(
         self,
@@ -42,6 +46,8 @@ class Profile:
         now = time.perf_counter_ns()
         begun = getattr(self._last, "ns", now)
         self._last.ns = now
+        if (run := getattr(self._last, "run", None)) is not None:
+            run.ended = now
         if records:
             at = now - sum(timed.nanoseconds for timed in records)
             events: list[dict[str, Any]] = []
@@ -67,21 +73,41 @@ class Profile:
     def _event(
         self, name: str, operator: str, begun: int, duration: int, shown: dict[str, Any]
     ) -> dict[str, Any]:
+        about = {"op_name": operator, "provider": "CPUExecutionProvider", **shown}
+        thread = threading.get_ident()
+        return self._span("Node", f"{name}_kernel_time", begun, duration, thread, about)
+
+    def _span(
+        self, kind: str, name: str, begun: int, duration: int, thread: int, about: dict[str, Any]
+    ) -> dict[str, Any]:
         return {
-            "cat": "Node",
-            "name": f"{name}_kernel_time",
+            "cat": kind,
+            "name": name,
             "ph": "X",
             "pid": os.getpid(),
-            "tid": threading.get_ident(),
+            "tid": thread,
             "ts": (begun - self.start_ns) / 1000,
             "dur": duration / 1000,
-            "args": {"op_name": operator, "provider": "CPUExecutionProvider", **shown},
+            "args": about,
         }
 
     def trace(self) -> list[dict[str, Any]]:
         """Return all events; times are microseconds since the session was made."""
         with self._lock:
-            return list(self._events)
+            runs = [
+                self._span("Session", "model_run", run.begun, run.ended - run.begun, run.thread, {})
+                for run in self._runs
+            ]
+            return [*runs, *self._events]
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run of a session: when its first node began and its last one ended, and the thread."""
+
+    begun: int
+    ended: int
+    thread: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ then the loop as it runs, and how long it waits for batches.
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -162,11 +163,13 @@ class _Bar:
         if self._stream is None or (now - self._drawn < 0.1 and done < self._total):
             return
         self._drawn = now
-        full = _BAR * done // self._total
-        self._stream.write(
-            f"\r{name:8}[{'#' * full}{'.' * (_BAR - full)}] {done}/{self._total} batches, "
-            f"{elapsed / done * 1e3:.1f} ms each "
-        )
+        text = f" {done}/{self._total} batches, {elapsed / done * 1e3:.1f} ms each"
+        # A line that reaches the last column is not drawn over but begun anew below.
+        room = shutil.get_terminal_size().columns - len(f"{name:8}[]{text} ") - 1
+        width = max(0, min(_BAR, room))
+        full = width * done // self._total
+        bar = f"[{'#' * full}{'.' * (width - full)}]"
+        self._stream.write(f"\r{name:8}{bar}{text} ")
         self._stream.flush()
 
     def clear(self) -> None:

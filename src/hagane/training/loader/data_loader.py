@@ -11,6 +11,7 @@ from hagane.training.iterators.base import dataset_length
 from hagane.training.iterators.processes.tensors import loaded
 from hagane.training.iterators.state import batches_in_epoch
 from hagane.training.loader import arguments
+from hagane.training.loader.collation import collate_samples, convert
 from hagane.training.loader.epochs import Epoch, EpochHere, EpochOfWorkers
 from hagane.training.loader.sampling import batches_of, sampler_for
 
@@ -94,6 +95,7 @@ class DataLoader:
             dataset_length(dataset)
         self.dataset = dataset
         self.num_workers = num_workers
+        self.own_collation: Callable[[Any], Any] | None = None
         self.collate_fn = collate_fn
         self.pin_memory = bool(pin_memory) and _accelerator(pin_memory_device)
         self.pin_memory_device = pin_memory_device
@@ -126,6 +128,16 @@ class DataLoader:
                 f"{value!r} after that; make another loader"
             )
         super().__setattr__(name, value)
+
+    @property
+    def collate_fn(self) -> Callable[[Any], Any]:
+        """The function that makes a batch of samples: the caller's, or the one in its place."""
+        return self.own_collation or (collate_samples if self.batched else convert)
+
+    @collate_fn.setter
+    def collate_fn(self, function: Callable[[Any], Any] | None) -> None:
+        # Taken from another loader, the default stays the default, which is faster.
+        self.own_collation = None if function in (collate_samples, convert) else function
 
     @property
     def batched(self) -> bool:

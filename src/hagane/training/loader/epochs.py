@@ -92,9 +92,9 @@ class EpochHere(Epoch):
     def _next(self) -> Any:
         loader = self._loader
         samples = self._streamed() if loader.iterable else self._indexed()
-        if loader.collate_fn is not None:
+        if loader.own_collation is not None:
             alone = not loader.batched
-            return loader.collate_fn(samples[0] if alone else samples)
+            return loader.own_collation(samples[0] if alone else samples)
         return collate_samples(samples) if loader.batched else convert(samples[0])
 
     def _streamed(self) -> list[Any]:
@@ -176,7 +176,7 @@ class EpochOfWorkers(Epoch):
 
     def _setting(self) -> Setting:
         loader = self._loader
-        collate = loader.collate_fn
+        collate = loader.own_collation
         if not loader.batched:
             collate = FirstOf(collate)
         return Setting(
@@ -283,7 +283,7 @@ class EpochOfWorkers(Epoch):
         )
 
     def _build(self, layout: Layout, memory: Any) -> Any:
-        if self._loader.collate_fn is not None:
+        if self._loader.own_collation is not None:
             return assemble(layout, memory)
         return (
             collate_layout(layout, memory)

@@ -31,6 +31,7 @@ from hagane.tools.cluster.link.store import Store
 from hagane.tools.cluster.model.documents import Place
 from hagane.tools.cluster.model.read_objects import read_node
 
+_VERBS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 # Objects of the simulation, which clients may change but neither create nor delete.
 _SIMULATED = ("pods", "nodes", "poddisruptionbudgets")
 
@@ -49,8 +50,6 @@ class ApiServer:
     def __init__(self, port: int = 0):
         self.store = Store()
         self.requests: queue.Queue[tuple[str, str, Any]] = queue.Queue()
-        # Says why a binding is refused, or nothing; set by the owner of the cluster.
-        self.refuse: Callable[[str, str], str] = lambda key, node: ""
         # The simulated time in seconds, set by the owner too.
         self.clock: Callable[[], float] = lambda: 0.0
         self._listening = Listening(self, port)
@@ -94,11 +93,14 @@ class ApiServer:
         path = request.url.path.rstrip("/")
         if path in ("/healthz", "/readyz", "/livez"):
             return PlainTextResponse("ok")
+        verb = request.method
+        if verb not in _VERBS:
+            known = ", ".join(_VERBS)
+            raise Refused(405, "MethodNotAllowed", f"expected one of {known}, got {verb}")
         found = self._described(path)
         if found is not None:
             return JSONResponse(found)
         target = _Target(path)
-        verb = request.method
         if verb == "GET":
             return await self._get(request, target)
         if target.resource.plural != "pods" or target.sub != "binding":
@@ -178,9 +180,7 @@ class ApiServer:
             _read(lambda: read_created(value, key))
         elif kind.plural == "nodes":
             _read(lambda: read_node(value, Place(f"POST of node {key!r}", "", 0)))
-        value["metadata"].setdefault(
-            "creationTimestamp", datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        )
+        value["metadata"].setdefault("creationTimestamp", _now())
         # Stored at once: a binding may follow before the simulation has taken the pod in.
         if not self.store.create(name, key, value):
             raise Refused(409, "AlreadyExists", f'{kind.plural} "{key}" already exists')
@@ -198,8 +198,8 @@ class ApiServer:
         bound = pod["spec"].get("nodeName")
         if bound:
             raise Refused(409, "Conflict", f'pod {key} is already assigned to node "{bound}"')
-        why = self.refuse(key, node)
-        if why:
+        if pod["metadata"].get("deletionTimestamp"):
+            why = f'pod {key} is being deleted, cannot be assigned to node "{node}"'
             raise Refused(409, "Conflict", why)
         self.store.put("pods", key, {**pod, "spec": {**pod["spec"], "nodeName": node}})
         self.requests.put(("bind", key, node))
@@ -210,19 +210,26 @@ class ApiServer:
         why = evictable(pod, self.store.all("poddisruptionbudgets")[0])
         if why:
             raise Refused(429, "TooManyRequests", why)
-        self.requests.put(("delete", target.key, None))
+        self._leave(target.key, pod)
         return {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201}
+
+    def _leave(self, key: str, pod: dict[str, Any]) -> dict[str, Any]:
+        """Let a pod be deleted by the simulation, and return it; till then nothing binds it."""
+        meta = {"deletionTimestamp": _now(), **pod["metadata"]}
+        leaving = {**pod, "metadata": meta}
+        self.store.put("pods", key, leaving)
+        self.requests.put(("delete", key, None))
+        return leaving
 
     def _delete(self, target: _Target) -> dict[str, Any]:
         if not target.name:
             raise Refused(405, "MethodNotAllowed", "collections cannot be deleted here")
         value = self._one(target)
         if target.resource.plural == "pods":
-            self.requests.put(("delete", target.key, None))
-        elif target.resource.plural == "nodes":
+            return self._leave(target.key, value)
+        if target.resource.plural == "nodes":
             raise Refused(405, "MethodNotAllowed", "nodes cannot be deleted here")
-        else:
-            self.store.drop(target.resource.name, target.key)
+        self.store.drop(target.resource.name, target.key)
         return value
 
     def _change(self, target: _Target, verb: str, body: Any, content: str) -> dict[str, Any]:
@@ -346,9 +353,13 @@ async def _options(request: Any) -> Any:
     return {}
 
 
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def _identity(value: dict[str, Any]) -> dict[str, Any]:
     meta = value["metadata"]
-    names = ("name", "namespace", "uid", "creationTimestamp")
+    names = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp")
     return {name: meta[name] for name in names if name in meta}
 
 

@@ -56,11 +56,17 @@ async def read_json(request: Any) -> Any:
     except TimeoutError:
         raise BadBody(408, f"the body did not come within {BODY_SECONDS:g} s") from None
     try:
-        return json.loads(b"".join(parts) or b"{}")
+        return json.loads(b"".join(parts) or b"{}", parse_constant=_no_number)
     except RecursionError:
         raise BadBody(400, "the body is not JSON: it nests too deep") from None
-    except ValueError as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise BadBody(400, f"the body is not JSON: {error}") from None
+    except ValueError:
+        raise BadBody(400, "the body has a number of more digits than are read") from None
+
+
+def _no_number(text: str) -> None:
+    raise json.JSONDecodeError(f"{text} is no JSON", text, 0)
 
 
 class Listening:

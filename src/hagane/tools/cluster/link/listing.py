@@ -51,7 +51,9 @@ def number(query: Mapping[str, str], name: str) -> int | None:
     if not text:
         return None
     if not text.isdigit() or len(text) > 18:
-        raise Refused(400, "BadRequest", f"{name}: expected a whole number, got {text!r}")
+        raise Refused(
+            400, "BadRequest", f"{name}: expected a whole number below 10^18, got {text[:40]!r}"
+        )
     return int(text)
 
 

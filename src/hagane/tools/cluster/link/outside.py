@@ -116,7 +116,10 @@ class Outside(Scheduler):
             verb, key, body = request
             if verb == "bind":
                 waiting.discard(key)
-                yield Bind(key, str(body))
+                if key in queue or key in nodes.where:
+                    yield Bind(key, str(body))
+                else:  # the simulation ended it before it took the binding
+                    self.api.store.drop("pods", key)
             elif verb == "delete" and key in nodes.where:
                 yield Evict(key, "outside")
             elif isinstance(body, dict):
