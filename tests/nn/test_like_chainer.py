@@ -341,3 +341,15 @@ def test_programs_that_branch_on_a_gpu_run_without_one() -> None:
     ):
         with pytest.raises(RuntimeError, match="CUDA is not available: hagane computes on the CPU"):
             ask()
+
+
+@pytest.mark.parametrize("mode", ["enable_backprop_mode", "force_backprop_mode"])
+def test_functions_are_recorded_in_a_mode_within_one_without_records(mode: str) -> None:
+    x = chainer.Variable(np.ones(2, "f"))
+    with chainer.no_backprop_mode():
+        assert (x * 2).creator is None
+        with getattr(chainer, mode)():
+            y = F.sum(x * x)
+        assert (x * 2).creator is None
+    y.backward()
+    np.testing.assert_array_equal(x.grad, [2, 2])

@@ -209,3 +209,15 @@ def test_names_stand_in_a_drawn_graph_and_not_in_labels() -> None:
     )
     assert '"W: (2, 4), float32"' in named
     assert "W: " not in plain
+
+
+def test_functions_that_fill_weights_of_a_maxout_see_outputs_and_pools() -> None:
+    def numbers(array: np.ndarray) -> None:
+        array[...] = np.arange(array.size).reshape(array.shape)
+        array[1] = -1
+
+    link = L.Maxout(2, 3, 4, numbers, numbers)
+    rows = np.arange(24.0).reshape(12, 2)
+    rows[4:8] = -1
+    np.testing.assert_array_equal(link.linear.W.array, rows)
+    np.testing.assert_array_equal(link.linear.b.array, [*range(4), *[-1] * 4, *range(8, 12)])

@@ -8,7 +8,7 @@ import numpy as np
 
 from hagane.nn import functions as F
 from hagane.nn.autograd.parameter import Parameter as ParameterVariable
-from hagane.nn.initializers import Constant, Normal, get_initializer
+from hagane.nn.initializers import Constant, Initializer, Normal, get_initializer
 from hagane.nn.model.chain import Chain
 from hagane.nn.model.link import Link
 
@@ -289,14 +289,12 @@ class Maxout(Chain):
     ):
         super().__init__()
         rows = out_size * pool_size
-        if initialW is not None and not callable(initialW) and not np.isscalar(initialW):
-            if initialW.ndim != 3:
-                raise ValueError(f"initialW: expected three axes, got shape {initialW.shape}")
-            initialW = initialW.reshape(rows, in_size)
-        if initial_bias is not None and isinstance(initial_bias, np.ndarray):
-            if initial_bias.ndim != 2:
-                raise ValueError(f"initial_bias: expected two axes, got {initial_bias.shape}")
-            initial_bias = initial_bias.reshape(rows)
+        if isinstance(initialW, np.ndarray) and initialW.ndim != 3:
+            raise ValueError(f"initialW: expected three axes, got shape {initialW.shape}")
+        if isinstance(initial_bias, np.ndarray) and initial_bias.ndim != 2:
+            raise ValueError(f"initial_bias: expected two axes, got {initial_bias.shape}")
+        initialW = _by_pools(initialW, out_size, pool_size)
+        initial_bias = _by_pools(initial_bias, out_size, pool_size)
         self.out_size = out_size
         self.pool_size = pool_size
         with self.init_scope():
@@ -311,6 +309,15 @@ class Maxout(Chain):
     def forward(self, x: Any) -> Any:
         """Return the outputs, (batch, out_size)."""
         return F.maxout(self.linear(x), self.pool_size)
+
+
+def _by_pools(initializer: Any, outputs: int, pools: int) -> Any:
+    """Return an initializer of rows made from one whose first two axes are outputs and pools."""
+    if isinstance(initializer, np.ndarray):
+        return initializer.reshape(outputs * pools, *initializer.shape[2:])
+    if not callable(initializer) or isinstance(initializer, Initializer):
+        return initializer
+    return lambda rows: initializer(rows.reshape(outputs, pools, *rows.shape[1:]))
 
 
 class SimplifiedDropconnect(Link):
