@@ -59,7 +59,7 @@ FUZZ ?= 10
 fuzz: $(SETUP)
 	HAGANE_CFLAGS=-O1 HAGANE_EXAMPLES=$(FUZZ) $(BIN)/pytest -n auto -m long \
 	  tests/native/test_drawn_sessions.py tests/native/test_shapes_graphs.py \
-	  tests/native/test_drawn_networks.py
+	  tests/native/test_drawn_networks.py tests/native/test_mutated_nodes.py
 
 demo: $(SETUP)
 	$(BIN)/hagane demo

@@ -58,6 +58,7 @@ MODULES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {
             "hagane.nn.autograd.configuration": "force_backprop_mode no_backprop_mode",
             "hagane.nn.autograd.function": "Function FunctionAdapter",
+            "hagane.nn.autograd.hooks": "FunctionHook",
         },
     ),
     "function_hook": (

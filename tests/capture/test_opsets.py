@@ -9,6 +9,7 @@ import onnxruntime
 import pytest
 import torch
 from torch import nn
+from torch.nn.functional import affine_grid
 
 import hagane
 from hagane.errors import InvalidArgument
@@ -35,7 +36,8 @@ class Normed(nn.Module):
         return (
             self.exact(y) + self.tanh(y), nn.functional.hardswish(y), nn.functional.mish(y),
             y.mean(-1), y.amax(1), y.logsumexp(2), torch.split(y, 4, 2)[1], y[:, ::2],
-            nn.functional.pad(y, (1, 2)), y.reshape(-1, 4), y.shape[1],
+            nn.functional.pad(y, (1, 2)), y.reshape(-1, 4), y.shape[1], y.cumprod(-2),
+            affine_grid(y[:, 0, :6].reshape(-1, 2, 3), (y.shape[0], 1, 3, y.shape[1]), False),
         )  # fmt: skip
 
 

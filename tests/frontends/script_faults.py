@@ -60,6 +60,12 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
         ("acc1, acc5 = accuracy(output, target, topk=(1, 5))",
          "acc1, acc5 = accuracy(output, target, topk=(1, 11))", "output.topk"),
     ],
+    "dqn": [
+        ("expected_state_action_values.unsqueeze(1))", "expected_state_action_values)", "criterion("),
+        ("torch.tensor([[random.randrange(n_actions)]], dtype", "torch.tensor([random.randrange(n_actions)], dtype",
+         "torch.cat(batch.action)"),
+        ("self.layer2 = nn.Linear(128, 128)", "self.layer2 = nn.Linear(128, 64)", "self.layer3(x)"),
+    ],
     "graph_network": [
         ("GATConv(hidden * heads, num_classes, heads=1, concat=False)",
          "GATConv(hidden, num_classes, heads=1, concat=False)", "self.lin(x).view(N, H, C)"),
@@ -71,6 +77,11 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
          "self.fc2(x)"),
         ("return xs.unsqueeze(-1), ys.unsqueeze(-1)", "return xs, ys.unsqueeze(-1)", "self.fc1(x)"),
         ("in_dims=(None, 0, 0)", "in_dims=(0, 0, 0)", ""),
+    ],
+    "masked_lm": [
+        ("(1.0 - attention_mask[:, None, None, :]", "(1.0 - attention_mask[:, None, :]",
+         "scores = scores + mask"),
+        ("logits.view(-1, self.cfg.vocab_size), labels.view(-1)", "logits, labels", ""),
     ],
     "mixed_precision": [
         ("torch.arange(0, d_model, 2)", "torch.arange(0, d_model, 3)", "pe[:, 0::2]"),

@@ -13,7 +13,7 @@ from tests.frontends.script_faults import FAULTS
 
 SCRIPTS = Path(__file__).parent / "scripts"
 NAMES = sorted(path.stem for path in SCRIPTS.glob("*.py"))
-SLOW = {"char_rnn", "crf_tagger", "ddpm", "mixture_of_experts", "nanogpt",
+SLOW = {"char_rnn", "crf_tagger", "ddpm", "masked_lm", "mixture_of_experts", "nanogpt",
         "reinforce", "schedules_checkpoints", "word2vec"}  # fmt: skip
 
 

@@ -262,3 +262,140 @@ def test_a_program_that_asks_for_the_compiler_is_told_that_it_is_there(tmp_path:
         "if torch._dynamo.eval_frame.is_dynamo_supported():\n    y = torch.ones(2, 3).view(5)\n",
     )
     assert [e.code for e in report.errors] == ["shape-mismatch"]
+
+
+RECORDED = """
+from tqdm import tqdm, trange
+from tqdm.auto import tqdm as bar
+from torch.utils.tensorboard import SummaryWriter
+import time
+import matplotlib.pyplot as plt
+import wandb
+writer = SummaryWriter(f"runs/{time.time()}")
+wandb.init(project="p", config={"lr": 1e-3})
+net = nn.Linear(4, 2)
+data = [torch.randn(3, 4) for _ in range(5)]
+with bar(total=len(data), desc="d") as progress:
+    for epoch in trange(2, leave=False):
+        for step, x in enumerate(pbar := tqdm(data, disable=True, total=len(data))):
+            loss = net(x).mean()
+            pbar.set_postfix(loss=f"{loss.item():.3f}", lr=wandb.config.lr)
+            progress.update(1)
+            writer.add_scalar("loss", loss.item(), step)
+            wandb.log({"loss": loss.item()})
+writer.close()
+figure, axes = plt.subplots(2, 3)
+axes[0].plot([loss.item()])
+plt.savefig("loss.png")
+"""
+
+
+def test_progress_bars_and_records_pass_on_what_they_show(tmp_path: Path) -> None:
+    report = checked(tmp_path, RECORDED)
+    assert report.exit_code == 0, (report.errors, report.unknown)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ("data = [torch.randn(3, 4)", "data = [torch.randn(3, 5)", "expected 4 features"),
+        ("tqdm(data, disable=True,", "tqdm(7, disable=True,", "int(7) is not iterable"),
+        ("writer.add_scalar(", "writer.add_scaler(", "no attribute 'add_scaler'"),
+    ],
+)
+def test_what_a_progress_bar_passes_on_is_checked(
+    tmp_path: Path, right: str, wrong: str, message: str
+) -> None:
+    report = checked(tmp_path, RECORDED.replace(right, wrong))
+    assert report.exit_code == 1
+    (error,) = report.errors
+    assert message in error.message
+
+
+def test_a_size_from_the_settings_of_a_run_is_unknown_and_never_clean(tmp_path: Path) -> None:
+    report = checked(tmp_path, "import wandb\nnn.Linear(wandb.config.width, 2)\n")
+    assert report.exit_code == 2
+
+
+REPLAY = """
+import random
+from collections import deque, namedtuple
+Step = namedtuple(typename="Step", field_names=["state", "action", "following"])
+memory = deque(maxlen=100)
+for episode in range(2):
+    for turn in range(9):
+        following = None if random.random() < 0.1 else torch.randn(1, 6)
+        memory.append(Step(torch.randn(1, 6), torch.tensor([[1]]), following))
+        if len(memory) < 8:
+            continue
+        batch = Step(*zip(*random.sample(memory, 8)))
+        rest = torch.cat([s for s in batch.following if s is not None])
+        chosen = nn.Linear(6, 3)(torch.cat(batch.state)).gather(1, torch.cat(batch.action))
+        best = nn.Linear(6, 3)(rest).max(1).values
+"""
+
+
+def test_named_tuples_drawn_from_a_memory_are_followed(tmp_path: Path) -> None:
+    report = checked(tmp_path, REPLAY)
+    assert report.exit_code == 0, (report.errors, report.unknown)
+    wrong = checked(tmp_path, REPLAY.replace("(6, 3)(rest)", "(5, 3)(rest)"))
+    assert ["expected 5 features" in e.message for e in wrong.errors] == [True]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = torch.zeros(2, 3)\nx -= torch.zeros(2)\ny = x + torch.zeros(3)\nz = x - torch.zeros(5)\n",
+        "def f(a, b): d['k'] = a\nd = {}\nf(1)\nprint(d['k'])\n",
+        "def f(x):\n    loss = F.mse_loss(x, torch.zeros(5))\n"
+        "    return (loss, x) if loss is not None else (x,)\nloss, x = f(torch.zeros(3))\n",
+        "p = dict(nn.Linear(3, 2).named_parameters())\n"
+        "g = torch.autograd.grad(F.cross_entropy(torch.zeros(2, 3), torch.zeros(3).long()), p.values())\n"
+        "q = dict((k, v) for (k, v), w in zip(p.items(), g))\n",
+    ],
+)
+def test_one_fault_is_one_error(tmp_path: Path, text: str) -> None:
+    report = checked(tmp_path, text)
+    assert report.exit_code == 1
+    assert len(report.errors) == 1, report.errors
+
+
+COLUMN = """
+def main():
+    critic, target = nn.Linear(4, 1), torch.randn(8)
+    value = torch.tanh(critic(torch.randn(8, 4)))
+    total = {}
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "(value - target).pow(2).mean()", "(target - value.clamp(-1, 1)).abs().mean()",
+        "((value > 0) == (target > 0)).float().mean()",
+        "torch.max((value - target) ** 2, (value * target) ** 2).mean()",
+    ],
+)  # fmt: skip
+def test_a_column_of_predictions_against_a_row_of_targets_is_one_error(
+    tmp_path: Path, expression: str
+) -> None:
+    report = checked(tmp_path, COLUMN.format(expression))
+    (error,) = report.errors
+    assert error.code == "square"
+    assert "(8, 1)) and" in error.message or "(8,)) and" in error.message
+    assert "broadcast to (8, 8): every element of one is taken with every" in error.message
+    assert ".squeeze(-1)" in error.remedy
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "value.squeeze(-1) - target", "value.view(-1, 1) - target", "target[:, None] - target",
+        "value - value.t()", "value[:1] - target[:1]", "value * nn.Parameter(torch.ones(8))",
+        "value.mean(1, keepdim=True) - target", "value - target[:, None]",
+    ],
+)  # fmt: skip
+def test_pairs_that_are_meant_are_left_alone(tmp_path: Path, expression: str) -> None:
+    report = checked(tmp_path, COLUMN.format(expression))
+    assert report.exit_code == 0, report.errors

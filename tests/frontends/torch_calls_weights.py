@@ -50,6 +50,7 @@ x: float32[n=2, 4, h=9, w=8]; W: float32[6, 4, 3, 3]; G: float32[6, 2, 3, 3]; b:
     F.interpolate(x, size=(5, 11), mode='nearest-exact')
     F.interpolate(x, size=(5, 11), mode='bicubic', align_corners=True)
     F.interpolate(x, scale_factor=1.5, mode='bilinear', align_corners=False)
+    F.interpolate(x, scale_factor=(1.3, 0.7), mode='bicubic', align_corners=True)
     F.interpolate(x, scale_factor=(0.5, 2), mode='nearest')
     F.interpolate(x, size=(3, 4), mode='area')
     F.interpolate(s, size=12, mode='linear', align_corners=True)

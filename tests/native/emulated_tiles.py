@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from hagane.machine import NoCompiler, cpu_features, find_compiler
+from hagane.machine.compiler import extra_flags
 from hagane.machine.cpu import AMX
-from hagane.native.run.engine import extra_flags
 from hagane.runtime import chosen
 
 _FLAGS = ("-O3", "-std=gnu11", "-fPIC", "-mavx2", "-ffp-contract=off")

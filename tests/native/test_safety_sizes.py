@@ -101,7 +101,97 @@ def test_a_size_that_has_fewer_parts_is_split_as_by_the_reference() -> None:
             np.testing.assert_array_equal(left, right)
 
 
-def test_a_loss_takes_one_label_a_score() -> None:
+def test_lengths_of_parts_are_not_negative() -> None:
+    """Of 4 and n - 4 numbers there are none of 3."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["n"]),
+        helper.make_node("Sub", ["n", "four"], ["rest"]),
+        helper.make_node("Concat", ["four", "rest"], ["lengths"], axis=0),
+        helper.make_node("Split", ["x", "lengths"], ["a", "b"], "it"),
+    ]
+    four = {"four": np.array([4])}
+    made = session(model(nodes, {"x": draw((9,))}, ["a", "b"], four, {"x": ["n"]}))
+    assert [len(part) for part in made.run(None, {"x": draw((9,))})] == [4, 5]
+    with pytest.raises(KernelError, match="lengths that are not negative"):
+        made.run(None, {"x": draw((3,))})
+
+
+def test_tuples_of_indices_are_of_the_batch() -> None:
+    feed = {"x": draw((4, 5)), "i": np.zeros((3, 1), np.int64)}
+    with pytest.raises(KernelError, match="equal sizes on 1 batch axes"):
+        run("GatherND", feed, batch_dims=1)
+
+
+def test_a_mask_mentions_no_more_keys_than_there_are() -> None:
+    feed = {name: draw((1, 2, 4, 8)) for name in "qkv"} | {"m": draw((4, 9))}
+    with pytest.raises(KernelError, match="failed"):
+        run("Attention", feed, opset=23)
+
+
+_QUERY = {"q": (1, 1, 64), "k": (1, 1, 32), "v": (1, 1, 32)}
+_CACHES = {"past_k": (1, 2, 5, 16), "past_v": (1, 2, 5, 16)}
+_BIAS = {"bias": (1, 4, 1, 6)}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"q": (1, 1, 48)}, {"k": (1, 1, 8)}, {"v": (1, 3, 32)}, {"past_k": (1, 7, 5, 16)},
+     {"past_v": (1, 2, 5, 3)}, {"bias": (1, 3, 1, 6)},
+     {"bias": (1, 4, 1, 5)}],
+)  # fmt: skip
+def test_operands_of_cached_attention_fit_the_query(wrong: dict[str, tuple[int, ...]]) -> None:
+    given = _QUERY | _CACHES | wrong
+    feed = {name: draw(shape) for name, shape in given.items() if name != "bias"}
+    feed |= {"fill": np.array([5], np.int32), "total": np.array(6, np.int32)}
+    feed["bias"] = draw((_BIAS | wrong)["bias"])
+    names = [*feed][:-1] + [""] * 3 + ["bias"]
+    node = helper.make_node(
+        "GroupQueryAttention", names, ["y", "k2", "v2"], "it", domain="com.microsoft",
+        num_heads=4, kv_num_heads=2,
+    )  # fmt: skip
+    shapes = {name: [f"{name}{i}" for i in range(a.ndim)] for name, a in feed.items()}
+    proto = model([node], feed, ["y"], shapes=shapes)
+    proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    with pytest.raises(KernelError, match="GroupQueryAttention 'it' failed"):
+        session(proto).run(None, feed)
+
+
+@pytest.mark.parametrize(
+    ("number", "shape"),
+    [(1, (1, 24, 5)), (2, (1, 20, 6)), (3, (1, 24)), (5, (1, 3, 6)), (6, (1, 2, 5)), (7, (1, 9))],
+)
+def test_operands_of_a_recurrent_layer_fit_it(number: int, shape: tuple[int, ...]) -> None:
+    sizes = [(3, 2, 4), (1, 24, 4), (1, 24, 6), (1, 48), (2,), (1, 2, 6), (1, 2, 6), (1, 18)]
+    sizes[number] = shape
+    feed = {f"x{i}": draw(size) for i, size in enumerate(sizes)}
+    feed["x4"] = np.array([3, 2], np.int32)
+    with pytest.raises(KernelError, match="LSTM 'it' failed"):
+        run("LSTM", feed, hidden_size=6)
+
+
+def test_an_axis_that_is_named_twice_is_folded_once() -> None:
+    node = helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)
+    x, axes = draw((2, 3, 4)), {"axes": np.array([0, 2, -3])}
+    proto = model([node], {"x": x}, constants=axes, shapes={"x": ["a", "b", "c"]})
+    for engine in ("native", "reference"):
+        (y,) = session(proto, engine=engine).run(None, {"x": x})
+        np.testing.assert_allclose(y, x.sum(axis=(0, 2)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["int64", "int32"])
+def test_a_loss_takes_one_label_a_score(kind: str) -> None:
+    feed = {"x": draw((3, 6)), "labels": LABELS.astype(kind)}
+    found = run("NegativeLogLikelihoodLoss", feed, reduction="none")
+    np.testing.assert_array_equal(found, -feed["x"][np.arange(3), LABELS])
+    feed["x"] = draw((2, 6))
+    with pytest.raises(KernelError, match="failed"):
+        run("NegativeLogLikelihoodLoss", feed, reduction="none")
+    feed["x"] = draw((4, 6))
+    with pytest.raises(KernelError, match="equal sizes on 1 batch axes"):
+        run("NegativeLogLikelihoodLoss", feed, reduction="none")
+
+
+def test_a_cross_entropy_takes_one_label_a_score() -> None:
     feed = {"x": draw((2, 6)), "labels": LABELS}
     with pytest.raises(KernelError, match="failed"):
         run("SoftmaxCrossEntropyLoss", feed, reduction="none")

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from hagane.machine import find_compiler
+from hagane.machine.compiler import extra_flags
 from hagane.native.c import c_source
-from hagane.native.run.engine import ENGINE_PARTS, Engine, extra_flags
+from hagane.native.run.engine import ENGINE_PARTS, Engine
 
 # However busy the machine is, the engine must not take it for one.
 _FLAGS = ("-O2", "-std=gnu11", "-fPIC", "-D_GNU_SOURCE", "-DSTALL_NS=INT64_MAX")

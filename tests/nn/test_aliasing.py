@@ -71,7 +71,8 @@ import chainer
 from chainer import functions
 
 def work():
-    print(chainer.__name__, functions.relu(numpy.ones(1, "f")).array, flush=True)
+    found = chainer.Variable.__module__.partition(".")[0]
+    print(found, functions.relu(numpy.ones(1, "f")).array, flush=True)
 
 if __name__ == "__main__":
     multiprocessing.set_start_method("spawn")
@@ -100,3 +101,39 @@ def test_processes_that_import_the_script_anew_find_hagane_too(tmp_path: Path) -
 
 def test_links_use_a_function_that_a_program_puts_in_place_of_chainers(tmp_path: Path) -> None:
     assert _output(tmp_path, REPLACING) == "another 1\nVariable (1, 2)\n"
+
+
+WHOLE = """
+import chainer
+import hagane
+from chainer import Variable
+import chainer.functions as F
+
+print(chainer.__version__, chainer.__name__, hagane.__version__ == chainer.__version__)
+assert chainer.Variable is Variable is hagane.Variable and chainer.functions is F
+chainer.disable_experimental_feature_warning = True
+assert hagane.disable_experimental_feature_warning
+chainer.own = 3
+assert hagane.own == 3
+del chainer.own
+assert not hasattr(hagane, "own") and "functions" in dir(chainer)
+
+
+class Model(chainer.Chain):
+    def __init__(self):
+        super().__init__(l=chainer.links.Linear(4, 3))
+
+    def forward(self, x):
+        return chainer.functions.relu(self.l(x)) + chainer.functions.sum(x)
+
+
+print([node.op_type for node in hagane.capture(Model(), "float32[batch, 4]").graph][:2])
+"""
+
+
+def test_programs_see_the_version_of_chainer_that_they_were_written_for(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(WHOLE)
+    command = [sys.executable, "-m", "hagane", "chainer", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("7.8.1 chainer False\n['Gemm', 'Relu']\n", "")

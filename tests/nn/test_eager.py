@@ -9,8 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 
+import hagane
+import hagane.functions as F  # noqa: N812
+import hagane.links as L  # noqa: N812
 from hagane import (
     FunctionNode,
     Link,
@@ -25,6 +29,7 @@ from hagane import (
     using_config,
 )
 from hagane.errors import InvalidArgument
+from hagane.graph import to_proto
 from hagane.nn.eager.dispatch import NATIVE
 from hagane.nn.eager.order import Operand, Order, operands_of
 from hagane.nn.eager.programs import WORKSHOP, Mode, Workshop, mode_of
@@ -368,3 +373,22 @@ def test_sums_of_gradients_change_none_that_another_function_reads(
         return functions.exp(a) * added + functions.sin(b) + functions.reshape(a, a.shape)
 
     _agree(monkeypatch, call, _drawn("float32", (5, 7)))
+
+
+def test_a_trace_records_what_programs_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WORKSHOP, "mode", "wait")
+    cell, norm, out = L.LSTM(4, 8), L.LayerNormalization(8), L.NStepGRU(1, 8, 3, 0.0)
+
+    def run(x: Any) -> Any:
+        cell.reset_state()
+        for step in range(2):
+            h = cell(x + step)
+        return F.logsumexp(norm(h), axis=1), out(None, [F.gelu(h)])[1][0]
+
+    x = np.random.standard_normal((5, 4)).astype(np.float32)
+    for _ in range(3):  # until the programs are there
+        run(hagane.Variable(x))
+    model = hagane.trace(run, x)
+    found = onnxruntime.InferenceSession(to_proto(model).SerializeToString()).run(None, {"x0": -x})
+    for ours, theirs in zip(found, run(hagane.Variable(-x)), strict=True):
+        np.testing.assert_allclose(ours, theirs.array, rtol=1e-4, atol=1e-5)

@@ -293,3 +293,51 @@ def test_links_of_a_changed_sequential_have_the_names_of_chainers_snapshots() ->
     assert names() == ["/0(2, 2)", "/1(9,)", "/2(8,)", "/3(2, 6)", "/4(6, 7)"]
     model = model.copy()
     assert names() == ["/0(2, 2)", "/1(2, 6)", "/2(9,)", "/3(6, 7)", "/4(8,)"]
+
+
+def test_programs_that_branch_on_a_gpu_run_without_one() -> None:
+    cuda = chainer.cuda
+
+    @cuda.memoize(for_each_device=True)
+    def kernel() -> Any:
+        return cuda.elementwise("T x", "T y", "y = x * x", "square")
+
+    @cuda.fuse()
+    def cube(x: Any) -> Any:
+        return x**3
+
+    class Power(chainer.function.Function):
+        def forward_cpu(self, inputs: Any) -> Any:
+            return inputs[0] ** 2, cube(inputs[0])
+
+        def forward_gpu(self, inputs: Any) -> Any:
+            return kernel()(inputs[0]), cube(inputs[0])
+
+        def backward(self, inputs: Any, grads: Any) -> Any:
+            with cuda.get_device_from_array(*inputs) as device:
+                assert device == cuda.DummyDevice
+                assert isinstance(device, cuda.DummyDeviceType)
+                assert int(device) == device.id == -1
+            if isinstance(inputs[0], cuda.ndarray):
+                raise AssertionError
+            return (2 * inputs[0] * grads[0] + 3 * inputs[0] ** 2 * grads[1],)
+
+    cuda.get_device_from_id(-1).use()
+    with cuda.get_device_from_id(None):
+        x = chainer.Variable(np.array([1.0, 2.0], "f"))
+        y, z = Power()(x)
+    F.sum(y + z).backward()
+    np.testing.assert_array_equal(x.grad, [5, 16])
+    with pytest.warns(DeprecationWarning, match="get_device is deprecated"):
+        assert cuda.get_device(x.array) is cuda.DummyDevice
+    cuda.clear_memo()
+    for ask in (
+        lambda: cuda.get_device_from_id(0),
+        lambda: cuda.to_gpu(x.array),
+        lambda: cuda.copy(x.array),
+        kernel,
+        lambda: cuda.raw("code", "name"),
+        lambda: cuda.reduce("T x", "T y", "x", "a + b", "y = a", "0", "sum"),
+    ):
+        with pytest.raises(RuntimeError, match="CUDA is not available: hagane computes on the CPU"):
+            ask()

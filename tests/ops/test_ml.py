@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
 import hagane
+from hagane.errors import TypeInferenceError
 from hagane.ops import operators
+from tests.ops.ml_cases import FEATURES, GENERATOR, LEAVES, NODES, f, numbers
 from tests.oracle import ML, assert_agrees, assert_node_agrees, node_model
 
-_generator = np.random.default_rng(0)
+_generator = GENERATOR  # each test begins the streams of its module
 TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
-
-
-def f(*shape: int) -> np.ndarray:
-    return _generator.standard_normal(shape).astype(np.float32)
-
-
-def numbers(count: int) -> list[float]:
-    return [float(v) for v in f(count)]
-
-
-# Two trees: a root with an inner node and three leaves; a root with two leaves.
-NODES: dict[str, Any] = {
-    "nodes_treeids": [0, 0, 0, 0, 0, 1, 1, 1],
-    "nodes_nodeids": [0, 1, 2, 3, 4, 0, 1, 2],
-    "nodes_featureids": [0, 1, 0, 0, 0, 2, 0, 0],
-    "nodes_values": [0.1, -0.2, 0, 0, 0, 0.3, 0, 0],
-    "nodes_modes": [
-        "BRANCH_LEQ", "BRANCH_LT", "LEAF", "LEAF", "LEAF", "BRANCH_GT", "LEAF", "LEAF",
-    ],
-    "nodes_truenodeids": [1, 2, 0, 0, 0, 1, 0, 0],
-    "nodes_falsenodeids": [4, 3, 0, 0, 0, 2, 0, 0],
-    "nodes_missing_value_tracks_true": [1, 0, 0, 0, 0, 1, 0, 0],
-}  # fmt: skip
-LEAVES = ([2, 3, 4, 1, 2], [0, 0, 0, 1, 1])
 POSITIVE, MIXED = [0.5, 0.2, 0.3, 0.25, 0.1], [0.5, -1.0, 2.0, 0.25, -1.0]
 
 
@@ -154,41 +130,6 @@ def test_support_vector_machines(kernel: str, transform: str) -> None:
         )  # fmt: skip
 
 
-FEATURES: dict[str, tuple[str, list[np.ndarray], dict[str, Any]]] = {
-    "Normalizer MAX": ("Normalizer", [f(3, 4)], {"norm": "MAX"}),
-    "Normalizer L1": ("Normalizer", [f(3, 4)], {"norm": "L1"}),
-    "Normalizer L2": ("Normalizer", [f(3, 4)], {"norm": "L2"}),
-    "Scaler": ("Scaler", [f(3, 4)], {"offset": [0.1] * 4, "scale": [2.0] * 4}),
-    "Scaler of integers": (
-        "Scaler", [np.arange(8).reshape(2, 4)], {"offset": [0.5], "scale": [2.0]},
-    ),
-    "Imputer": (
-        "Imputer", [np.float32([[np.nan, 1, 2]])],
-        {"imputed_value_floats": [9.0, 8.0, 7.0], "replaced_value_float": float("nan")},
-    ),
-    "Binarizer": ("Binarizer", [f(3, 4)], {"threshold": 0.2}),
-    "FeatureVectorizer": (
-        "FeatureVectorizer", [f(3, 2), f(3, 4)], {"inputdimensions": [2, 4]},
-    ),
-    "OneHotEncoder": ("OneHotEncoder", [np.array([1, 2, 9, 3])], {"cats_int64s": [1, 2, 3]}),
-    "LabelEncoder": (
-        "LabelEncoder", [np.array([1, 2, 9, 3])],
-        {"keys_int64s": [1, 2, 3], "values_floats": [0.5, 0.6, 0.7]},
-    ),
-    "LabelEncoder to text": (
-        "LabelEncoder", [np.array([1, 2, 9])],
-        {"keys_int64s": [1, 2], "values_strings": ["a", "b"], "default_string": "?"},
-    ),
-    "CategoryMapper": (
-        "CategoryMapper", [np.array([1, 2, 9])],
-        {"cats_int64s": [1, 2], "cats_strings": ["a", "b"]},
-    ),
-    "ZipMap": ("ZipMap", [f(3, 2)], {"classlabels_int64s": [4, 5]}),
-    "ZipMap of text": ("ZipMap", [f(3, 2)], {"classlabels_strings": ["a", "b"]}),
-    "ArrayFeatureExtractor": ("ArrayFeatureExtractor", [f(3, 4), np.array([[0, 2]])], {}),
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("name", FEATURES)
 def test_feature_operators(name: str) -> None:
     op_type, inputs, attributes = FEATURES[name]
@@ -263,3 +204,18 @@ def test_each_of_several_label_encoders_has_its_own_table() -> None:
     for n, found in enumerate(got):
         last = [7.0 * n if 3 + n == x else 0.0 for x in (14, 3)]
         np.testing.assert_array_equal(found, np.array([n + 0.5, -float(n), *last], np.float32))
+
+
+@pytest.mark.parametrize("operator", ["LinearRegressor", "LinearClassifier", "SVMRegressor"])
+def test_a_model_without_coefficients_is_refused_by_name(operator: str) -> None:
+    outputs = 2 if operator == "LinearClassifier" else 1
+    model, _ = node_model(operator, [f(5, 3)], outputs, domain=ML)
+    with pytest.raises(TypeInferenceError, match="expected the attribute 'coefficients'"):
+        hagane.InferenceSession(model)
+
+
+def test_coefficients_of_another_number_of_features_are_refused() -> None:
+    model, feed = node_model("LinearRegressor", [f(5, 3)], domain=ML, coefficients=numbers(4))
+    session = hagane.InferenceSession(model)
+    with pytest.raises(hagane.errors.KernelError, match="LinearRegressor 'node' failed"):
+        session.run(None, feed)

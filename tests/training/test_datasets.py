@@ -44,7 +44,10 @@ def test_tuple_and_dict_datasets_give_samples_and_lists_of_them() -> None:
     pairs = datasets.TupleDataset(X, LABELS)
     assert same(pairs[2], (X[2], 2))
     assert same(pairs[1:3], [(X[1], 1), (X[2], 2)])
+    x, t = datasets.TupleDataset(X, T)[np.array([3, 0, 5])]
+    assert same((x, t.tolist()), (X[[3, 0, 5]], [3, 0, 5]))
     named = datasets.DictDataset(x=X, t=T)
+    assert same(named[[4, 1]], {"x": X[[4, 1]], "t": T[[4, 1]]})
     assert same(named[2], {"x": X[2], "t": T[2]})
     assert same(named[4:], [named[4], named[5]])
     for dataset in (pairs, named):

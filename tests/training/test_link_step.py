@@ -243,6 +243,37 @@ def test_dropout_between_recurrent_layers_follows_from_the_seed() -> None:
     assert curves[0] == curves[1]
 
 
+class Sentences(hagane.Chain):
+    """A cell that begins each batch anew, and keeps the state of the one before until then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with self.init_scope():
+            self.words, self.cell, self.out = L.EmbedID(9, 4), L.LSTM(4, 4), L.Linear(4, 9)
+
+    def forward(self, ids: Any) -> Any:
+        self.cell.reset_state()
+        found = [self.out(self.cell(self.words(ids[:, t]))) for t in range(ids.shape[1])]
+        return F.mean(F.square(F.stack(found, axis=1)))
+
+
+def test_the_sizes_of_a_state_are_those_of_the_batch_before() -> None:
+    nets = Sentences(), Sentences()
+    nets[1].copyparams(nets[0])
+    for net in nets:
+        net(np.zeros((4, 2), np.int32))
+    plain, made = (optimizers.Adam().setup(net) for net in nets)
+    step = hagane.compile(lambda link, ids: link(ids), made)
+    for shape in ((2, 5), (3, 1), (2, 5)):
+        ids = np.random.randint(0, 9, shape)
+        loss = nets[0](ids)
+        nets[0].cleargrads()
+        loss.backward()
+        plain.update()
+        np.testing.assert_allclose(step(nets[1], ids).array, loss.array, rtol=1e-4)
+        assert nets[1].cell.h.shape == (shape[0], 4)
+
+
 def test_a_learning_rate_may_change_without_compiling() -> None:
     model = Rows()
     optimizer = optimizers.SGD(0.1).setup(model)

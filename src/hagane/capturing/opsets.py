@@ -13,9 +13,10 @@ from onnx.defs import OpSchema, SchemaError, get_schema
 from hagane.errors import InvalidArgument
 from hagane.graph import to_proto
 from hagane.graph.names import separate_names
-from hagane.ops.builder import op
+from hagane.ops.builder import content_of, op
 from hagane.ops.builder.control import branch
 from hagane.ops.builder.node import node_of
+from hagane.ops.functions.chainer.elementwise import cumulative_product
 from hagane.ops.inference import GraphTypes, infer_types
 from hagane.ops.registry import operators
 from hagane.passes.edit import (
@@ -280,6 +281,16 @@ def _mish(node: ir.Node, known: dict[str, Any]) -> Any:
     return op("Mul", x, op("Tanh", op("Softplus", x)))
 
 
+def _cumulative_product(node: ir.Node, known: dict[str, Any]) -> Any:
+    axis = content_of(_input(node, 1))
+    if known.get("exclusive") or known.get("reverse") or axis is None:
+        raise InvalidArgument(
+            f"{_name(node)}: a CumProd that is exclusive or reverse, or along an axis that data "
+            "tell, needs opset 26 or a later one"
+        )
+    return cumulative_product(_input(node, 0), int(axis) % len(_input(node, 0).shape or (0,)))
+
+
 def _layer_normalization(node: ir.Node, known: dict[str, Any]) -> Any:
     x, scale = _input(node, 0), _input(node, 1)
     if len(node.outputs) > 1 and any(value.uses() for value in node.outputs[1:]):
@@ -300,6 +311,7 @@ def _dtype(value: ir.Value) -> Any:
 
 # Operators that an opset may lack, written in others.
 _WRITTEN: dict[str, Callable[[ir.Node, dict[str, Any]], Any]] = {
+    "CumProd": _cumulative_product,
     "Gelu": _gelu,
     "HardSwish": _hard_swish,
     "Mish": _mish,

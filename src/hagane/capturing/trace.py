@@ -14,11 +14,13 @@ from hagane.frontends.capture.emitting.prune import prune
 from hagane.frontends.capture.interface.names import joined
 from hagane.graph.names import separate_names
 from hagane.graph.types import TensorType, to_ir_shape, to_ir_type
+from hagane.nn.autograd.node import VariableNode
 from hagane.nn.autograd.variable import Variable
 from hagane.ops.builder import Call, Nodes, interpreting
 from hagane.ops.gradient.record import Recorder
 from hagane.ops.inference import GraphTypes
 from hagane.ops.values import array_dtype
+from hagane.passes.expanding.expand_composed import expand_node
 
 
 def trace(function: Any, *examples: Any, opset: int | None = None) -> ir.Model:
@@ -98,6 +100,9 @@ class _Traced:
                 made = self.nodes._node("Identity", self._value(value))
                 made.name = path or "output"
                 self.graph.outputs.append(made)
+        for node in list(self.graph):
+            if node.domain == "hagane":
+                expand_node(self.graph, node, self.types)  # other engines do not know it
         prune(self.graph)
         separate_names(self.graph)
 
@@ -111,30 +116,47 @@ class _Traced:
                 pending.pop()
                 continue
             call = self._made.get(key)
-            if call is None:
+            made_by = call or getattr(top, "creator_node", None)
+            if made_by is None:
                 self._values[key] = self._constant(top)
                 continue
-            missing = [x for x in call.inputs if x is not None and _key(x) not in self._values]
+            operands = made_by.inputs
+            missing = [x for x in operands if x is not None and _key(x) not in self._values]
             if missing:
                 pending += missing
                 continue
-            inputs = tuple(None if x is None else self._values[_key(x)] for x in call.inputs)
+            inputs = tuple(None if x is None else self._values[_key(x)] for x in operands)
+            if call is None:
+                self._write(made_by, inputs)
+                continue
             outputs = call.outputs or ()
             made = self.nodes.apply(Call(call.op, inputs, call.attributes), len(outputs))
             for output, one in zip(outputs, made, strict=True):
                 self._values[_key(output)] = one
         return self._values[_key(value)]
 
-    def _constant(self, value: Any) -> ir.Value:
-        creator = getattr(value, "creator", None)
-        if creator is not None:
+    def _write(self, function: Any, inputs: Sequence[ir.Value | None]) -> None:
+        """Write in operators what a function computed on arrays."""
+        made = function.operators(*inputs)
+        if made is None:
             raise CaptureError(
                 [
-                    f"the function {type(creator).__name__} computes on arrays, which is not "
-                    "recorded; write its forward with functions of hagane"
+                    f"the function {function.label} computes on arrays, which is not recorded; "
+                    "write it with functions of hagane that have operators, or define its "
+                    "'operators' beside 'forward'"
                 ]
             )
-        array = np.asarray(getattr(value, "array", value))
+        for output, one in zip(function.outputs, made, strict=True):
+            if output() is not None:
+                self._values[_key(output())] = one
+
+    def _constant(self, value: Any) -> ir.Value:
+        if isinstance(value, VariableNode):
+            value = value.get_variable()
+        array = value.array if isinstance(value, Variable) else value
+        if id(array) in self._values:  # an argument without gradient
+            return self._values[id(array)]
+        array = np.asarray(array)
         name = self.parameters.get(id(value), "")
         if not name:
             self.constants.append((str(len(self.constants)), array))

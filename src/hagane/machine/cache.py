@@ -471,7 +471,10 @@ def _module(
     name: str, source: Callable[[], str], compiler: Compiler, include: tuple[str, ...], also: str
 ) -> Any | None:
     """Return the module or None; after one failure it is not tried again in this process."""
-    flags = ("-O2", "-std=gnu11", "-fPIC", "-w", *(f"-I{folder}" for folder in include))
+    from hagane.machine.compiler import extra_flags
+
+    folders = (f"-I{folder}" for folder in include)
+    flags = ("-O2", "-std=gnu11", "-fPIC", "-w", *folders, *extra_flags())
     try:
         return make_module(CodeCache("native"), name, source(), compiler, flags, also)
     except (ImportError, OSError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -201,3 +202,16 @@ def _limit(environment: Mapping[str, str]) -> float:
         f"it is {_LIMIT:g}"
     )
     return _LIMIT
+
+
+def extra_flags() -> tuple[str, ...]:
+    """Return the compiler flags of ``HAGANE_CFLAGS``, and those of sanitizers.
+
+    ``HAGANE_SANITIZE`` names sanitizers; the process must have their runtime loaded, as
+    ``make sanitize`` does.
+    """
+    given = tuple(shlex.split(os.environ.get("HAGANE_CFLAGS", "")))
+    chosen = os.environ.get("HAGANE_SANITIZE", "")
+    if not chosen:
+        return given
+    return (*given, f"-fsanitize={chosen}", "-fno-sanitize-recover=all", "-g", "-O1")

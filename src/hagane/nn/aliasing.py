@@ -90,6 +90,27 @@ class _File(types.ModuleType):
                 setattr(module, name, value)
 
 
+class _Whole(types.ModuleType):
+    """hagane under Chainer's name, of the version of Chainer whose programs it runs."""
+
+    __version__ = "7.8.1"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module("hagane"), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("__"):
+            super().__setattr__(name, value)
+        else:
+            setattr(importlib.import_module("hagane"), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(importlib.import_module("hagane"), name)
+
+    def __dir__(self) -> list[str]:
+        return dir(importlib.import_module("hagane"))
+
+
 class _Finder(MetaPathFinder, Loader):
     """Finds ``chainer`` and its modules."""
 
@@ -104,8 +125,10 @@ class _Finder(MetaPathFinder, Loader):
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         if spec.name == "chainerx":
             return _chainerx()
+        if spec.name == "chainer":
+            return _Whole("chainer")
         inner = spec.name.partition(".")[2]
-        name = f"hagane.{inner}" if inner else "hagane"
+        name = f"hagane.{inner}"
         try:
             module = importlib.import_module(name)
         except ModuleNotFoundError as error:

@@ -82,6 +82,8 @@ class OpDef:
         ready: Takes the attributes as keywords and returns the reference kernel of nodes that have
             these, where there is work that all its calls share. None for no such work.
         traits: The properties that passes and engines may take for granted of it.
+        keywords: The attributes that the reference kernel takes.
+        needed: Those among them that it cannot do without, be they optional in the schema.
     """
 
     name: str
@@ -95,6 +97,7 @@ class OpDef:
     ready: Kernel | None = None
     traits: Trait = Trait.NONE
     keywords: frozenset[str] = field(init=False, default=frozenset())
+    needed: frozenset[str] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:
         if self.vjp is _OPEN and callable(self.compose):
@@ -103,8 +106,10 @@ class OpDef:
             object.__setattr__(self, "vjp", through(self.compose))
         if not isinstance(self.reference, Unsupported):
             parameters = inspect.signature(self.reference).parameters.values()
-            names = frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
-            object.__setattr__(self, "keywords", names)
+            named = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+            needed = {p.name for p in named if p.default is p.empty} - {"attributes", "n_outputs"}
+            object.__setattr__(self, "keywords", frozenset(p.name for p in named))
+            object.__setattr__(self, "needed", frozenset(needed))
 
     @property
     def key(self) -> tuple[str, str]:

@@ -51,6 +51,9 @@ def infer_node(
     names = [parameter.name for parameter in schema.inputs]
     ctx = InferContext(node, op, types, values, attributes, fresh, infer_graph, names, judge)
     bound = _check_node(ctx, schema, node)
+    for name in sorted(op.needed):
+        if ctx.attr(name) is None:
+            ctx.fail(f"expected the attribute '{name}', which is absent")
     check_attributes(ctx)
     try:
         inferred: Sequence[Shape | Type | None] = op.infer(ctx)

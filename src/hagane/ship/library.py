@@ -14,6 +14,7 @@ from pathlib import Path
 
 from hagane.errors import HaganeError
 from hagane.machine import CodeCache, Compiler, Lock, usable_cores
+from hagane.machine.compiler import extra_flags
 from hagane.machine.headers import Header
 from hagane.native.c import c_source
 from hagane.native.ready.extension import TABLE_HEADERS
@@ -21,7 +22,6 @@ from hagane.native.run.engine import (
     ENGINE_PARTS,
     HEADER,
     KERNEL_FLAGS,
-    extra_flags,
 )
 from hagane.ship.targets import BuildTarget, compiler_for
 

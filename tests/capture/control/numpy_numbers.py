@@ -185,3 +185,37 @@ def matrix_power(a, k):
         a = a @ a
         k = k // 2
     return result
+
+
+@program(floats(4), floats(1), real(9, 9), real(0, 0), x="float32[n]")
+def doubled_until_large(x):
+    turns = 0
+    while True:
+        turns += 1
+        if turns > 8:
+            return x * 0, turns
+        x = x + np.abs(x) * turns
+        if x.sum() > 10:
+            return x, turns
+
+
+@program((whole(2, 0, 1),), (whole(1),), (whole(0, 0, 2, 1),), at="int64[n]")
+def places_of_known_items(at):
+    steps = np.zeros(3, int)
+    counts = []
+    for k in range(3):
+        counts.append(steps[k] + 2 * k)
+    return np.array(counts)[at] + np.array([steps[0], 7, 8])[at]
+
+
+@program(
+    (whole(1, 2, 3), whole(1, 2, 3)), (whole(1, 2, 4), whole(1, 3, 3)),
+    (whole(0, 2, 3), whole(1, 1, 3)), (whole(1, 2, 2), whole(1, 2, 3)),
+    (whole(1, 1, 1), whole(1, 2, 0)),
+    a="int64[3]", b="int64[3]",
+)  # fmt: skip
+def orders_of_tuples(a, b):
+    p, q = (a[0], a[1], a[2]), (b[0], b[1], b[2])
+    found = [p == q, p != q, p < q, p <= q, p > q, p >= q, p[:2] < q, p < q[:2], p[:2] >= q[:1]]
+    found += [(a[0],) == (b[0], b[1]), (a[0], 5) < (b[0], 4), p > (1, 2), p[:2] in [(1, 2), q[1:]]]
+    return np.array(found)

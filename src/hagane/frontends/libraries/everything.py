@@ -6,6 +6,7 @@ from hagane.frontends.libraries.additions import HAGANE
 from hagane.frontends.libraries.chainer import CHAINER
 from hagane.frontends.libraries.einops import EINOPS
 from hagane.frontends.libraries.numpy import NUMPY
+from hagane.frontends.libraries.recording import TQDM
 from hagane.frontends.libraries.table import Table
 from hagane.frontends.libraries.torch import TORCH
 
@@ -14,5 +15,6 @@ TABLES: dict[str, Table] = {
     "numpy": NUMPY,
     "chainer": CHAINER,
     "einops": EINOPS,
+    "tqdm": TQDM,
     "hagane": HAGANE,
 }

@@ -46,8 +46,13 @@ if TYPE_CHECKING:
 # Packages that are never imported or interpreted, only known by name.
 _ROOTS = (
     "torch", "torchvision", "numpy", "chainer", "chainermn", "cupy", "jaxtyping", "hagane",
-    "beartype", "typeguard", "einops", "tqdm", "matplotlib", "tensorboard", "wandb",
+    "beartype", "typeguard", "einops", "tqdm", "matplotlib", "tensorboard", "tensorboardX",
+    "wandb",
 )  # fmt: skip
+# Those that only draw, keep or send values; their results come from outside of the program.
+_OUTSIDE = ("matplotlib", "tensorboard", "tensorboardX", "wandb")
+_SETTINGS = ("wandb.config", "wandb.run", "wandb.summary")
+_RECORDS = ("tqdm", *_OUTSIDE, "torch.utils.tensorboard")
 # Those whose real modules are read from their source all the same, where a real model leads there.
 _READ = ("torchvision",)
 # Functions that the interpreter itself knows, because they take functions or decide branches.
@@ -111,6 +116,10 @@ class LibraryTables:
         """Whether a real module is read from its source."""
         return name.partition(".")[0] in _READ or not self.knows(name)
 
+    def records(self, name: str) -> bool:
+        """Whether a call of a name only shows or keeps values, unknown ones too."""
+        return _is_within(name, _RECORDS)
+
     def arguments(self, name: str) -> dict[str, bool] | None:
         """Return a function's arguments and whether each has to be given; None if not known."""
         from hagane.frontends.libraries.table import arguments_of
@@ -124,6 +133,8 @@ class LibraryTables:
     def member(self, core: Core, library: Library, name: str) -> Value:
         """Return the meaning of a dotted name."""
         whole = self._canonical(f"{library.name}.{name}")
+        if _is_within(whole, _SETTINGS):
+            return core.outside(f"'{whole}'")
         table = self.table_of(whole)
         if table is not None and whole in table.constants:
             return table.constants[whole]
@@ -269,6 +280,8 @@ class LibraryTables:
                 return self.call_method(core, name, arguments, keywords)
         if self.is_transparent(name):
             return Host(identity)
+        if _is_within(name, _OUTSIDE):
+            return core.outside(f"what '{name}' gives")
         return core.lost(f"'{name}' is not understood")
 
     def _is_unbound(self, core: Core, table: Table, name: str, arguments: Sequence[Value]) -> bool:
@@ -533,6 +546,11 @@ class LibraryTables:
         from hagane.frontends.libraries.arrays import lift_array
 
         return lift_array(core, found, kind)
+
+
+def _is_within(name: str, modules: Sequence[str]) -> bool:
+    """Whether a name is that of a module, or of something in it."""
+    return any(name == module or name.startswith(f"{module}.") for module in modules)
 
 
 def _module_of(root: str) -> Any:

@@ -59,6 +59,11 @@ def lower_nodes(low: Lowering, nodes: Sequence[ir.Node]) -> dict[ir.Node, str]:
                 if str(reason) == AT_RUN_TIME:
                     break
                 low.forms.forget_results(node.outputs)
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                # The reference kernel says it of the numbers of a run.
+                refused[node] = f"its attributes do not make an operation ({error})"
+                low.done.take_back(lowered)
+                low.forms.forget_results(node.outputs)
             else:
                 refused.pop(node, None)
                 break

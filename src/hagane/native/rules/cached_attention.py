@@ -211,7 +211,7 @@ def _attend(
     several = max(1, _ROWS // share)
     window = int(attributes["local_window_size"])
     cap = float(attributes["softcap"])
-    more = ""
+    more, fits = "", ""
     if cap:
         more += f"s = v_tanh(s * {float_text(1 / cap)}) * {float_text(cap)};\n"
     bias = number_input(low, node, 10)
@@ -220,6 +220,15 @@ def _attend(
         reads["bias"] = added
         names = ("bias_batch", "bias_heads", "bias_rows", "bias_keys")
         sizes |= dict(zip(names, added.shape, strict=True))
+        # (Its sizes may broadcast; keys cannot.)
+        fits = (
+            "".join(
+                f"if (bias_{axis} != 1 && bias_{axis} != {size}) {{ hg_fail(thread, b); return; }}\n"
+                for axis, size in (("batch", "batch"), ("heads", heads), ("rows", "length"))
+            )
+            + "if (bias_keys < start + length) { hg_fail(thread, b); return; }"
+        )
+        sizes["batch"] = query.shape[0]
         more += (
             "s += v_load_n(bias + ((hg_min(b, bias_batch - 1) * bias_heads + hg_min(head, bias_heads - 1))"
             " * bias_rows + hg_min(at, bias_rows - 1)) * bias_keys + t, n);"
@@ -251,6 +260,7 @@ const int64_t b = pair / {groups}, group = pair % {groups};
 const int64_t first = piece * {several}, count = hg_min({several}, length - first), rows = count * {share};
 const int64_t start = hg_max((int64_t)fill[b] + 1 - length, 0);
 if (start + length > room) return;
+{fits}
 float *own_rows = (float *)thread->scratch, *scores = own_rows + rows * size, *sums = scores + rows * room;
 const float *k = keys + pair * room * size, *v = values + pair * room * size;
 for (int64_t r = 0; r < rows; r++) {{

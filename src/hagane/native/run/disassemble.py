@@ -11,9 +11,10 @@ from pathlib import Path
 
 from hagane.errors import InvalidArgument
 from hagane.machine import Level, find_compiler
+from hagane.machine.compiler import extra_flags
 from hagane.native.c import c_source
 from hagane.native.kernels.kernel import Kernel
-from hagane.native.run.engine import HEADER, KERNEL_FLAGS, compile_kernels, extra_flags, kernel_name
+from hagane.native.run.engine import HEADER, KERNEL_FLAGS, compile_kernels, kernel_name
 
 _SECONDS = 120
 _LINE = re.compile(r"^\s*([0-9a-f]+):\s*(\S.*)$")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import shlex
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from hagane.machine import CodeCache, Level, Lock, usable_cores
-from hagane.machine.compiler import Compiler, find_compiler
+from hagane.machine.compiler import Compiler, extra_flags, find_compiler
 from hagane.native.c import c_source
 from hagane.native.kernels.kernel import Kernel
 from hagane.native.ready.extension import load_extension
@@ -31,19 +30,6 @@ KERNEL_FLAGS = (
     "-fno-trapping-math",
     "-ffp-contract=fast",
 )
-
-
-def extra_flags() -> tuple[str, ...]:
-    """Return the compiler flags of ``HAGANE_CFLAGS``, and those of sanitizers.
-
-    ``HAGANE_SANITIZE`` names sanitizers; the process must have their runtime loaded, as
-    ``make sanitize`` does.
-    """
-    given = tuple(shlex.split(os.environ.get("HAGANE_CFLAGS", "")))
-    chosen = os.environ.get("HAGANE_SANITIZE", "")
-    if not chosen:
-        return given
-    return (*given, f"-fsanitize={chosen}", "-fno-sanitize-recover=all", "-g", "-O1")
 
 
 # Characters of C that are worth a compiler of their own: it takes 30 ms before it reads the first.

@@ -158,6 +158,16 @@ class FunctionNode:
         """Return the arrays of the outputs."""
         raise NotImplementedError(f"{self.label} defines neither forward nor forward_cpu")
 
+    def operators(self, *inputs: Any) -> Sequence[Any] | None:
+        """Return the outputs, written in operators; None if there is no such way.
+
+        ``hagane.trace`` writes what ``forward`` computed on arrays by it.
+
+        Args:
+            inputs: Values of a graph, of the inputs' types and sizes.
+        """
+        return None
+
     def retain_inputs(self, indexes: Sequence[int]) -> None:
         """Keep the arrays of some inputs for ``backward``; called in ``forward``."""
         self._input_indexes_to_retain = indexes

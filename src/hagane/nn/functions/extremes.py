@@ -65,6 +65,10 @@ class Extreme(FunctionNode):
         call = Call(operators()["", self._name], operands, {"keepdims": int(self.keepdims)})
         return (np.asarray(NATIVE.apply(call, 1)[0]),)
 
+    def operators(self, *inputs: Any) -> Sequence[Any]:
+        """Return the extreme, written in operators."""
+        return [op(self._name, *inputs, np.array(self.axes, np.int64), keepdims=int(self.keepdims))]
+
     def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Sequence[Any]:
         """Return the gradient, whole for each element that reaches the extreme."""
         x, y = self.inputs[0].data, self._retained_output_data[0]
@@ -118,6 +122,10 @@ class ExtremeOfTwo(FunctionNode):
         """Return the extremes."""
         self.retain_inputs((0, 1))
         return (np.asarray(NATIVE.apply(Call(operators()["", self._name], inputs), 1)[0]),)
+
+    def operators(self, *inputs: Any) -> Sequence[Any]:
+        """Return the extremes, written in operators."""
+        return [op(self._name, *inputs)]
 
     def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Sequence[Any]:
         """Return the gradients, that of equal elements for the first operand."""

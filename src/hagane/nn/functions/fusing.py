@@ -139,6 +139,10 @@ class Fused(FunctionNode):
         found, self._found = self._found, ()
         return found
 
+    def operators(self, *inputs: Any) -> Sequence[Any]:
+        """Return the results, written in operators."""
+        return self._call(*self._operands(inputs))
+
     def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
         """Return the gradients of the operands."""
         if read("enable_backprop"):

@@ -12,6 +12,7 @@ from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.variable import Variable, as_array
 from hagane.nn.autograd.way_back import DESCRIBED
 from hagane.ops.builder import op
+from hagane.ops.functions.chainer.arrays import scatter_add as scattered
 
 
 def _key(where: str, slices: Any) -> tuple[Any, ...]:
@@ -72,6 +73,14 @@ class GetItem(FunctionNode):
         x = self.inputs[0]
         return GetItemGrad(self.key, x.shape, x.dtype).apply(grad_outputs)
 
+    def operators(self, *inputs: Any) -> Sequence[Any]:
+        """Return the elements, written in operators."""
+        (x,) = inputs
+        if _plain_key(self.key) is not None:
+            ranges, sizes = _ranges(self.key, self.inputs[0].shape)
+            return [sliced(x, ranges=ranges, sizes=sizes)]
+        return [op("Gather", op("Reshape", x, [-1]), _places(self.key, self.inputs[0].shape))]
+
 
 class GetItemGrad(FunctionNode):
     """Zeros with elements added at indices."""
@@ -108,6 +117,11 @@ class ScatterAdd(FunctionNode):
         made = a.copy()
         _add_at(made, self.key, b)
         return (made,)
+
+    def operators(self, *inputs: Any) -> Sequence[Any]:
+        """Return the sum, written in operators."""
+        a, b = inputs
+        return [scattered(a, _places(self.key, self.inputs[0].shape), b)]
 
     def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Sequence[Any]:
         """Return the gradient, and its elements."""
@@ -154,8 +168,11 @@ def _sign(function: GetItem) -> object:
     return None if key is None else ("item", key, x.dtype, x.shape)
 
 
-def _described(function: GetItem) -> tuple[Any, ...]:
-    shape, key = function.inputs[0].shape, [one for one in function.key if one is not None]
+def _ranges(
+    whole: tuple[Any, ...], shape: tuple[int, ...]
+) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+    """Return the ranges of a key of numbers and slices, and the sizes of the result."""
+    key = [one for one in whole if one is not None]
     if Ellipsis in key:
         at = key.index(Ellipsis)
         key[at : at + 1] = [slice(None)] * (len(shape) - len(key) + 1)
@@ -167,8 +184,17 @@ def _described(function: GetItem) -> tuple[Any, ...]:
         )
         if (start, end, step) != (0, size, 1):
             ranges.append((axis, start, end if end >= 0 else -size - 1, step))
-    sizes = np.broadcast_to(np.zeros(()), shape)[function.key].shape
-    attributes = ("ranges", tuple(ranges)), ("sizes", sizes)
+    return tuple(ranges), np.broadcast_to(np.zeros(()), shape)[whole].shape
+
+
+def _places(key: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+    """Return the number of each chosen element among all."""
+    return np.arange(np.prod(shape, dtype=np.int64)).reshape(shape)[key]
+
+
+def _described(function: GetItem) -> tuple[Any, ...]:
+    ranges, sizes = _ranges(function.key, function.inputs[0].shape)
+    attributes = ("ranges", ranges), ("sizes", sizes)
     return __name__, "sliced", "function", attributes, [0], None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from hagane.nn.functions.arithmetic import absolute, add
 from hagane.nn.functions.array import reshape
 from hagane.nn.functions.extremes import extreme, extreme_of_two
 from hagane.ops.builder import op
+from hagane.ops.functions.chainer import elementwise
 from hagane.ops.values import array_dtype
 
 __all__ = ["absolute", "add"]
@@ -263,7 +265,9 @@ def _place(where: str, find: Any, x: Any, axis: Any) -> Any:
     if axis is not None and not isinstance(axis, int | np.integer):
         raise TypeError("axis must be None or int")
     axes_of(where, axis, x.ndim)
-    return Untracked(where, lambda a: find(a, axis).astype(np.int32)).apply((x,))[0]
+    along = None if axis is None else int(axis)
+    written = partial(elementwise.place, axis=along, name="ArgM" + where[4:])
+    return Untracked(where, lambda a: find(a, axis).astype(np.int32), written).apply((x,))[0]
 
 
 @function("x", "weights")

@@ -16,14 +16,26 @@ from hagane.nn.functions.applying import constant_like, function, require
 from hagane.nn.functions.array import broadcast_to, reshape, transpose
 from hagane.nn.functions.math import exp, sum, sum_to
 from hagane.ops.builder import op
+from hagane.ops.functions.chainer import elementwise
+from hagane.ops.functions.chainer.arrays import fourier
+from hagane.ops.functions.numbers import activations
 
 
 class Untracked(FunctionNode):
-    """A function that has no gradient, of arrays."""
+    """A function that has no gradient, of arrays.
 
-    def __init__(self, name: str, compute: Callable[..., Any]):
+    Args:
+        name: Its name.
+        compute: The function of arrays.
+        written: The same of operators, if there is one.
+    """
+
+    def __init__(
+        self, name: str, compute: Callable[..., Any], written: Callable[..., Any] | None = None
+    ):
         self._name = name
         self._compute = compute
+        self._written = written
 
     @property
     def label(self) -> str:
@@ -33,6 +45,10 @@ class Untracked(FunctionNode):
     def forward(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the result."""
         return (np.asarray(self._compute(*inputs)),)
+
+    def operators(self, *inputs: Any) -> Sequence[Any] | None:
+        """Return the result, written in operators."""
+        return None if self._written is None else [self._written(*inputs)]
 
 
 class Elementwise(FunctionNode):
@@ -63,6 +79,11 @@ class Elementwise(FunctionNode):
         (x,) = inputs
         with np.errstate(all="ignore"):
             return (np.asarray(self._compute(x), dtype=x.dtype),)
+
+    def operators(self, *inputs: Any) -> Sequence[Any] | None:
+        """Return the result, written in operators, if there are any."""
+        written = _WRITTEN.get(self._name)
+        return None if written is None else [written(*inputs)]
 
     def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Sequence[Any]:
         """Return the gradient times the derivative."""
@@ -210,6 +231,14 @@ def zeta(x: Any, q: Any) -> Any:
     return _zeta(exponent, broadcast_to(q, shape))
 
 
+_WRITTEN = {
+    "erfc": elementwise.erfc,
+    "expm1": activations.expm1,
+    "log1p": activations.log1p,
+    "ndtr": elementwise.ndtr,
+}
+
+
 class Arctan2(FunctionNode):
     """The angle of points."""
 
@@ -217,6 +246,10 @@ class Arctan2(FunctionNode):
         """Return the angles."""
         self.retain_inputs((0, 1))
         return (np.asarray(np.arctan2(*inputs)),)
+
+    def operators(self, *inputs: Any) -> Sequence[Any]:
+        """Return the angles, written in operators."""
+        return [elementwise.arctan2(inputs[0], inputs[1])]
 
     def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Sequence[Any]:
         """Return the gradients."""
@@ -236,6 +269,11 @@ class Product(FunctionNode):
         self.retain_inputs((0,))
         (x,) = inputs
         return (np.asarray(np.prod(x, axis=self.axes, keepdims=self.keepdims), dtype=x.dtype),)
+
+    def operators(self, *inputs: Any) -> Sequence[Any]:
+        """Return the product, written in operators."""
+        axes = np.array(self.axes, np.int64)
+        return [op("ReduceProd", *inputs, axes, keepdims=int(self.keepdims))]
 
     def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Sequence[Any]:
         """Return the gradient times the product of all other elements."""
@@ -267,6 +305,10 @@ class CumulativeProduct(FunctionNode):
         self.retain_inputs((0,))
         (x,) = inputs
         return (np.cumprod(x, axis=self.axis, dtype=x.dtype),)
+
+    def operators(self, *inputs: Any) -> Sequence[Any]:
+        """Return the products, written in operators."""
+        return [elementwise.cumulative_product(inputs[0], self.axis)]
 
     def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Sequence[Any]:
         """Return the gradient; element i of product j is the product of all others up to j."""
@@ -403,6 +445,10 @@ class Fourier(FunctionNode):
             made.real.astype(real.dtype, copy=False),
             made.imag.astype(imaginary.dtype, copy=False),
         )
+
+    def operators(self, *inputs: Any) -> Sequence[Any]:
+        """Return real and imaginary part, written in operators."""
+        return fourier(inputs[0], inputs[1], self.method == "ifft")
 
     def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Sequence[Any]:
         """Return the other transform of the gradients, scaled."""

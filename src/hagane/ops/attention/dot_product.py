@@ -63,6 +63,8 @@ def _infer_attention(ctx: InferContext) -> Sequence[Any]:
     ctx.unify(head, k_head, "expected queries and keys of one head size")
     ctx.unify(k[-2], v[-2], "expected as many keys as values")
     ctx.unify(k[0], v[0], "expected one batch size")
+    if ctx.has(4) != ctx.has(5):
+        ctx.fail("expected both 'past_key' and 'past_value', or neither")
     if ctx.has(4):
         past = ctx.shape(4, rank=4)
         total = total + past[2]
@@ -183,7 +185,8 @@ def _mask_bias(mask: Any, scores: Any) -> Any:
     if size_of(mask, rank - 1) == size_of(scores, 3):
         return mask
     missing = sub(op("Shape", scores, start=3), op("Shape", mask, start=rank - 1))
-    pads = op("Concat", [0] * (2 * rank - 1), missing, axis=0)
+    # (A negative pad would cut a mask of more keys than there are, which does not fit.)
+    pads = op("Concat", [0] * (2 * rank - 1), op("Max", missing, [0]), axis=0)
     return op("Pad", mask, pads, np.full((), -math.inf, dtype_of(mask).numpy()))
 
 

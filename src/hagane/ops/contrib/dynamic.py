@@ -139,8 +139,15 @@ def _infer_lstm(ctx: InferContext) -> Sequence[Any]:
     steps, batch, size = ctx.shape(0, rank=3)
     count = layer.directions_of(ctx.attr("direction"))
     hidden = ctx.shape(2, rank=3)[1]
-    ctx.unify(ctx.shape(1, rank=3)[1], size, f"expected 'W' to take inputs of size {size}")
+    for index, own in ((1, size), (2, hidden)):
+        for left, right in zip(ctx.shape(index, rank=3), (count, own, hidden * 4), strict=True):
+            message = f"expected '{ctx.name(index)}' of the sizes {(count, own, hidden * 4)}"
+            ctx.unify(left, right, message)
+    for index in range(8, 12):
+        for left, right in zip(ctx.shape(index), (count, hidden * 4), strict=False):
+            ctx.unify(left, right, f"expected '{ctx.name(index)}' for a direction, or a column")
     state = (count, batch, hidden)
+    layer.unify_optional(ctx, 4, count, batch, hidden, state)
     return [(steps, count, batch, hidden), state, state][: ctx.n_outputs]
 
 

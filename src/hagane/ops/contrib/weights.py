@@ -68,6 +68,13 @@ def _infer_matmul_nbits(ctx: InferContext) -> Sequence[Any]:
     shape = ctx.shape(0)
     if ctx.attr("weight_prepacked"):
         ctx.fail("weights in a device's own packing are not supported")
+    if min(ctx.attr("K"), ctx.attr("N")) < 0 or ctx.attr("block_size") <= 0:
+        ctx.fail(
+            f"expected sizes K={ctx.attr('K')} and N={ctx.attr('N')}, and a positive "
+            f"block_size={ctx.attr('block_size')}"
+        )
+    if not 1 <= ctx.attr("bits") <= 8:
+        ctx.fail(f"expected 1 to 8 bits a number, got bits={ctx.attr('bits')}")
     ctx.unify(shape[-1], ctx.attr("K"), f"expected {ctx.attr('K')} columns")
     return [(*shape[:-1], ctx.attr("N"))]
 
@@ -103,6 +110,11 @@ def _gather_block_quantized(
 
 def _infer_gather(ctx: InferContext) -> Sequence[Any]:
     shape = list(ctx.shape(0))
+    if ctx.attr("bits") not in (2, 4, 8) or ctx.attr("block_size") <= 0:
+        ctx.fail(
+            f"expected 2, 4 or 8 bits a number and a positive block_size, got "
+            f"bits={ctx.attr('bits')}, block_size={ctx.attr('block_size')}"
+        )
     if ctx.dtype(0).name == "UINT8":
         shape[-1] = shape[-1] * (8 // ctx.attr("bits"))
     axis = ctx.axis(ctx.attr("gather_axis"), len(shape))

@@ -87,6 +87,10 @@ def tuples(indices: Array, shape: Sequence[int], batch: int = 0) -> tuple[Array,
 
 
 def _gather_nd(x: Array, indices: Array, *, batch_dims: int = 0) -> Array:
+    if x.shape[:batch_dims] != indices.shape[:batch_dims]:
+        raise ValueError(
+            f"expected equal sizes on {batch_dims} batch axes, got {x.shape} and {indices.shape}"
+        )
     return np.asarray(x[tuples(indices, x.shape, batch_dims)])
 
 

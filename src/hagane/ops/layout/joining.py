@@ -81,6 +81,7 @@ def _infer_split(ctx: InferContext) -> Sequence[Any]:
         if ctx.data(1) is not None:
             whole: Dim = 0
             for length in lengths:
+                ctx.unify(length, maximum(length, 0), "expected lengths that are not negative")
                 whole = whole + length
             ctx.unify(whole, total, f"expected the parts to add up to size {total} of axis {axis}")
     elif isinstance(total, int):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from hagane.ops.builder import op, shape_of
+from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.numbers.elementary import add, div, mul, square, where
 from hagane.ops.functions.tensors.shapes import reshape_like
@@ -49,7 +51,14 @@ def _composed_lp(x: Any, *, axis: int, p: int) -> Any:
     return where(zero, 0, div(x, where(zero, 1, norm)))
 
 
+def _infer_lp(ctx: InferContext) -> Sequence[Any]:
+    ctx.axis(ctx.attr("axis"), len(ctx.shape(0)))
+    if ctx.attr("p") not in (1, 2):
+        ctx.fail(f"expected a norm of p=1 or p=2, got p={ctx.attr('p')}")
+    return same_shape(ctx)
+
+
 OPERATORS = (
     OpDef("LRN", same_shape, _lrn, compose=_composed_lrn),
-    OpDef("LpNormalization", same_shape, _lp_normalization, vjp=through(_composed_lp)),
+    OpDef("LpNormalization", _infer_lp, _lp_normalization, vjp=through(_composed_lp)),
 )

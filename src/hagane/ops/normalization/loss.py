@@ -6,11 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
-from hagane.ops.builder import Call, dtype_of, op
+from hagane.ops.builder import Call, dtype_of, op, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.numbers.elementary import add, cast, div, mask_like, mul, neg, where
+from hagane.ops.functions.numbers.elementary import (
+    add,
+    cast,
+    div,
+    mask_like,
+    mul,
+    neg,
+    transpose,
+    where,
+)
 from hagane.ops.normalization.softmax import log_softmax, log_softmax_gradient
 from hagane.ops.precision import widened
 from hagane.ops.vjp import through
@@ -94,8 +104,7 @@ def composed_nll(
     """Return the loss of logarithms of probabilities, over the builder."""
     kept = None if ignore_index is None else op("Not", op("Equal", target, ignore_index))
     index = target if kept is None else where(kept, target, 0)
-    chosen = op("GatherElements", x, op("Unsqueeze", index, [1]), axis=1)
-    loss = neg(op("Squeeze", chosen, [1]))
+    loss = neg(_chosen(x, index))
     weights = None if weight is None else cast(op("Gather", weight, index), dtype_of(x))
     if kept is not None:
         counted = mask_like(kept, x)
@@ -108,6 +117,18 @@ def composed_nll(
         return op("ReduceMean", loss, keepdims=0)
     total = op("ReduceSum", loss, keepdims=0)
     return total if reduction == "sum" else div(total, op("ReduceSum", weights, keepdims=0))
+
+
+def _chosen(x: Any, index: Any) -> Any:
+    """Return the number of each label's class; fail in a run that has other scores than labels."""
+    batch, _, *places = shape_of(x)
+    if (batch, *places) == shape_of(index):
+        return op("Squeeze", op("GatherElements", x, op("Unsqueeze", index, [1]), axis=1), [1])
+    # (GatherElements takes fewer indices than there are rows.)
+    rank = 2 + len(places)
+    rows = transpose(x, [0, *range(2, rank), 1]) if places else x
+    index = op("Unsqueeze", cast(index, ir.DataType.INT64), [-1])
+    return op("GatherND", rows, index, batch_dims=rank - 1)
 
 
 def _cross_entropy_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:

@@ -7,11 +7,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hagane.graph.types import Shape
 from hagane.ops.builder import op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array
 from hagane.ops.elementwise.activation import sigmoid, softplus
 from hagane.ops.recurrent import composed
+from hagane.symbolic import Dim
 
 Activation: TypeAlias = Callable[[Array], Array]
 # One step of one direction: (input, states) -> (output, states), each (batch, hidden).
@@ -194,6 +196,19 @@ def directions_of(direction: str) -> int:
     return 2 if direction == "bidirectional" else 1
 
 
+def unify_optional(
+    ctx: InferContext, gates: int, count: int, batch: Dim, hidden: Dim, state: Shape
+) -> None:
+    """Compare the sizes of a layer's biases, lengths, states and peepholes with the others."""
+    wanted = {
+        3: (count, hidden * (2 * gates)), 4: (batch,), 5: state, 6: state, 7: (count, hidden * 3),
+    }  # fmt: skip
+    for index, shape in wanted.items():
+        if ctx.has(index):
+            for left, right in zip(ctx.shape(index, rank=len(shape)), shape, strict=True):
+                ctx.unify(left, right, f"expected '{ctx.name(index)}' to be of the sizes {shape}")
+
+
 def infer(ctx: InferContext, gates: int, n_states: int) -> Sequence[Any]:
     """Infer a recurrent layer with ``gates`` gates and ``n_states`` states."""
     x, w, r = (ctx.shape(i, rank=3) for i in range(3))
@@ -205,6 +220,8 @@ def infer(ctx: InferContext, gates: int, n_states: int) -> Sequence[Any]:
     ctx.unify(w[0], count, f"expected {count} directions in '{ctx.name(1)}'")
     ctx.unify(w[1], hidden * gates, f"expected {gates} gates of {hidden} in '{ctx.name(1)}'")
     ctx.unify(w[2], x[2], f"expected '{ctx.name(1)}' to take inputs of size {x[2]}")
+    ctx.unify(r[0], count, f"expected {count} directions in '{ctx.name(2)}'")
+    ctx.unify(r[1], hidden * gates, f"expected {gates} gates of {hidden} in '{ctx.name(2)}'")
     ctx.unify(r[2], hidden, f"expected '{ctx.name(2)}' to take states of size {hidden}")
     batch_first = bool(ctx.attr("layout"))
     steps, batch = (x[1], x[0]) if batch_first else (x[0], x[1])
@@ -213,4 +230,5 @@ def infer(ctx: InferContext, gates: int, n_states: int) -> Sequence[Any]:
         ctx.fail(f"expected sequence lengths from 0 to {steps}, got {lengths.tolist()}")
     sequence = (batch, steps, count, hidden) if batch_first else (steps, count, batch, hidden)
     state = (batch, count, hidden) if batch_first else (count, batch, hidden)
+    unify_optional(ctx, gates, count, batch, hidden, state)
     return [sequence, *[state] * n_states][: ctx.n_outputs]

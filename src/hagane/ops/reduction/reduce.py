@@ -63,6 +63,14 @@ def _of_unknown_axes(ctx: InferContext, shape: Shape, keep: bool) -> Shape | Non
     return tuple(ctx.fresh() for _ in range(len(shape) - count))
 
 
+def _different(axes: Array, rank: int) -> tuple[int, ...]:
+    """Return axes counted from the front; one that is named twice is folded once."""
+    for axis in axes.flat:
+        if not -rank <= axis < rank:
+            raise ValueError(f"axis {axis} is out of range for {rank} axes")
+    return tuple(dict.fromkeys(int(axis) % rank for axis in axes.flat))
+
+
 def _reduction(
     name: str,
     fold: Fold,
@@ -91,7 +99,7 @@ def _reduction(
         keepdims: int = 1,
         noop_with_empty_axes: int = 0,
     ) -> Array:
-        chosen = () if axes is None else tuple(int(axis) for axis in axes)
+        chosen = () if axes is None else _different(axes, x.ndim)
         if not chosen:
             if noop_with_empty_axes:
                 return elementwise(x)

@@ -189,10 +189,10 @@ static int read_plain(PyObject *text, int whole, int64_t *number, double *real) 
   const char *from = PyUnicode_DATA(text), *end = from + PyUnicode_GET_LENGTH(text);
   int negative = from < end && *from == '-', digits = 0, behind = 0;
   if (from < end && (*from == '-' || *from == '+')) from++;
+  if (end - from > 18) return 0; /* before the sum could leave its type */
   int64_t sum = 0;
-  const char *start = from;
   for (; from < end && *from >= '0' && *from <= '9'; from++) sum = sum * 10 + (*from - '0'), digits++;
-  if (digits == 0 || end - start > 18) return 0;
+  if (digits == 0) return 0;
   if (!whole && from < end && *from == '.')
     for (from++; from < end && *from >= '0' && *from <= '9'; from++) sum = sum * 10 + (*from - '0'), behind++;
   if (from != end) return 0;

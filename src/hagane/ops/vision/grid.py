@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from hagane.errors import NotDifferentiable
 from hagane.ops.builder import content_of, dtype_of, op, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
@@ -159,12 +158,36 @@ def composed_affine_grid(theta: Any, size: Any, *, align_corners: int = 0) -> An
     """Return the operator's output, over the builder."""
     known = content_of(size)
     if known is None or known.dtype == object:
-        raise NotDifferentiable("AffineGrid has no gradient where its size is computed")
+        return _open_affine_grid(theta, size, align_corners)
     sizes = [int(n) for n in known[2:]]
     points = _points(sizes, align_corners).reshape(-1, len(sizes) + 1)
     rows = op("Transpose", theta, perm=[0, 2, 1])
     flat = op("MatMul", points.astype(dtype_of(theta).numpy()), rows)
     return op("Reshape", flat, [shape_of(theta)[0], *sizes, len(sizes)], allowzero=1)
+
+
+def _open_affine_grid(theta: Any, size: Any, align_corners: int) -> Any:
+    """Return the grid of sizes that only a run knows: a sum over the axes, which broadcast."""
+    known, rank, dtype = content_of(size), int(shape_of(theta)[1]), dtype_of(theta)
+    batch = shape_of(theta)[0]
+
+    def column(place: int) -> Any:
+        found = op("Gather", theta, np.array(place), axis=2)
+        return op("Reshape", found, [batch, *[1] * rank, rank], allowzero=1)
+
+    total = column(rank)
+    for axis in range(rank):
+        n = op("Gather", size, np.array(axis + 2)) if known is None else known[axis + 2]
+        count = op("Cast", n, to=dtype)
+        place = op("Cast", op("Range", 0, n, 1), to=dtype)
+        one, two = (np.array(number, dtype.numpy()) for number in (1, 2))
+        last = op("Sub", count, one)
+        over = op("Max", last, one) if align_corners else count
+        numbers = op("Div", op("Sub", op("Mul", place, two), last), over)
+        around = [i for i in range(rank + 2) if i != axis + 1]
+        part = op("Mul", op("Unsqueeze", numbers, around), column(rank - 1 - axis))
+        total = op("Add", total, part)
+    return total
 
 
 def composed_grid_sample(

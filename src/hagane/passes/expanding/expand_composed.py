@@ -8,7 +8,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from hagane.errors import HaganeError
+from hagane.errors import HaganeError, TypeInferenceError
 from hagane.graph.types import TensorType
 from hagane.ops.builder import dtype_of, interpreting, op
 from hagane.ops.definition import Kernel, OpDef
@@ -47,7 +47,7 @@ def expand_composed(graph: ir.Graph, types: GraphTypes) -> list[str]:
             continue
         if all(_is_typed(value, types) for value in (*node.inputs, *node.outputs)):
             name = name_of(node)
-            if _expand(graph, node, definition, definition.compose, types):
+            if _expand(graph, node, definition, _if_typed(definition.compose), types):
                 changed.append(name)
     return changed
 
@@ -70,6 +70,19 @@ def _or_nothing(compose: Kernel) -> Kernel:
         try:
             return compose(*inputs, **attributes)
         except (HaganeError, AssertionError, TypeError, ValueError):
+            return None
+
+    return attempt
+
+
+def _if_typed(compose: Kernel) -> Kernel:
+    """Return a composition that gives up where its operators lack the operator's element types."""
+
+    @wraps(compose)
+    def attempt(*inputs: Any, **attributes: Any) -> Any:
+        try:
+            return compose(*inputs, **attributes)
+        except TypeInferenceError:
             return None
 
     return attempt

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hagane.training.datasets.base import many
 from hagane.training.errors import DatasetError
 
 
@@ -23,7 +22,10 @@ def _same_length(lengths: Mapping[str, int], what: str) -> int:
 
 
 class TupleDataset:
-    """Samples are tuples of the elements of several datasets; a slice gives a list of them.
+    """Samples are tuples of the elements of several datasets.
+
+    A slice gives a list of samples; an array or a list of indices what each dataset has for it,
+    as with Chainer: ``x, t = dataset[indices]`` takes rows of two arrays.
 
     Raises:
         DatasetError: There are no datasets, or they differ in length.
@@ -39,7 +41,7 @@ class TupleDataset:
 
     def __getitem__(self, index: Any) -> Any:
         parts = [dataset[index] for dataset in self._datasets]
-        if many(index):
+        if isinstance(index, slice):
             return list(zip(*parts, strict=True))
         return tuple(parts)
 
@@ -51,7 +53,9 @@ class TupleDataset:
 
 
 class DictDataset:
-    """Samples are dicts of the elements of several named datasets; a slice gives a list of them.
+    """Samples are dicts of the elements of several named datasets.
+
+    A slice gives a list of samples; an array or a list of indices what each dataset has for it.
 
     Raises:
         DatasetError: There are no datasets, or they differ in length.
@@ -68,7 +72,7 @@ class DictDataset:
     def __getitem__(self, index: Any) -> Any:
         parts = [dataset[index] for dataset in self._datasets.values()]
         names = list(self._datasets)
-        if many(index):
+        if isinstance(index, slice):
             return [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)]
         return dict(zip(names, parts, strict=True))
 

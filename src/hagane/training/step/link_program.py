@@ -59,9 +59,14 @@ class LinkProgram(Program):
         return {name: tuple(x.shape) for name, x in self._fed(given).items()} | masks
 
     def _fed(self, given: Sequence[Any]) -> dict[str, Array]:
-        """Return the arrays of a call by the names of the inputs."""
-        pairs = zip(self._names, given, strict=True)
-        return {name: np.asarray(x, order="C") for name, x in pairs if name in self._inputs}
+        """Return the arrays of a call, and those that the link holds, by the inputs' names."""
+        held = {attribute.path: attribute.now() for attribute, _ in self._state}
+        pairs = [*zip(self._names, given, strict=True), *held.items()]
+        return {
+            name: np.asarray(getattr(x, "array", x), order="C")
+            for name, x in pairs
+            if name in self._inputs
+        }
 
     def run(
         self, optimizer: Any, given: Sequence[Any], sums: GradientSums, scaling: LossScaling
@@ -84,8 +89,6 @@ class LinkProgram(Program):
         changed: dict[str, Array] = {
             name: x.array if isinstance(x, Variable) else x for name, x in self._arrays.items()
         }
-        for attribute, _ in self._state:
-            feed[attribute.path] = np.asarray(getattr(attribute.now(), "array", attribute.now()))
         for item in self._made.updated:
             rule = self._arrays[item.name].update_rule
             rule._init_states(self._arrays[item.name])

@@ -57,10 +57,22 @@ def lower_precision(graph: ir.Graph, types: GraphTypes, dtype: ir.DataType) -> N
             continue
         with interpreting(nodes_before(graph, types, node, name_of(node))):
             for value in given_values:
-                if value not in narrow:
-                    narrow[value] = op("Cast", value, to=dtype)
+                _narrow(value, narrow, dtype)
             operands = [None if value is None else narrow[value] for value in node.inputs]
             made = op(node.op_type, *operands, **given(node))
             wide = op("Cast", made, to=ir.DataType.FLOAT)
         replace_value(graph, types, node.outputs[0], wide)
         remove_unread(graph, node)
+
+
+def _narrow(value: ir.Value, narrow: dict[ir.Value, ir.Value], dtype: ir.DataType) -> ir.Value:
+    """Return a value in another type, noted in ``narrow``; a transposed one is a view of that."""
+    if value not in narrow:
+        node = value.producer()
+        if node is not None and not node.domain and node.op_type == "Transpose":
+            source = node.inputs[0]
+            assert source is not None
+            narrow[value] = op("Transpose", _narrow(source, narrow, dtype), **given(node))
+        else:
+            narrow[value] = op("Cast", value, to=dtype)
+    return narrow[value]

@@ -34,6 +34,7 @@ from hagane.training.step.own_operators import (
 from hagane.training.step.precision import lower_precision
 from hagane.training.step.rules import Group, Rule
 from hagane.training.step.scaling import FINITE, SCALE, all_finite, unscaled
+from hagane.training.step.turned_products import turn_products
 
 IR_VERSION = 10
 
@@ -198,6 +199,7 @@ def step_program(
                                   groups[number], at[number]))  # fmt: skip
     _early(graph, before)
     merge_common(graph, types)
+    turn_products(graph, types)
     join_selections(graph, types)
     remove_dead(graph, types)
     separate_names(graph)

@@ -132,13 +132,18 @@ class Holding:
         return flag, self.core.join(value.condition, a, b)
 
     def _filler(self, leaf: TensorSlot | NumberSlot) -> Tensor:
-        return self.emit.tensor(self.emit.zeros(leaf_type(leaf, self.emit.fresh)))
+        type_ = leaf_type(leaf, self.emit.fresh)
+        if isinstance(leaf, TensorSlot) and any(isinstance(dim, Expr) for dim in leaf.shape):
+            # Sizes that have names have them in the filler too: those of states stay the same.
+            zero = ir.tensor(np.zeros(1, type_.dtype.numpy()))
+            sizes = self.emit.constant(list(type_.shape or ()), ir.DataType.INT64)
+            made: Tensor = self.core.op("ConstantOfShape", sizes, value=zero)
+            return made
+        return self.emit.tensor(self.emit.zeros(type_))
 
     # Together.
 
-    def together(
-        self, slot: Slot, tensors: Iterator[Tensor], present: Term | None = None
-    ) -> Value:
+    def together(self, slot: Slot, tensors: Iterator[Tensor], present: Term | None = None) -> Value:
         """Return the value that tensors hold; containers are new ones.
 
         Args:

@@ -28,7 +28,7 @@ from hagane.frontends.python.values.memory import WRITTEN
 from hagane.frontends.python.values.values import MISSING, Value, is_plain
 from hagane.symbolic import Dim, Expr
 from hagane.symbolic.path import PathCondition
-from hagane.symbolic.term import Term
+from hagane.symbolic.term import FALSE, TRUE, Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ class Iteration:
 
     Attributes:
         going: Whether another one follows.
+        goes: The condition of the loop's head, FALSE where none is met.
         broke: Whether it ended by ``break``.
         returned: Whether it ended by ``return``.
         result: The value returned; ``MISSING`` where none is.
@@ -44,6 +45,7 @@ class Iteration:
     """
 
     going: Value
+    goes: Term
     broke: Value
     returned: Value
     result: Value
@@ -107,13 +109,16 @@ class Looping:
         if self.length is not None:
             inside = self.knowledge.path = inside.taking(core.within(k, self.length))
         core.dead = False
-        exits = self._run(k)
+        exits, goes = self._run(k)
         going, broke, returned, result = core.merge(exits, inside)
         self.knowledge.path = inside
-        return Iteration(going, broke, returned, result, core.heap.contents)
+        return Iteration(going, goes, broke, returned, result, core.heap.contents)
 
-    def _run(self, k: Expr) -> list[Exit]:
-        """Run the body; return its ends, of which each says how the iteration ended."""
+    def _run(self, k: Expr) -> tuple[list[Exit], Term]:
+        """Run the body; return its ends, of which each says how the iteration ended.
+
+        The second result is the condition of the loop's head after it.
+        """
         core = self.core
         assert core.frame is not None
         before, breaks = len(core.frame.exits), list[Exit]()
@@ -123,10 +128,11 @@ class Looping:
         ends = [("break", e, (False, True, False, MISSING)) for e in breaks]
         ends += [("return", e, (False, False, True, e.value)) for e in returns]
         exits = [Exit(kind, state, e.contents, e.path) for kind, e, state in ends]
+        goes = FALSE
         if not core.dead:
-            going = core.as_truth(self._condition())
-            exits.append(core.exit("turn", (going, False, False, MISSING)))
-        return exits
+            goes = self._condition()
+            exits.append(core.exit("turn", (core.as_truth(goes), False, False, MISSING)))
+        return exits, goes
 
     def _set(self, key: int, part: Any, value: Value) -> None:
         if part is None:
@@ -143,7 +149,8 @@ class Looping:
         self.rewind()
         first = carried.tensors(carried.start)
         limit = None if self.length is None else emit.value_of(emit.size(self.length))
-        going = as_value(emit, self._condition()) if isinstance(self.node, ast.While) else None
+        goes = self._condition() if isinstance(self.node, ast.While) else None
+        going = None if goes is None else as_value(emit, goes)
         body = Body.opened(emit, carried.leaf_types())
         found = self._iteration(body)
         self.knowledge.path = entry.within(body.inner)
@@ -165,7 +172,8 @@ class Looping:
         self._leave(found.contents, outputs)
         finals = {how: carried.made(how, slot, outputs) for how, (_, slot) in ends.items()}
         core.dead = False
-        self._end(finals)
+        only_returns = goes is TRUE and found.goes is TRUE and "broke" not in finals
+        self._end(finals, only_returns)
         if outer:
             core.after((), list(outer), around)
 
@@ -204,16 +212,16 @@ class Looping:
                 present = some if self.carried.is_late((key, part)) else None
                 self._set(key, part, self.carried.made(part, slot, outputs, present))
 
-    def _end(self, finals: dict[str, Value]) -> None:
-        """Follow the ``return`` in the loop, and its ``else``."""
+    def _end(self, finals: dict[str, Value], only_returns: bool) -> None:
+        """Follow the ``return`` in the loop, by which alone it may end, and its ``else``."""
         core = self.core
         frame = core.frame
         assert frame is not None
         returned = core.truth(finals.get("returned", False))
         result = finals.get("result", MISSING)
-        if isinstance(returned, Term):
+        if isinstance(returned, Term) and not only_returns:
             core.fork(returned, lambda: core.leave("return", result, frame.exits), lambda: None)
-        elif returned:
+        elif returned is not False:
             core.leave("return", result, frame.exits)
         if self.node.orelse and not core.dead:
             broke = core.truth(finals.get("broke", False))

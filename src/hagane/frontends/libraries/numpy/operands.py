@@ -247,10 +247,10 @@ def _nested(t: Core, value: Value, dtype: ir.DataType | None) -> Tensor:
             held: Any = np.empty(len(items), dtype=object)
             held[:] = [c[()] for c in contents if c is not None]
             known = held.reshape([int(str(n)) for n in shape])
-            if not own.is_integer():
-                known = (
-                    None if any(isinstance(c, Expr) for c in held) else known.astype(own.numpy())
-                )
+            if not any(isinstance(c, Expr) for c in held):
+                known = known.astype(own.numpy())
+            elif not own.is_integer():
+                known = None
         if known is None:
             return built(t, (own, shape), _stacked, t, value, own)
         return typed(t, "Stack", tensors, own, shape, known)

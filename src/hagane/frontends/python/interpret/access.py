@@ -44,6 +44,7 @@ from hagane.frontends.python.values.values import (
     is_key,
     is_plain,
     is_size,
+    names_of_tuple,
     with_setter,
 )
 from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum, symbols_of
@@ -55,6 +56,8 @@ _OF_DEQUES = ("appendleft", "extendleft", "popleft", "rotate")
 
 # A list of this many items or fewer is followed item by item.
 MAX_UNROLLED = 256
+
+_ASKED = 8  # items of a list that are told apart by a place that nothing determines
 
 
 class Access(Objects):
@@ -204,7 +207,7 @@ class Access(Objects):
         if isinstance(index, Unknown):
             return index
         if isinstance(value, Instance):
-            if isinstance(value.cls, Class) and "named tuple" in value.cls.flags:
+            if names_of_tuple(value) is not None:
                 return self._sequence_item(value, index)
             method = self.method_of(value, "__getitem__")
             if method is not MISSING:
@@ -288,6 +291,8 @@ class Access(Objects):
         items = self.sequence(value)
         if isinstance(index, slice):
             return self._slice(value, items, index)
+        if isinstance(index, Tensor) and index.shape == () and index.dtype.is_integer():
+            index = self.tensor_number(index, whole=True)
         if not is_size(index) and not isinstance(index, Truth):
             raise CheckError("type", f"expected an integer as index, got {self.show(index)}")
         if isinstance(items, Many):
@@ -319,6 +324,9 @@ class Access(Objects):
         """Return the item at a position that depends on sizes: all of them, joined."""
         if not items:
             raise CheckError("index", "IndexError: there are no items")
+        drawn = isinstance(index, Expr) and symbols_of(index) <= self.knowledge.invented
+        if drawn and len(items) > _ASKED and not self.emit.builds:
+            return self.some_of(items)
         result = items[-1]
         for place in range(len(items) - 2, -1, -1):
             condition = self.knowledge.equal(index, place)
@@ -391,10 +399,7 @@ class Access(Objects):
                 yes, no = self.sequence(value.yes), self.sequence(value.no)
                 if isinstance(yes, list) and isinstance(no, list) and len(yes) == len(no):
                     return [self.join(condition, a, b) for a, b in zip(yes, no, strict=True)]
-                return Many(
-                    self.lost("items of one of two lists of different lengths"),
-                    self.emit.fresh("count"),
-                )
+                return self._either_list(condition, yes, no)
             case Host(object=found):
                 items = apply_plain(tuple, found)
                 if iter(found) is not found:  # it can be asked again
@@ -402,9 +407,28 @@ class Access(Objects):
                 return [self.lift(item) for item in items]
         raise CheckError("type", f"{self.show(value)} is not iterable")
 
+    def _either_list(
+        self, condition: Term, yes: list[Value] | Many, no: list[Value] | Many
+    ) -> list[Value] | Many:
+        """Return the items of one of two lists of different lengths."""
+        if self.emit.builds:
+            lost = self.lost("items of one of two lists of different lengths")
+            return Many(lost, self.emit.fresh("count"))
+        if not yes or not no:  # one of them has no items
+            return Many(self._any_of(no or yes), self.emit.fresh("count"))
+        items = (self._any_of(yes), self._any_of(no))
+        same = is_plain(items[0]) and is_plain(items[1])
+        element = self.some_of([*items]) if same else self.join(condition, *items)
+        lengths = (part.length if isinstance(part, Many) else len(part) for part in (yes, no))
+        return Many(element, self.join_sizes(condition, *lengths))
+
+    def _any_of(self, items: list[Value] | Many) -> Value:
+        return items.element if isinstance(items, Many) else self.some_of(items)
+
     def _content(self, content: Any) -> list[Value] | Many:
         if isinstance(content, Choice):
-            return Many(self.lost("items of one of two lists"), self.emit.fresh("count"))
+            yes, no = self._content(content.yes), self._content(content.no)
+            return self._either_list(content.condition, yes, no)
         return content if isinstance(content, Many) else list(content)
 
     def _range_items(self, value: Range) -> list[Value] | Many:
@@ -434,8 +458,9 @@ class Access(Objects):
         return self.domain.many(value, Many(self.tables.tensor_item(self, value, 0), count))
 
     def _object_items(self, value: Instance) -> list[Value] | Many:
-        if isinstance(value.cls, Class) and "named tuple" in value.cls.flags:
-            return [self.heap[value][name] for name, _ in value.cls.fields]
+        names = names_of_tuple(value)
+        if names is not None:
+            return [self.heap[value][name] for name in names]
         for name in ("__iter__", "__getitem__"):
             method = self.method_of(value, name)
             if method is MISSING:

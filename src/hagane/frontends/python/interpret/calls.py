@@ -40,6 +40,7 @@ from hagane.frontends.python.values.values import (
     Wrapped,
     is_enumeration,
     is_plain,
+    names_of_tuple,
 )
 from hagane.graph.types import dtype_name
 
@@ -94,11 +95,27 @@ class Calls(Core):
 
     def _unpacked_many(self, function: Value, arguments: list[Value], items: Many) -> Value:
         if isinstance(function, Host) and function.object is zip:
-            if isinstance(items.element, tuple) and not arguments and not items.stacked:
-                turned = [self.new_list(Many(x, items.length)) for x in items.element]
+            parts = self._parts_of(items.element)
+            if parts is not None and not arguments and not items.stacked:
+                turned = [self.new_list(Many(x, items.length)) for x in parts]
                 return self.new_stream(turned)
             return self.lost("zip(*items) of a number of items that is not known")
+        if isinstance(items.element, Unknown) and items.element.failed:
+            return items.element
         return self.lost(f"a call of {name_of(function)} with a number of arguments not known")
+
+    def _parts_of(self, item: Value) -> list[Value] | None:
+        """Return the parts of a tuple, those of a choice joined; None for other values."""
+        item = self.settle(item)
+        if isinstance(item, Choice):
+            yes, no = self._parts_of(item.yes), self._parts_of(item.no)
+            if yes is None or no is None or len(yes) != len(no):
+                return None
+            return [self.join(item.condition, a, b) for a, b in zip(yes, no, strict=True)]
+        if isinstance(item, tuple):
+            return list(item)
+        names = names_of_tuple(item)
+        return None if names is None else [self.heap[item][name] for name in names]
 
     def _super(self, node: ast.Call) -> Value:
         if node.args:
@@ -363,6 +380,8 @@ class Calls(Core):
         special = self.call_special(name, arguments, keywords)
         if special is not MISSING:
             return special
+        if self.tables.records(name):
+            return self.wrap(self.tables.call(self, name, arguments, keywords))
         return self._with_known(
             arguments, keywords, lambda a, k: self.tables.call(self, name, a, k), name
         )
@@ -373,6 +392,9 @@ class Calls(Core):
         if method.name.startswith("object."):
             name = method.name.partition(".")[2]
             return self.object_method(method.receiver, name, arguments, keywords)
+        if self.tables.records(method.name):
+            receiver = [method.receiver, *arguments]
+            return self.wrap(self.tables.call_method(self, method.name, receiver, keywords))
         return self._with_known(
             [method.receiver, *arguments],
             keywords,

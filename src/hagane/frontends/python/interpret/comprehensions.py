@@ -85,13 +85,17 @@ class Comprehensions(Core):
             return self._generate_many(generators, place, items, result)
         for item in self.in_turn(items):
             self.assign(generator.target, item)
+            entry = self.knowledge.path
             kept = self._kept(generator)
             if kept is False:
                 continue
             if kept is None and len(items) > _MAX_OPEN:
+                self.knowledge.path = entry
                 return self._generate_many(generators, place, self.many_items(items), result)
             number = self.emit.fresh("kept") if kept is None else None
             inner = self._inner(generators, place, result)
+            if kept is None:
+                self.knowledge.path = entry
             if isinstance(inner, Many) or number is not None:
                 piece = inner if isinstance(inner, Many) else self.many_items(inner)
                 if number is not None:
@@ -108,19 +112,25 @@ class Comprehensions(Core):
         self, generators: Sequence[ast.comprehension], place: int, result: Callable[[], Value]
     ) -> list[Value] | Many:
         if place + 1 == len(generators):
-            return [result()]
+            return [self.settle(result())]
         items = self.sequence(self.evaluate(generators[place + 1].iter))
         return self._generate(generators, place + 1, items, result)
 
     def _kept(self, generator: ast.comprehension) -> bool | None:
-        """Return whether an item passes the conditions; None where nobody can tell."""
+        """Return whether an item passes the conditions; None where nobody can tell.
+
+        The path is then that of an item that passes, until the caller puts it back.
+        """
+        open_ = False
         for test in generator.ifs:
             condition = self.decide(self.condition(test))
             if condition is False:
                 return False
             if isinstance(condition, Term):
-                return None
-        return True
+                open_ = True
+                if not self.emit.builds:
+                    self.knowledge.path = self.knowledge.path.taking(condition)
+        return None if open_ else True
 
     def _generate_many(
         self,

@@ -42,8 +42,9 @@ from hagane.frontends.python.values.values import (
     is_size,
 )
 from hagane.symbolic.logic import both, either, negate
-from hagane.symbolic.term import Term
+from hagane.symbolic.term import TRUE, Term
 
+_ORDERS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _UNARY: dict[type[ast.unaryop], tuple[str, Callable[[Any], Any]]] = {
     ast.UAdd: ("pos", operator.pos),
     ast.USub: ("neg", operator.neg),
@@ -288,12 +289,37 @@ class Operators(Core):
             told = self.real_call(COMPARE[kind][1], [left, right], {})
             if told is not MISSING:
                 return told
+        if kind in _ORDERS and _are_tuples_of_tensors(left, right):
+            return self._tuples_compared(kind, left, right)
         condition = None
         if not isinstance(left, Unknown) and not isinstance(right, Unknown):
             condition = compare_values(self.knowledge, kind, left, right)
         if condition is None:
             return Truth(self.unknown_truth())
         return self.as_truth(condition) if isinstance(condition, Term) else condition
+
+    def _tuples_compared(
+        self, kind: type[ast.cmpop], left: tuple[Value, ...], right: tuple[Value, ...]
+    ) -> Value:
+        """Return the comparison of two sequences: that of the first items that differ."""
+
+        def term(kind: type[ast.cmpop], one: Value, two: Value) -> Term:
+            return self.as_term(self.truth(self.compare(kind, one, two)))
+
+        same: list[Term] = []
+        differ: list[Term] = []
+        for one, two in zip(left, right, strict=False):
+            equal = TRUE if one is two else term(ast.Eq, one, two)
+            if kind not in (ast.Eq, ast.NotEq):
+                differ.append(both(*same, negate(equal), term(kind, one, two)))
+            same.append(equal)
+        if kind in (ast.Eq, ast.NotEq) and len(left) != len(right):
+            return kind is ast.NotEq
+        if kind is ast.NotEq:
+            return self.as_truth(negate(both(*same)))
+        if COMPARE[kind][1](len(left), len(right)):
+            differ.append(both(*same))
+        return self.as_truth(either(*differ))
 
     def _fields_compared(self, left: Instance, right: Value) -> tuple[Value, Value] | None:
         """Return the fields of two objects of one dataclass, by which they are compared."""
@@ -317,6 +343,8 @@ class Operators(Core):
                 )
             )
             return same if positive else self.negated(self.truth(same))
+        if right is None and isinstance(left, Unknown) and left.failed:
+            return not positive  # a value that an error kept away was meant to be one
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return Truth(self.unknown_truth())
         if isinstance(left, Truth) and isinstance(right, bool):
@@ -374,6 +402,13 @@ def _are_told_apart(left: Value, right: Value) -> bool:
         return False
     last = left.name.rpartition(".")[2], right.name.rpartition(".")[2]
     return left == right or (last[0] != last[1] and all(name[:1].isupper() for name in last))
+
+
+def _are_tuples_of_tensors(left: Value, right: Value) -> bool:
+    """Whether two values are tuples, and a tensor is among their items."""
+    if not isinstance(left, tuple) or not isinstance(right, tuple):
+        return False
+    return any(isinstance(item, Tensor) for item in left + right)
 
 
 def _is_typing(found: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from hagane.frontends.python.interpret.arithmetic import BINARY
 from hagane.frontends.python.interpret.core import Core
@@ -95,10 +96,14 @@ class Statements(Core):
         try:
             self.assign(target, value)
         except CheckError as error:
-            for part in ast.walk(target):
-                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-                    self._bind_name(part.id, Unknown(error.message, told=True, failed=True))
+            self._fail_names(target, error)
             raise
+
+    def _fail_names(self, target: ast.expr, error: CheckError) -> None:
+        """Make the names of a target unknown, to which an error gave no value."""
+        for part in ast.walk(target):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                self._bind_name(part.id, Unknown(error.message, told=True, failed=True))
 
     def _do_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -128,9 +133,16 @@ class Statements(Core):
         if isinstance(left, Tensor) and in_place and not isinstance(right, Unknown):
             right = self.settle(right)
             name = BINARY[type(node.op)][0]
-            value = self.either(right, lambda r: self.tensor_operator(f"i{name}", left, r))
+            operate = partial(
+                self.either, right, lambda r: self.tensor_operator(f"i{name}", left, r)
+            )
         else:
-            value = self.binary(type(node.op), left, right)
+            operate = partial(self.binary, type(node.op), left, right)
+        try:
+            value = operate()
+        except CheckError as error:
+            self._fail_names(node.target, error)
+            raise
         self.assign(node.target, value)
 
     def assign(self, target: ast.expr, value: Value) -> None:

@@ -31,6 +31,10 @@ class Tables(Protocol):
         """Whether a real module is read from its source."""
         ...
 
+    def records(self, name: str) -> bool:
+        """Whether a call of a name only shows or keeps values, unknown ones too."""
+        ...
+
     def arguments(self, name: str) -> Mapping[str, bool] | None:
         """Return a function's arguments and whether each has to be given; None if not known."""
         ...

@@ -23,6 +23,8 @@ from hagane.symbolic.term import Term
 _MAX_STEPS = 6
 _MOST_CALLS = 5
 
+_FOLLOWING = frozenset(("key", "square"))
+
 
 class Collector:
     """Findings so far; nothing is taken in while it is muted.
@@ -121,6 +123,8 @@ class Collector:
         key = (place.line, place.column, error.code)
         if key in self._seen:
             return
+        if error.code in _FOLLOWING and self._follows(error.code):
+            return
         self._seen.add(key)
         self.report.errors.append(
             Problem(
@@ -135,6 +139,14 @@ class Collector:
                 tuple(_calls(frame))[:_MOST_CALLS],
             )
         )
+
+    def _follows(self, code: str) -> bool:
+        """Whether an error may come of one that is reported.
+
+        An earlier error may have kept a key from being set; columns that one layer gives meet rows
+        at many places.
+        """
+        return any(code in ("key", found.code) for found in self.report.errors)
 
     def _shown(self, counterexample: dict[str, int], condition: str) -> dict[str, int]:
         """Return the sizes to tell; if a branch leads to the error, sizes that take it."""

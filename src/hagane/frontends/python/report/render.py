@@ -22,6 +22,7 @@ CODES = {
     "attribute": "An attribute that an object does not have.",
     "axis": "An axis that a tensor does not have.",
     "broadcast": "Shapes that broadcast to what nobody means.",
+    "square": "A column and a row that broadcast to all pairs.",
     "call": "Arguments that a function does not take.",
     "device-mismatch": "Tensors on different devices.",
     "dtype-mismatch": "Element types that do not fit.",

@@ -9,12 +9,21 @@ from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.emit import Emitter
 from hagane.frontends.python.report.collect import Collector
 from hagane.frontends.python.shapes.loops import Loops
-from hagane.frontends.python.values.values import MISSING, Choice, Real, Tensor, Unknown, Value
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Choice,
+    Instance,
+    Real,
+    Tensor,
+    Unknown,
+    Value,
+    names_of_tuple,
+)
 from hagane.symbolic import Expr
-from hagane.symbolic.logic import both, negate
+from hagane.symbolic.logic import both, either, negate
 from hagane.symbolic.path import PathCondition
 from hagane.symbolic.questions import Knowledge
-from hagane.symbolic.term import TRUE, Term
+from hagane.symbolic.term import FALSE, TRUE, Term
 
 if TYPE_CHECKING:
     from hagane.frontends.python.enter.interpreter import Interpreter
@@ -114,7 +123,33 @@ class Shapes(Loops):
             return self._join_tensors(condition, yes, no)
         if isinstance(yes, float | Real) and isinstance(no, float | Real):
             return yes if yes == no else Real()
+        if isinstance(yes, Choice) or isinstance(no, Choice):
+            absent = [_absence(yes), _absence(no)]
+            if absent != [FALSE, FALSE]:
+                return self._join_optional(condition, yes, no)
+        if isinstance(yes, Instance) and isinstance(no, Instance) and yes.key != no.key:
+            names = names_of_tuple(yes)
+            if names is not None and yes.cls is no.cls:
+                return self._join_tuples(condition, yes, no, names)
         return self.core.join_parts(condition, yes, no)
+
+    def _join_tuples(
+        self, condition: Term, yes: Instance, no: Instance, names: Sequence[str]
+    ) -> Instance:
+        """Return two named tuples of one class as one, which nobody can change, like them."""
+        heap = self.core.heap
+        a, b = heap[yes], heap[no]
+        parts = {name: self.join(condition, a[name], b[name]) for name in names}
+        return Instance(heap.new(parts), yes.cls)
+
+    def _join_optional(self, condition: Term, yes: Value, no: Value) -> Value:
+        """Return two values that may be None as one that may be, with the rest joined.
+
+        A value that loops join again and again stays of two alternatives.
+        """
+        missing = either(both(condition, _absence(yes)), both(negate(condition), _absence(no)))
+        rest = self.join(condition, _presence(yes), _presence(no))
+        return Choice(missing, None, rest)
 
     def _join_tensors(self, condition: Term, yes: Tensor, no: Tensor) -> Value:
         same_rank = yes.shape is not None and no.shape is not None and yes.rank == no.rank
@@ -131,6 +166,24 @@ class Shapes(Loops):
         joined = self.emit.new(yes.dtype, shape, kind=yes.kind, device=device)
         joined.origin = yes.origin
         return joined
+
+
+def _absence(value: Value) -> Term:
+    """Return the condition under which a value is None, as far as its first choice tells."""
+    if value is None:
+        return TRUE
+    if not isinstance(value, Choice) or (value.yes is not None and value.no is not None):
+        return FALSE
+    return value.condition if value.yes is None else negate(value.condition)
+
+
+def _presence(value: Value) -> Value:
+    """Return a value where it is not None; ``MISSING`` if it always is."""
+    if value is None:
+        return MISSING
+    if _absence(value) is FALSE:
+        return value
+    return value.no if value.yes is None else value.yes
 
 
 def _is_int(value: Value) -> bool:

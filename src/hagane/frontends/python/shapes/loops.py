@@ -270,7 +270,7 @@ class Loops(Plain):
                     rule = recurrence.list_rule(before, found)
                 rules[key, part] = rule or _unknown_content(recurrence, before)
             else:
-                rules[key, part] = recurrence.rule(before, found)
+                rules[key, part] = recurrence.rule(before, self.core.settle(found))
         return rules
 
     def _widen(
@@ -285,6 +285,8 @@ class Loops(Plain):
         changed = False
         for key, part, before, found in changes(start, after):
             rule = rules.get((key, part))
+            # The path at the end of the turn leaves out what its breaks took with them.
+            found = self.core.settle(found)
             if rule is not None and recurrence.agrees(rule, k + 1, found):
                 continue
             changed = True

@@ -285,7 +285,8 @@ class Builtins(StandardLibrary, RealObjects, World, Arguments):
 
     def _call_dict(self, value: Value = (), **keywords: Value) -> Value:
         content = self.mapping(value)
-        return self.new_dict({**(self._pairs(value) if content is None else content), **keywords})
+        found = self._pairs(value) if content is None else content
+        return found if isinstance(found, Unknown) else self.new_dict({**found, **keywords})
 
     def _call_OrderedDict(self, *arguments: Value, **keywords: Value) -> Value:
         made = self._call_dict(*arguments, **keywords)

@@ -21,6 +21,7 @@ from hagane.frontends.python.values.values import (
     Stream,
     Tensor,
     Truth,
+    Unknown,
     Value,
     is_key,
     is_plain,
@@ -321,8 +322,12 @@ class Containers(Core):
                 )
             case "update" | "__init__" | "__ior__":
                 for other in arguments:
-                    found = self.mapping(other)
-                    content.update(self._pairs(other) if found is None else found)
+                    known = self.mapping(other)
+                    found = self._pairs(other) if known is None else known
+                    if isinstance(found, Unknown):
+                        self.heap[receiver] = Many(found, self.emit.fresh("count"))
+                        return None
+                    content.update(found)
                 content.update(keywords)
                 return None
             case "pop" | "__getitem__":
@@ -346,19 +351,23 @@ class Containers(Core):
             return self.new_list(content)
         return self.lost(f"'{name}' of a dictionary whose keys are not known")
 
-    def _pairs(self, value: Value) -> dict[Any, Value]:
-        """Return a dictionary from an iterable of pairs."""
+    def _pairs(self, value: Value) -> dict[Any, Value] | Unknown:
+        """Return a dictionary from an iterable of pairs, unknown where its keys are."""
         items = self.sequence(value)
         if isinstance(items, Many):
-            raise CheckError("value", "a number of keys that is not known")
+            parts = items.element if isinstance(items.element, tuple) else (items.element,)
+            failed = next((p for p in parts if isinstance(p, Unknown) and p.failed), None)
+            return failed or self.lost("a dictionary of a number of keys that is not known")
         pairs = [self.sequence(item) for item in items]
-        if not all(
-            is_key(pair[0]) or isinstance(pair[0], Tensor)
-            for pair in pairs
-            if isinstance(pair, list)
-        ):
-            raise CheckError("value", "a dictionary whose keys are not known")
-        return {pair[0]: pair[1] for pair in pairs if isinstance(pair, list)}
+        known = [pair for pair in pairs if isinstance(pair, list)]
+        if len(known) < len(pairs):
+            return self.lost("a dictionary of pairs that are not known")
+        wrong = next((len(pair) for pair in known if len(pair) != 2), None)
+        if wrong is not None:
+            raise CheckError("value", f"ValueError: a dictionary takes pairs, got {wrong} items")
+        if not all(is_key(pair[0]) or isinstance(pair[0], Tensor) for pair in known):
+            return self.lost("a dictionary whose keys are not known")
+        return {pair[0]: pair[1] for pair in known}
 
     # Sets.
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain, exact, round_down, round_up
+from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.containers import Containers
 from hagane.frontends.python.values.printing import name_of
 from hagane.frontends.python.values.values import (
@@ -172,13 +173,24 @@ class StandardLibrary(Containers):
                 self.heap[cls].setdefault("__init__", Generated(cls))
         return cls
 
-    def _call_namedtuple(self, name: Value, fields: Value, **keywords: Value) -> Value:
+    def _call_namedtuple(
+        self, typename: Value, field_names: Value, *, rename: Value = False,
+        defaults: Value = (), module: Value = None,
+    ) -> Value:  # fmt: skip
         names = (
-            fields.replace(",", " ").split() if isinstance(fields, str) else self.sequence(fields)
+            field_names.replace(",", " ").split()
+            if isinstance(field_names, str)
+            else self.sequence(field_names)
         )
+        given = self.sequence(() if defaults is None else defaults)
+        if isinstance(names, Many) or isinstance(given, Many) or rename is True:
+            return self.lost("a namedtuple of which only the run knows the fields")
+        if len(given) > len(names):
+            raise CheckError("value", "TypeError: got more default values than field names")
         assert self.frame is not None
-        made = Class(self.heap.new({}), str(name), (), self.frame.module)
-        made.fields.extend((str(item), MISSING) for item in names)  # type: ignore[union-attr]
+        made = Class(self.heap.new({}), str(typename), (), self.frame.module)
+        values = [MISSING] * (len(names) - len(given)) + given
+        made.fields.extend((str(n), v) for n, v in zip(names, values, strict=True))
         made.flags.update(("dataclass", "named tuple"))
         return made
 

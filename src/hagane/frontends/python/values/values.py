@@ -434,6 +434,13 @@ def is_enumeration(cls: Class) -> bool:
     return "enum" in cls.flags or isinstance(cls.host, enum.EnumMeta)
 
 
+def names_of_tuple(value: Value) -> list[str] | None:
+    """Return the names of a named tuple's items in order; None for other values."""
+    if isinstance(value, Instance) and isinstance(value.cls, Class):
+        return [n for n, _ in value.cls.fields] if "named tuple" in value.cls.flags else None
+    return None
+
+
 def is_size(value: Value) -> bool:
     """Whether ``value`` is an integer, known or not; truth values count as Python counts them."""
     return isinstance(value, int | Expr)

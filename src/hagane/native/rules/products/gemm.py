@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING
 import onnx_ir as ir
 
 from hagane.machine import Level
-from hagane.native.kernels.kernel import Body, work_of
+from hagane.native.kernels.kernel import Body, c_type, work_of
 from hagane.native.kernels.names import sizes
 from hagane.native.kernels.tensor import Tensor
+from hagane.native.layouts.pairs import BFLOAT16
 from hagane.native.rules.products.left_side import DEPTH, pack_ahead, pack_left, turn_function
+from hagane.native.rules.products.sides import side, words_of
 from hagane.native.rules.products.thin import FEW_COLUMNS, FEW_ROWS, thin_functions, thin_lines
 from hagane.native.tiles.tile import tile_pixels
 from hagane.symbolic import Dim, ceildiv, floordiv, maximum, minimum, product
@@ -41,7 +43,9 @@ _FETCHED = 4
 _SHARES = 2
 
 
-def panel_function(name: str, rows: int, level: Level, *, vectors: int = _BLOCKS) -> str:
+def panel_function(
+    name: str, rows: int, level: Level, *, vectors: int = _BLOCKS, pairs: bool = False
+) -> str:
     """Return a C function ``name(s, w, k, c, cs, d, ds)``: ``d[t] = c[t] + sum over k of s × w``.
 
     ``s`` is packed as ``[k][rows]``, ``w`` as ``[k][columns]``; rows of ``c`` are ``cs`` floats apart,
@@ -52,6 +56,7 @@ def panel_function(name: str, rows: int, level: Level, *, vectors: int = _BLOCKS
         rows: Rows that it computes.
         level: Vector instructions.
         vectors: Vectors of columns that it computes, of two.
+        pairs: Whether words are pairs of bfloat16, which takes assembly; else floats.
     """
     lanes = level.lanes
     signature = (
@@ -76,6 +81,7 @@ def panel_function(name: str, rows: int, level: Level, *, vectors: int = _BLOCKS
         ]
         return "\n".join([*lines, "}\n"])
     register = "zmm" if lanes == 16 else "ymm"
+    multiply = "vdpbf16ps" if pairs else "vfmadd231ps"
     used = rows * vectors
     weights = [f"%%{register}{used + j}" for j in range(vectors)]
     spare = [f"%%{register}{i}" for i in range(used + vectors, level.registers)][-3:]
@@ -94,7 +100,7 @@ def panel_function(name: str, rows: int, level: Level, *, vectors: int = _BLOCKS
             x = spare[(u * rows + t) % len(spare)]
             out.append(f"vbroadcastss {(u * rows + t) * 4}(%[s]), {x}")
             out += [
-                f"vfmadd231ps {weights[j]}, {x}, %%{register}{t * vectors + j}"
+                f"{multiply} {weights[j]}, {x}, %%{register}{t * vectors + j}"
                 for j in range(vectors)
             ]
         return out
@@ -134,7 +140,7 @@ def panel_function(name: str, rows: int, level: Level, *, vectors: int = _BLOCKS
 """
 
 
-def _panels(body: Body, level: Level, heights: Sequence[int], n: Dim) -> list[str]:
+def _panels(body: Body, level: Level, heights: Sequence[int], n: Dim, *, pairs: bool) -> list[str]:
     """Write products of tiles of some heights; return the calls of them, by ``height``.
 
     The last columns take half a tile where that is enough.
@@ -143,10 +149,12 @@ def _panels(body: Body, level: Level, heights: Sequence[int], n: Dim) -> list[st
     narrow = not isinstance(n, int) or 0 < n % wide <= level.lanes
     cases = []
     for height in heights:
-        body.helper(panel_function(f"KERNEL_panel{height}", height, level))
+        body.helper(panel_function(f"KERNEL_panel{height}", height, level, pairs=pairs))
         call = f"KERNEL_panel{height}(left, w, kc, c, cs, d, ds);"
         if narrow:
-            body.helper(panel_function(f"KERNEL_narrow{height}", height, level, vectors=1))
+            body.helper(
+                panel_function(f"KERNEL_narrow{height}", height, level, vectors=1, pairs=pairs)
+            )
             half = f"KERNEL_narrow{height}(left, w, kc, c, cs, d, ds);"
             call = f"if (width <= {level.lanes}) {half} else {call}"
         cases.append(f"case {height}: {call} break;")
@@ -155,22 +163,28 @@ def _panels(body: Body, level: Level, heights: Sequence[int], n: Dim) -> list[st
 
 def _pack_right(body: Body, wide: int, lanes: int, b: Tensor) -> None:
     """Write the packing of ``columns`` columns in groups; missing ones of the last are zeros."""
-    row, step = body.size(b.strides[-2]), body.size(b.strides[-1])
-    body.add(f"const float *right_from = b0 + column * {step} + k0 * {row};")
+    read, step = side(body, b, -2), body.size(b.strides[-1])
+    kind, at = read.kind, read.start("k")
+    body.add(f"const {kind} *right_from = b0 + column * {step} + {read.start('k0')};")
     if b.strides[-1] == 1:
         # Groups side by side, as they share pages and lines of memory.
         body.add(
             "for (int64_t k = 0; k < kc; k++) {",
-            f"const float *from = right_from + k * {row}; float *to = right + k * {wide};",
-            f"for (int64_t c = 0; c < columns; c += 16) __builtin_prefetch(from + {_FETCHED} * {row} + c);",
+            f"const {kind} *from = right_from + {at}; float *to = right + k * {wide};",
+            "for (int64_t c = 0; c < columns; c += 16) "
+            f"__builtin_prefetch(from + {_FETCHED} * {read.inner} + c);",
             "int64_t g = 0;",
             f"for (; g < columns / {wide}; g++, from += {wide}, to += kc * {wide}) {{",
-            *(f"v_store(to + {at}, v_load(from + {at}));" for at in range(0, wide, lanes)),
+            *(
+                f"v_store(to + {at}, {read.vector(f'from + {at}', 'k0 + k')});"
+                for at in range(0, wide, lanes)
+            ),
             "}",
             "if (g < groups) {",
             *(
-                f"v_store(to + {at}, v_load_n(from + {at}, hg_max(0, hg_min(VL, columns - g * {wide} - {at}))));"
+                f"v_store(to + {at}, {read.vector(f'from + {at}', 'k0 + k', rest)});"
                 for at in range(0, wide, lanes)
+                for rest in (f"hg_max(0, hg_min(VL, columns - g * {wide} - {at}))",)
             ),
             "}",
             "}",
@@ -179,20 +193,24 @@ def _pack_right(body: Body, wide: int, lanes: int, b: Tensor) -> None:
     body.add(
         "for (int64_t g = 0; g < groups; g++) {",
         f"int64_t width = hg_min({wide}, columns - g * {wide});",
-        f"const float *from = right_from + g * {wide} * {step};",
+        f"const {kind} *from = right_from + g * {wide} * {step};",
         f"float *to = right + g * kc * {wide};",
+    )
+    one = read.word(f"from + c * {step} + {at}", "k0 + k")
+    each = (
+        f"for (int64_t k = 0; k < kc; k++) for (int64_t c = 0; c < {wide}; c++) "
+        f"to[k * {wide} + c] = c < width ? {one} : 0;"
     )
     if b.strides[-2] == 1:
         body.add(
+            f"if ({read.in_order(step)})",
             f"for (int64_t c = 0; c < {wide}; c += VL) for (int64_t k = 0; k < kc; k += VL)",
-            f"KERNEL_turn(from + c * {step} + k, {step}, width - c, kc - k, "
-            f"to + k * {wide} + c, {wide});",
+            f"KERNEL_turn({read.words(f'from + c * {step}')} + k, {read.step(step)}, width - c, "
+            f"kc - k, to + k * {wide} + c, {wide});",
+            *([f"else {each}"] if read.pairs else []),
         )
     else:
-        body.add(
-            f"for (int64_t k = 0; k < kc; k++) for (int64_t c = 0; c < {wide}; c++)",
-            f"to[k * {wide} + c] = c < width ? from[c * {step} + k * {row}] : 0;",
-        )
+        body.add(each)
     body.add("}")
 
 
@@ -265,17 +283,17 @@ def emit_batched(
     Args:
         low: The kernels so far.
         node: The product.
-        a: The left sides.
-        b: The right sides.
-        target: The results.
+        a: The left sides, floats or bfloat16; the latter takes a processor that multiplies these.
+        b: The right sides, of the same type.
+        target: The results, floats.
         row: ``n`` numbers, contiguous, that are added to each row.
         followers: The nodes that are computed with the product.
     """
     level, lanes = low.facts.level, low.facts.level.lanes
     wide = _BLOCKS * lanes
     a, b, target = _as_rows(a, b, target)
-    m, k = a.shape[-2:]
-    n = b.shape[-1]
+    m, k = a.shape[-2], words_of(a.shape[-1], a.dtype)
+    n, pairs = b.shape[-1], a.dtype == BFLOAT16
     batch = target.shape[:-2]
     count = product(batch)
     body = Body()
@@ -286,23 +304,26 @@ def emit_batched(
     tiles = ceildiv(m, rows)
     height = ceildiv(m, maximum(1, tiles))
     groups = ceildiv(n, wide)
-    ahead, plain = None, a
+    ahead, plain, inner = None, a, a.shape[-1]
     if _is_packed_ahead(m, groups, batch, rows):
         ahead = pack_ahead(low, node, a, rows, tiles, height)
         a = ahead.tensor
     heights: Sequence[int] = range(1, rows + 1)
     if isinstance(m, int) and isinstance(tiles, int) and isinstance(height, int):
         heights = sorted({max(1, height if ahead else m // max(1, tiles)), max(1, height)})
-    calls = _panels(body, level, heights, n)
+    calls = _panels(body, level, heights, n, pairs=pairs)
     per_task, each = _division(tiles, groups, count, low.facts.threads, ahead is not None)
     column_tasks = ceildiv(groups, maximum(1, per_task))
     row_tasks = ceildiv(tiles, maximum(1, each))
-    few = not isinstance(m, int) or m <= FEW_ROWS, not isinstance(n, int) or n <= FEW_COLUMNS
+    few = False, False
+    if not pairs:
+        few = not isinstance(m, int) or m <= FEW_ROWS, not isinstance(n, int) or n <= FEW_COLUMNS
     s, w = body.pointer(a), body.pointer(b)
     given = body.pointer(plain) if ahead and any(few) else s
     added = None if row is None else body.pointer(row)
     d = body.pointer(target, written=True)
     body.add(
+        f"const int64_t depth = {body.size(inner)}; (void)depth;",
         f"const int64_t K = {body.size(k)}, M = {body.size(m)}, N = {body.size(n)};",
         f"const int64_t most = {body.size(per_task)} * {wide};",
         *([f"const int64_t height = {body.size(height)};"] if ahead else []),
@@ -318,7 +339,7 @@ def emit_batched(
         ),
         f"int64_t index = left_q / {body.size(row_tasks)};",
         f"float *out0 = {d} + index * M * N;",
-        f"const float *a0 = {s}, *b0 = {w};",
+        f"const {c_type(a.dtype)} *a0 = {s}; const {c_type(b.dtype)} *b0 = {w};",
     )
     for i in reversed(range(len(batch))):
         body.add(
@@ -388,7 +409,7 @@ def emit_batched(
         f"k0 += {DEPTH};",
         "} while (k0 < K);",
     )
-    whole = product((count, m, n, k))
+    whole = product((count, m, n, inner))
     scratch: Dim = (deep * (wide * _GROUPS + rows) + lanes) * 4
     low.recorder.emit(
         node,

@@ -11,6 +11,7 @@ from hagane.native.kernels.expression import FLOAT32
 from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.names import sizes
 from hagane.native.kernels.tensor import Tensor
+from hagane.native.rules.products.sides import side, words_of
 from hagane.symbolic import Dim, ceildiv, maximum, product
 
 if TYPE_CHECKING:
@@ -69,27 +70,31 @@ def turn_function(name: str, lanes: int) -> str:
 
 def pack_left(body: Body, rows: int, lanes: int, a: Tensor) -> None:
     """Write the packing of ``m`` rows from ``top``, missing ones of ``height`` as zeros."""
-    row, step = body.size(a.strides[-2]), body.size(a.strides[-1])
+    read, row = side(body, a, -1), body.size(a.strides[-2])
+    at = read.start("k")
+    one = f"left[k * height + t] = t < m ? {read.word(f'from + t * {row} + {at}', 'k0 + k')} : 0;"
+    each = f"for (int64_t k = 0; k < kc; k++) for (int64_t t = 0; t < height; t++) {one}"
     body.add(
-        f"const float *from = a0 + top * {row} + k0 * {step};",
-        f"if (height == 1) for (int64_t k = 0; k < kc; k++) left[k] = from[k * {step}];",
+        f"const {read.kind} *from = a0 + top * {row} + {read.start('k0')};",
+        "if (height == 1) for (int64_t k = 0; k < kc; k++)",
+        f"left[k] = {read.word(f'from + {at}', 'k0 + k')};",
     )
     if a.strides[-1] == 1 and rows <= lanes:
-        # Rows of VL floats, of which the next one covers the end.
+        # Rows of VL words, of which the next one covers the end.
         body.add(
-            "else for (int64_t k = 0; k < kc; k += VL)",
-            f"KERNEL_turn(from + k, {row}, m, kc - k, left + k * height, height);",
+            f"else if ({read.in_order(row)}) for (int64_t k = 0; k < kc; k += VL)",
+            f"KERNEL_turn({read.words('from')} + k, {read.step(row)}, m, kc - k, "
+            "left + k * height, height);",
         )
+        if not read.pairs:
+            return
     elif a.strides[-2] == 1 and rows <= lanes:
         body.add(
             "else for (int64_t k = 0; k < kc; k++)",
-            f"v_store(left + k * height, v_load_n(from + k * {step}, m));",
+            f"v_store(left + k * height, {read.vector(f'from + {at}', 'k0 + k', 'm')});",
         )
-    else:
-        body.add(
-            "else for (int64_t k = 0; k < kc; k++) for (int64_t t = 0; t < height; t++)",
-            f"left[k * height + t] = t < m ? from[t * {row} + k * {step}] : 0;",
-        )
+        return
+    body.add(f"else {each}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +120,7 @@ def pack_ahead(
 ) -> Ahead:
     """Write the kernel that packs all rows of a left side."""
     lanes = low.facts.level.lanes
-    m, k = a.shape
+    m, k = a.shape[0], words_of(a.shape[1], a.dtype)
     blocks = maximum(1, ceildiv(k, DEPTH))
     size = tiles * (k * height + blocks * lanes)
     made = Ahead(low.recorder.new(f"{node.name} rows", FLOAT32, (size,)), lanes)
@@ -123,28 +128,30 @@ def pack_ahead(
     body = Body()
     body.helper(turn_function("KERNEL_turn", lanes))
     s, d = body.pointer(a), body.pointer(made.tensor, written=True)
-    step = body.size(a.strides[-1])
+    read = side(body, a, -1)
     body.add(
+        f"const int64_t depth = {body.size(a.shape[1])}; (void)depth;",
         f"const int64_t K = {body.size(k)}, M = {body.size(m)};",
         f"const int64_t height = {body.size(height)}, tiles = {body.size(tiles)};",
         f"const int64_t first = q % {body.size(parts)} * {_TILES_AHEAD};",
         f"const int64_t last = hg_min(tiles, first + {_TILES_AHEAD});",
         f"const int64_t k0 = q / {body.size(parts)} * {DEPTH}, kc = hg_min({DEPTH}, K - k0);",
-        f"const float *a0 = {s}; float *to = {made.panel(d, 'first', 'tiles', 'height')};",
+        f"const {read.kind} *a0 = {s}; float *to = {made.panel(d, 'first', 'tiles', 'height')};",
         f"const int64_t apart = kc * height + {lanes};",
     )
     if a.strides[-2] == 1 and rows <= lanes:
         # Neighbouring tiles together read whole lines of memory.
         body.add(
             "for (int64_t k = 0; k < kc; k++) {",
-            f"const float *from = a0 + (k0 + k) * {step} + first * height;",
+            f"const {read.kind} *from = a0 + {read.start('k0 + k')} + first * height;",
             "for (int64_t c = 0; c < (last - first) * height; c += 16) "
-            f"__builtin_prefetch(from + {_FETCHED} * {step} + c);",
+            f"__builtin_prefetch(from + {_FETCHED} * {read.inner} + c);",
             "float *left = to + k * height; int64_t tile = first, rest = M - first * height;",
             "for (; tile < last && rest >= height + VL; tile++, rest -= height) {",
-            "v_store(left, v_load(from)); from += height; left += apart; }",
+            f"v_store(left, {read.vector('from', 'k0 + k')}); from += height; left += apart; }}",
             "for (; tile < last; tile++, rest -= height) {",
-            "v_store(left, v_load_n(from, hg_min(height, rest))); from += height; left += apart; }",
+            f"v_store(left, {read.vector('from', 'k0 + k', 'hg_min(height, rest)')});",
+            "from += height; left += apart; }",
             "}",
         )
     else:

@@ -9,14 +9,14 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from hagane.machine import Level
+from hagane.machine import Level, multiplies_bfloat16
 from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.expression import Expression
 from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.names import sizes as sizes_text
 from hagane.native.kernels.packing import Packing, padded_rows
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
-from hagane.native.layouts.pairs import paired_weights
+from hagane.native.layouts.pairs import BFLOAT16, paired_weights
 from hagane.native.layouts.rows import Product, Rows
 from hagane.native.lowering.choices import BY_RULE
 from hagane.native.lowering.epilogue import Epilogue, follow, is_ready
@@ -25,6 +25,7 @@ from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.onednn.product import lower_product
 from hagane.native.rules.products.gemm import emit_batched
 from hagane.native.rules.products.packed import packed_rows, product_key
+from hagane.native.rules.products.thin import FEW_COLUMNS, FEW_ROWS
 from hagane.native.rules.products.typed_product import lower_typed_product
 from hagane.native.tiles.contraction import Contraction, Group, Pixels, pack_weights, split_blocks
 from hagane.native.tiles.dynamic_rows import emit_rows
@@ -369,7 +370,8 @@ def _reads_rows(k: int, level: Level) -> bool:
 
 def _lower_general(low: Lowering, node: ir.Node) -> None:
     """Lower a product of two computed matrices, or of stacks of them."""
-    a, b = low.forms.plain(node.inputs[0]), low.forms.plain(node.inputs[1])
+    halves = _halves(low, node)
+    a, b = (low.forms.plain(value) for value in halves or node.inputs[:2])
     if not a.shape or not b.shape:
         raise NotNative("a product with a number")
     out, row = node.outputs[0], None
@@ -393,6 +395,29 @@ def _lower_general(low: Lowering, node: ir.Node) -> None:
     whole = target.reshaped((*batch, a.shape[-2], b.shape[-1])) if lacking else target
     emit_batched(low, node, a, b, whole, row, followers)
     low.forms[out] = target
+
+
+def _halves(low: Lowering, node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
+    """Return the bfloat16 that both sides of a product are, where pairs of them are multiplied."""
+    found = [_narrow(low, value) for value in node.inputs[:2]]
+    shapes = [low.facts.shape(value) for value in node.inputs[:2]]
+    if any(len(shape) < 2 for shape in shapes) or not multiplies_bfloat16(low.facts.level):
+        return None
+    m, k, n = shapes[0][-2], shapes[0][-1], shapes[1][-1]
+    least = ((m, FEW_ROWS), (n, FEW_COLUMNS), (k, 1))
+    if any(isinstance(size, int) and size <= few for size, few in least):
+        return None  # these are not packed, but read as floats
+    a, b = found
+    return None if a is None or b is None else (a, b)
+
+
+def _narrow(low: Lowering, value: ir.Value | None) -> ir.Value | None:
+    """Return the value of bfloat16 that a float is the same number as; None if there is none."""
+    cast = None if value is None else value.producer()
+    if cast is None or cast.op_type != "Cast" or cast.domain:
+        return None
+    source = cast.inputs[0]
+    return source if low.facts.dtype(source) == BFLOAT16 else None
 
 
 def _added_computed_row(low: Lowering, value: ir.Value, n: Dim) -> tuple[ir.Node, Tensor] | None:

@@ -53,6 +53,10 @@ class LSTMCell(FunctionNode):
         self._kept = (a, i, f, o, t)
         return new, o * t
 
+    def operators(self, *inputs: Any) -> Any:
+        """Return the next cell and the output, written in operators."""
+        return self._composed(*inputs)
+
     def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
         """Return the gradients of cell and gates."""
         g_new, g_h = grad_outputs

@@ -141,6 +141,11 @@ class _Step(FunctionNode):
         del self._new, self._y
         return found
 
+    def operators(self, *inputs: Any) -> Any:
+        """Return the next cell and the output, written in operators."""
+        present = iter(inputs)
+        return step_forward(*[next(present) if there else None for there in self._present])[:2]
+
     def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
         """Return the gradients of cell, output, input and parameters."""
         if read("enable_backprop"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.graph.types import TensorType
+from hagane.graph.types import Shape, TensorType
 from hagane.ops.context import InferContext
 from hagane.ops.contrib.attention.heads import (
     heads_of,
@@ -19,7 +19,7 @@ from hagane.ops.definition import Array, OpDef, Unsupported
 from hagane.ops.normalization.softmax import softmax
 from hagane.ops.precision import widened
 from hagane.ops.vjp import CACHED
-from hagane.symbolic import Dim, floordiv, maximum
+from hagane.symbolic import Dim, floordiv, maximum, minimum
 
 
 @widened
@@ -107,7 +107,14 @@ def _infer_group_query(ctx: InferContext) -> Sequence[Any]:
     heads, kv_heads = ctx.attr("num_heads"), ctx.attr("kv_num_heads")
     if heads % kv_heads:
         ctx.fail(f"expected num_heads={heads} to be a multiple of kv_num_heads={kv_heads}")
-    head = floordiv(hidden, heads) if ctx.has(1) else floordiv(hidden, heads + 2 * kv_heads)
+    if ctx.has(1) != ctx.has(2):
+        ctx.fail("expected both 'key' and 'value', or a query that packs all three")
+    if ctx.attr("do_rotary") and not (ctx.has(7) and ctx.has(8)):
+        ctx.fail("expected 'cos_cache' and 'sin_cache' beside do_rotary=1")
+    parts = heads if ctx.has(1) else heads + 2 * kv_heads
+    head = floordiv(hidden, parts)
+    ctx.unify(hidden, head * parts, f"expected a query of {parts} heads of one size")
+    _unify_operands(ctx, batch, length, kv_heads, head)
     totals = ctx.dims(6) if ctx.data(6) is not None else None
     room: Dim = ctx.fresh("total") if totals is None else totals[0]
     if ctx.has(3) and totals is not None:
@@ -117,6 +124,32 @@ def _infer_group_query(ctx: InferContext) -> Sequence[Any]:
     return [(batch, length, head * heads), TensorType(dtype, cache), TensorType(dtype, cache)][
         : ctx.n_outputs
     ]
+
+
+def _unify_operands(ctx: InferContext, batch: Dim, length: Dim, kv_heads: int, head: Dim) -> None:
+    """Compare the sizes of all inputs but the query and the bias, which may broadcast."""
+
+    def expect(index: int, wanted: Shape) -> None:
+        if ctx.has(index):
+            for left, right in zip(ctx.shape(index, rank=len(wanted)), wanted, strict=True):
+                ctx.unify(left, right, f"expected '{ctx.name(index)}' to fit the query's sizes")
+
+    expect(1, (batch, length, kv_heads * head))
+    expect(2, (batch, length, kv_heads * head))
+    if ctx.has(3):
+        past = ctx.shape(3, rank=4)[2]
+        expect(3, (batch, kv_heads, past, head))
+        expect(4, (batch, kv_heads, past, head))
+    counts: Dim = 1
+    for dim in ctx.shape(5):
+        counts = counts * dim
+    ctx.unify(counts, batch, "expected one length a row of the batch as 'seqlens_k'")
+    if ctx.attr("do_rotary"):
+        longest, half = ctx.shape(7, rank=2)
+        ctx.unify(half, minimum(half, floordiv(head, 2)), "expected no more angles than pairs")
+        expect(8, (longest, half))
+        expect(9, (batch, length))
+    expect(11, (ctx.attr("num_heads"),))
 
 
 OPERATORS = (

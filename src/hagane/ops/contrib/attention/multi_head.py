@@ -82,18 +82,27 @@ def _separate(
 def _infer_multi_head(ctx: InferContext) -> Sequence[Any]:
     query = ctx.shape(0)
     heads = ctx.attr("num_heads")
+    if heads <= 0:
+        ctx.fail(f"expected a positive number of heads, got num_heads={heads}")
+    if len(query) not in (3, 5):
+        ctx.fail(f"expected a query of 3 axes, or packed of 5, got {ctx.inputs_text()}")
     batch, length = query[0], query[1]
     if len(query) == 5:
         head: Dim = query[4]
         total, v_head = length, head
     else:
         head = floordiv(query[2], heads)
+        ctx.unify(query[2], head * heads, f"expected a query of {heads} heads of one size")
         key = ctx.shape(1) if ctx.has(1) else ctx.fail("expected 'key' beside a plain query")
+        ctx.unify(key[0], batch, "expected one batch size")
         total = key[2] if len(key) == 4 else key[1]
         v_head = head
         if ctx.has(2):
             value = ctx.shape(2)
+            ctx.unify(value[0], batch, "expected one batch size")
             v_head = value[3] if len(value) == 4 else floordiv(value[2], heads)
+        elif len(key) != 5:
+            ctx.fail("expected 'value' beside a key that does not pack both")
     if ctx.has(6):
         total = total + ctx.shape(6, rank=4)[2]
     return [

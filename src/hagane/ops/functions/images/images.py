@@ -235,8 +235,9 @@ def scaled(
         if mode == "nearest":
             settings["coordinate_transformation_mode"] = "asymmetric"
             settings["nearest_mode"] = "floor"
-    elif corners:
+    elif corners:  # of the sizes: ONNX takes those of factors before they are rounded
         settings["coordinate_transformation_mode"] = "align_corners"
+        scales = None
     if scales is not None:
         factors = np.array([1, 1, *scales], np.float32)
         return op("Resize", x, None, factors, **settings)

@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.torch.columns import refuse_square
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
     FLOAT,
@@ -118,6 +119,7 @@ def operator(t: Core, name: str, left: Value, right: Value) -> Value:
         return _refused(t, name, left, right)
     in_place = name.startswith("i") and name[1:] in (*BINARY, *_BITWISE, "floordiv", "matmul")
     left, right = left if in_place else of_numpy(left), of_numpy(right)
+    refuse_square(t, name, left, right)
     if in_place:
         return _in_place(t, name[1:], left, right)
     for value in (left, right):
