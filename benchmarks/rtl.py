@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hagane.tools.rtl import Budget, Sources, cover, read_sources
+from hagane.tools.rtl.circuit.cycle import CycleModel, Input
 from hagane.tools.rtl.circuit.design import Design
-from hagane.tools.rtl.circuit.model import CycleModel, Input
 from hagane.tools.rtl.cover import load
 from hagane.tools.rtl.replay.testbench import instantiate, slices_of
 from hagane.tools.rtl.replay.verilator import LinePoint, build, find_verilator, read_coverage

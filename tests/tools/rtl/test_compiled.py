@@ -12,9 +12,9 @@ from hagane.symbolic import bitvector as bv
 from hagane.symbolic.interpret import evaluate
 from hagane.symbolic.logic import both, choose, either, equal, less, negate
 from hagane.symbolic.term import Term, bits, const, variable
+from hagane.tools.rtl.circuit.cycle import CycleModel, Input
 from hagane.tools.rtl.circuit.elaborate import read_sources
 from hagane.tools.rtl.circuit.machine import PointKey
-from hagane.tools.rtl.circuit.model import CycleModel, Input
 from hagane.tools.rtl.circuit.simulate import Simulator, goals_of
 from hagane.tools.rtl.compiled.engine import Engine
 from hagane.tools.rtl.compiled.plain import PlainEngine

@@ -21,9 +21,9 @@ from hagane.tools.rtl import (
     read_sources,
     to_json,
 )
+from hagane.tools.rtl.circuit.cycle import CycleModel
 from hagane.tools.rtl.circuit.design import Design
 from hagane.tools.rtl.circuit.elaborate import find_top
-from hagane.tools.rtl.circuit.model import CycleModel
 from hagane.tools.rtl.replay.icarus import find_icarus
 from hagane.tools.rtl.replay.verilator import find_verilator
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hagane.tools.rtl import Budget, UnsupportedDesign, cover, read_sources
-from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.circuit.cycle import CycleModel
 from hagane.tools.rtl.cover import load
 from hagane.tools.rtl.replay.icarus import find_icarus
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hagane.tools.rtl import Budget, cover
+from hagane.tools.rtl.circuit.cycle import CycleModel
 from hagane.tools.rtl.circuit.drivers import PREVIOUS
 from hagane.tools.rtl.circuit.elaborate import read_sources
-from hagane.tools.rtl.circuit.model import CycleModel
 from hagane.tools.rtl.circuit.simulate import Bit, Simulator
 from hagane.tools.rtl.cover import load
 from hagane.tools.rtl.proofs.circuit import Circuit

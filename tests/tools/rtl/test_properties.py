@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hagane.tools.rtl import Budget, cover, read_sources
-from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.circuit.cycle import CycleModel
 from hagane.tools.rtl.circuit.simulate import Simulator
 from hagane.tools.rtl.cover import load
 from hagane.tools.rtl.search.assertions import violations

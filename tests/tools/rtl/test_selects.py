@@ -51,3 +51,25 @@ def test_a_part_of_a_part_is_written_and_nothing_beside_it(write: str, tmp_path:
             ones = 0 if place is None else ((1 << place[1]) - 1) << place[0]
             row = {"d": d, "i": i, "j": j}
             assert simulator.cycle({}, row).signals[at] == d | ones
+
+
+CASES = """
+module cases (input logic signed [7:0] v, output logic [1:0] mixed, output logic [1:0] same);
+  always_comb case (v) 9'd1: mixed = 1; 9'sd511: mixed = 2; default: mixed = 3; endcase
+  always_comb case (v) 9'sd1: same = 1; 9'sd511: same = 2; default: same = 3; endcase
+endmodule
+"""
+
+
+def test_one_unsigned_item_makes_all_of_a_case_unsigned(tmp_path: Path) -> None:
+    # Icarus agrees; Verilator extends each item by its own sign.
+    path = tmp_path / "cases.sv"
+    path.write_text(CASES)
+    _, model = load(read_sources([path], "cases"))
+    simulator = Simulator(model, {})
+    mixed, same = (simulator.signal_names.index(name) for name in ("mixed", "same"))
+    found = {}
+    for v in (0xFF, 1, 2):
+        values = simulator.cycle({}, {"v": v}).signals
+        found[v] = values[mixed], values[same]
+    assert found == {0xFF: (3, 2), 1: (1, 1), 2: (3, 3)}

@@ -71,6 +71,12 @@ def types_of(schema: Mapping[str, Any]) -> tuple[set[str], bool]:
     return kinds - {"integer"} | ({"number"} if "integer" in kinds else set()), integer
 
 
+def also_touched(schema: Mapping[str, Any], integer: bool) -> set[str]:
+    """Return the types of which keywords of no one type speak."""
+    found = {"number"} if integer else set()
+    return found | {"array"} if "unevaluatedItems" in schema else found
+
+
 def count_of(schema: Mapping[str, Any], keyword: str, default: Any = None) -> Any:
     """Return the number of a keyword."""
     return int(schema[keyword]) if keyword in schema else default

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from hagane.errors import InvalidArgument
@@ -34,6 +35,7 @@ from hagane.lexgen.masks.json_keywords import (
     PLAIN,
     REFUSED,
     TYPES,
+    also_touched,
     case_texts,
     count_of,
     each_of,
@@ -67,12 +69,6 @@ _OF_PARTS = frozenset(
 )  # fmt: skip
 
 
-def _also_touched(schema: Mapping[str, Any], integer: bool) -> set[str]:
-    """Return the types of which keywords of no one type speak."""
-    found = {"number"} if integer else set()
-    return found | {"array"} if "unevaluatedItems" in schema else found
-
-
 class _Circular(InvalidArgument):
     """Whether a schema holds depends on itself."""
 
@@ -85,10 +81,6 @@ class Schemas:
         wide: The cases have all values of their schemas, perhaps more; else perhaps fewer.
         lean: Contraries leave out members that fail as one of many.
 
-    Attributes:
-        root: The schema.
-        witnesses: Names of members that may fail as one of many, in the order of the schema.
-
     Raises:
         InvalidArgument: From any method: a schema is malformed, or uses a keyword in a way that is
             not covered; the message has its JSON pointer.
@@ -96,7 +88,7 @@ class Schemas:
 
     def __init__(self, root: Any, wide: bool = False, lean: bool = False):
         self.root = root
-        self.witnesses = None if lean else member_names(root)
+        self._is_lean = lean
         self._is_wide = wide
         self._wide: Schemas | None = None  # the same schemas, for proofs that there is no value
         self._known: list[tuple[Any, str]] = []
@@ -108,6 +100,11 @@ class Schemas:
         self._noticed: set[tuple[str, str]] = set()
         self._pairs = 0  # cases that were compared
         self._narrowed = False  # some cases have fewer values than their schemas (where wide)
+
+    @cached_property
+    def witnesses(self) -> tuple[str, ...] | None:
+        """Names of members that may fail as one of many, in the order of the schema."""
+        return None if self._is_lean else member_names(self.root)
 
     def conjunction(self, schema: Any, where: str, holds: bool = True) -> Conjunction:
         """Return a schema, or its contrary, as a conjunction of one."""
@@ -227,7 +224,7 @@ class Schemas:
         self.check_keywords(schema, where)
         kinds, integer = types_of(schema)
         hinted = {OF_TYPE[keyword] for keyword in schema if keyword in OF_TYPE}
-        touched = hinted | _also_touched(schema, integer)
+        touched = hinted | also_touched(schema, integer)
         plain = _WEAK if hinted and "type" not in schema else PLAIN
         found: list[Case] = []
         for kind in TYPES:

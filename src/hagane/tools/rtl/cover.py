@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from hagane.symbolic.term import Term
+from hagane.tools.rtl.circuit.cycle import CycleModel
 from hagane.tools.rtl.circuit.design import Design, flatten
 from hagane.tools.rtl.circuit.elaborate import Sources, elaborate
-from hagane.tools.rtl.circuit.model import CycleModel, build_model
+from hagane.tools.rtl.circuit.model import build_model
 from hagane.tools.rtl.circuit.simulate import Cycle, Goal, Simulator, Test, Violation
 from hagane.tools.rtl.compiled.engine import Words
 from hagane.tools.rtl.errors import InvalidDesign, SimulatorError

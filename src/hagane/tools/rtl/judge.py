@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TypeGuard
 
 from hagane.symbolic.term import Term
+from hagane.tools.rtl.circuit.cycle import CycleModel
 from hagane.tools.rtl.circuit.machine import PointKey
-from hagane.tools.rtl.circuit.model import CycleModel
 from hagane.tools.rtl.circuit.simulate import Bit, Goal, Simulator, Test, Violation, goals_of
 from hagane.tools.rtl.replay.replay import Replay, line_points
 from hagane.tools.rtl.replay.verilator import LinePoint, Run

@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from hagane.errors import InvalidArgument
-from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.circuit.cycle import CycleModel
 from hagane.tools.rtl.circuit.simulate import Bit, Goal
 from hagane.tools.rtl.replay.verilator import coverage_entries
 

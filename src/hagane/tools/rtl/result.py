@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.circuit.cycle import CycleModel
 from hagane.tools.rtl.circuit.simulate import Test
 from hagane.tools.rtl.replay.replay import Difference
 from hagane.tools.rtl.replay.verilator import Run

@@ -6,8 +6,9 @@ import random
 import re
 
 from hagane.symbolic.term import bits, variable
+from hagane.tools.rtl.circuit.clocks import synchronous_resets
+from hagane.tools.rtl.circuit.cycle import CycleModel, Input, Reset
 from hagane.tools.rtl.circuit.design import Design
-from hagane.tools.rtl.circuit.model import CycleModel, Input, Reset, synchronous_resets
 from hagane.tools.rtl.circuit.simulate import Row, Test
 from hagane.tools.rtl.circuit.values import leaves
 

@@ -8,22 +8,22 @@ net that nothing drives).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from hagane.symbolic import bitvector as bv
-from hagane.symbolic.logic import both, choose, either, equal
+from hagane.symbolic.logic import both, choose, either
 from hagane.symbolic.term import FALSE, TRUE, Term, bits, const, variable, variables_of
+from hagane.tools.rtl.circuit.clocks import Clocks, find_clocks, synchronous_resets, tick
+from hagane.tools.rtl.circuit.cycle import CycleModel, Input
 from hagane.tools.rtl.circuit.design import Design, Process
 from hagane.tools.rtl.circuit.drivers import PREVIOUS, Drivers, masked
 from hagane.tools.rtl.circuit.elaborate import Position
 from hagane.tools.rtl.circuit.levels import at_rest, reading
 from hagane.tools.rtl.circuit.machine import Machine, Outside, PointKey, Variable
 from hagane.tools.rtl.circuit.settle import Settling
+from hagane.tools.rtl.circuit.start import Start, initial_values
 from hagane.tools.rtl.circuit.values import (
     Array,
-    Packed,
     Value,
     each,
     filled,
@@ -34,75 +34,8 @@ from hagane.tools.rtl.circuit.values import (
 )
 from hagane.tools.rtl.errors import UnsupportedDesign
 
-_RESET_NAME = re.compile(r"(?:^|[._])(a|s)?(n)?(?:rst|reset)(n|_n|_ni|_b|_bi)?(?:_i|_in)?$", re.I)
 _MOST_LOOPS = 5
 _MOST_ELEMENTS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """A bit vector that a test sets; ``port`` is the top-level port it belongs to."""
-
-    name: str
-    width: int
-    port: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reset:
-    """An input that resets the circuit, and the value with which it does."""
-
-    name: str
-    active: int
-    asynchronous: bool
-
-
-@dataclass(slots=True)
-class CycleModel:
-    """A circuit's cycle: everything is a term over inputs and ``state``.
-
-    ``after_reset`` has the state that asynchronous resets change: its value once the resets of a
-    row have acted, before the clock does (the value before where none is active). Of several clocks
-    each is an input too: a row says which of them rise. ``overwritten``
-    are points of a branch whose condition its process writes afterwards. ``operands`` says of the
-    outcomes of a ``?:`` where the operator of its first operand stands. ``unset`` is the state to
-    which nothing gives a value at the start. Of clocks in ``falling`` the falling edge counts,
-    wherever a rising one is spoken of.
-    """
-
-    inputs: tuple[Input, ...]
-    clocks: tuple[str, ...]
-    resets: tuple[Reset, ...]
-    state: dict[str, Term]
-    initial: dict[str, int]
-    points: dict[PointKey, Term]
-    asserts: dict[tuple[Position, str], Term]
-    signals: dict[str, Term]
-    outputs: dict[str, Term]
-    notices: tuple[str, ...]
-    after_reset: dict[str, Term] = field(default_factory=dict)
-    assert_text: dict[tuple[Position, str], str] = field(default_factory=dict)
-    overwritten: frozenset[PointKey] = frozenset()
-    operands: dict[PointKey, Position] = field(default_factory=dict)
-    unset: frozenset[str] = frozenset()
-    falling: frozenset[str] = frozenset()
-    unsteady: frozenset[str] = frozenset()
-
-    @property
-    def toggling(self) -> dict[str, Term]:
-        """The signals that are points of toggle coverage: those that stand still within a row."""
-        return {name: term for name, term in self.signals.items() if name not in self.unsteady}
-
-    @property
-    def ticks(self) -> tuple[str, ...]:
-        """The clocks of which each row says whether they rise; empty where there is one clock."""
-        inputs = {item.name for item in self.inputs}
-        return tuple(name for name in self.clocks if name in inputs)
-
-    @property
-    def sequential(self) -> bool:
-        """Whether a test needs more than one cycle."""
-        return bool(self.state) or bool(self.clocks)
 
 
 def build_model(design: Design) -> CycleModel:
@@ -120,27 +53,24 @@ class _Builder:
         self.previous: dict[Variable, Value] = {}
         self.env: dict[Variable, Value] = {}
         self.machines: dict[Process, Machine] = {}
-        self.resetting: dict[Process, Term] = {}
-        self.rising: dict[Process, Term] = {}
-        self.falling: frozenset[str] = frozenset()
         self.read: dict[Process, set[Variable]] = {}
-        self.given: set[str] = set()
-        self.never: dict[PointKey, Term] = {}
         self.problems: dict[str, None] = {}
 
     def build(self) -> CycleModel:
         inputs = self._inputs()
-        initial = self._initial()
+        start = initial_values(self.design)
         self._settle([p for p in self.design.processes if not p.edges and not p.initial])
         self._stop_on_problems()
         clocked = [p for p in self.design.processes if p.edges]
         for process in clocked:
             self._execute(process)
-        clocks, resets = self._clocks(clocked)
-        self._stop_on_problems()
-        return self._assemble(
-            inputs, initial, clocks, resets, self._clock_edge(clocked), self._reset_edge()
-        )
+        clocks = find_clocks(clocked, self.machines, self.read, self._value, self.problems)
+        if len(clocks.names) > 1:
+            notice = f"clocks {', '.join(clocks.names)}: each row says which of them rise"
+            self.design.notices[notice] = None
+        following = self._after({p: clocks.rising.get(p, TRUE) for p in clocked})
+        struck = self._after(clocks.resetting)
+        return self._assemble(inputs, start, clocks, following, struck)
 
     def _stop_on_problems(self) -> None:
         if self.problems:
@@ -167,44 +97,12 @@ class _Builder:
             self.previous[variable_] = found
         return found
 
-    def _initial(self) -> dict[str, int]:
-        """Return the numbers that state starts with."""
-        values: dict[Variable, Value] = {}
-        written: dict[Variable, Value] = {}
-        for process in self.design.processes:
-            if not process.initial:
-                continue
-            read: set[Variable] = set()
-            machine = Machine(_noting(read, values))
-            try:
-                process.run(machine)
-            except Outside as problem:
-                self.design.notices[f"initialisation ignored: {problem}"] = None
-                continue
-            if not any(not v.local for v in read):
-                # Parameters alone decide what is executed at the start.
-                self.never.update({k: g for k, g in machine.points.items() if g is FALSE})
-            values.update({v: x for v, x in machine.now.own.items() if not v.local})
-            values.update({v: x for v, x in machine.later.own.items() if not v.local})
-            for variable_, mask in machine.masks.items():
-                old = written.get(variable_, filled(variable_.layout, 0))
-                pairs = zip(flat(old), flat(mask), strict=True)
-                written[variable_] = tuple(bv.bit_or(a, b) for a, b in pairs)
-            self.design.notices.update(machine.notices)
-        numbers = {}
-        for variable_, value in values.items():
-            names = (name for name, _ in leaves(PREVIOUS + variable_.name, variable_.layout))
-            for name, term in zip(names, flat(value), strict=True):
-                if term.is_const:
-                    numbers[name] = int(term.data)
-        for variable_, mask in written.items():
-            names = (name for name, _ in leaves(PREVIOUS + variable_.name, variable_.layout))
-            self.given.update(
-                name for name, bits_ in zip(names, flat(mask), strict=True) if _all_ones(bits_)
-            )
-        return numbers
+    def _value(self, variable_: Variable) -> Value:
+        """Return the value of a variable before edges: what is known of it, or the unknowns."""
+        found = self.env.get(variable_)
+        return self._before(variable_) if found is None else found
 
-    def _unset(self) -> frozenset[str]:
+    def _unset(self, start: Start) -> frozenset[str]:
         """Return the state that has no value at the start: four states, and no initial value."""
         names = (
             name
@@ -212,7 +110,7 @@ class _Builder:
             if variable_.four_state and not variable_.hidden
             for name, _ in leaves(PREVIOUS + variable_.name, variable_.layout)
         )
-        return frozenset(names) - self.given
+        return frozenset(names) - start.given
 
     def _execute(self, process: Process) -> set[Variable]:
         """Execute a process on the known values; return the unknown ones that it read."""
@@ -265,72 +163,11 @@ class _Builder:
             machine.points = {key: settling[term] for key, term in machine.points.items()}
             machine.asserts = {key: settling[term] for key, term in machine.asserts.items()}
 
-    def _clocks(self, processes: list[Process]) -> tuple[tuple[str, ...], tuple[Reset, ...]]:
-        """Find which inputs are clocks and asynchronous resets."""
-        clocks: dict[str, bool] = {}  # whether it is the rising edge that counts
-        resets: dict[str, Reset] = {}
-        for process in processes:
-            machine = self.machines.get(process)
-            if machine is None:
-                continue
-            names = []
-            for edge in process.edges:
-                probe = Machine(lambda v: self.env.get(v, self._before(v)))
-                term = process.scope.expressions.bits(edge.expression, probe)
-                names.append((edge, _input_behind(term), term))
-            guards = variables_of(term for value in machine.points.values() for term in (value,))
-            rises = FALSE
-            for edge, found, term in names:
-                if found is None:
-                    if term.is_const:
-                        continue
-                    self.problems[
-                        f"{process.position}: waits for '{edge.text}', which is no input of the "
-                        f"top module but computed (a gated or divided clock, or one that nothing "
-                        "drives; make it an input)"
-                    ] = None
-                    continue
-                name, inverted = found
-                rising = edge.rising != inverted
-                if len(process.edges) > 1 and name in guards:
-                    resets[name] = Reset(name, int(rising), True)
-                    active = equal(variable(name, bits(1)), bv.value(int(rising), 1))
-                    self.resetting[process] = either(self.resetting.get(process, FALSE), active)
-                elif clocks.setdefault(name, rising) != rising:
-                    self.problems[
-                        f"{process.position}: waits for the {'rising' if rising else 'falling'} "
-                        f"edge of the clock '{name}', others for the other edge"
-                    ] = None
-                else:
-                    rises = either(rises, equal(_tick(name), bv.value(1, 1)))
-            self.rising[process] = rises
-        if len(clocks) > 1:
-            notice = f"clocks {', '.join(clocks)}: each row says which of them rise"
-            self.design.notices[notice] = None
-        else:
-            self.rising = {}
-        self.falling = frozenset(name for name, rising in clocks.items() if not rising)
-        levels = {variable(name, bits(1)) for name in clocks}
-        for process in processes:
-            for variable_ in self.read.get(process, ()):
-                if self.env.get(variable_) in levels:
-                    self.problems[
-                        f"{process.position}: reads the level of the clock "
-                        f"'{variable_.name}' at an edge, where it is known"
-                    ] = None
-        return tuple(clocks), tuple(resets.values())
-
-    def _clock_edge(self, processes: list[Process]) -> dict[Variable, Value]:
+    def _after(self, runs: Mapping[Process, Term]) -> dict[Variable, Value]:
+        """Return what processes make of their variables, each run where its condition holds."""
         following: dict[Variable, Value] = {}
-        for process in processes:
-            self._run_where(self.rising.get(process, TRUE), process, following)
-        return following
-
-    def _reset_edge(self) -> dict[Variable, Value]:
-        """Return what active asynchronous resets make of the variables of their processes."""
-        following: dict[Variable, Value] = {}
-        for process, active in self.resetting.items():
-            self._run_where(active, process, following)
+        for process, condition in runs.items():
+            self._run_where(condition, process, following)
         return following
 
     def _run_where(
@@ -342,7 +179,7 @@ class _Builder:
         if condition is TRUE:
             return
         for variable_, value in following.items():
-            old = before.get(variable_, self.env.get(variable_, self._before(variable_)))
+            old = before[variable_] if variable_ in before else self._value(variable_)
             if value is not old:
                 following[variable_] = merge(condition, value, old)
 
@@ -353,7 +190,7 @@ class _Builder:
             for variable_, value in layer.items():
                 if variable_.local or variable_ not in machine.masks:
                     continue
-                old = following.get(variable_, self.env.get(variable_, self._before(variable_)))
+                old = following[variable_] if variable_ in following else self._value(variable_)
                 following[variable_] = masked(machine.masks[variable_], value, old)
 
     def _latches(
@@ -386,17 +223,16 @@ class _Builder:
     def _assemble(
         self,
         inputs: list[Input],
-        initial: Mapping[str, int],
-        clocks: tuple[str, ...],
-        resets: tuple[Reset, ...],
+        start: Start,
+        clocks: Clocks,
         following: Mapping[Variable, Value],
         struck: Mapping[Variable, Value],
     ) -> CycleModel:
-        points: dict[PointKey, Term] = dict(self.never)
+        points: dict[PointKey, Term] = dict(start.never)
         asserts: dict[tuple[Position, str], Term] = {}
         notices = dict(self.design.notices)
         for process, machine in self.machines.items():
-            rises = self.rising.get(process, TRUE)
+            rises = clocks.rising.get(process, TRUE)
             for key, guard in machine.points.items():
                 points[key] = either(points.get(key, FALSE), both(rises, guard))
             for position, violated in machine.asserts.items():
@@ -409,11 +245,11 @@ class _Builder:
         outputs: dict[str, Term] = {}
         ports = {port.variable: port for port in self.design.ports}
         # A clock rises in every cycle: neither it nor a copy of it is a point of toggle coverage.
-        ticks = {variable(name, bits(1)) for name in clocks}
+        ticks = {variable(name, bits(1)) for name in clocks.names}
         for variable_ in {**self.env, **self.previous}:
             if variable_.local or self.env.get(variable_) in ticks:
                 continue
-            settled = self.env.get(variable_, self._before(variable_))
+            settled = self._value(variable_)
             after = following.get(variable_, settled)
             if variable_ in ports and ports[variable_].direction == "In":
                 name = ports[variable_].name
@@ -438,33 +274,26 @@ class _Builder:
                 for name, term in zip(names, flat(struck[variable_]), strict=True):
                     reset_of[PREVIOUS + name] = term
         # Attempts of assertions end in a row with an asynchronous reset.
-        resetting = either(
-            FALSE,
-            *(
-                equal(variable(reset.name, bits(1)), bv.value(reset.active, 1))
-                for reset in resets
-                if reset.asynchronous
-            ),
-        )
+        resetting = clocks.active
         for name in (v.name for v in self.previous if v.hidden):
             held = PREVIOUS + name
             new = next_of[held]
             zero = bv.value(0, new.width)
             next_of[held] = choose(resetting, zero, new)
             reset_of[held] = choose(resetting, zero, variable(held, new.sort))
-        latches = self._latches(clocks, next_of, following)
-        followers = reading(points, clocks)
+        latches = self._latches(clocks.names, next_of, following)
+        followers = reading(points, clocks.names)
         for key in [key for key in points if key in followers]:
             what = f"a {key.kind} that follows the level of a clock is no point"
             notices[f"{key.position}: {what}"] = None
             del points[key]
         low = at_rest(
-            {name: int(name in self.falling) for name in clocks},
+            {name: int(name in clocks.falling) for name in clocks.names},
             latches,
-            {_tick(name): variable(name, bits(1)) for name in clocks},
+            {tick(name): variable(name, bits(1)) for name in clocks.names},
         )
         unsteady = reading({n: term for n, term in signals.items() if PREVIOUS + n not in latches},
-                           clocks)  # fmt: skip
+                           clocks.names)  # fmt: skip
         if unsteady:
             shown = ", ".join(sorted(unsteady))
             notices[f"no points of toggle coverage, as they follow a clock: {shown}"] = None
@@ -477,19 +306,19 @@ class _Builder:
             roots, lambda name: low(next_of[name]) if name in next_of else None, after_reset
         )
         return CycleModel(
-            inputs=_clocks_first(inputs, clocks),
-            clocks=clocks,
-            falling=self.falling,
+            inputs=clocks.first(inputs),
+            clocks=clocks.names,
+            falling=clocks.falling,
             unsteady=unsteady,
-            resets=(*resets, *synchronous_resets(inputs, clocks, resets)),
+            resets=(*clocks.resets, *synchronous_resets(inputs, clocks.names, clocks.resets)),
             state=state,
             after_reset={
                 name: after_reset[name]
                 for name, term in state.items()
                 if after_reset.get(name, variable(name, term.sort)) is not variable(name, term.sort)
             },
-            initial={name: initial.get(name, 0) for name in state},
-            unset=self._unset() & state.keys(),
+            initial={name: start.numbers.get(name, 0) for name in state},
+            unset=self._unset(start) & state.keys(),
             points=points,
             asserts=asserts,
             signals=signals,
@@ -504,47 +333,6 @@ class _Builder:
                 for key, place in machine.operands.items()
             },
         )
-
-
-def _all_ones(term: Term) -> bool:
-    return term.is_const and int(term.data) == (1 << term.width) - 1
-
-
-def synchronous_resets(
-    inputs: Iterable[Input], clocks: tuple[str, ...], known: tuple[Reset, ...]
-) -> list[Reset]:
-    """Guess from the names which inputs reset at the clock edge, to begin each test with them."""
-    if not clocks:
-        return []
-    taken = {*clocks, *(reset.name for reset in known)}
-    found = []
-    for item in inputs:
-        match = _RESET_NAME.search(item.name)
-        if match is not None and item.width == 1 and item.name not in taken:
-            found.append(Reset(item.name, 0 if match[2] or match[3] else 1, False))
-    return found
-
-
-def _noting(read: set[Variable], values: Mapping[Variable, Value]) -> Callable[[Variable], Value]:
-    """Return a reader of values at the start, which notes what was read."""
-
-    def base(variable_: Variable) -> Value:
-        read.add(variable_)
-        return values.get(variable_, filled(variable_.layout, 0))
-
-    return base
-
-
-def _tick(clock: str) -> Term:
-    """Return whether a clock has its edge in a row, apart from its level."""
-    return variable(f"^{clock}", bits(1))
-
-
-def _clocks_first(inputs: Sequence[Input], clocks: tuple[str, ...]) -> tuple[Input, ...]:
-    """Return what a row sets: all but the clock, or several clocks, the other inputs behind."""
-    by_name = {item.name: item for item in inputs}
-    several = [by_name[name] for name in clocks] if len(clocks) > 1 else []
-    return (*several, *(item for item in inputs if item.name not in clocks))
 
 
 def _cone(
@@ -564,19 +352,3 @@ def _cone(
         pending = [state[name] for name in fresh]
         pending += [after_reset[name] for name in fresh if name in after_reset]
     return state
-
-
-def _input_behind(term: Term) -> tuple[str, bool] | None:
-    """Return the one-bit input that a clock is, and whether it is inverted."""
-    if term.op == "var" and not str(term.data).startswith(PREVIOUS):
-        return str(term.data), False
-    if term.op == "ite" and term.args[1].is_const and term.args[2].is_const:
-        condition = term.args[0]
-        if condition.op == "eq" and condition.args[0].op == "var":
-            name = str(condition.args[0].data)
-            if not name.startswith(PREVIOUS):
-                return name, bool(term.args[2].data)
-    return None
-
-
-__all__ = ["CycleModel", "Input", "Packed", "Reset", "build_model"]

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from hagane.symbolic.interpret import compile_terms
 from hagane.symbolic.term import FALSE, Term
+from hagane.tools.rtl.circuit.cycle import CycleModel
 from hagane.tools.rtl.circuit.machine import PointKey
-from hagane.tools.rtl.circuit.model import CycleModel
 
 Row: TypeAlias = Mapping[str, int]
 Test: TypeAlias = tuple[Row, ...]

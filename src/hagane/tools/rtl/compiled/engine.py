@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hagane.machine.cache import CodeCache
 from hagane.machine.compiler import find_compiler
 from hagane.symbolic.term import Term, postorder, variable
-from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.circuit.cycle import CycleModel
 from hagane.tools.rtl.circuit.simulate import Bit, Cycle, Goal, Row, Test, Violation
 from hagane.tools.rtl.compiled.emit import emit, words_of
 

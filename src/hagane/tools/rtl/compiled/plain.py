@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from hagane.symbolic.term import Term
-from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.circuit.cycle import CycleModel
 from hagane.tools.rtl.circuit.simulate import Cycle, Goal, Simulator, goals_of
 from hagane.tools.rtl.compiled.engine import Engine, Record, Words
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hagane.symbolic.term import Term
-from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.circuit.cycle import CycleModel
 from hagane.tools.rtl.proofs.blast import Blaster
 from hagane.tools.rtl.proofs.gates import FALSE, Copy, Gates
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.circuit.cycle import CycleModel
 from hagane.tools.rtl.circuit.ports import Port
 from hagane.tools.rtl.circuit.simulate import Cycle, Simulator, Test
 from hagane.tools.rtl.circuit.values import Packed

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from hagane.tools.rtl.circuit.cycle import CycleModel
 from hagane.tools.rtl.circuit.elaborate import Sources
-from hagane.tools.rtl.circuit.model import CycleModel
 from hagane.tools.rtl.circuit.ports import Port
 from hagane.tools.rtl.circuit.simulate import Test
 from hagane.tools.rtl.errors import SimulatorError

@@ -12,7 +12,7 @@ import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.circuit.cycle import CycleModel
 from hagane.tools.rtl.circuit.ports import Port, bundles
 from hagane.tools.rtl.circuit.simulate import Cycle, Simulator, Test
 from hagane.tools.rtl.circuit.values import Array, Layout, Packed, leaves, parts

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hagane.symbolic.term import Term
+from hagane.tools.rtl.circuit.cycle import CycleModel
 from hagane.tools.rtl.circuit.elaborate import Elaborated, Sources
-from hagane.tools.rtl.circuit.model import CycleModel
 from hagane.tools.rtl.circuit.simulate import Goal, Test, Violation
 from hagane.tools.rtl.errors import InvalidDesign
 from hagane.tools.rtl.search.search import Found

@@ -7,7 +7,7 @@ the circuit's own constants now and then meet it often.
 from __future__ import annotations
 
 from hagane.symbolic.term import Term, postorder
-from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.circuit.cycle import CycleModel
 
 _REGISTERS = 2  # between the input and the comparison
 _MOST = 96  # for an input

@@ -14,7 +14,7 @@ from hagane.symbolic import bitvector as bv
 from hagane.symbolic.logic import negate
 from hagane.symbolic.smt import Solver
 from hagane.symbolic.term import FALSE, TRUE, Term, postorder
-from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.circuit.cycle import CycleModel
 from hagane.tools.rtl.circuit.simulate import Bit, Dead, Goal, Row, Simulator, Test, Violation
 from hagane.tools.rtl.compiled.engine import Engine, Words
 from hagane.tools.rtl.compiled.plain import PlainEngine
