@@ -43,6 +43,27 @@ class Residual(nn.Module):
         return self.last(nn.functional.adaptive_avg_pool2d(x, 1).flatten(1))
 
 
+class Counted(nn.Module):
+    """Normalises with both ways of running statistics."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.BatchNorm1d(3), nn.BatchNorm1d(3, momentum=None)
+
+    def forward(self, x: Any) -> Any:
+        return self.second(self.first(x) * 2)
+
+
+def test_counts_of_batches_compile_nothing_anew(caplog: pytest.LogCaptureFixture) -> None:
+    net = Counted()
+    step = TorchStep(lambda net, x: net(x).square().mean(), optim.SGD(net.parameters(), lr=0.1))
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            step(net, torch.randn(5, 3))
+    assert not caplog.messages
+    assert (int(net.first.num_batches_tracked), int(net.second.num_batches_tracked)) == (3, 3)
+
+
 class Strided(nn.Module):
     """Strides, dilation and groups; maxima of rectified pixels, among which many are equal."""
 

@@ -48,12 +48,12 @@ def _batch_norm(name: str, ranks: tuple[int, ...], affine_default: bool) -> None
         mean, variance = (self.running_mean, self.running_var) if tracked else (None, None)
         if not name.startswith("Instance"):
             normalising.channels_fit(t, x, self.num_features, name)
-            share, count = self.momentum, self.get("num_batches_tracked", None)
-            if training and isinstance(mean, Tensor):
-                if share is None:
-                    share = normalising.share_of_batch(t, count)
-                elif t.emit.training is None:  # else its step counts
-                    normalising.count_batch(t, count)
+            share = self.momentum
+            # The count is read where it is needed alone: what was read of a tensor is compared.
+            if training and isinstance(mean, Tensor) and share is None:
+                share = normalising.share_of_batch(t, self.get("num_batches_tracked", None))
+            elif training and isinstance(mean, Tensor) and t.emit.training is None:
+                normalising.count_batch(t, self.get("num_batches_tracked", None))
             return normalising.batch_norm(
                 t, x, mean, variance, self.weight, self.bias, own, share, self.eps
             )
