@@ -93,7 +93,7 @@ def test_sizes_of_slices_that_begin_where_the_data_say(library: str) -> None:
         ("y.shape = (2, 2)", "'shape' of numpy.ndarray"),
         ("y.flat = 3", "'flat' of numpy.ndarray"),
         ("y.dtype = np.int32", "'dtype' of numpy.ndarray"),
-        ("np.put(y, [0], 5)", "'numpy.put' cannot be captured: it changes an array in place"),
+        ("y.put([0], 5)", "'numpy.ndarray.put' cannot be captured: it changes an array in place"),
         ("np.save('x.npy', y)", "'numpy.save' cannot be captured"),
     ],
 )

@@ -21,6 +21,12 @@ def sorted_in_place(x: Any) -> Any:
     return y, back
 
 
+def parted_in_place(x: Any) -> Any:
+    y = np.concatenate([x, x * 2, x - 1])
+    y.partition(1)
+    return y[1], y[:1].sum(), y[2:].min()
+
+
 def filled(x: Any) -> Any:
     y = np.empty(len(x), np.float32)
     first = y[:1]
@@ -75,6 +81,7 @@ def small_integers(x: Any) -> Any:
     "function",
     [
         sorted_in_place,
+        parted_in_place,
         filled,
         copied_into,
         items_that_follow_each_other,

@@ -34,7 +34,7 @@ from hagane.frontends.python.values.values import ListRef, Many, Tensor, Value
 _ADDED = frozenset(
     ("torch.ops.torchvision.nms", "torch.ops.torchvision.roi_align", "numpy.fill_diagonal",
      "numpy.copyto", "numpy.ndarray.fill",
-     "numpy.ndarray.sort", "numpy.ndarray.is_integer",
+     "numpy.ndarray.sort", "numpy.ndarray.partition", "numpy.ndarray.is_integer",
      *(f"{owner}.{name}" for owner in ("numpy.ndarray", "torch.Tensor")
        for name in ("__float__", "__int__")),
      *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
@@ -357,6 +357,7 @@ _TURNING = ("t", "transpose", "swapaxes", "swapdims", "squeeze", "unsqueeze", "r
 _FILLING = {
     "torch.Tensor.zero_": "torch.zeros_like", "torch.Tensor.fill_": "torch.full_like",
     "numpy.ndarray.fill": "numpy.full_like", "numpy.ndarray.sort": "numpy.sort",
+    "numpy.ndarray.partition": "numpy.partition",
 }  # fmt: skip
 _IN_PLACE = frozenset(
     f"i{name}"

@@ -35,7 +35,7 @@ TYPED_ONLY: dict[str, str] = {
         _SIDE,
     ),
     **dict.fromkeys(
-        ("numpy.ndarray.itemset", "numpy.ndarray.partition", "numpy.ndarray.put"),
+        ("numpy.ndarray.itemset", "numpy.ndarray.put"),
         _PLACE,
     ),
     "numpy.isnat": _DATES,
