@@ -115,7 +115,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 
 def put(a: Any, ind: Any, v: Any) -> None:
     """Set elements at places of the flat array to the values, these again and again."""
-    places = np.ravel(np.asarray(ind)) % a.size
+    places = np.arange(a.size)[np.ravel(np.asarray(ind))]  # fails where there is none
     given = np.resize(np.ravel(np.asarray(v)), places.shape)
     a[np.unravel_index(places, a.shape)] = given.astype(a.dtype)
 
@@ -126,7 +126,7 @@ def delete_at(arr: Any, obj: Any, axis: Any) -> Any:
     count = arr.shape[axis]
     if places.ndim == 0:
         kept = np.arange(count - 1)
-        return np.take(arr, kept + (kept >= places % count), axis=axis)
+        return np.take(arr, kept + (kept >= np.arange(count)[places]), axis=axis)
     stays = np.ones(count, dtype=bool)
     stays[places] = False
     return np.compress(stays, arr, axis=axis)
