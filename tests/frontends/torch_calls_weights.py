@@ -59,6 +59,8 @@ x: float32[n=2, 4, h=9, w=8]; W: float32[6, 4, 3, 3]; G: float32[6, 2, 3, 3]; b:
     F.fold(F.unfold(x, 2, stride=2), x.shape[-2:], 2, stride=2)
 
 i: int64[n=3, m=4]<10; w: float32[10, 5]; o: int64[2]<3; l: float32[n=3, m=4]; c: int64[m=4]<5; B: float32[7, 5, 6]; f: float32[n=3, 5]; g: float32[n=3, 6]; r: float32[7]
+    torch.embedding(w, i)
+    torch.embedding(w, c, 2)
     F.embedding(i, w)
     F.embedding(c, w, padding_idx=0)
     F.embedding_bag(i, w)

@@ -233,6 +233,7 @@ x: float32[n=2, 4, h=9, w=8]; s: float32[n=2, 4, l=11]
     nn.LocalResponseNorm(2)(x)
     nn.SyncBatchNorm(4).eval()(x)
     F.batch_norm(x, torch.zeros(4), torch.ones(4))
+    torch.batch_norm(x, *(torch.ones(4) * n for n in (2, 1, 0, 3)), False, 0.1, 1e-5, False)
     F.batch_norm(x, torch.zeros(4), torch.ones(4), torch.ones(4), torch.zeros(4), training=True)
     F.instance_norm(x)
     F.group_norm(x, 2)

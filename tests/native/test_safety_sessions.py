@@ -156,6 +156,7 @@ def come_and_go(count: int) -> None:
     )
 
 
+@pytest.mark.long
 def test_ninety_sessions_leave_nothing_behind() -> None:
     come_and_go(30)
 

@@ -548,6 +548,7 @@ def test_forms_that_do_not_fit_are_refused(
         quantize(path, None, tmp_path / "q.onnx", options)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import pickle
 import re
+import time
 import warnings
 from typing import Any
 
@@ -332,6 +333,18 @@ def test_an_epoch_left_in_the_middle_is_begun_anew_without_growing() -> None:
 def test_batches_out_of_order_are_all_there() -> None:
     loader = DataLoader(Kind("number", 30), 3, num_workers=2, in_order=False)
     assert sorted(torch.cat([*loader]).tolist()) == [1.5 * each for each in range(30)]
+
+
+def test_a_batch_that_is_done_before_another_is_taken_from_between_the_rest() -> None:
+    class Slow(Kind):
+        def __getitem__(self, index: int) -> Any:
+            time.sleep(0.5 if index == 0 else 0)
+            return super().__getitem__(index)
+
+    loader = DataLoader(Slow("number", 12), 3, num_workers=2, in_order=False)
+    first, *rest = [batch.tolist() for batch in loader]
+    assert 0.0 not in first
+    assert sorted(itertools.chain(first, *rest)) == [1.5 * each for each in range(12)]
 
 
 def test_batches_stay_what_they_are_when_the_loader_is_gone() -> None:

@@ -341,6 +341,7 @@ def test_jit_makes_a_step_of_a_loss() -> None:
     assert step(model, *rows()[0]).shape == ()
 
 
+@pytest.mark.long
 def test_a_budget_computes_again_and_changes_no_bit() -> None:
     def make() -> Any:
         np.random.seed(0)

@@ -159,6 +159,7 @@ def test_a_budget_is_kept_and_results_are_equal_to_the_bit() -> None:
     assert all(torch.equal(parameters[name], others[name]) for name in parameters)
 
 
+@pytest.mark.long
 def test_a_larger_batch_is_planned_anew_within_the_budget() -> None:
     free, _, _ = trained(None, 400)
     budget = int(free.memory()["predicted"] * 0.9)

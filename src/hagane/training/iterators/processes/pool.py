@@ -42,7 +42,7 @@ _MOST_ATTEMPTS = 2
 _MOST_FAILED_STARTS = 3
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)  # one task is no other, be their samples the same
 class Task:
     """One batch on its way: its indices, its place, and its progress."""
 

@@ -22,7 +22,17 @@ from hagane.ops.functions.images import images
 from hagane.ops.functions.tensors import filling
 
 
-@TORCH.function("nn.functional.embedding", "embedding")
+@TORCH.function("embedding")
+def embedding_of(
+    t: Core, weight: Value, indices: Value, padding_idx: Value = -1,
+    scale_grad_by_freq: Value = False, sparse: Value = False,
+) -> Tensor:  # fmt: skip
+    """Return rows of the weight; a padding of -1 is none."""
+    padding = None if padding_idx == -1 else padding_idx
+    return embedding(t, indices, weight, padding, None, 2.0, scale_grad_by_freq, sparse)
+
+
+@TORCH.function("nn.functional.embedding")
 def embedding(
     t: Core, input: Value, weight: Value, padding_idx: Value = None, max_norm: Value = None,
     norm_type: Value = 2.0, scale_grad_by_freq: Value = False, sparse: Value = False,

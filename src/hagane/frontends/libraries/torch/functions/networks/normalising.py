@@ -47,7 +47,16 @@ def channels_fit(t: Core, x: Tensor, count: Dim, what: str) -> None:
         )
 
 
-@TORCH.function("nn.functional.batch_norm", "batch_norm")
+@TORCH.function("batch_norm")
+def batch_norm_of(
+    t: Core, input: Value, weight: Value, bias: Value, running_mean: Value, running_var: Value,
+    training: Value, momentum: Value, eps: Value, cudnn_enabled: Value,
+) -> Tensor:  # fmt: skip
+    """Return what ``nn.functional.batch_norm`` returns, of operands in another order."""
+    return batch_norm(t, input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+@TORCH.function("nn.functional.batch_norm")
 def batch_norm(
     t: Core, input: Value, running_mean: Value = None, running_var: Value = None,
     weight: Value = None, bias: Value = None, training: Value = False, momentum: Value = 0.1,

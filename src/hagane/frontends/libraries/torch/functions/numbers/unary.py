@@ -104,7 +104,7 @@ _IN_PLACE = ("relu", "selu", "celu", "elu", "hardtanh", "leaky_relu", "rrelu", "
 
 
 def _unary(name: str, operator: str, real: bool) -> None:
-    def function(t: Core, input: Value, *, eps: Value = None, out: Value = None) -> Tensor:
+    def function(t: Core, input: Value, *, out: Value = None) -> Tensor:
         x = need_tensor(t, input, "input")
         x = as_float(t, x) if real else x
         if operator in ("Floor", "Ceil") and category(x.dtype) == 1:
@@ -118,7 +118,15 @@ def _unary(name: str, operator: str, real: bool) -> None:
         return computed(t, made, function_of, x)
 
     in_place = [f"{name}_"] if name != "positive" else []
-    TORCH.function(name, methods=() if "." in name else (name, *in_place))(function)
+
+    def clipped(t: Core, input: Value, eps: Value = None, *, out: Value = None) -> Tensor:
+        x = need_tensor(t, input, "input")
+        if eps is not None:
+            x = t.call_library("torch.clamp", [as_float(t, x), eps, 1 - eps])
+        return function(t, x)
+
+    methods = () if "." in name else (name, *in_place)
+    TORCH.function(name, methods=methods)(clipped if name.endswith("logit") else function)
 
 
 for _name, _operator in _REAL_FUNCTIONS.items():
