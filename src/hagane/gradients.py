@@ -17,7 +17,7 @@ from hagane.graph.walk import all_nodes
 from hagane.ops.builder import Nodes, interpreting, op
 from hagane.ops.gradient.model import add_gradients
 from hagane.ops.inference import GraphTypes, infer_types, write_types
-from hagane.passes.expanding.expand_composed import expand_node
+from hagane.passes.expanding.expand_composed import expand_own
 from hagane.passes.legalise import legalise
 from hagane.passes.removing.merge_common import merge_common
 from hagane.passes.removing.remove_dead import remove_dead
@@ -84,9 +84,7 @@ def gradient(
     for value, g in zip(inputs, found, strict=True):
         assert g is not None
         _add_output(graph, types, value, g)
-    for node in list(all_nodes(graph)):
-        if node.domain == "hagane" and isinstance(node.graph, ir.Graph):
-            expand_node(node.graph, node, types)  # other engines do not know it
+    expand_own(graph, types)
     merge_common(graph, types)
     remove_dead(graph, types)
     separate_names(graph)

@@ -20,7 +20,7 @@ from hagane.ops.builder import Call, Nodes, interpreting
 from hagane.ops.gradient.record import Recorder
 from hagane.ops.inference import GraphTypes
 from hagane.ops.values import array_dtype
-from hagane.passes.expanding.expand_composed import expand_node
+from hagane.passes.expanding.expand_composed import expand_own
 
 
 def trace(function: Any, *examples: Any, opset: int | None = None) -> ir.Model:
@@ -100,9 +100,7 @@ class _Traced:
                 made = self.nodes._node("Identity", self._value(value))
                 made.name = path or "output"
                 self.graph.outputs.append(made)
-        for node in list(self.graph):
-            if node.domain == "hagane":
-                expand_node(self.graph, node, self.types)  # other engines do not know it
+        expand_own(self.graph, self.types)
         prune(self.graph)
         separate_names(self.graph)
 

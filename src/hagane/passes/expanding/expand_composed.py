@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from hagane.errors import HaganeError, TypeInferenceError
 from hagane.graph.types import TensorType
+from hagane.graph.walk import all_nodes
 from hagane.ops.builder import dtype_of, interpreting, op
 from hagane.ops.definition import Kernel, OpDef
 from hagane.ops.inference import GraphTypes
@@ -50,6 +51,13 @@ def expand_composed(graph: ir.Graph, types: GraphTypes) -> list[str]:
             if _expand(graph, node, definition, _if_typed(definition.compose), types):
                 changed.append(name)
     return changed
+
+
+def expand_own(graph: ir.Graph, types: GraphTypes) -> None:
+    """Write operators of hagane's own, which other engines do not know, in others."""
+    for node in list(all_nodes(graph)):
+        if node.domain == "hagane" and isinstance(node.graph, ir.Graph):
+            expand_node(node.graph, node, types)
 
 
 def expand_node(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> bool:
