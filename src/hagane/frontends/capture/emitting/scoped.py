@@ -26,10 +26,10 @@ from hagane.frontends.python.values.memory import (
 from hagane.frontends.python.values.values import Kinds, Place, Tensor
 from hagane.graph.places import note_place
 from hagane.graph.types import Shape, TensorType, Type, to_ir_shape, to_ir_type
-from hagane.ops.builder import Nodes, node_of
+from hagane.ops.builder import Call, Nodes, node_of
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
-from hagane.ops.registry import operators
+from hagane.ops.registry import find, operators
 from hagane.symbolic.questions import Knowledge
 from hagane.symbolic.term import Term
 
@@ -437,7 +437,8 @@ class ScopedEmitter(Emitter):
         rest = [self.visible(item) for item in node.inputs[1:] if item is not None]
         attributes = {a.name: a.value for a in node.attributes.values()}
         source = self.visible(self.again(first, old, new, known))
-        made = self.scope.nodes._node(node.op_type, source, *rest, **attributes)
+        call = Call(find(node), (source, *rest), attributes)
+        (made,) = self.scope.nodes.apply(call, 1)
         self.set_type(made, self.types.types[value])
         self.add_home(made, self.scope)
         known[value] = made
