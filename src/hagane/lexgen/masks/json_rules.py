@@ -160,18 +160,21 @@ class _Writer:
 
     def value(self, conjunction: Conjunction) -> Call:
         """Return a call of the rule of the values of which some schemas hold."""
-        if conjunction not in self.known:
-            if conjunction == TRUE and self.any is not None:
-                self.known[TRUE] = self.rules.include(self.any, 0)
-                return self.known[TRUE]
-            cases = self.schemas.cases(conjunction)
-            cases = [case for case in cases if not case.weak] or cases
-            if len(cases) == 1 and self.any is not None and (kind := _any_of(cases[0])) >= 0:
-                self.known[conjunction] = self.rules.include(self.any, 1 + kind)
-                return self.known[conjunction]
-            call = self.known[conjunction] = Call(self.rules.reserve())
-            self.waiting.append((call, cases, self.schemas.where(conjunction)))
-        return self.known[conjunction]
+        call = self.known.get(conjunction)
+        if call is None:
+            call = self.known[conjunction] = self._value(conjunction)
+        return call
+
+    def _value(self, conjunction: Conjunction) -> Call:
+        if conjunction == TRUE and self.any is not None:
+            return self.rules.include(self.any, 0)
+        cases = self.schemas.cases(conjunction)
+        cases = [case for case in cases if not case.weak] or cases
+        if len(cases) == 1 and self.any is not None and (kind := _any_of(cases[0])) >= 0:
+            return self.rules.include(self.any, 1 + kind)
+        call = Call(self.rules.reserve())
+        self.waiting.append((call, cases, self.schemas.where(conjunction)))
+        return call
 
     def write(self) -> None:
         """Write the rules that are called, and those that they call in turn."""
