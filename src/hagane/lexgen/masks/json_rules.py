@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from hagane.errors import InvalidArgument
@@ -325,8 +326,8 @@ class _Writer:
     def _others(self, case: Objects, known: set[str]) -> Call | None:
         """Return the rule of members that the schema does not name, if they are written."""
         if case.named and not case.open:
-            there = sum(self.schemas.possible(case.member(name)) for name in known)
-            if case.low <= there:
+            there = (name for name in known if self.schemas.possible(case.member(name)))
+            if sum(1 for _ in islice(there, case.low)) == case.low:
                 return None
         ways: list[Part] = []
         for texts, held, _ in case.others:
