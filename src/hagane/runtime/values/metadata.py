@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -98,11 +98,25 @@ def declared_types(model: ir.Model, sizes: Mapping[str, int]) -> dict[str, Type 
         shape = None
         if dims is not None:
             shape = tuple(
-                symbol(f"{value.name}_{axis}") if dim is None else evaluate(dim, sizes)
+                symbol(_unnamed(value.name, axis)) if dim is None else evaluate(dim, sizes)
                 for axis, dim in enumerate(dims)
             )
         result[str(value.name)] = declared_type(value.type, shape)
     return result
+
+
+def unnamed_sizes(inputs: Iterable[NodeArg]) -> set[str]:
+    """Return the names that stand for sizes of inputs to which the file gives none."""
+    return {
+        _unnamed(item.name, axis)
+        for item in inputs
+        for axis, dim in enumerate(item.shape)
+        if dim is None
+    }
+
+
+def _unnamed(name: str | None, axis: int) -> str:
+    return f"{name}_{axis}"
 
 
 def input_argument(value: ir.Value, type_: Type | None) -> NodeArg:
@@ -111,7 +125,10 @@ def input_argument(value: ir.Value, type_: Type | None) -> NodeArg:
 
 
 def output_argument(
-    value: ir.Value, declared: Sequence[Dim | None] | None, invented: Collection[str]
+    value: ir.Value,
+    declared: Sequence[Dim | None] | None,
+    invented: Collection[str],
+    unnamed: Collection[str],
 ) -> NodeArg:
     """Return the description of an output.
 
@@ -119,6 +136,7 @@ def output_argument(
         value: The output, with its inferred type.
         declared: The shape that the file declares: it names sizes that only a run finds.
         invented: Names that inference gave.
+        unnamed: Names that stand for sizes of inputs to which the file gives none.
     """
     dims = from_ir_shape(value.shape)
     if dims is not None and declared is not None and len(dims) == len(declared):
@@ -126,6 +144,8 @@ def output_argument(
             name if isinstance(name, Expr) and symbols_of(dim or 0) & set(invented) else dim
             for dim, name in zip(dims, declared, strict=True)
         )
+    if dims is not None:
+        dims = tuple(None if symbols_of(dim or 0) & set(unnamed) else dim for dim in dims)
     return node_arg(str(value.name), declared_type(value.type, ()), dims)
 
 
