@@ -131,7 +131,7 @@ def capture_object(
     arguments = [value for value in (*types, *named.values()) if not isinstance(value, str)]
     for one in (found, *arguments):
         _refuse_hooks(one, of_all=training is None)
-    paths = object_paths(found)
+    paths = object_paths(found, {} if training is None else training.models)
     of_state = _state_types(found, paths, named)
     named = {name: value for name, value in named.items() if name not in of_state}
     own = {name.removeprefix("self."): value for name, value in of_state.items()}

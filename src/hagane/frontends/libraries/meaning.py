@@ -29,11 +29,12 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import ListRef, Many, Tensor, Value
 
-# Operators that other packages add to PyTorch, and functions that return nothing: tests of their
+# Operators that other packages add to PyTorch, and functions that return no tensor: tests of their
 # own compare them with their definition.
 _ADDED = frozenset(
     ("torch.ops.torchvision.nms", "torch.ops.torchvision.roi_align", "numpy.fill_diagonal",
      "numpy.copyto", "numpy.ndarray.fill",
+     "torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pad_packed_sequence",
      "numpy.ndarray.sort", "numpy.ndarray.partition", "numpy.ndarray.is_integer",
      *(f"{owner}.{name}" for owner in ("numpy.ndarray", "torch.Tensor")
        for name in ("__float__", "__int__")),

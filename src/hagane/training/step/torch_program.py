@@ -14,6 +14,7 @@ from hagane.ops.definition import Array
 from hagane.runtime import OrtValue, SessionOptions
 from hagane.training.step.accumulation import GradientSums
 from hagane.training.step.base import Program
+from hagane.training.step.changed_state import ChangedState
 from hagane.training.step.large import LargeUpdates
 from hagane.training.step.memory.budget import MemoryChoice
 from hagane.training.step.memory.byte_counts import sizes_of
@@ -42,7 +43,9 @@ class TorchProgram(Program):
         modules: Sequence[Any] = (),
         foreign: Sequence[str] = (),
         written: Sequence[str] = (),
+        state: ChangedState | None = None,
     ):
+        self.state = state or ChangedState((), ())  # attributes that the loss changes
         self.modules = modules  # that the loss calls
         self.foreign = foreign  # parameters of the optimizer that the loss does not read, in words
         self.guards = guards or Guards((), (), (), ())  # what was read besides the arguments
@@ -67,15 +70,18 @@ class TorchProgram(Program):
 
     def sizes(self, given: Sequence[Any]) -> Mapping[str, int]:
         """Return the sizes of a call by the names of the graph."""
-        return sizes_of(self._made.model.graph, self._arguments[1:], given)
+        state = self.state.feed(_view)
+        names = [*self._arguments[1:], *state]
+        return sizes_of(self._made.model.graph, names, [*given, *state.values()])
 
     def shapes(self, given: Sequence[Any]) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the inputs that a call decides, by name."""
-        return {
+        found = {
             name: tuple(getattr(item, "shape", ()))
             for name, item in zip(self._arguments[1:], given, strict=True)
-            if name in self._inputs
         }
+        found.update(self.state.shapes())
+        return {name: shape for name, shape in found.items() if name in self._inputs}
 
     def run(
         self, optimizer: Any, given: Sequence[Any], sums: GradientSums, scaling: LossScaling
@@ -89,6 +95,8 @@ class TorchProgram(Program):
             if name in self._called
         } | self._others
         feed = {name: _view(plain_array(array)) for name, array in arrays.items()}
+        read = self.state.feed(_view)
+        feed.update({name: array for name, array in read.items() if name in self._inputs})
         for name, item in zip(self._arguments[1:], given, strict=True):
             if name in self._inputs:
                 feed[name] = _view(item)
@@ -123,7 +131,10 @@ class TorchProgram(Program):
         pairs = zip(self._arguments[1:], given, strict=True)
         leaves = {name: item for name, item in pairs if name in self._written}
         changed = {**arrays, **states, **leaves}
-        if follow:
+        if follow and self._rule.by_itself:
+            if self._made.updated:
+                _follow(optimizer, {id(arrays[name]): g for name, g in gradients.items()})
+        elif follow:
             own = {name: _view(arrays[name]) for name in gradients}
             gradients = {name: g for name, g in gradients.items() if name not in unreached}
             self._large.update(gradients, {**own, **views}, scalars)
@@ -135,6 +146,7 @@ class TorchProgram(Program):
             if before[name] is not None:
                 optimizer.state[arrays[name]] = before[name]
         with torch.no_grad():
+            self.state.take(results, _tensor)
             for name, result in results.items():
                 _put(changed[name.removesuffix(".new")], result)
             for part, count in self._moved:
@@ -273,13 +285,37 @@ def _count(kept: Any, name: str, number: float) -> None:
         kept[name] = torch.tensor(number)
 
 
-def _put(target: Any, result: Array) -> None:
-    """Write an array into a tensor or another array."""
+def _follow(optimizer: Any, gradients: Mapping[int, Array]) -> None:
+    """Let an optimizer follow gradients by its own step, and leave ``.grad`` as it was.
+
+    Args:
+        optimizer: Of PyTorch.
+        gradients: By the identities of parameters; they are copied, as states may hold them.
+    """
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    before = [p.grad for p in parameters]
+    try:
+        for parameter in parameters:
+            gradient = gradients.get(id(parameter))
+            parameter.grad = None if gradient is None else _tensor(gradient.copy())
+        optimizer.step()
+    finally:
+        for parameter, grad in zip(parameters, before, strict=True):
+            parameter.grad = grad
+
+
+def _tensor(array: Array) -> Any:
+    """Return an array's memory as a tensor."""
     import torch
 
+    if array.dtype == ir.DataType.BFLOAT16.numpy():
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def _put(target: Any, result: Array) -> None:
+    """Write an array into a tensor or another array."""
     if isinstance(target, np.ndarray):
         np.copyto(target, result)
-    elif target.dtype == torch.bfloat16:
-        target.copy_(torch.from_numpy(result.view(np.int16)).view(torch.bfloat16))
     else:
-        target.copy_(torch.from_numpy(result))
+        target.copy_(_tensor(result))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from hagane.frontends.python.values.values import Tensor
 
@@ -20,6 +22,7 @@ class Training:
         masks: Inputs for the factors of dropout, with the share that is dropped, and for
             normal numbers, with None, where the caller draws them; None where they follow from
             the seed.
+        models: Objects among the arguments whose attributes the program may change, by name.
     """
 
     updates: dict[str, Tensor] = field(default_factory=dict)
@@ -27,6 +30,7 @@ class Training:
     seed: Tensor | None = None
     draws: int = 0
     masks: list[tuple[Tensor, float | None]] | None = None
+    models: Mapping[str, Any] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Forget earlier reports."""
