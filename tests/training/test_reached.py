@@ -73,7 +73,7 @@ Make = Callable[[Sequence[Any]], Any]
 OPTIMIZERS: dict[str, Make] = {
     "AdamW": lambda ps: torch.optim.AdamW(ps, lr=0.05),
     "SGD": lambda ps: torch.optim.SGD(ps, lr=0.05, momentum=0.9, weight_decay=0.1),
-    "NAdam": lambda ps: torch.optim.NAdam(ps, lr=0.05),
+    "Rprop": lambda ps: torch.optim.Rprop(ps, lr=0.05),  # one that does its own step
 }
 
 

@@ -128,6 +128,7 @@ class TorchProgram(Program):
             for item in self._made.updated
             if item.apart
         }
+        gradients = {name: g for name, g in gradients.items() if name not in unreached}
         pairs = zip(self._arguments[1:], given, strict=True)
         leaves = {name: item for name, item in pairs if name in self._written}
         changed = {**arrays, **states, **leaves}
@@ -136,7 +137,6 @@ class TorchProgram(Program):
                 _follow(optimizer, {id(arrays[name]): g for name, g in gradients.items()})
         elif follow:
             own = {name: _view(arrays[name]) for name in gradients}
-            gradients = {name: g for name, g in gradients.items() if name not in unreached}
             self._large.update(gradients, {**own, **views}, scalars)
             for parameter, kept, name, number in counts:
                 if parameter not in unreached:
