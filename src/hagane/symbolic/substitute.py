@@ -36,8 +36,11 @@ def symbols_of(value: Dim) -> frozenset[str]:
 
 def line_in(value: Dim, name: str) -> tuple[int, int] | None:
     """Return ``(a, b)`` of a size that is ``a * name + b`` with an ``a`` above 0, else None."""
-    first = evaluate(value, {name: 0})
-    step = evaluate(value, {name: 1}) - first
+    try:
+        first = evaluate(value, {name: 0})
+        step = evaluate(value, {name: 1}) - first
+    except ZeroDivisionError:  # of a quotient by the name
+        return None
     if not isinstance(first, int) or not isinstance(step, int) or step <= 0:
         return None
     return (step, first) if value == step * symbol(name) + first else None

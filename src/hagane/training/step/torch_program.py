@@ -18,6 +18,7 @@ from hagane.training.step.changed_state import ChangedState
 from hagane.training.step.large import LargeUpdates
 from hagane.training.step.memory.budget import MemoryChoice
 from hagane.training.step.memory.byte_counts import sizes_of
+from hagane.training.step.noise import NoiseSource
 from hagane.training.step.program import StepProgram, reached_name
 from hagane.training.step.read_arrays import plain_array
 from hagane.training.step.rules import Group, Rule
@@ -44,7 +45,9 @@ class TorchProgram(Program):
         foreign: Sequence[str] = (),
         written: Sequence[str] = (),
         state: ChangedState | None = None,
+        noise: NoiseSource | None = None,
     ):
+        self._noise = noise or NoiseSource((), made.model.graph)
         self.state = state or ChangedState((), ())  # attributes that the loss changes
         self.modules = modules  # that the loss calls
         self.foreign = foreign  # parameters of the optimizer that the loss does not read, in words
@@ -81,6 +84,7 @@ class TorchProgram(Program):
             for name, item in zip(self._arguments[1:], given, strict=True)
         }
         found.update(self.state.shapes())
+        found.update(self._noise.shapes(self.sizes(given)))
         return {name: shape for name, shape in found.items() if name in self._inputs}
 
     def run(
@@ -100,6 +104,8 @@ class TorchProgram(Program):
         for name, item in zip(self._arguments[1:], given, strict=True):
             if name in self._inputs:
                 feed[name] = _view(item)
+        numbers = self._noise.draw(self.sizes(given))
+        feed.update({name: _view(x) for name, x in numbers.items() if name in self._inputs})
         if "seed" in self._inputs:
             drawn = torch.randint(0, 2**32, (2,), dtype=torch.int64)
             feed["seed"] = drawn.numpy().astype(np.uint32)

@@ -30,7 +30,7 @@ from hagane.ops.gradient.marks import mark_stopped
 from hagane.ops.layout.stopping import STOP
 from hagane.ops.node import infer_node
 from hagane.ops.values import array_dtype
-from hagane.symbolic import Expr
+from hagane.symbolic import Dim, Expr
 from hagane.symbolic.questions import Knowledge
 
 _ARITHMETIC = frozenset(("Add", "Sub", "Mul", "Div", "Pow"))
@@ -64,6 +64,15 @@ class Emitter(Claims):
 
     def mask(self, x: Tensor, ratio: float | None) -> Tensor:
         """Return dropout's factors of a tensor, or normal numbers, which the caller draws."""
+        raise NotImplementedError
+
+    @property
+    def draws_noise(self) -> bool:
+        """Whether the caller of the graph draws the random numbers of the program."""
+        return self.builds and self.training is not None and self.training.noises is not None
+
+    def noise(self, kind: str, x: Tensor, bounds: Sequence[Dim]) -> Tensor:
+        """Return random numbers of a tensor's type, which the caller draws."""
         raise NotImplementedError
 
     def change(self, buffer: Tensor, new: Callable[[Tensor], Tensor]) -> None:
