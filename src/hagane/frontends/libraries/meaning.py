@@ -39,6 +39,9 @@ _ADDED = frozenset(
      "numpy.ndarray.sort", "numpy.ndarray.partition", "numpy.ndarray.is_integer",
      *(f"{owner}.{name}" for owner in ("numpy.ndarray", "torch.Tensor")
        for name in ("__float__", "__int__")),
+     *(f"torch.distributions.Distribution.{name}" for name in (
+         "log_prob", "cdf", "entropy", "mean", "variance", "stddev", "mode")),
+     "torch.distributions.kl_divergence",
      *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
 )  # fmt: skip
 _NOT_IN_PLACE = ("requires_grad_", "ix_")

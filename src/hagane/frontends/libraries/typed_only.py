@@ -43,7 +43,8 @@ TYPED_ONLY: dict[str, str] = {
         ("torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.rand_like",
          "torch.randn_like", "torch.randint_like", "torch.normal", "torch.bernoulli",
          "torch.poisson", "torch.multinomial", "torch.Tensor.multinomial",
-         "torch.Tensor.bernoulli", "torch.nn.functional.gumbel_softmax", "torch.nn.init."),
+         "torch.Tensor.bernoulli", "torch.nn.functional.gumbel_softmax", "torch.nn.init.",
+         *(f"torch.distributions.Distribution.{name}" for name in ("sample", "rsample", "sample_n"))),
         _DRAWN,
     ),
     **dict.fromkeys(
