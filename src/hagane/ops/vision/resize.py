@@ -23,7 +23,7 @@ from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, Expr, floor
 
-Real: TypeAlias = "type[np.float32] | type[np.float64]"
+Real: TypeAlias = type[np.floating[Any]]
 
 
 def real_of(dtype: np.dtype[Any], mode: str) -> Real:
