@@ -30,6 +30,7 @@ from hagane.frontends.python.values.values import (
     Method,
     ModuleRef,
     Outside,
+    Pairs,
     Range,
     Real,
     SetRef,
@@ -239,7 +240,10 @@ class Access(Objects):
             found = self._at_some_key(content, index)
             if found is not MISSING:
                 return found
-        if not isinstance(content, dict) or not is_key(index):
+        if isinstance(content, dict) and isinstance(index, Tensor) and not self.emit.builds:
+            if index not in content and not value.kind.startswith("defaultdict"):
+                return self._at_no_key(content, index)
+        elif not isinstance(content, dict) or not is_key(index):
             return self.lost("an item of a dictionary at a key that is not known")
         if index in content:
             return content[index]
@@ -251,6 +255,18 @@ class Access(Objects):
         raise CheckError(
             "key", f"KeyError: expected one of the keys {known or '(none)'}, got {index!r}"
         )
+
+    def _at_no_key(self, content: dict[Any, Value], index: Tensor) -> Value:
+        """Return the item at a tensor that is none of the keys, which are others by identity."""
+        plain = bool(content) and all(map(is_plain, content))
+        if plain and index.kind == "torch.Tensor" and index.origin is not None:
+            raise CheckError(
+                "key",
+                "KeyError: a tensor is a key by its identity, not by its value; expected one of "
+                f"the keys {', '.join(map(repr, list(content)[:8]))}, got {self.show(index)}; "
+                "take its number with .item()",
+            )
+        return self.lost("an item of a dictionary at a key that is not known")
 
     def _at_some_key(self, content: dict[Any, Value], index: Value) -> Value:
         """Return the item at a key that only the run knows, where all items are of one kind."""
@@ -291,8 +307,7 @@ class Access(Objects):
         items = self.sequence(value)
         if isinstance(index, slice):
             return self._slice(value, items, index)
-        if isinstance(index, Tensor) and index.shape == () and index.dtype.is_integer():
-            index = self.tensor_number(index, whole=True)
+        index = self._place(index)
         if not is_size(index) and not isinstance(index, Truth):
             raise CheckError("type", f"expected an integer as index, got {self.show(index)}")
         if isinstance(items, Many):
@@ -337,6 +352,7 @@ class Access(Objects):
         return result
 
     def _slice(self, value: Value, items: list[Value] | Many, index: slice) -> Value:
+        index = slice(*map(self._place, (index.start, index.stop, index.step)))
         if isinstance(items, list) and is_plain(index):
             found = apply_plain(lambda s: items[s], index)
             if isinstance(value, str | bytes):
@@ -356,6 +372,12 @@ class Access(Objects):
         rule = many.at
         at = None if rule is None else (lambda k: rule(first + k * step))
         return self.new_list(Many(many.element, count, at))
+
+    def _place(self, index: Value) -> Value:
+        """Return an index as a number: integer tensors without axes are places, too."""
+        if isinstance(index, Tensor) and index.shape == () and index.dtype.is_integer():
+            return self.tensor_number(index, whole=True)
+        return index
 
     def _bounds(self, index: slice, length: Dim) -> tuple[Dim | None, Dim | None]:
         bounds: list[Dim | None] = []
@@ -382,6 +404,8 @@ class Access(Objects):
                 return self._content(self.heap[value])
             case DictRef():
                 content = self.heap[value]
+                if isinstance(content, Pairs):
+                    return Many(content.key, content.length)
                 return list(content) if isinstance(content, dict) else content
             case Stream(key=key):
                 content = self._content(self.heap[key])

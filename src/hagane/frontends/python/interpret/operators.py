@@ -390,7 +390,8 @@ class Operators(Core):
             content = tuple(container) if isinstance(container, frozenset) else container
         if isinstance(item, Unknown) or not isinstance(content, dict | tuple | range | list):
             return Truth(self.unknown_truth())
-        if isinstance(content, dict) and is_key(item):
+        by_identity = isinstance(item, Tensor) and not self.emit.builds
+        if isinstance(content, dict) and (is_key(item) or by_identity):
             return item in content
         conditions = [self.as_term(self.truth(self.compare(ast.Eq, item, c))) for c in content]
         return self.as_truth(either(*conditions)) if conditions else False

@@ -309,7 +309,12 @@ class Statements(Core):
                 self.domain.operate(ast.Store, receiver, index, value)
             case DictRef():
                 content = self.heap[receiver]
-                if isinstance(content, dict) and (is_plain(index) or isinstance(index, Instance)):
+                known = (
+                    is_key(index)
+                    or isinstance(index, Instance)
+                    or (isinstance(index, Tensor) and not self.emit.builds)
+                )
+                if isinstance(content, dict) and known:
                     content[index] = value
                 else:
                     self.lost("an item set at a key that is not known")
