@@ -24,6 +24,7 @@ from hagane.frontends.libraries.torch.functions.networks import (
     windows,
 )
 from hagane.frontends.libraries.torch.functions.numbers import (
+    densities,
     differentiating,
     distances,
     distributions,
@@ -62,8 +63,8 @@ from hagane.frontends.libraries.torch.training import (
 PARTS = (
     asking, attributes, converting, creating, cutting, gathering, joining, ordering, ranges,
     shaping,
-    differentiating, distances, distributions, elementwise, fourier, linalg, products, reducing,
-    unary,
+    densities, differentiating, distances, distributions, elementwise, fourier, linalg, products,
+    reducing, unary,
     attending, dropping, embedding, losses, normalising, recurrent, resizing, weighing, windows,
     applying, layers_attending, convolving, initialising, layers_normalising, module, plain,
     recurring,
