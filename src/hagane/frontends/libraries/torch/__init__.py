@@ -10,6 +10,7 @@ from hagane.frontends.libraries.torch.functions.arrays import (
     joining,
     ordering,
     ranges,
+    repeating,
     shaping,
 )
 from hagane.frontends.libraries.torch.functions.networks import (
@@ -29,6 +30,7 @@ from hagane.frontends.libraries.torch.functions.numbers import (
     distances,
     distributions,
     elementwise,
+    extremes,
     fourier,
     linalg,
     products,
@@ -62,9 +64,9 @@ from hagane.frontends.libraries.torch.training import (
 # Importing a module enters its functions into the table.
 PARTS = (
     asking, attributes, converting, creating, cutting, gathering, joining, ordering, ranges,
-    shaping,
-    densities, differentiating, distances, distributions, elementwise, fourier, linalg, products,
-    reducing, unary,
+    repeating, shaping,
+    densities, differentiating, distances, distributions, elementwise, extremes, fourier, linalg,
+    products, reducing, unary,
     attending, dropping, embedding, losses, normalising, recurrent, resizing, weighing, windows,
     applying, layers_attending, convolving, initialising, layers_normalising, module, plain,
     recurring,

@@ -285,8 +285,7 @@ class Containers(Core):
         content = self.heap[receiver]
         if not isinstance(content, dict):
             return self._many_dict_method(content, name, arguments)
-        by_identity = bool(arguments) and isinstance(arguments[0], Tensor) and not self.emit.builds
-        if name in _KEYED and not is_key(arguments[0]) and not by_identity:
+        if name in _KEYED and not (is_key(arguments[0]) or self.is_by_identity(arguments[0])):
             return self.lost("a dictionary asked for a key that is not known")
         match name:
             case "keys" | "__iter__":
