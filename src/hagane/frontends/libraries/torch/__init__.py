@@ -12,6 +12,7 @@ from hagane.frontends.libraries.torch.functions.arrays import (
     ranges,
     repeating,
     shaping,
+    sparse,
 )
 from hagane.frontends.libraries.torch.functions.networks import (
     attending,
@@ -64,7 +65,7 @@ from hagane.frontends.libraries.torch.training import (
 # Importing a module enters its functions into the table.
 PARTS = (
     asking, attributes, converting, creating, cutting, gathering, joining, ordering, ranges,
-    repeating, shaping,
+    repeating, shaping, sparse,
     densities, differentiating, distances, distributions, elementwise, extremes, fourier, linalg,
     products, reducing, unary,
     attending, dropping, embedding, losses, normalising, recurrent, resizing, weighing, windows,
