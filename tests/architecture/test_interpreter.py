@@ -51,7 +51,7 @@ def test_nothing_outside_its_package_derives_from_the_interpreter() -> None:
 def test_each_way_of_overriding_is_seen(text: str) -> None:
     imports = (
         "from hagane.frontends.python.enter.interpreter import Interpreter\n"
-        "from hagane.frontends.python.interpret.access import Access\n"
+        "from hagane.frontends.python.interpret.reading.attributes import Access\n"
         "import hagane.frontends.python.load.lift as lift\n"
     )
     assert derived(f"{imports}{text}\n", PARTS) == [4]

@@ -388,6 +388,17 @@ def test_a_column_of_predictions_against_a_row_of_targets_is_one_error(
     assert ".squeeze(-1)" in error.remedy
 
 
+def test_pictures_of_one_channel_against_targets_without_it_are_one_error(tmp_path: Path) -> None:
+    text = "def main():\n    layer, target = nn.Conv2d(3, 1, 3, padding=1), torch.rand(4, 8, 8)\n"
+    text += "    y = F.interpolate(layer(torch.rand(4, 3, 4, 4)), size=(8, 8), mode='bilinear')\n"
+    text += "    print((torch.log1p(y.clamp(min=0)){} - target).abs().mean())\nmain()\n"
+    assert checked(tmp_path, text.format(".squeeze(1)")).exit_code == 0
+    (error,) = checked(tmp_path, text.format("")).errors
+    assert "broadcast to (4, 4, 8, 8): every item of one is taken with every one" in error.message
+    assert ".squeeze(1)" in error.remedy
+    assert checked(tmp_path, text.format("").replace("4, 8, 8)", "8, 8)")).exit_code == 0
+
+
 @pytest.mark.parametrize(
     "expression",
     [
@@ -464,3 +475,19 @@ def test_a_source_to_scatter_has_an_element_for_each_index(
     except RuntimeError:
         refuses = True
     assert refuses == bool(message)
+
+
+def test_a_normalisation_counts_its_batches(tmp_path: Path) -> None:
+    text = "n = nn.BatchNorm2d(3)\nn.num_batches_tracked += 1\n"
+    text += "assert n.num_batches_tracked.dtype == torch.int64\nn(torch.zeros(2, 3, 4, 4))\n"
+    report = checked(tmp_path, text)
+    assert report.exit_code == 0, (report.errors, report.unknown)
+
+
+def test_a_transformed_distribution_has_no_entropy(tmp_path: Path) -> None:
+    text = "from torch import distributions as td\nbase = td.Normal(torch.zeros(3, 2), 1.0)\n"
+    text += "d = td.Independent(td.TransformedDistribution(base, [td.TanhTransform()]), 1)\n"
+    text += "assert d.log_prob(d.rsample()).shape == (3,)\n"
+    assert checked(tmp_path, text).exit_code == 0
+    (error,) = checked(tmp_path, text + "d.base_dist.entropy()\n").errors
+    assert "a transformed distribution has no entropy()" in error.message

@@ -163,6 +163,22 @@ x: float32[b=2, t=5, 8]; i: int64[b=2, t=5] < 10; y: float32[b=2, s=3, 8]
     torch.distributions.kl.kl_divergence(torch.distributions.Normal(x, 1.0), torch.distributions.Normal(0.0, 1.0))
     torch.distributions.MultivariateNormal(x, torch.eye(8)).rsample()
     torch.distributions.Independent(torch.distributions.Normal(x, 1.0), 1).log_prob(x)
+    torch.distributions.TransformedDistribution(torch.distributions.Normal(x, 1.0), torch.distributions.TanhTransform(cache_size=1)).rsample()
+    torch.distributions.TransformedDistribution(torch.distributions.Normal(x, 1.0), [torch.distributions.AffineTransform(0.0, x[0]), torch.distributions.ExpTransform()]).log_prob(x.exp())
+    torch.distributions.Independent(torch.distributions.TransformedDistribution(torch.distributions.Normal(x, 1.0), [torch.distributions.SigmoidTransform()]), 1).log_prob(x)
+    torch.distributions.transforms.ComposeTransform([torch.distributions.transforms.AffineTransform(x[0, 0], 2.0), torch.distributions.transforms.ExpTransform()])(x)
+    torch.distributions.transforms.TanhTransform().inv(x / 10)
+    torch.distributions.transforms.AffineTransform(0.0, 2.0, event_dim=1).log_abs_det_jacobian(x, x)
+    torch.sparse_coo_tensor(torch.tensor([[0, 1], [1, 2]]), torch.tensor([1.0, 2.0]), (x.size(0), 8)).to_dense()
+    torch.sparse.mm(torch.sparse_coo_tensor([[0, 1], [1, 2]], [1.0, 2.0], (3, x.size(1))), x[0])
+    x[0].to_sparse() @ torch.ones(8, 2)
+    torch.sparse_coo_tensor([[0, 1]], torch.ones(2, 8), (x.size(1), 8)).coalesce().to_dense()
+    x[0].to_sparse().is_sparse
+    F.pairwise_distance(x[0, 0, 0], x[0, 0, 1], keepdim=True)
+    F.triplet_margin_loss(x[0, 0, 0], x[0, 0, 1], x[0, 0, 2])
+    torch.corrcoef(torch.zeros(0, 3))
+    torch.utils.checkpoint.checkpoint_sequential([nn.Linear(8, 4), nn.ReLU()], 2, x, use_reentrant=False)
+    torch.utils.checkpoint.checkpoint_sequential(nn.Sequential(nn.Linear(8, 4), nn.ReLU()), 1, x, use_reentrant=False)
     x.requires_grad_(); torch.autograd.grad(x.sum(), x)
     x.requires_grad_(); torch.autograd.grad(x.sum(), [x], create_graph=True)[0]
     x.requires_grad_(); torch.autograd.grad(outputs=x.sum(), inputs=x)[0]

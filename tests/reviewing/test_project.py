@@ -191,6 +191,23 @@ def test_a_comment_with_a_reason_accepts_a_finding(project: Path) -> None:
     assert comments_of('text = "# hagane: ignore not a comment"\n') == []
 
 
+def test_a_comment_accepts_what_the_check_of_another_file_finds(project: Path) -> None:
+    inner, outer = project / "src/shop/inner.py", project / "src/shop/outer.py"
+    remark = "# hagane: ignore[shape-mismatch] padded by the caller"
+    inner.write_text(f"def scaled(x, y):\n    return x @ y  {remark}\n")
+    outer.write_text(
+        "from hagane import Shaped\nfrom shop.inner import scaled\n"
+        "def use(x: Shaped['float32[n, 3]']):\n    return scaled(x, x)\n"
+    )
+    both = list(review(project).run(targets_of([str(inner), str(outer)])))
+    assert [len(one.report.errors) for one in both] == [0, 0]
+    assert [one.accepted for one in both] == [0, 1]
+    assert not any("accepts nothing" in n.message for one in both for n in one.report.notices)
+    outer.unlink()
+    (alone,) = review(project).run(targets_of([str(inner)]))
+    assert any("accepts nothing" in note.message for note in alone.report.notices)
+
+
 def test_a_baseline_reports_only_what_is_new(project: Path) -> None:
     path = project / "src/generated/bad.py"
     assert run(str(path), "--write-baseline", "known.json").returncode == 0

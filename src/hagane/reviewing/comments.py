@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import tokenize
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from hagane.frontends.python.report.findings import Note, Problem
@@ -45,24 +45,43 @@ def comments_of(source: str) -> list[Ignored]:
 
 
 def without_ignored(
-    problems: Iterable[Problem], file: str, comments: Iterable[Ignored]
+    problems: Iterable[Problem],
+    file: str,
+    comments_in: Callable[[str], Iterable[Ignored]],
+    *,
+    is_read: bool = False,
 ) -> tuple[list[Problem], list[Note], int]:
     """Return the findings that no comment accepts, notes about comments, and how many are accepted.
 
-    A comment accepts the findings that begin on its line, or end there. It has to give a reason.
+    A comment accepts the findings that begin on its line, or end there, whichever file was checked.
+    It has to give a reason.
+
+    Args:
+        problems: The findings of one check.
+        file: The file that was checked: notes are about its comments.
+        comments_in: Gives the comments of a file.
+        is_read: Whether checks of other files follow its functions, whose findings its comments
+            may be for.
     """
-    by_line = {comment.line: comment for comment in comments}
+    by_file: dict[str, dict[int, Ignored]] = {}
+
+    def by_line(name: str) -> dict[int, Ignored]:
+        if name not in by_file:
+            by_file[name] = {comment.line: comment for comment in comments_in(name)}
+        return by_file[name]
+
     used: set[int] = set()
     left: list[Problem] = []
     accepted = 0
     for problem in problems:
         place = problem.place
-        lines = {place.line, place.end_line} if place.file == file else set()
-        comment = next((by_line[n] for n in sorted(lines) if n in by_line), None)
+        lines = by_line(place.file)
+        comment = next((lines[n] for n in (place.line, place.end_line) if n in lines), None)
         if comment is None or (comment.codes and problem.code not in comment.codes):
             left.append(problem)
             continue
-        used.add(comment.line)
+        if place.file == file:
+            used.add(comment.line)
         if comment.reason:
             accepted += 1
         else:
@@ -75,7 +94,7 @@ def without_ignored(
             if comment.line in used
             else "the comment accepts nothing: no finding of its codes begins here",
         )
-        for comment in by_line.values()
-        if comment.line not in used or not comment.reason
+        for comment in by_line(file).values()
+        if (comment.line not in used and not is_read) or not comment.reason
     ]
     return left, notes, accepted

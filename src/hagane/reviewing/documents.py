@@ -15,7 +15,7 @@ from hagane.reviewing.cache import key_of
 from hagane.reviewing.comments import comments_of, without_ignored
 from hagane.reviewing.files import sources
 from hagane.reviewing.imports import Imports, contents
-from hagane.reviewing.review import check, is_empty
+from hagane.reviewing.review import check, is_empty, source_of
 from hagane.reviewing.settings import Asked, Settings, settings_from
 
 _SECONDS = 20.0  # of computing for one file, since a person waits
@@ -134,7 +134,12 @@ def _checked(file: Path, settings: Settings, held: Mapping[Path, str]) -> Report
         whole.assumptions += report.assumptions
         whole.notices += report.notices
     problems = [p for p in whole.errors if p.code not in settings.ignore]
-    left, notes, _ = without_ignored(problems, str(file), comments_of(held[file]))
+    left, notes, _ = without_ignored(
+        problems,
+        str(file),
+        lambda name: comments_of(texts.get(str(Path(name).absolute())) or source_of(Path(name))),
+        is_read=not whole.types,
+    )
     return replace(whole, errors=left, notices=[*whole.notices, *notes])
 
 

@@ -101,7 +101,10 @@ class Review:
             report.errors = [p for p in report.errors if p.code == "syntax"]
             report.notices, report.unknown = [], []
         left, notes, accepted = without_ignored(
-            report.errors, str(target.file), comments_of(_source(target.file))
+            report.errors,
+            str(target.file),
+            lambda file: comments_of(source_of(Path(file))),
+            is_read=len(self.imports.dependants([target.file])) > 1,
         )
         report.errors, report.notices = left, [*report.notices, *notes]
         count = sum(expressions for _, expressions, _ in results)
@@ -161,7 +164,8 @@ def _joined(reports: Sequence[Report]) -> Report:
     return whole
 
 
-def _source(file: Path) -> str:
+def source_of(file: Path) -> str:
+    """Return the text of a file, empty where it cannot be read."""
     try:
         return read_source(file)
     except (OSError, ValueError):

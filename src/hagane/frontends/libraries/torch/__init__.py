@@ -12,7 +12,9 @@ from hagane.frontends.libraries.torch.functions.arrays import (
     joining,
     ordering,
     ranges,
+    repeating,
     shaping,
+    sparse,
 )
 from hagane.frontends.libraries.torch.functions.networks import (
     attending,
@@ -26,10 +28,12 @@ from hagane.frontends.libraries.torch.functions.networks import (
     windows,
 )
 from hagane.frontends.libraries.torch.functions.numbers import (
+    densities,
     differentiating,
     distances,
     distributions,
     elementwise,
+    extremes,
     fourier,
     linalg,
     products,
@@ -63,9 +67,9 @@ from hagane.frontends.libraries.torch.training import (
 # Importing a module enters its functions into the table.
 PARTS = (
     asking, attributes, converting, creating, drawing, cutting, gathering, joining, ordering,
-    ranges, shaping,
-    differentiating, distances, distributions, elementwise, fourier, linalg, products, reducing,
-    unary,
+    ranges, repeating, shaping, sparse,
+    densities, differentiating, distances, distributions, elementwise, extremes, fourier, linalg,
+    products, reducing, unary,
     attending, dropping, embedding, losses, normalising, recurrent, resizing, weighing, windows,
     applying, layers_attending, convolving, initialising, layers_normalising, module, plain,
     recurring,

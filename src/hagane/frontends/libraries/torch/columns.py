@@ -11,16 +11,19 @@ from hagane.ops.traits import Trait
 from hagane.symbolic import definitely_equal
 
 _OPERATORS = frozenset(("add", "sub", "mul", "truediv", "eq", "ne", "lt", "gt", "le", "ge"))
-_PRODUCTS = frozenset(("MatMul", "Gemm"))
-_PASSED = frozenset(("Cast", "Dropout", "Elementwise", "Identity"))
+_PRODUCTS = frozenset(("MatMul", "Gemm", "Conv", "ConvTranspose"))
+_PASSED = frozenset(
+    ("BatchNormalization", "Cast", "Composed", "Dropout", "Elementwise", "Identity", "Where")
+)
 _FURTHEST = 64  # values that are followed back
 
 
 def refuse_square(t: Core, name: str, left: Value, right: Value) -> None:
-    """Refuse ``(n, 1) op (n,)`` where the column comes straight out of a matrix product.
+    """Refuse ``(n, 1) op (n,)`` where the column comes straight out of a layer.
 
     A layer of one output gives ``(n, 1)``, and targets are ``(n,)``: PyTorch makes ``(n, n)`` of
-    them without a word. A column made on purpose (by ``unsqueeze``, ``None`` as an index,
+    them without a word; likewise ``(n, n, h, w)`` of pictures of one channel, ``(n, 1, h, w)``, and
+    targets without that axis. A column made on purpose (by ``unsqueeze``, ``None`` as an index,
     ``keepdim``, ``view``) is left alone.
 
     Raises:
@@ -31,25 +34,29 @@ def refuse_square(t: Core, name: str, left: Value, right: Value) -> None:
     if not isinstance(left, Tensor) or not isinstance(right, Tensor):
         return
     for column, row in ((left, right), (right, left)):
-        if not _is_column(column) or row.shape is None or len(row.shape) != 1:
+        if not _is_column(column) or row.shape is None or row.parameter:
             continue
         assert column.shape is not None
-        count = column.shape[0]
-        square = count != 1 and definitely_equal(count, row.shape[0])
-        if square and not row.parameter and _is_product(t, column):
+        count, *rest = (column.shape[0], *column.shape[2:])
+        if count == 1 or len(row.shape) != len(rest) + 1:
+            continue
+        same = all(map(definitely_equal, (count, *rest), row.shape))
+        if same and _is_product(t, column):
+            whole = ", ".join(map(str, (count, count, *rest)))
+            axis = 1 if rest else -1
             t.fail(
                 "square",
-                f"{t.show(left)} and {t.show(right)} broadcast to ({count}, {count}): every "
-                "element of one is taken with every element of the other",
+                f"{t.show(left)} and {t.show(right)} broadcast to ({whole}): every "
+                f"{'item' if rest else 'element'} of one is taken with every one of the other",
                 left,
                 right,
-                remedy="give both one shape, as with .squeeze(-1); write column and row as "
+                remedy=f"give both one shape, as with .squeeze({axis}); write column and row as "
                 "x[:, None] and y[None, :] where all pairs are meant",
             )
 
 
 def _is_column(value: Tensor) -> bool:
-    return value.shape is not None and len(value.shape) == 2 and value.shape[1] == 1
+    return value.shape is not None and len(value.shape) > 1 and value.shape[1] == 1
 
 
 def _is_product(t: Core, column: Tensor) -> bool:

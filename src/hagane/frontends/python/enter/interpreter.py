@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from hagane.frontends.python.interpret.access import Access
 from hagane.frontends.python.interpret.annotations import Annotations
 from hagane.frontends.python.interpret.calls import Calls
 from hagane.frontends.python.interpret.comprehensions import Comprehensions
@@ -15,6 +14,7 @@ from hagane.frontends.python.interpret.exceptions import Exceptions
 from hagane.frontends.python.interpret.expressions import Expressions
 from hagane.frontends.python.interpret.loops import Loops
 from hagane.frontends.python.interpret.operators import Operators
+from hagane.frontends.python.interpret.reading.attributes import Access
 from hagane.frontends.python.interpret.running import Observer, Unobserved
 from hagane.frontends.python.interpret.statements import Statements
 from hagane.frontends.python.interpret.tables import Tables

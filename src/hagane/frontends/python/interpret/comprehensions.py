@@ -5,9 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from hagane.frontends.python.interpret.access import MAX_UNROLLED
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Frame, Many, Tensor, Value, is_key
+from hagane.frontends.python.interpret.reading.iterating import MAX_UNROLLED
+from hagane.frontends.python.values.values import (
+    DictRef,
+    Frame,
+    Many,
+    Pairs,
+    Tensor,
+    Value,
+    is_key,
+)
 from hagane.symbolic import Dim
 from hagane.symbolic.term import Term
 
@@ -43,7 +51,10 @@ class Comprehensions(Core):
             node.generators, lambda: (self.evaluate(node.key), self.evaluate(node.value))
         )
         if isinstance(items, Many):
-            return self.lost("a dictionary of a number of keys that is not known")
+            if self.emit.builds or not isinstance(items.element, tuple):
+                return self.lost("a dictionary of a number of keys that is not known")
+            key, item = items.element
+            return DictRef(self.heap.new(Pairs(item, self.emit.fresh("different"), key=key)))
         if not all(is_key(key) or isinstance(key, Tensor) for key, _ in items):
             return self.lost("a dictionary whose keys are not known")
         return self.new_dict(dict(items))

@@ -94,6 +94,10 @@ class Core(Parts):
         """Return a new dictionary."""
         return DictRef(self.heap.new(dict(items or {})), kind)
 
+    def is_by_identity(self, key: Value) -> bool:
+        """Whether a value is a key by its identity: a tensor, which graphs write anew instead."""
+        return isinstance(key, Tensor) and not self.emit.builds
+
     def new_set(self, items: Sequence[Value]) -> SetRef:
         """Return a new set of known values."""
         return SetRef(self.heap.new(tuple(dict.fromkeys(items))))

@@ -390,7 +390,7 @@ class Operators(Core):
             content = tuple(container) if isinstance(container, frozenset) else container
         if isinstance(item, Unknown) or not isinstance(content, dict | tuple | range | list):
             return Truth(self.unknown_truth())
-        if isinstance(content, dict) and is_key(item):
+        if isinstance(content, dict) and (is_key(item) or self.is_by_identity(item)):
             return item in content
         conditions = [self.as_term(self.truth(self.compare(ast.Eq, item, c))) for c in content]
         return self.as_truth(either(*conditions)) if conditions else False

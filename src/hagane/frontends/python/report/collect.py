@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+
+import onnx_ir as ir
 
 from hagane.frontends.python.report.findings import (
     CheckError,
@@ -13,6 +16,7 @@ from hagane.frontends.python.report.findings import (
     TypedExpression,
 )
 from hagane.frontends.python.report.sources import source_lines
+from hagane.frontends.python.values.memory import base_of
 from hagane.frontends.python.values.printing import show_tensor, size_parts
 from hagane.frontends.python.values.values import Frame, Origin, Place, Tensor, Value
 from hagane.graph.types import dtype_name
@@ -23,6 +27,8 @@ from hagane.symbolic.term import Term
 _MAX_STEPS = 6
 _MOST_CALLS = 5
 
+_IN_PLACE = re.compile(r"\w_\([^()]*\)$")
+_FURTHEST = 200  # values that are followed back
 _FOLLOWING = frozenset(("key", "square"))
 
 
@@ -41,6 +47,7 @@ class Collector:
         self.sources: dict[str, list[str]] = {}
         self._types: dict[tuple[Place, str], TypedExpression] = {}
         self._seen: set[object] = set()
+        self._met: set[ir.Value] = set()  # computed tensors that errors were about
         self._texts: dict[int, tuple[ast.AST, str]] = {}
         self.raised = 0  # errors met, muted or not
         self.doubted = 0  # reads of values that are of another type in the first iteration
@@ -121,11 +128,13 @@ class Collector:
             return
         place = self._error_place(frame.file, node)
         key = (place.line, place.column, error.code)
-        if key in self._seen:
-            return
-        if error.code in _FOLLOWING and self._follows(error.code):
+        is_met = self._is_met(error)
+        self._met.update(_computed(error.tensors))
+        if key in self._seen or (error.code in _FOLLOWING and self._follows(error.code)):
             return
         self._seen.add(key)
+        if is_met:
+            return
         self.report.errors.append(
             Problem(
                 place,
@@ -147,6 +156,19 @@ class Collector:
         at many places.
         """
         return any(code in ("key", found.code) for found in self.report.errors)
+
+    def _is_met(self, error: CheckError) -> bool:
+        """Whether an error is about what was computed of a tensor that an error was about."""
+        waiting = [tensor.value for tensor in error.tensors] if self._met else []
+        seen = set(waiting)
+        for value in waiting:
+            if value in self._met:
+                return True
+            if len(seen) < _FURTHEST:
+                new = [source for source in _sources(value) if source not in seen]
+                seen.update(new)
+                waiting += new
+        return False
 
     def _shown(self, counterexample: dict[str, int], condition: str) -> dict[str, int]:
         """Return the sizes to tell; if a branch leads to the error, sizes that take it."""
@@ -203,6 +225,33 @@ class Collector:
         note = Note(place, message)
         if not self.muted and note not in notes:
             notes.append(note)
+
+
+def _computed(tensors: Sequence[Tensor]) -> Iterator[ir.Value]:
+    """Yield the values of tensors that were made of others: each may be the one that is wrong.
+
+    Of a part of the expression that failed, these are its operands; of what was changed in place,
+    also what it was before.
+    """
+    for tensor in tensors:
+        for value in (tensor.value, base_of(tensor.value)):  # a part, and the whole
+            if _sources(value):
+                yield value
+        if tensor.origin is None:
+            for source in _sources(tensor.value):
+                yield from (part for part in (source, *_sources(source)) if _sources(part))
+        current: Tensor | None = tensor
+        while current is not None and current.origin is not None:
+            if _IN_PLACE.search(current.origin.text) is None:
+                break
+            current = next(iter(current.origin.sources), None)
+            if current is not None:
+                yield current.value
+
+
+def _sources(value: ir.Value) -> list[ir.Value]:
+    producer = value.producer()
+    return [] if producer is None else [v for v in producer.inputs if v is not None]
 
 
 def _calls(frame: Frame | None) -> Iterator[Place]:

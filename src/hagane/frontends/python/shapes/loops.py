@@ -6,10 +6,10 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hagane.frontends.python.interpret.access import MAX_UNROLLED
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Plain, Step, Visit
 from hagane.frontends.python.interpret.loops import changes
+from hagane.frontends.python.interpret.reading.iterating import MAX_UNROLLED
 from hagane.frontends.python.shapes.recurrence import Recurrence, Rule
 from hagane.frontends.python.values.heap import as_many
 from hagane.frontends.python.values.values import MISSING, Many, Unknown, Value

@@ -16,6 +16,7 @@ from hagane.frontends.python.values.values import (
     ListRef,
     Many,
     Method,
+    Pairs,
     Real,
     SetRef,
     Stream,
@@ -283,8 +284,8 @@ class Containers(Core):
     ) -> Value:
         content = self.heap[receiver]
         if not isinstance(content, dict):
-            return self._many_dict_method(content, name)
-        if name in _KEYED and not is_key(arguments[0]):
+            return self._many_dict_method(content, name, arguments)
+        if name in _KEYED and not (is_key(arguments[0]) or self.is_by_identity(arguments[0])):
             return self.lost("a dictionary asked for a key that is not known")
         match name:
             case "keys" | "__iter__":
@@ -346,9 +347,22 @@ class Containers(Core):
                 return content.popitem()
         return self.lost(f"the method '{name}' of dictionaries")
 
-    def _many_dict_method(self, content: Value, name: str) -> Value:
+    def _many_dict_method(self, content: Value, name: str, arguments: Sequence[Value]) -> Value:
         if isinstance(content, Many) and name == "values":
-            return self.new_list(content)
+            return self.new_list(Many(content.element, content.length))
+        if isinstance(content, Pairs):
+            match name:
+                case "keys" | "__iter__":
+                    return self.new_list(Many(content.key, content.length))
+                case "items":
+                    return self.new_list(Many((content.key, content.element), content.length))
+                case "copy":
+                    return DictRef(self.heap.new(content))
+                case "__len__":
+                    return content.length
+                case "get":
+                    other = arguments[1] if len(arguments) > 1 else None
+                    return self.join(self.unknown_truth(), content.element, other)
         return self.lost(f"'{name}' of a dictionary whose keys are not known")
 
     def _pairs(self, value: Value) -> dict[Any, Value] | Unknown:

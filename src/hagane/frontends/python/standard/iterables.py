@@ -122,8 +122,15 @@ class Iterables(StandardLibrary):
         items = self.sequence(value)
         if isinstance(items, list) and is_plain(tuple(items)):
             return self.new_set(items)
-        if not self.emit.builds and (isinstance(items, Many) or all(map(is_size, items))):
-            element = items.element if isinstance(items, Many) else self.some_of(items)
+        if not self.emit.builds and items:
+            if isinstance(items, Many):
+                element = items.element
+            elif all(map(_is_scalar, items)):
+                element = self.as_many(tuple(items))[0]
+            elif all(map(is_size, items)):
+                element = self.some_of(items)
+            else:
+                return self.lost("a set of values that are not known")
             return SetRef(self.heap.new(Many(element, self.emit.fresh("different"))))
         return self.lost("a set of values that are not known")
 
@@ -255,6 +262,11 @@ class Iterables(StandardLibrary):
             return sizes(*items)
         tensor = next((item for item in items if isinstance(item, Tensor)), None)
         return Real() if tensor is None else tensor
+
+
+def _is_scalar(item: Value) -> bool:
+    """Whether an item is a number of NumPy, which is hashed by its value."""
+    return isinstance(item, Tensor) and item.shape == () and item.kind == "numpy.ndarray"
 
 
 def _count(item: Value) -> Dim:

@@ -235,6 +235,13 @@ class Many:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Pairs(Many):
+    """Content of a dictionary of a number of keys that is not known: all like ``key``."""
+
+    key: Value = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Earlier(Unknown):
     """The items that earlier iterations appended to a list; ``count`` of them."""
 

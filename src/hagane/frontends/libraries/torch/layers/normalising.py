@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.functions.networks import normalising
@@ -13,6 +14,10 @@ from hagane.frontends.libraries.torch.operands import need_tensor, shape_of
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
+
+
+def _count(t: Core) -> Tensor:
+    return t.emit.new(ir.DataType.INT64, (), kind="torch.Tensor")
 
 
 def _batch_norm(name: str, ranks: tuple[int, ...], affine_default: bool) -> None:
@@ -29,6 +34,7 @@ def _batch_norm(name: str, ranks: tuple[int, ...], affine_default: bool) -> None
             "bias": weight(t, num_features, **made) if affine else None,
             "running_mean": buffer(t, num_features) if track_running_stats else None,
             "running_var": buffer(t, num_features) if track_running_stats else None,
+            "num_batches_tracked": _count(t) if track_running_stats else None,
         }  # fmt: skip
 
     def forward(t: Core, self: View, input: Value) -> Value:

@@ -113,6 +113,20 @@ def _check_backward(
             )
 
 
+@TORCH.function("utils.checkpoint.checkpoint_sequential")
+def checkpoint_sequential(
+    t: Core, functions: Value, segments: Value, input: Value, use_reentrant: Value = None,
+    **_: Value,
+) -> Value:  # fmt: skip
+    """Return what modules one after the other make of an input; a gradient computes anew."""
+    del segments, use_reentrant
+    if not isinstance(functions, list | tuple):  # a Sequential
+        return t.call(functions, [input], {})
+    for function in functions:
+        input = t.call(function, [input], {})
+    return input
+
+
 @TORCH.function("autograd.Variable", "autograd.variable.Variable")
 def variable(t: Core, data: Value, requires_grad: Value = False, volatile: Value = None) -> Value:
     """Return the tensor itself."""

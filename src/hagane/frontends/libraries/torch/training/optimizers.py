@@ -9,6 +9,7 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import (
     DictRef,
+    Host,
     Instance,
     ListRef,
     Many,
@@ -105,7 +106,9 @@ class Optimizer:
     def init(t: Core, params: Value, defaults: Value = None) -> dict[str, Value]:
         """Return the groups of parameters."""
         given = dict(defaults or {})
-        return _state(groups_of(t, params, given), given)
+        # A class of the program's own fills it; what a library's keeps there is not known.
+        state = t.new_dict({}, f"defaultdict:{t.heap.new(Host(dict))}")
+        return {**_state(groups_of(t, params, given), given), "state": state}
 
     @staticmethod
     def step(t: Core, self: View, closure: Value = None, **_: Value) -> Value:

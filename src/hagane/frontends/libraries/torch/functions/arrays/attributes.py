@@ -70,7 +70,7 @@ def is_cuda(t: Core, x: Tensor) -> Value:
     return x.device.startswith("cuda")
 
 
-@TORCH.attribute("is_sparse", "is_quantized", "is_nested", "is_mps", "is_meta")
+@TORCH.attribute("is_quantized", "is_nested", "is_mps", "is_meta")
 def no(t: Core, x: Tensor) -> Value:
     """Return False."""
     return False

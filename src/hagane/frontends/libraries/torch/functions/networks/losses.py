@@ -393,6 +393,8 @@ def triplet_margin_loss(
         "Loss", [anchor, positive], anchor.dtype, reduction_shape(reduction, shape[:-1])
     )
     x, y, z = promote(t, anchor, positive, negative)
+    if not shape:  # numbers are their own only component
+        x, y, z = (t.op("Unsqueeze", one, np.array([0], np.int64)) for one in (x, y, z))
     return computed(t, made, lambda: losses.reduced(
         losses.triplet_margin(x, y, z, margin, p, eps, bool(swap)), reduction))  # fmt: skip
 

@@ -115,11 +115,12 @@ def pairwise_distance(
     need_float(t, need_tensor(t, x1, "x1"), "x1")
     a, b = promote(t, x1, need_tensor(t, x2, "x2"))
     _need_order(t, p)
-    rest = broadcast_shape(t, a, b)[:-1]
-    shape = (*rest, 1) if keepdim else rest
-    return computed(
-        t, (a.dtype, shape), distances.distance, a, b, float(p), float(eps), bool(keepdim)
-    )
+    whole = broadcast_shape(t, a, b)
+    rest, kept = whole[:-1], bool(keepdim and whole)
+    if not whole:  # numbers are their own only component
+        a, b = (t.op("Unsqueeze", x, np.array([0], np.int64)) for x in (a, b))
+    shape = (*rest, 1) if kept else rest
+    return computed(t, (a.dtype, shape), distances.distance, a, b, float(p), float(eps), kept)
 
 
 @TORCH.function("pdist", "nn.functional.pdist")

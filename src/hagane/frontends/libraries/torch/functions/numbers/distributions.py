@@ -285,7 +285,7 @@ class Independent:
         if cut < 0:
             t.fail("value", f"expected at most {len(batch)} axes of the batch as the event's, got "
                    f"{reinterpreted_batch_ndims}")  # fmt: skip
-        return {**found, "batch_shape": batch[:cut],
+        return {**found, "base_dist": base_distribution, "batch_shape": batch[:cut],
                 "event_shape": (*batch[cut:], *found["event_shape"])}  # fmt: skip
 
 

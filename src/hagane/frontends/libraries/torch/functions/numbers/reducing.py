@@ -14,7 +14,6 @@ from hagane.frontends.libraries.torch.operands import (
     INT64,
     as_float,
     axes,
-    axis,
     cast,
     category,
     dtype_of,
@@ -27,12 +26,9 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.memory import own
-from hagane.frontends.python.values.values import DType, Fields, Tensor, Truth, Value
-from hagane.ops.builder import op
-from hagane.ops.definition import Array
+from hagane.frontends.python.values.values import DType, Tensor, Truth, Value
 from hagane.ops.functions.sums import linalg, statistics
 from hagane.ops.functions.tensors import ordering
-from hagane.symbolic import Expr, symbols_of
 
 # Reductions of one floating-point number that are this number.
 _SELF = ("ReduceSum", "ReduceProd", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceLogSumExp")
@@ -80,7 +76,7 @@ def over_axes(
     return computed(t, made, function, x, places, bool(keepdim), *operands)
 
 
-def _dims(t: Core, dim: Value, keywords: dict[str, Value]) -> Value:
+def dims_of(t: Core, dim: Value, keywords: dict[str, Value]) -> Value:
     """Return the axes, which may come under NumPy's name; no other names are left."""
     unknown = set(keywords) - {"axis", "keepdims", "out", "unbiased", "correction"}
     if unknown:
@@ -106,7 +102,7 @@ def _sum_like(name: str, operator: str) -> None:
         keep = keywords.get("keepdims", keepdim)
         if name == "nansum" and category(wanted) == 2:
             x = computed(t, x, statistics.without_nan, x)
-        return reduced(t, operator, x, _dims(t, dim, keywords), keep, wanted)
+        return reduced(t, operator, x, dims_of(t, dim, keywords), keep, wanted)
 
     TORCH.function(name, methods=(name,))(function)
 
@@ -139,7 +135,7 @@ def _mean_like(name: str, operator: str) -> None:
             )
         keep = arguments[0] if arguments and isinstance(arguments[0], bool) else keepdim
         keep = keywords.get("keepdims", keep)
-        axes_ = _dims(t, dim, keywords)
+        axes_ = dims_of(t, dim, keywords)
         found = reduced(t, operator, x, axes_, keep, x.dtype)
         if name == "mean":
             return found
@@ -172,7 +168,7 @@ def _spread(name: str) -> None:
         keepdim = arguments[1] if len(arguments) > 1 else keepdim
         unbiased = keywords.get("unbiased", unbiased)
         correction = keywords.get("correction", int(bool(unbiased)))
-        keep, places = keywords.get("keepdims", keepdim), _dims(t, dim, keywords)
+        keep, places = keywords.get("keepdims", keepdim), dims_of(t, dim, keywords)
         found = reduced(t, "ReduceMean", x, places, keep, x.dtype)
         made = t.emit.typed(name, [x], x.dtype, found.shape)
         correction = 1 if correction is None else correction
@@ -340,157 +336,6 @@ def count_nonzero(t: Core, input: Value, dim: Value = None) -> Tensor:
     x = need_tensor(t, input, "input")
     made = reduced(t, "", x, dim, False, INT64)
     return made if category(x.dtype) == 3 else over_axes(t, made, x, dim, False, statistics.count)
-
-
-def _expect_some(t: Core, x: Tensor, dim: Value) -> None:
-    """Expect elements along an axis of which one is chosen."""
-    if isinstance(dim, int) and x.shape:
-        size = x.shape[axis(t, dim, len(x.shape), x)]
-        if not isinstance(size, Expr) or not t.knowledge.invented & symbols_of(size):
-            t.emit.require_size(size, 1, "number of elements to choose from")
-
-
-def _extreme(name: str) -> None:
-    operator = "ReduceMax" if name in ("max", "amax", "cummax") else "ReduceMin"
-
-    def function(
-        t: Core, input: Value, dim: Value = None, keepdim: Value = False, *, out: Value = None,
-        **keywords: Value,
-    ) -> Value:  # fmt: skip
-        x = need_tensor(t, input, "input")
-        dim = _dims(t, dim, keywords)
-        if isinstance(dim, Tensor):
-            return t.call_library(f"torch.{name}imum", [x, dim])
-        if dim is None:
-            known = x.known
-            result = reduced(t, operator, x, None, False, x.dtype)
-            if known is not None and known.size and known.dtype == object:
-                result.known = _known_extreme(name, known)
-            return result
-        _expect_some(t, x, dim)
-        values = reduced(t, operator, x, dim, keepdim, x.dtype)
-        indices = t.emit.typed("ArgMax", [x], INT64, values.shape)
-        indices = over_axes(t, indices, x, dim, keepdim, statistics.position, name)
-        return Fields((values, indices), ("values", "indices"))
-
-    TORCH.function(name, methods=(name,))(function)
-
-
-def _known_extreme(name: str, known: Array) -> Array:
-    from hagane.symbolic import maximum, minimum
-
-    result = np.empty((), dtype=object)
-    result[()] = (maximum if name == "max" else minimum)(*known.ravel())
-    return result
-
-
-_extreme("max")
-_extreme("min")
-
-
-def _plain_extreme(name: str, operator: str) -> None:
-    def function(t: Core, input: Value, dim: Value = (), keepdim: Value = False) -> Tensor:
-        x = need_tensor(t, input, "input")
-        return reduced(t, operator, x, dim, keepdim, x.dtype)
-
-    TORCH.function(name, methods=(name,))(function)
-
-
-_plain_extreme("amax", "ReduceMax")
-_plain_extreme("amin", "ReduceMin")
-
-
-@TORCH.function("aminmax", methods=("aminmax",))
-def aminmax(t: Core, input: Value, *, dim: Value = None, keepdim: Value = False) -> Value:
-    """Return the smallest and the largest elements."""
-    x = need_tensor(t, input, "input")
-    pair = [reduced(t, op, x, dim, keepdim, x.dtype) for op in ("ReduceMin", "ReduceMax")]
-    return Fields(tuple(pair), ("min", "max"))
-
-
-def _arg(name: str) -> None:
-    def function(t: Core, input: Value, dim: Value = None, keepdim: Value = False) -> Tensor:
-        x = need_tensor(t, input, "input")
-        _expect_some(t, x, dim)
-        made = reduced(t, "", x, dim, keepdim, INT64)
-        return over_axes(t, made, x, dim, keepdim, statistics.position, name[3:])
-
-    TORCH.function(name, methods=(name,))(function)
-
-
-_arg("argmax")
-_arg("argmin")
-
-
-def _middle(name: str, x: Any, place: int) -> tuple[Any, Any]:
-    """Return the most frequent or the middle element along an axis, and its place."""
-    if name == "mode":
-        return ordering.most_frequent(x, place)
-    return ordering.middle(x, place, skip=name == "nanmedian")
-
-
-def _with_places(
-    t: Core, x: Tensor, made: Tensor, place: int, keepdim: Value,
-    function: Callable[[Any], tuple[Any, Any]],
-) -> Fields:  # fmt: skip
-    """Return chosen elements and their places, of which a function keeps the axis."""
-
-    def part(x: Any, number: int) -> Any:
-        found = function(x)[number]
-        return found if keepdim else op("Squeeze", found, [place])
-
-    shape = shape_of(t, made)
-    pair = [
-        built(t, (dtype, shape), part, x, number) for number, dtype in enumerate((x.dtype, INT64))
-    ]
-    return Fields(tuple(pair), ("values", "indices"))
-
-
-def _with_indices(name: str) -> None:
-    def function(t: Core, input: Value, dim: Value = None, keepdim: Value = False) -> Value:
-        x = need_tensor(t, input, "input")
-        plain = category(x.dtype) in (1, 2)
-        if dim is None:
-            if name != "mode":
-                made = reduced(t, "", x, None, False, x.dtype)
-                if not plain:
-                    return made
-                return built(t, made, lambda x: op("Squeeze", _middle(
-                    name, op("Reshape", x, [-1]), 0)[0], [0]), x)  # fmt: skip
-            dim = -1
-        made = reduced(t, "", x, dim, keepdim, x.dtype)
-        if not plain or not shape_of(t, x):
-            return Fields(
-                (made, t.emit.typed("Indices", [x], INT64, made.shape)), ("values", "indices")
-            )
-        place = axes(t, dim, len(shape_of(t, x)), x)[0]
-        return _with_places(t, x, made, place, keepdim, lambda x: _middle(name, x, place))
-
-    TORCH.function(name, methods=(name,))(function)
-
-
-for _name in ("median", "mode", "nanmedian"):
-    _with_indices(_name)
-
-
-@TORCH.function("kthvalue", methods=("kthvalue",))
-def kthvalue(t: Core, input: Value, k: Value, dim: Value = -1, keepdim: Value = False) -> Value:
-    """Return the k-th smallest elements along an axis, and where they are."""
-    x = need_tensor(t, input, "input")
-    if isinstance(k, int) and k < 1:
-        t.fail("value", f"expected k to be at least 1, got {k}", x)
-    if isinstance(k, int):
-        (place,) = axes(t, dim, max(1, len(shape_of(t, x))), x)
-        t.emit.require_size((shape_of(t, x) or (1,))[place], k, f"axis {place} for k={k}")
-    values = reduced(t, "", x, dim, keepdim, x.dtype)
-    if not isinstance(k, int) or category(x.dtype) not in (1, 2) or not shape_of(t, x):
-        return Fields(
-            (values, t.emit.typed("Indices", [x], INT64, values.shape)), ("values", "indices")
-        )
-    place = axes(t, dim, len(shape_of(t, x)), x)[0]
-    return _with_places(
-        t, x, values, place, keepdim, lambda x: ordering.smallest_of(x, place, k - 1)
-    )
 
 
 @TORCH.function("numel", methods=("numel", "nelement"))

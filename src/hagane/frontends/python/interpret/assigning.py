@@ -1,0 +1,335 @@
+"""Assignment to names, attributes and items, and their deletion."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from functools import partial
+
+from hagane.frontends.python.interpret.arithmetic import BINARY
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Choice,
+    Class,
+    DictRef,
+    Function,
+    Host,
+    Instance,
+    Library,
+    ListRef,
+    Many,
+    Tensor,
+    Unknown,
+    Value,
+    Wrapped,
+    is_key,
+    is_plain,
+)
+from hagane.symbolic import definitely_equal
+
+# Attributes of tensors that change no content; those that give one another content, and all of it.
+_OF_GRADIENTS = ("grad", "requires_grad", "name", "grad_var")
+_PARTS = ("flat", "real", "imag")
+_CONTENT = ("data", "array", "shape", "dtype", "strides", "T", *_PARTS)
+_STEPS = 16  # statements between two looks at the clock
+
+
+class Assignments(Core):
+    """Runs statements that bind values."""
+
+    def _do_Assign(self, node: ast.Assign) -> None:
+        value = self.evaluate(node.value)
+        for target in node.targets:
+            self._assign_or_fail(target, value)
+
+    def _assign_or_fail(self, target: ast.expr, value: Value) -> None:
+        """Bind a target; names that cannot be bound are unknown from there on."""
+        try:
+            self.assign(target, value)
+        except CheckError as error:
+            self._fail_names(target, error)
+            raise
+
+    def _fail_names(self, target: ast.expr, error: CheckError) -> None:
+        """Make the names of a target unknown, to which an error gave no value."""
+        for part in ast.walk(target):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                self._bind_name(part.id, Unknown(error.message, told=True, failed=True))
+
+    def _do_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            value = self.evaluate(node.value)
+            if isinstance(node.target, ast.Name):
+                value = self.check_annotated(node.target.id, node.annotation, value)
+            self.assign(node.target, value)
+
+    def _do_AugAssign(self, node: ast.AugAssign) -> None:
+        load = _loaded(node.target)
+        left = self.evaluate(load)
+        right = self.evaluate(node.value)
+        self.emit.label = self.collector.text(node)
+        if isinstance(left, ListRef) and isinstance(node.op, ast.Add):
+            self.extend(left, right)
+            return
+        if isinstance(left, Instance):
+            own = self.method_of(left, f"__i{BINARY[type(node.op)][0]}__")
+            if own is not MISSING:
+                self.assign(node.target, self.call(own, [right], {}))
+                return
+        in_place = not (
+            self.emit.builds
+            and isinstance(node.target, ast.Subscript)
+            and isinstance(self.evaluate(node.target.value), Tensor)
+        )
+        if isinstance(left, Tensor) and in_place and not isinstance(right, Unknown):
+            right = self.settle(right)
+            name = BINARY[type(node.op)][0]
+            operate = partial(
+                self.either, right, lambda r: self.tensor_operator(f"i{name}", left, r)
+            )
+        else:
+            operate = partial(self.binary, type(node.op), left, right)
+        try:
+            value = operate()
+        except CheckError as error:
+            self._fail_names(node.target, error)
+            raise
+        self.assign(node.target, value)
+
+    def assign(self, target: ast.expr, value: Value) -> None:
+        """Bind a target to a value."""
+        match target:
+            case ast.Name(id=name):
+                value = self.domain.bind(None, name, value)
+                self._bind_name(name, value)
+                self._record_target(target, value)
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                self._unpack(target, parts, value)
+            case ast.Attribute(value=owner, attr=name):
+                receiver = self.evaluate(owner)
+                self.set_attribute(receiver, name, value)
+                self._record_target(target, value)
+            case ast.Subscript(value=owner, slice=index):
+                self.set_item(self.evaluate(owner), self.evaluate(index), value)
+            case ast.Starred(value=inner):
+                self.assign(inner, value)
+
+    def _record_target(self, target: ast.expr, value: Value) -> None:
+        frame = self.frame
+        assert frame is not None
+        if frame.is_user and not self.collector.muted and not isinstance(value, Function | Class):
+            self.collector.type(frame, target, value, self.show(value))
+
+    def _bind_name(self, name: str, value: Value) -> None:
+        frame = self.frame
+        assert frame is not None
+        key = frame.key
+        if name in frame.outer:
+            if frame.outer[name] == "global":
+                key = frame.module.key
+            else:
+                where = frame.parent
+                while where is not None and name not in self.heap[where.key]:
+                    where = where.parent
+                key = frame.key if where is None else where.key
+        self.heap[key][name] = value
+
+    def _unpack(self, target: ast.expr, parts: Sequence[ast.expr], value: Value) -> None:
+        value = self.settle(value)
+        if isinstance(value, Unknown):
+            for part in parts:
+                self.assign(part, value)
+            return
+        if isinstance(value, Choice):
+            joined = self._joined_parts(value, len(parts))
+            if joined is None:
+                self.either(value, lambda v: self._unpack(target, parts, v))
+                return
+            value = joined
+        items = self.sequence(value)
+        starred = next((i for i, p in enumerate(parts) if isinstance(p, ast.Starred)), None)
+        if isinstance(items, Many):
+            self._unpack_many(target, parts, items, starred, value)
+            return
+        if len(items) != len(parts) and (starred is None or len(items) < len(parts) - 1):
+            at_least = "" if starred is None else "at least "
+            expected = len(parts) - (starred is not None)
+            raise CheckError(
+                "unpack",
+                f"expected {at_least}{expected} values to unpack, got {len(items)}: "
+                f"{self.show(value)}",
+                tensors=(value,) if isinstance(value, Tensor) else (),
+            )
+        if starred is None:
+            for part, item in zip(parts, items, strict=True):
+                self.assign(part, item)
+            return
+        after = len(parts) - starred - 1
+        for part, item in zip(parts[:starred], items[:starred], strict=True):
+            self.assign(part, item)
+        self.assign(parts[starred], self.new_list(items[starred : len(items) - after]))
+        for part, item in zip(parts[starred + 1 :], items[len(items) - after :], strict=True):
+            self.assign(part, item)
+
+    def _joined_parts(self, value: Choice, count: int) -> tuple[Value, ...] | None:
+        yes, no = self.sequence(value.yes), self.sequence(value.no)
+        if isinstance(yes, list) and isinstance(no, list) and len(yes) == len(no) == count:
+            return tuple(self.join(value.condition, a, b) for a, b in zip(yes, no, strict=True))
+        return None
+
+    def _unpack_many(
+        self,
+        target: ast.expr,
+        parts: Sequence[ast.expr],
+        items: Many,
+        starred: int | None,
+        value: Value,
+    ) -> None:
+        expected = len(parts) - (starred is not None)
+        if starred is None and self.emit.differ(items.length, expected):
+            raise CheckError(
+                "unpack",
+                f"expected {expected} values to unpack, got {items.length}",
+                tensors=(value,) if isinstance(value, Tensor) else (),
+                counterexample=self.emit.counterexample,
+            )
+        for place, part in enumerate(parts):
+            if place == starred:
+                self.assign(part, self.new_list(Many(items.element, items.length - expected)))
+            else:
+                self.assign(part, items.item(place))
+
+    def set_attribute(self, receiver: Value, name: str, value: Value) -> None:
+        """Set an attribute of an object."""
+        receiver = self.settle(receiver)
+        value = self.domain.bind(receiver, name, value)
+        if isinstance(receiver, Instance):
+            if isinstance(receiver.cls, Class):
+                setter = self.find_in_class(receiver.cls, "__setattr__")
+                if setter is not MISSING:
+                    self.call(self.bind(setter, receiver, receiver.cls), [name, value], {})
+                    return
+                found = self.find_in_class(receiver.cls, name)
+                if isinstance(found, Wrapped) and found.kind == "property":
+                    if found.arguments and found.arguments[0] is not None:
+                        self.call(found.arguments[0], [receiver, value], {})
+                    return
+            if not self.tables.keep_member(self, receiver, name, value):
+                self.heap[receiver][name] = value
+        elif isinstance(receiver, Class):
+            self.heap[receiver][name] = value
+        elif isinstance(receiver, Library):
+            self.tables.set_member(self, receiver, name, value)
+        elif isinstance(receiver, Tensor):
+            self._set_of_tensor(receiver, name, value)
+        elif not isinstance(receiver, Unknown | Host | Function):
+            raise CheckError("attribute", f"attributes of {self.show(receiver)} cannot be set")
+
+    def _set_of_tensor(self, x: Tensor, name: str, value: Value) -> None:
+        """Set an attribute of a tensor."""
+        if name in _OF_GRADIENTS:
+            return
+        if self.emit.builds:
+            raise CheckError(
+                "capture",
+                f"'{name}' of {self.show(x)} is set, for all that hold the tensor; make a new one, "
+                "and keep what belongs to it in a variable of its own",
+                tensors=(x,),
+            )
+        if name not in _CONTENT:
+            self.tags[x.value, name] = value
+        elif name not in _PARTS and not (
+            isinstance(value, Tensor) and value.dtype == x.dtype and _of_one_shape(value, x)
+        ):
+            self.lost(f"a tensor whose '{name}' is set")
+
+    def set_item(self, receiver: Value, index: Value, value: Value) -> None:
+        """Do ``receiver[index] = value``."""
+        receiver, index = self.settle(receiver), self.settle(index)
+        if isinstance(index, Choice):
+            self.either(index, lambda place: self.set_item(receiver, place, value))
+            return
+        match receiver:
+            case Tensor():
+                self.emit.label = "item assignment"
+                self.either(
+                    value,
+                    lambda v: self.tables.set_tensor_item(self, receiver, self.unwrap(index), v),
+                )
+            case ListRef():
+                self.domain.operate(ast.Store, receiver, index, value)
+            case DictRef():
+                content = self.heap[receiver]
+                known = is_key(index) or isinstance(index, Instance) or self.is_by_identity(index)
+                if isinstance(content, dict) and known:
+                    content[index] = value
+                else:
+                    self.lost("an item set at a key that is not known")
+                    self.heap[receiver] = Many(value, self.emit.fresh("count"))
+            case Instance():
+                self.call(self.attribute(receiver, "__setitem__"), [index, value], {})
+            case Unknown():
+                pass
+            case _:
+                raise CheckError("type", f"items of {self.show(receiver)} cannot be set")
+
+    def set_list_item(self, receiver: ListRef, index: Value, value: Value) -> None:
+        """Set an item of a list, with Python's own meaning."""
+        content = self.heap[receiver]
+        if isinstance(content, tuple) and isinstance(index, int):
+            if not -len(content) <= index < len(content):
+                raise CheckError(
+                    "index", f"IndexError: index {index} is out of range for {len(content)} items"
+                )
+            items = list(content)
+            items[index] = value
+            self.heap[receiver] = tuple(items)
+            return
+        if isinstance(content, tuple) and isinstance(index, slice) and is_plain(index):
+            items = list(content)
+            found = self.sequence(value)
+            if isinstance(found, list):
+                items[index] = found
+                self.heap[receiver] = tuple(items)
+                return
+        self.lost("a list changed at a place that is not known")
+        self.heap[receiver] = Many(value, self.emit.fresh("count"))
+
+    def _do_Delete(self, node: ast.Delete) -> None:
+        assert self.frame is not None
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                self.heap[self.frame.key].pop(target.id, None)
+            elif isinstance(target, ast.Attribute):
+                self.delete_attribute(self.evaluate(target.value), target.attr)
+            elif isinstance(target, ast.Subscript):
+                owner, index = self.evaluate(target.value), self.evaluate(target.slice)
+                if isinstance(owner, Instance):
+                    self.call(self.attribute(owner, "__delitem__"), [index], {})
+                content = self.heap[owner] if isinstance(owner, DictRef | ListRef) else None
+                if isinstance(content, dict) and is_key(index):
+                    content.pop(index, None)
+                elif isinstance(content, tuple) and is_plain(index):
+                    items = list(content)
+                    del items[index]
+                    self.heap[owner] = tuple(items)
+                elif isinstance(owner, DictRef | ListRef) and not isinstance(index, slice):
+                    self.call(self.attribute(owner, "pop"), [index], {})
+                elif isinstance(owner, ListRef):
+                    gone = self.lost("items deleted at places that are not known")
+                    self.heap[owner] = Many(gone, self.emit.fresh("count"))
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    """Return an assignment's target as an expression to read."""
+    return ast.copy_location(
+        type(target)(**{**dict(ast.iter_fields(target)), "ctx": ast.Load()}), target
+    )
+
+
+def _of_one_shape(a: Tensor, b: Tensor) -> bool:
+    if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+        return False
+    return all(definitely_equal(x, y) for x, y in zip(a.shape, b.shape, strict=True))

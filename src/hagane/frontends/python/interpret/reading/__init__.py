@@ -1,0 +1,1 @@
+"""Attributes, items and iteration of every kind of value."""

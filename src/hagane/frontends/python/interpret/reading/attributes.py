@@ -1,0 +1,154 @@
+"""Attributes of every kind of value."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from types import FunctionType
+
+from hagane.frontends.python.interpret.reading.items import Items
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Bound,
+    Choice,
+    Class,
+    Device,
+    DictRef,
+    DType,
+    Fields,
+    Function,
+    Host,
+    Instance,
+    Library,
+    ListRef,
+    Method,
+    ModuleRef,
+    Range,
+    Real,
+    SetRef,
+    Stream,
+    Super,
+    Tensor,
+    Unknown,
+    Value,
+    Wrapped,
+    is_plain,
+    with_setter,
+)
+from hagane.symbolic import Expr
+
+# Methods that lists have not.
+_OF_DEQUES = ("appendleft", "extendleft", "popleft", "rotate")
+
+
+class Access(Items):
+    """Reads attributes, beside items."""
+
+    def _Attribute(self, node: ast.Attribute) -> Value:
+        value = self.evaluate(node.value)
+        self.emit.label = self.collector.text(node)
+        return self.settle(self.attribute(value, node.attr))
+
+    def attribute(self, value: Value, name: str) -> Value:
+        """Return an attribute of any value of the program."""
+        found = self.find_attribute(value, name)
+        if found is MISSING:
+            self._no_attribute(value, name)
+        return found
+
+    def _no_attribute(self, value: Value, name: str) -> None:
+        if isinstance(value, Tensor):
+            self.fail("attribute", f"'{value.kind}' has no attribute '{name}'", value)
+        if isinstance(value, Library):
+            self.fail("attribute", f"'{value.name}' has no attribute '{name}'")
+        what = self.show(value)
+        if value is None:
+            what = "None"
+        raise CheckError("attribute", f"{what} has no attribute '{name}'")
+
+    def find_attribute(self, value: Value, name: str) -> Value:
+        """Return an attribute, ``MISSING`` if there is none."""
+        match value:
+            case Unknown():
+                return value
+            case Choice():
+                return self.either(value, lambda v: self.attribute(v, name))
+            case Tensor():
+                if (value.value, name) in self.tags:
+                    return self.tags[value.value, name]
+                return self.tables.tensor_attribute(self, value, name)
+            case Instance():
+                return self.instance_attribute(value, name)
+            case Class():
+                return self.class_attribute(value, name)
+            case Super(start=start, receiver=receiver):
+                return self.super_attribute(start, receiver, name)
+            case Library():
+                return self.tables.member(self, value, name)
+            case ModuleRef():
+                return self.module_attribute(value, name)
+            case Host(object=found):
+                return self._asked(found, partial(getattr, found, name, MISSING))
+            case DType() | Device():
+                return self.tables.constant_attribute(value, name)
+            case Function() if name == "__class__":
+                return Host(FunctionType)
+            case Function() if name in ("__name__", "__qualname__", "__module__"):
+                return value.scope.module.name if name == "__module__" else value.name
+            case Function() if value.host is not None and hasattr(value.host, name):
+                return self._asked(value.host, partial(getattr, value.host, name))
+            case Wrapped(kind="property") if name == "setter":
+                return Bound(Host(with_setter), value)
+            case Wrapped(kind="property") if name in ("getter", "deleter"):
+                return Host(lambda function: value)
+            case Wrapped(kind="partial") if name in ("func", "args", "keywords"):
+                return {
+                    "func": value.function,
+                    "args": value.arguments,
+                    "keywords": self.new_dict(value.keywords),
+                }[name]
+            case Wrapped() if isinstance(value.function, Function):
+                return self.find_attribute(value.function, name)
+            case Bound() if name == "__self__":
+                return value.receiver
+        if isinstance(
+            value,
+            (
+                tuple | frozenset | str | bytes | int | float | Expr | Real | range | Range,
+                ListRef | DictRef | SetRef | Stream,
+            ),
+        ):
+            return self._builtin_attribute(value, name)
+        return MISSING
+
+    def _builtin_attribute(self, value: Value, name: str) -> Value:
+        if name == "__class__":
+            return MISSING
+        if isinstance(value, Expr) or (isinstance(value, int) and name in ("item", "bit_length")):
+            return Method(value, name)
+        if isinstance(value, Fields) and name in value.names:
+            return value[value.names.index(name)]
+        if isinstance(value, tuple) and name in ("numel", "index", "count"):
+            return Method(value, name)
+        kinds = {
+            ListRef: list,
+            DictRef: dict,
+            SetRef: set,
+            Stream: iter(()).__class__,
+            Range: range,
+            Real: float,
+        }
+        if isinstance(value, Real) and name in ("real", "imag"):
+            return value if name == "real" else 0.0
+        python = kinds.get(type(value), type(value))
+        extra = isinstance(value, DictRef) and value.kind != "dict"
+        deque = isinstance(value, ListRef) and name in _OF_DEQUES
+        if not (hasattr(python, name) or deque) and not (
+            extra and name in ("move_to_end", "most_common")
+        ):
+            return MISSING
+        found = getattr(python, name, None)
+        if is_plain(value) and found is not None and not callable(found):
+            return getattr(value, name)
+        return Method(value, name)

@@ -1,0 +1,152 @@
+"""The items of every kind of iterable."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from hagane.frontends.python.interpret.arithmetic import apply_plain
+from hagane.frontends.python.interpret.objects import Objects
+from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Choice,
+    DictRef,
+    Host,
+    Instance,
+    ListRef,
+    Many,
+    Pairs,
+    Range,
+    SetRef,
+    Stream,
+    Tensor,
+    Unknown,
+    Value,
+    is_plain,
+    names_of_tuple,
+)
+from hagane.symbolic import Dim, maximum
+from hagane.symbolic.logic import both
+from hagane.symbolic.term import Term
+
+# A list of this many items or fewer is followed item by item.
+MAX_UNROLLED = 256
+
+
+class Iteration(Objects):
+    """Gives the items of iterables."""
+
+    tables: Tables
+
+    def sequence(self, value: Value) -> list[Value] | Many:
+        """Return the items of an iterable."""
+        value = self.settle(value)
+        match value:
+            case tuple() | range() | str() | bytes() | frozenset():
+                return list(value)
+            case ListRef() | SetRef():
+                return self._content(self.heap[value])
+            case DictRef():
+                content = self.heap[value]
+                if isinstance(content, Pairs):
+                    return Many(content.key, content.length)
+                return list(content) if isinstance(content, dict) else content
+            case Stream(key=key):
+                content = self._content(self.heap[key])
+                self.heap[key] = ()
+                return content
+            case Range():
+                return self._range_items(value)
+            case Tensor():
+                return self._tensor_items(value)
+            case Instance():
+                return self._object_items(value)
+            case Unknown():
+                return Many(value, self.emit.fresh("count"))
+            case Choice(condition=condition):
+                yes, no = self.sequence(value.yes), self.sequence(value.no)
+                if isinstance(yes, list) and isinstance(no, list) and len(yes) == len(no):
+                    return [self.join(condition, a, b) for a, b in zip(yes, no, strict=True)]
+                return self._either_list(condition, yes, no)
+            case Host(object=found):
+                items = apply_plain(tuple, found)
+                if iter(found) is not found:  # it can be asked again
+                    self.observer.asked(found, partial(tuple, found), items)
+                return [self.lift(item) for item in items]
+        raise CheckError("type", f"{self.show(value)} is not iterable")
+
+    def _either_list(
+        self, condition: Term, yes: list[Value] | Many, no: list[Value] | Many
+    ) -> list[Value] | Many:
+        """Return the items of one of two lists of different lengths."""
+        if self.emit.builds:
+            lost = self.lost("items of one of two lists of different lengths")
+            return Many(lost, self.emit.fresh("count"))
+        if not yes or not no:  # one of them has no items
+            return Many(self._any_of(no or yes), self.emit.fresh("count"))
+        items = (self._any_of(yes), self._any_of(no))
+        same = is_plain(items[0]) and is_plain(items[1])
+        element = self.some_of([*items]) if same else self.join(condition, *items)
+        lengths = (part.length if isinstance(part, Many) else len(part) for part in (yes, no))
+        return Many(element, self.join_sizes(condition, *lengths))
+
+    def _any_of(self, items: list[Value] | Many) -> Value:
+        return items.element if isinstance(items, Many) else self.some_of(items)
+
+    def _content(self, content: Any) -> list[Value] | Many:
+        if isinstance(content, Choice):
+            yes, no = self._content(content.yes), self._content(content.no)
+            return self._either_list(content.condition, yes, no)
+        return content if isinstance(content, Many) else list(content)
+
+    def _range_items(self, value: Range) -> list[Value] | Many:
+        count: Dim
+        start, step = value.start, value.step
+        if not isinstance(step, int) and self.emit.builds:
+            count = maximum(0, -((start - value.stop) // step))  # for either sign of the step
+            return self.domain.many(value, Many(start, count, lambda k: start + k * step))
+        if not isinstance(step, int):
+            raise CheckError("value", "a range with a step that depends on sizes is not understood")
+        if step > 0:
+            count = maximum(0, -((start - value.stop) // step))
+        else:
+            count = maximum(0, -((value.stop - start) // -step))
+        if isinstance(count, int):
+            return [start + k * step for k in range(count)]
+        return self.domain.many(value, Many(start, count, lambda k: start + k * step))
+
+    def _tensor_items(self, value: Tensor) -> list[Value] | Many:
+        if value.shape is None:
+            return Many(self.lost("items of a tensor of unknown rank"), self.emit.fresh("count"))
+        if not value.shape:
+            raise CheckError("type", "iteration over a tensor without axes", tensors=(value,))
+        count = value.shape[0]
+        if isinstance(count, int) and count <= MAX_UNROLLED:
+            return [self.tables.tensor_item(self, value, place) for place in range(count)]
+        return self.domain.many(value, Many(self.tables.tensor_item(self, value, 0), count))
+
+    def _object_items(self, value: Instance) -> list[Value] | Many:
+        names = names_of_tuple(value)
+        if names is not None:
+            return [self.heap[value][name] for name in names]
+        for name in ("__iter__", "__getitem__"):
+            method = self.method_of(value, name)
+            if method is MISSING:
+                continue
+            if name == "__iter__":
+                return self.sequence(self.call(method, [], {}))
+            length = self.call(self.attribute(value, "__len__"), [], {})
+            if isinstance(length, int):
+                return [self.call(method, [place], {}) for place in range(length)]
+        raise CheckError("type", f"{self.show(value)} is not iterable")
+
+    def sequence_or_keys(self, container: Instance) -> Any:
+        """Return the keys of a dictionary-like object, or its items."""
+        method = self.method_of(container, "keys")
+        return self.sequence(self.call(method, [], {}) if method is not MISSING else container)
+
+    def within(self, index: Dim, length: Dim) -> Term:
+        """Return the condition that ``index`` is a position of ``length`` items."""
+        return both(self.knowledge.less(0, index, strict=False), self.knowledge.less(index, length))

@@ -1,0 +1,80 @@
+"""Dictionaries and lists of programs: tensors and numbers of NumPy as keys, places and members."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .test_training_context import checked
+
+OWN_STATE = """
+class Momentum(torch.optim.Optimizer):
+    def __init__(self, params, lr=0.1):
+        super().__init__(params, {"lr": lr})
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                if len(state) == 0:
+                    state["mean"] = torch.zeros_like(p)
+                state["mean"].mul_(0.9).add_(p.grad)
+                p.add_(state["mean"], alpha=-group["lr"])
+class Plain:
+    def __init__(self, params):
+        self.params, self.kept = list(params), {}
+    def step(self):
+        for p in self.params:
+            if p not in self.kept:
+                self.kept[p] = torch.zeros_like(p.data)
+            self.kept[p] = 0.9 * self.kept[p] + p.grad
+net = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 2))
+both = [Momentum(net.parameters()), Plain(net.parameters())]
+for _ in range(3):
+    net(torch.randn(4, 3)).sum().backward()
+    for one in both:
+        one.step()
+shape = both[0].state[net[0].weight]["mean"].shape
+assert shape == (3, 3)
+"""
+
+
+def test_an_optimizer_of_the_program_keeps_state_by_parameters(tmp_path: Path) -> None:
+    report = checked(tmp_path, OWN_STATE)
+    assert report.exit_code == 0, (report.errors, report.unknown)
+    wrong = checked(
+        tmp_path, OWN_STATE.replace("_like(p)", "_like(p[0])").replace("assert shape == (3, 3)", "")
+    )
+    assert ["does not fit in place" in e.message for e in wrong.errors] == [True]
+
+
+def test_a_tensor_is_a_key_by_its_identity(tmp_path: Path) -> None:
+    text = "words = {0: 'a', 1: 'b'}\nfor i in torch.randint(0, 2, (4,)):\n    print(words[i%s])\n"
+    assert checked(tmp_path, text % ".item()").exit_code == 0
+    (error,) = checked(tmp_path, text % "").errors
+    assert "by its identity, not by its value; expected one of the keys 0, 1" in error.message
+    assert "take its number with .item()" in error.message
+
+
+def test_sets_of_numpy_numbers_are_keys_of_which_the_run_knows_the_number(tmp_path: Path) -> None:
+    text = """
+import numpy as np
+labels = torch.arange(12) % 3
+places = {k: np.where(labels.numpy() == k)[0] for k in list(set(labels.numpy()))}
+chosen = [np.random.choice(places[k], 4) for k in np.random.choice(list(places), 2)]
+total = sum(len(v) for v in places.values())
+for key, where in places.items():
+    assert where.ndim == 1
+picked = torch.randn(12, 5)[np.concatenate(chosen)]
+"""
+    report = checked(tmp_path, text)
+    assert report.exit_code == 0, (report.errors, report.unknown)
+    wrong = checked(tmp_path, text + "nn.Linear(4, 2)(picked)\n")
+    assert ["expected 4 features" in e.message for e in wrong.errors] == [True]
+
+
+def test_tensors_are_bounds_of_slices_of_lists(tmp_path: Path) -> None:
+    text = "ends = torch.tensor([2, 3])\nx = [torch.zeros(4, 5)] * 6\n"
+    report = checked(
+        tmp_path, text + "y = torch.stack(x[: ends[1]])\nassert y.shape == (3, 4, 5)\n"
+    )
+    assert report.exit_code == 0, (report.errors, report.unknown)
