@@ -159,15 +159,7 @@ def test_triggers_of_snapshots_have_the_names_of_chainers_files(tmp_path: Path) 
     made.run()
     with np.load(tmp_path / "whole") as kept:
         assert kept["extension_triggers/_Snapshot_1/previous_iteration"] == 3
-        content = {name: kept[name] for name in kept.files}
-    # Of hagane before it had Chainer's name.
-    older = {name.replace("_Snapshot", "Snapshot"): array for name, array in content.items()}
-    np.savez(tmp_path / "older.npz", **older)
-    again = trainer(tmp_path / "again", (5, "iteration"))
-    chainer.serializers.load_npz(str(tmp_path / "older.npz"), again)
-    again.run()
-    for name, wanted in parameters(made).items():
-        np.testing.assert_array_equal(parameters(again)[name], wanted, err_msg=name)
+        assert not [name for name in kept.files if "/Snapshot" in name]
 
 
 def test_a_damaged_snapshot_is_passed_over_and_another_models_is_refused(tmp_path: Path) -> None:
