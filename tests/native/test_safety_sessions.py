@@ -58,6 +58,11 @@ def fixed() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     return model(nodes, feed, constants={"w": draw((16, 8, 3, 3), 1)}), feed
 
 
+def assert_equal_within_rounding(got: np.ndarray, want: np.ndarray) -> None:
+    """Compare the results of a shape; its own program, made meanwhile, may sum in another order."""
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6 * np.abs(want).max())
+
+
 IMAGE_SHAPES = [(1, 8, 24, 24), (2, 8, 9, 13), (1, 8, 5, 40)]
 ROW_COUNTS = [1, 2, 7, 33, 120]
 
@@ -76,9 +81,9 @@ def test_eight_threads_share_sessions_with_mixed_shapes_and_errors() -> None:
         checked = 0
         for turn in range(40):
             at = (turn + number) % len(image_feeds)
-            np.testing.assert_array_equal(image.run(None, image_feeds[at])[0], wanted[at])
+            assert_equal_within_rounding(image.run(None, image_feeds[at])[0], wanted[at])
             at = (turn * 3 + number) % len(row_feeds)
-            np.testing.assert_array_equal(row.run(None, row_feeds[at])[0], wanted_rows[at])
+            assert_equal_within_rounding(row.run(None, row_feeds[at])[0], wanted_rows[at])
             np.testing.assert_array_equal(short.run(None, feed)[0], want)
             if turn % 4 == number % 4:
                 bad = {**row_feeds[at], "i": np.array([1000 + number])}

@@ -13,7 +13,6 @@ pytest.importorskip("torch")
 import torch
 from torch import nn, optim
 
-from hagane.errors import InvalidArgument
 from hagane.training.step import TorchStep
 
 
@@ -27,20 +26,6 @@ class Weighted(nn.Module):
 
     def forward(self, x: Any) -> Any:
         return self.drop(self.layer(x)) * self.weight
-
-
-class Averaging(nn.Module):
-    """A layer that keeps an average of its results."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(4, 3)
-        self.register_buffer("average", torch.zeros(3))
-
-    def forward(self, x: Any) -> Any:
-        y = self.layer(x)
-        self.average = 0.9 * self.average + 0.1 * y.detach().mean(0)
-        return y - self.average
 
 
 def network() -> nn.Sequential:
@@ -160,10 +145,3 @@ def test_attributes_that_change_between_steps_change_the_step(
         "the step is compiled anew because 'Weighted.weight' changed",
         "the step is compiled anew because 'Dropout.p' changed",
     ]
-
-
-def test_buffers_that_the_loss_changes_are_named() -> None:
-    module = Averaging()
-    step = TorchStep(squares, optim.SGD(module.parameters(), 0.1))
-    with pytest.raises(InvalidArgument, match="changes 'average' of a Averaging, which a compiled"):
-        step(module, torch.randn(3, 4))

@@ -136,13 +136,3 @@ def test_arguments_that_are_parameters_are_refused() -> None:
     step = hagane.compile(squares, optim.SGD([x, *module.parameters()], lr=0.1))
     with pytest.raises(InvalidArgument, match="the argument 'x' is a parameter of group 0"):
         step(module, x)
-
-
-def test_computed_parameters_are_refused_by_name() -> None:
-    module = nn.Sequential(nn.Linear(3, 4), nn.utils.parametrizations.weight_norm(nn.Linear(4, 2)))
-    step = hagane.compile(squares, optim.SGD(module.parameters(), lr=0.1))
-    with pytest.raises(InvalidArgument, match=r"'module\.1\.weight' is computed by WeightNorm"):
-        step(module, torch.ones(2, 3))
-    nn.utils.parametrize.remove_parametrizations(module[1], "weight")
-    optimizer = optim.SGD(module.parameters(), lr=0.1)
-    hagane.compile(squares, optimizer)(module, torch.ones(2, 3))

@@ -42,6 +42,7 @@ from hagane.frontends.python.values.values import (
     Value,
 )
 from hagane.graph.names import separate_names
+from hagane.ops.gradient.marks import mark_stops
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def capture_object(
     arguments = [value for value in (*types, *named.values()) if not isinstance(value, str)]
     for one in (found, *arguments):
         _refuse_hooks(one, of_all=training is None)
-    paths = object_paths(found)
+    paths = object_paths(found, {} if training is None else training.models)
     of_state = _state_types(found, paths, named)
     named = {name: value for name, value in named.items() if name not in of_state}
     own = {name.removeprefix("self."): value for name, value in of_state.items()}
@@ -290,6 +291,8 @@ def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Ca
     scan_appended(graph, emit.types, emit.fresh)
     multiply_columns(graph, emit.types)
     prune(graph)
+    if emit.training is None:
+        mark_stops(graph)
     separate_names(graph)
     reads, weights = attempt.state.reads, emit._real
     return Captured(

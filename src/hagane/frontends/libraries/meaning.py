@@ -23,17 +23,19 @@ from hagane.frontends.libraries.numpy.composing import COMPOSED
 from hagane.frontends.libraries.sharing import SharingTables, refuse_complex
 from hagane.frontends.libraries.stacking import stacked
 from hagane.frontends.libraries.table import arguments_of
+from hagane.frontends.libraries.torch.functions.arrays.drawing import DRAWN
 from hagane.frontends.libraries.typed_only import reason_of
 from hagane.frontends.libraries.writing import check_writable, copied, write, written_into
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import ListRef, Many, Tensor, Value
 
-# Operators that other packages add to PyTorch, and functions that return nothing: tests of their
+# Operators that other packages add to PyTorch, and functions that return no tensor: tests of their
 # own compare them with their definition.
 _ADDED = frozenset(
     ("torch.ops.torchvision.nms", "torch.ops.torchvision.roi_align", "numpy.fill_diagonal",
      "numpy.copyto", "numpy.ndarray.fill",
+     "torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pad_packed_sequence",
      "numpy.ndarray.sort", "numpy.ndarray.partition", "numpy.ndarray.is_integer",
      *(f"{owner}.{name}" for owner in ("numpy.ndarray", "torch.Tensor")
        for name in ("__float__", "__int__")),
@@ -88,7 +90,7 @@ class MeaningTables(SharingTables):
         self._used(name)
         if name in _STRUCTURE:
             return run()
-        if not self._trusting:
+        if not self._trusting and not (name in DRAWN and core.emit.draws_noise):
             self._refuse(name)
         before, self._frame = self._frame, core.frame
         try:

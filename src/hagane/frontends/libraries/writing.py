@@ -248,7 +248,7 @@ def _is_first(core: Core, x: Tensor, *, by_statement: bool) -> bool:
                 ]
                 if not inside:
                     break
-                if isinstance(top, ast.expr) and not _leads(top, inside[0]):
+                if isinstance(top, ast.expr) and top is not body and not _leads(top, inside[0]):
                     return False
                 around.append(inside[0])
         held.discard(frame.key)  # frames around hold only named values

@@ -12,7 +12,7 @@ from hagane.graph.walk import all_graphs, all_nodes
 from hagane.ops.inference import GraphTypes, declared_type
 from hagane.ops.schema import type_string
 from hagane.runtime.values.described import ModelMetadata, NodeArg
-from hagane.symbolic import Dim, Expr, evaluate, symbol, symbols_of
+from hagane.symbolic import Dim, Expr, evaluate, line_in, symbol, symbols_of
 
 # The version of a model that states none, as ONNX Runtime tells it.
 _NO_VERSION = 2**63 - 1
@@ -68,7 +68,19 @@ def fix_dimensions(model: ir.Model, sizes: Mapping[str, int], denoted: Mapping[s
                 value.shape = _with_size(value.shape, axis, fixed)
 
 
-def _with_size(shape: ir.Shape, axis: int, size: int) -> ir.Shape:
+def open_untold(model: ir.Model) -> None:
+    """Leave sizes of inputs open whose names no input tells, such as ``h*w`` alone, in place."""
+    dims = {value: from_ir_shape(value.shape) or () for value in model.graph.inputs}
+    sizes = [dim for shape in dims.values() for dim in shape if dim is not None]
+    told = {n for dim in sizes for n in symbols_of(dim) if line_in(dim, n) is not None}
+    for value, shape in dims.items():
+        for axis, dim in enumerate(shape):
+            if dim is not None and not symbols_of(dim) <= told:
+                assert value.shape is not None
+                value.shape = _with_size(value.shape, axis, None)
+
+
+def _with_size(shape: ir.Shape, axis: int, size: int | None) -> ir.Shape:
     denotations = [shape.get_denotation(i) for i in range(len(shape))]
     return ir.Shape([*shape[:axis], size, *shape[axis + 1 :]], denotations)
 

@@ -7,6 +7,7 @@ import inspect
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,15 +35,14 @@ class Signature:
 
     Args:
         loss: A function.
-        model: The kind of its first argument in words; None for a link that is its own loss, which
-            may take any number of arguments.
+        model: The kind of its first argument in words; None for a link that is its own loss.
 
     Attributes:
         model: The name of the first argument, empty if there is none.
-        names: Those of the others that each have one.
+        names: Those of the others that have a position.
 
     Raises:
-        InvalidArgument: It takes no model, or arguments that have no position of their own.
+        InvalidArgument: It takes no model.
     """
 
     def __init__(self, loss: Callable[..., Any], model: str | None):
@@ -50,45 +50,74 @@ class Signature:
         taken = [p for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         if model is not None and not taken:
             raise InvalidArgument(f"compile: expected loss({model}, ...), got no arguments")
-        many = [p for p in found if p.kind is p.VAR_POSITIONAL]
-        needed = [p for p in found if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
-        for parameter in (*needed, *(many if model is not None else ())):
-            raise InvalidArgument(
-                f"compile: the loss has the argument '{parameter}', and a step gives each by its "
-                "position: write a loss with a name for each of its arguments"
-            )
         self._of = f"a {model} and " if model is not None else ""
         self.model = taken.pop(0).name if model is not None else ""
         self.names = [parameter.name for parameter in taken]
-        self._defaults = [p.default for p in taken if p.default is not p.empty]
-        self._many = many[0].name if many else ""
+        self._defaults = {p.name: p.default for p in found if p.default is not p.empty}
+        self._many = next((p.name for p in found if p.kind is p.VAR_POSITIONAL), "")
+        self._keywords = [p.name for p in found if p.kind is p.KEYWORD_ONLY]
+        self._unnamed = {p.name for p in taken if p.kind is p.POSITIONAL_ONLY}
+        self._any = any(p.kind is p.VAR_KEYWORD for p in found)
 
-    def complete(self, given: Sequence[Any]) -> dict[str, Any]:
-        """Return the arguments of a call behind the model by name, with defaults for missing ones.
+    def complete(self, given: Sequence[Any], named: Mapping[str, Any]) -> Complete:
+        """Return the arguments of a call behind the model, with defaults for missing ones.
+
+        Args:
+            given: Those by position.
+            named: Those by name.
 
         Raises:
             InvalidArgument: There are too many or too few.
         """
-        missing = len(self.names) - len(given)
-        if missing > len(self._defaults) or (missing < 0 and not self._many):
+        placed = dict(zip(self.names, given, strict=False))
+        more = given[len(self.names) :]
+        wrong = [
+            name
+            for name in named
+            if name in placed or name in self._unnamed or name == self.model
+            or not (name in self.names or name in self._keywords or self._any)
+        ]  # fmt: skip
+        places = {name: named[name] for name in self.names if name in named}
+        known = {**self._defaults, **places, **placed}
+        keywords = {name: value for name, value in named.items() if name not in places}
+        missing = [name for name in self.names if name not in known]
+        missing += [n for n in self._keywords if n not in named and n not in self._defaults]
+        if wrong or missing or (more and not self._many):
+            names = [*self.names, *([f"*{self._many}"] * bool(self._many)), *self._keywords]
+            by_name = f", by name {', '.join(named)}" if named else ""
             raise InvalidArgument(
-                f"step: expected {self._of}{', '.join(self.names) or 'nothing else'}, "
-                f"got {len(given)} arguments{' after it' * bool(self._of)}"
+                f"step: expected {self._of}{', '.join(names) or 'nothing else'}, "
+                f"got {len(given)} arguments{' after it' * bool(self._of)}{by_name}"
             )
-        more = range(max(0, -missing))  # called as capture calls them
-        names = [
-            *self.names,
-            *(self._many if len(more) == 1 else f"{self._many}{i}" for i in more),
-        ]
-        values = [*given, *self._defaults[len(self._defaults) - max(0, missing) :]]
-        return dict(zip(names, values, strict=True))
+        # (Called as capture calls them.)
+        titles = [self._many] if len(more) == 1 else [f"{self._many}{i}" for i in range(len(more))]
+        for title in titles:
+            if title in known or title in keywords:
+                raise InvalidArgument(
+                    f"step: two arguments are called '{title}': give '{self._many}' another name"
+                )
+        positional = {name: known[name] for name in self.names}
+        return Complete({**positional, **dict(zip(titles, more, strict=True))}, keywords)
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """The arguments of a call behind the model.
+
+    Attributes:
+        positional: Those that are passed by position, by their names.
+        keywords: Those that are passed by name.
+    """
+
+    positional: Mapping[str, Any]
+    keywords: Mapping[str, Any]
 
 
 class Given:
     """The arguments of one call.
 
     Args:
-        named: Their values by name; variables count as their arrays.
+        arguments: Their values by name; variables count as their arrays.
 
     Attributes:
         leaves: Tensors and arrays by their paths: ``x``, ``batch.labels``, ``pair.0``.
@@ -98,11 +127,14 @@ class Given:
         InvalidArgument: Two parts have one path.
     """
 
-    def __init__(self, named: Mapping[str, Any]):
+    def __init__(self, arguments: Complete):
         self.leaves: dict[str, Any] = {}
         self._objects: dict[int, int] = {}
-        self._pairs = list(named.items())
-        self.outline: Hashable = tuple(self._outline(value, name) for name, value in self._pairs)
+        self._positional, self._keywords = arguments.positional, arguments.keywords
+        self.outline: Hashable = tuple(
+            (name, self._outline(value, name))
+            for name, value in (*self._positional.items(), *self._keywords.items())
+        )
 
     @property
     def values(self) -> list[Any]:
@@ -114,8 +146,8 @@ class Given:
         """The sizes of the leaves."""
         return [tuple(leaf.shape) for leaf in self.leaves.values()]
 
-    def types(self, sizes: Sequence[Sequence[str]]) -> list[Any]:
-        """Return the arguments as capture takes them.
+    def types(self, sizes: Sequence[Sequence[str]]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the arguments as capture takes them: those by position, and those by name.
 
         Args:
             sizes: Those of the leaves as text.
@@ -125,7 +157,10 @@ class Given:
             for (path, leaf), one in zip(self.leaves.items(), sizes, strict=True)
         }
         made: dict[int, Object] = {}
-        return [self._typed(value, name, texts, made) for name, value in self._pairs]
+        return (
+            [self._typed(value, name, texts, made) for name, value in self._positional.items()],
+            {name: self._typed(v, name, texts, made) for name, v in self._keywords.items()},
+        )
 
     def _outline(self, value: Any, path: str) -> Hashable:
         value = _plain_variable(value)
@@ -280,4 +315,4 @@ def _parts(value: Any) -> tuple[dict[Any, Any], dict[Any, Any] | None] | None:
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class made by Python code, or by a module in C
 
 
-__all__ = ["Given", "Same", "Signature", "check_result", "written_leaves"]
+__all__ = ["Complete", "Given", "Same", "Signature", "check_result", "written_leaves"]

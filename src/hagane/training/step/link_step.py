@@ -82,12 +82,13 @@ class LinkStep(Step[LinkProgram]):
         self._closed: set[object] = set()  # kinds of calls that are compiled for each size
         self._setting()  # settings without a compiled form are refused at once
 
-    def __call__(self, *arguments: Any) -> Variable:
+    def __call__(self, *arguments: Any, **named: Any) -> Variable:
         """Do one step.
 
         Args:
             arguments: Those of the loss: a link first if it is a function, then arrays, and plain
                 values, which are fixed.
+            named: Likewise, by name.
 
         Returns:
             The loss before the update.
@@ -97,31 +98,32 @@ class LinkStep(Step[LinkProgram]):
             InvalidArgument: The loss is no single number, or depends on no parameter.
             NotDifferentiable: An operator has no gradient.
         """
-        model, given = self._given(arguments)
+        model, given = self._given(arguments, named)
         if any(param.array is None for param in self._optimizer.target.params()):
-            return self._by_hand(arguments)
+            return self._by_hand(arguments, named)
         program = self._planned(model, given)
         return program.run(self._optimizer, given.values, self._sums, self._scaling)
 
-    def plan(self, *arguments: Any) -> StepPlan:
+    def plan(self, *arguments: Any, **named: Any) -> StepPlan:
         """Return the plan of a step, which is neither compiled nor done.
 
         Parameters without arrays get them, from a call of the loss.
 
         Args:
             arguments: As for a step.
+            named: Likewise.
 
         Raises:
             CaptureError: As for a step; likewise the other errors of one.
         """
-        model, given = self._given(arguments)
+        model, given = self._given(arguments, named)
         if any(param.array is None for param in self._optimizer.target.params()):
             with no_backprop_mode(), using_config("train", False):
-                self._loss(*arguments)
+                self._loss(*arguments, **named)
         program = self._program(model, given)
         return program.plan(given.values, self._resident, self._budget)
 
-    def _given(self, arguments: Sequence[Any]) -> tuple[Link, Given]:
+    def _given(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Link, Given]:
         """Return the link and the other arguments of a call."""
         model: Any = self._loss
         given = arguments
@@ -131,17 +133,17 @@ class LinkStep(Step[LinkProgram]):
             raise InvalidArgument(
                 f"step: expected a link as first argument, got {type(model).__name__}"
             )
-        return model, Given(self._signature.complete(given))
+        return model, Given(self._signature.complete(given, named))
 
-    def _by_hand(self, arguments: Sequence[Any]) -> Variable:
+    def _by_hand(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> Variable:
         """Do a step without compiling."""
         found: list[Any] = []
 
-        def loss(*given: Any) -> Any:
-            found.append(self._loss(*given))
+        def loss(*given: Any, **named: Any) -> Any:
+            found.append(self._loss(*given, **named))
             return found[0]
 
-        self._optimizer.update(loss, *arguments)
+        self._optimizer.update(loss, *arguments, **named)
         return Variable(np.array(found[0].array))
 
     def _kept_arrays(self) -> Iterator[Array]:
@@ -214,9 +216,9 @@ class LinkStep(Step[LinkProgram]):
         grouped: tuple[list[Group], dict[int, int]],
     ) -> LinkProgram:
         training = Training(masks=[])
-        types = given.types(sizes)
+        types, named = given.types(sizes)
         arguments = (model, *types) if self._signature.model else tuple(types)
-        captured = capture_object(self._loss, arguments, {}, MeaningTables(), training)
+        captured = capture_object(self._loss, arguments, named, MeaningTables(), training)
         check_result(captured.structure)
         written = written_leaves(captured.changes)
         arrays = {captured.names[id(x)]: x for x in _arrays(model) if id(x) in captured.names}

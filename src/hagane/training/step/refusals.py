@@ -151,23 +151,5 @@ def _refusal(words: str, hook: Any) -> InvalidArgument:
     )
 
 
-def check_parametrizations(module: Any, prefix: str) -> None:
-    """Fail if a parameter of a module is computed from others, as by ``weight_norm``.
-
-    Raises:
-        InvalidArgument: One is, and depends on something that is trained; it is named.
-    """
-    for path, part in module.named_modules(prefix=prefix):
-        for name, computed in (getattr(part, "parametrizations", None) or {}).items():
-            if any(parameter.requires_grad for parameter in computed.parameters()):
-                kinds = ", ".join(type(one).__name__.lstrip("_") for one in computed)
-                raise InvalidArgument(
-                    f"step: '{path}.{name}' is computed by {kinds} "
-                    "(torch.nn.utils.parametrizations), through which a compiled step has no "
-                    "gradient: compute it in forward, or call "
-                    f"torch.nn.utils.parametrize.remove_parametrizations(module, {name!r})"
-                )
-
-
 def _name(hook: Any) -> str:
     return str(getattr(hook, "__qualname__", type(hook).__qualname__))

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from hagane.errors import InvalidArgument
 from hagane.ops.builder import dtype_of, op
 from hagane.ops.functions.numbers.elementary import add, div, mul, neg, sqrt, square, sub, where
 
@@ -38,6 +39,7 @@ class Rule:
         counted: Whether the count of steps is kept under ``step``.
         kept: Numbers that are kept for a parameter, with their first values.
         refused: Settings that are not supported, with the reason.
+        by_itself: Whether the optimizer's own ``step`` follows the gradients, and no rule does.
     """
 
     states: Callable[[Group], Sequence[str]]
@@ -47,6 +49,7 @@ class Rule:
     counted: bool = True
     kept: Mapping[str, float] | None = None
     refused: Mapping[str, str] | None = None
+    by_itself: bool = False
 
 
 def _like(value: float, x: Any) -> Any:
@@ -306,13 +309,35 @@ RULES: Mapping[str, Rule] = {
 }  # fmt: skip
 
 
-def rule_of(optimizer: Any) -> Rule | None:
-    """Return the rule of an optimizer of PyTorch, None if it has none here."""
+def _no_update(*_: Any) -> tuple[Any, dict[str, Any]]:
+    raise AssertionError("the optimizer's own step follows the gradients")
+
+
+# Any other optimizer, one's own included.
+_BY_ITSELF = Rule(lambda group: (), lambda *_: {}, _no_update, (), counted=False, by_itself=True)
+
+
+def rule_of(optimizer: Any) -> Rule:
+    """Return the rule of an optimizer of PyTorch.
+
+    Raises:
+        InvalidArgument: It is none, or its step calls the loss itself.
+    """
     kinds: tuple[Any, ...] = type(optimizer).__mro__
+    named = f"{type(optimizer).__module__}.{type(optimizer).__qualname__}"
+    if not any(f"{k.__module__}.{k.__name__}" == "torch.optim.optimizer.Optimizer" for k in kinds):
+        raise InvalidArgument(f"compile: expected an optimizer of torch.optim, got {named}")
+    # (PyTorch wraps the method, of the class that is made first.)
+    own = inspect.unwrap(type(optimizer).step)
+    needed = [p for p in inspect.signature(own).parameters.values() if p.default is p.empty]
+    if any(p.kind is p.POSITIONAL_OR_KEYWORD for p in needed[1:]):
+        raise InvalidArgument(
+            f"compile: {named}.step takes a function that computes the loss, as often as it likes; "
+            "a compiled step computes it once: use another optimizer, or train without compiling"
+        )
     for kind in kinds:
         if kind.__module__.startswith("torch.optim"):
             name = "Adam" if kind.__name__ == "AdamW" else kind.__name__
-            # (PyTorch wraps the method, of the class that is made first.)
-            own, known = (inspect.unwrap(each.step) for each in (type(optimizer), kind))
-            return RULES.get(name) if own is known else None
-    return None
+            same = own is inspect.unwrap(kind.step)
+            return RULES.get(name, _BY_ITSELF) if same else _BY_ITSELF
+    return _BY_ITSELF

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +14,11 @@ from hagane.frontends.python.interpret.effects import Training
 from hagane.runtime import SessionOptions
 from hagane.training.step.arguments import Given, Signature, check_result, written_leaves
 from hagane.training.step.base import Step
+from hagane.training.step.changed_state import ChangedState, read_state
 from hagane.training.step.clipping import clip_by_norm
 from hagane.training.step.large import LARGE
 from hagane.training.step.memory.planned import StepPlan
+from hagane.training.step.noise import NoiseSource
 from hagane.training.step.program import step_program
 from hagane.training.step.read_arrays import guards_of, read_arrays
 from hagane.training.step.refusals import (
@@ -25,11 +27,13 @@ from hagane.training.step.refusals import (
     check_hooks,
     check_module_hooks,
     check_parameter_hooks,
-    check_parametrizations,
 )
-from hagane.training.step.rules import RULES, Group, rule_of
+from hagane.training.step.rules import Group, rule_of
 from hagane.training.step.sizes import Sizes
 from hagane.training.step.torch_program import TorchProgram, arrays_of, moved_by
+
+# Kinds of arguments from which on another one is likely to come with each call.
+_MANY_VALUES = 4
 
 
 class TorchStep(Step[TorchProgram]):
@@ -44,8 +48,9 @@ class TorchStep(Step[TorchProgram]):
     Args:
         loss: A function of a module and tensors that returns a tensor of one number. Its source
             is read.
-        optimizer: One of ``torch.optim``: SGD, Adam, AdamW, NAdam, RAdam, Adamax, RMSprop,
-            Adagrad or Adadelta. Learning rates may change between steps.
+        optimizer: A ``torch.optim.Optimizer``. SGD, Adam, AdamW, NAdam, RAdam, Adamax, RMSprop,
+            Adagrad and Adadelta are compiled; of others ``step`` is called with the gradients.
+            Learning rates may change between steps.
         options: Of the session that runs the step.
         memory_budget: The most bytes that a step may take beyond those in use now:
             a number, or a text such as ``"500MB"``. Values beyond it are computed again on the way
@@ -58,7 +63,7 @@ class TorchStep(Step[TorchProgram]):
             the update, as by ``torch.nn.utils.clip_grad_norm_``.
 
     Raises:
-        InvalidArgument: The optimizer is none of these, or has no parameters; the budget is no
+        InvalidArgument: The optimizer is none, or calls the loss itself; the budget is no
             number of bytes, ``accumulate`` no number of calls; there is no such precision.
     """
 
@@ -74,11 +79,6 @@ class TorchStep(Step[TorchProgram]):
         max_norm: float | None = None,
     ):
         rule = rule_of(optimizer)
-        if rule is None:
-            raise InvalidArgument(
-                f"compile: expected an optimizer of torch.optim ({', '.join((*RULES, 'AdamW'))}), "
-                f"got {type(optimizer).__module__}.{type(optimizer).__qualname__}"
-            )
         is_module = isinstance(loss, sys.modules["torch"].nn.Module)
         self._signature = Signature(getattr(loss, "forward", loss) if is_module else loss, "module")
         if is_module and not self._signature.names:
@@ -92,13 +92,14 @@ class TorchStep(Step[TorchProgram]):
         super().__init__(options, resident, memory_budget, accumulate, precision)
         self._clip = None if max_norm is None else clip_by_norm(max_norm)
 
-    def __call__(self, module: Any, *tensors: Any) -> Any:
+    def __call__(self, module: Any, /, *tensors: Any, **named: Any) -> Any:
         """Do one step.
 
         Args:
             module: A ``torch.nn.Module``.
             tensors: The other arguments of the loss: tensors and arrays, alone or in dicts, lists,
                 tuples and objects; and plain values, which are fixed.
+            named: Likewise, by name.
 
         Returns:
             The loss before the update, a tensor without axes.
@@ -108,31 +109,32 @@ class TorchStep(Step[TorchProgram]):
             InvalidArgument: The loss is no single number, or depends on no parameter.
             NotDifferentiable: An operator has no gradient.
         """
-        given = self._given(module, tensors)
+        given = self._given(module, tensors, named)
         program = self._planned(module, given)
         return program.run(self._optimizer, given.values, self._sums, self._scaling)
 
-    def plan(self, module: Any, *tensors: Any) -> StepPlan:
+    def plan(self, module: Any, /, *tensors: Any, **named: Any) -> StepPlan:
         """Return the plan of a step, which is neither compiled nor done.
 
         Args:
             module: As for a step.
             tensors: Likewise.
+            named: Likewise.
 
         Raises:
             CaptureError: As for a step; likewise the other errors of one.
         """
-        given = self._given(module, tensors)
+        given = self._given(module, tensors, named)
         return self._program(module, given).plan(given.values, self._resident, self._budget)
 
-    def _given(self, module: Any, tensors: Sequence[Any]) -> Given:
+    def _given(self, module: Any, tensors: Sequence[Any], named: Mapping[str, Any]) -> Given:
         """Return the arguments of a step; raise ``InvalidArgument`` unless they are some."""
         torch = sys.modules.get("torch")
         if torch is None or not isinstance(module, torch.nn.Module):
             raise InvalidArgument(
                 f"step: expected a torch.nn.Module as first argument, got {type(module).__name__}"
             )
-        given = Given(self._signature.complete(tensors))
+        given = Given(self._signature.complete(tensors, named))
         check_hooks(self._optimizer)
         check_arguments(given.leaves, self._optimizer.param_groups)
         return given
@@ -144,12 +146,13 @@ class TorchStep(Step[TorchProgram]):
         sizes = self._sizes.get(kind)
         if sizes is None:
             sizes = self._sizes[kind] = Sizes(shapes)
+            self._tell_of_values(kind)
         described = sizes.describe(shapes)
         plainly = [[str(size) for size in shape] for shape in shapes]
         wanted = plainly if kind in self._closed else described
         key = (kind, str(wanted))
         found = self._programs.pop(key, None)
-        changed = "" if found is None else found.guards.broken()
+        changed = "" if found is None else found.guards.broken() or found.state.broken()
         if changed:
             self._tell_changed(changed)
         if found is not None:
@@ -170,8 +173,24 @@ class TorchStep(Step[TorchProgram]):
         check_computed(given.leaves, found.foreign)
         return self._keep(key, found)
 
+    def _tell_of_values(self, kind: tuple[Any, ...]) -> None:
+        """Warn once the step is compiled for many values of arguments that are no tensors."""
+        known = [one for one in self._sizes if isinstance(one, tuple)]
+        count = sum(one[:2] == kind[:2] and one[3:] == kind[3:] for one in known)
+        if count == _MANY_VALUES:
+            self._tell(
+                f"the step is compiled for {count} kinds of arguments: numbers, texts and "
+                "lists of them are fixed, and each other one is compiled for; pass what changes "
+                "often as a tensor"
+            )
+
     def _settings(self) -> object:
         """Return the settings of the optimizer that programs rest on."""
+        if self._rule.by_itself:
+            return tuple(
+                tuple(id(p) for p in group["params"] if p.requires_grad)
+                for group in self._optimizer.param_groups
+            )
         return tuple(
             (
                 tuple(repr(group.get(name)) for name in self._rule.fixed),
@@ -186,32 +205,27 @@ class TorchStep(Step[TorchProgram]):
         import torch
 
         prefix = self._signature.model
-        check_parametrizations(module, prefix)
-        training = Training()
-        arguments = (module, *given.types(sizes))
-        captured = capture_object(self._loss, arguments, {}, MeaningTables(), training)
+        training = Training(noises=[], models={prefix: module})
+        types, named = given.types(sizes)
+        captured = capture_object(self._loss, (module, *types), named, MeaningTables(), training)
+        captured = read_state(captured)
         check_result(captured.structure)
         for check in (check_module_hooks, check_parameter_hooks):
             check(captured.reads.modules, module, prefix)
-        for attribute, _ in captured.state:
-            raise InvalidArgument(
-                f"step: the loss changes '{attribute.path}' of a {type(attribute.owner).__name__}, "
-                "which a compiled step does not: return it from the module and change it between "
-                "steps"
-            )
+        changed = ChangedState(captured.state, [*module.modules(), *captured.reads.modules])
         written = written_leaves(captured.changes)
         groups: list[Group] = self._optimizer.param_groups
         numbers = {id(p): n for n, group in enumerate(groups) for p in group["params"]}
         paths = {id(array): name for name, array in arrays_of(module, prefix)}
         paths = {key: captured.names.get(key, name) for key, name in paths.items()}
         others = read_arrays(captured, paths.keys(), training.updates)
-        named = [(name, p) for name, p in others.items() if isinstance(p, torch.Tensor)]
+        read = [(name, p) for name, p in others.items() if isinstance(p, torch.Tensor)]
         trained = {
             name: numbers[id(p)]
-            for name, p in [*((paths[id(p)], p) for p in module.parameters()), *named]
+            for name, p in [*((paths[id(p)], p) for p in module.parameters()), *read]
             if p.requires_grad and id(p) in numbers
         }
-        known = {*paths, *(id(p) for _, p in named)}
+        known = {*paths, *(id(p) for _, p in read)}
         foreign = [
             f"parameter {index} of group {number} of the optimizer"
             for number, group in enumerate(groups)
@@ -227,7 +241,7 @@ class TorchStep(Step[TorchProgram]):
             share=self._sums.share,
             prepare=self._clip,
             precision=self._precision,
-            apart=LARGE,
+            apart=0 if self._rule.by_itself else LARGE,
         )
         made = replace(made, unreached=(*made.unreached, *foreign))
         made, choice = self._chosen(made, given)
@@ -250,6 +264,8 @@ class TorchStep(Step[TorchProgram]):
             tuple(captured.reads.modules),
             foreign,
             written,
+            changed,
+            NoiseSource(training.noises or (), made.model.graph),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -55,8 +56,13 @@ def array_names(found: Any) -> dict[int, str]:
     return names
 
 
-def object_paths(found: Any) -> dict[int, str]:
-    """Return the paths of objects whose attributes a call may change, by their identity."""
+def object_paths(found: Any, arguments: Mapping[str, Any]) -> dict[int, str]:
+    """Return the paths of objects whose attributes a call may change, by their identity.
+
+    Args:
+        found: What is called.
+        arguments: Objects that it is given, by name.
+    """
     paths: dict[int, str] = {}
 
     def walk(value: Any, path: str, depth: int) -> None:
@@ -77,6 +83,8 @@ def object_paths(found: Any) -> dict[int, str]:
 
     owner = getattr(found, "__self__", found)
     function = getattr(found, "__func__", found)
+    for name, value in arguments.items():
+        walk(value, name, 0)
     walk(owner, "", 0)
     if hasattr(function, "__code__"):
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)

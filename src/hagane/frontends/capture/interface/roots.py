@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +21,7 @@ from hagane.frontends.python.values.values import (
     Value,
 )
 
-_NAMED = (
-    inspect.Parameter.POSITIONAL_ONLY,
-    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    inspect.Parameter.KEYWORD_ONLY,
-)
+_PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +56,23 @@ def root_of(
     value = interpreter.lift(found)
     function, bound = function_of(interpreter, value)
     if function is not None and not _has_hooks(found):
-        return Root(value, function, bound)
+        root = Root(value, function, bound)
+        if not _takes_more(root, len(types), named):
+            return root
     name = _library_name(interpreter, value) or (type(found).__name__ if function else "")
     if not name:
         raise CheckError("target", _no_source(found))
-    arguments = _arguments(interpreter, found, name, len(types))
-    made = _calling(interpreter, value, name, arguments, types, named)
+    arguments, keywords = _arguments(interpreter, found, name, len(types), named)
+    made = _calling(interpreter, value, name, arguments, keywords, types, named)
     return Root(made, made, False)
+
+
+def _takes_more(root: Root, count: int, named: Mapping[str, Any]) -> bool:
+    """Whether a call gives arguments that ``*args`` or ``**kwargs`` take."""
+    found = root.function.node.args
+    names = {*root.arguments(), *(argument.arg for argument in found.kwonlyargs)}
+    many = found.vararg is not None and count > len(root.arguments())
+    return many or (found.kwarg is not None and not names.issuperset(named))
 
 
 def _has_hooks(found: Any) -> bool:
@@ -104,25 +110,32 @@ def _library_name(interpreter: Interpreter, value: Value) -> str:
     return value.cls.name if any(isinstance(m, LibraryMethod) for m in methods) else ""
 
 
-def _arguments(interpreter: Interpreter, found: Any, name: str, count: int) -> dict[str, bool]:
-    """Return the names of the arguments of a call, and whether each has to be given.
+def _arguments(
+    interpreter: Interpreter, found: Any, name: str, count: int, named: Mapping[str, Any]
+) -> tuple[dict[str, bool], set[str]]:
+    """Return the names of the arguments of a call, and which of them are passed by name.
+
+    The former are with whether each has to be given.
 
     Args:
         interpreter: Knows the arguments of functions that are written in C.
         found: The callee.
         name: Its name in the table of its library.
         count: How many arguments are given by position, which any number of ``*args`` takes.
+        named: Those by name, which ``**kwargs`` takes.
     """
     try:
-        parameters = inspect.signature(getattr(found, "forward", found)).parameters
+        parameters = inspect.signature(getattr(found, "forward", found)).parameters.values()
     except (TypeError, ValueError):  # written in C
-        return dict(interpreter.tables.arguments(name) or {})
-    arguments = {p.name: p.default is p.empty for p in parameters.values() if p.kind in _NAMED}
-    many = [p.name for p in parameters.values() if p.kind is p.VAR_POSITIONAL]
-    if many:
+        return dict(interpreter.tables.arguments(name) or {}), set()
+    arguments = {p.name: p.default is p.empty for p in parameters if p.kind in _PLACED}
+    for many in (p.name for p in parameters if p.kind is p.VAR_POSITIONAL):
         more = range(count - len(arguments))
-        arguments |= {many[0] if len(more) == 1 else f"{many[0]}{i}": True for i in more}
-    return arguments
+        arguments |= {many if len(more) == 1 else f"{many}{i}": True for i in more}
+    behind = {p.name: p.default is p.empty for p in parameters if p.kind is p.KEYWORD_ONLY}
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        behind |= {name: True for name in named if name not in arguments}
+    return {**arguments, **behind}, set(behind)
 
 
 def _calling(
@@ -130,6 +143,7 @@ def _calling(
     value: Value,
     title: str,
     arguments: Mapping[str, bool],
+    keywords: Set[str],
     types: Sequence[Any],
     named: Mapping[str, Any],
 ) -> Function:
@@ -150,7 +164,10 @@ def _calling(
         )
     names = [name for name in arguments if name in given]
     before = [*arguments][: len(names)]
-    passed = [n if n == b else f"{n}={n}" for n, b in zip(names, before, strict=True)]
+    passed = [
+        n if n == b and n not in keywords else f"{n}={n}"
+        for n, b in zip(names, before, strict=True)
+    ]
     tree = ast.parse(f"def forward({', '.join(names)}): return layer({', '.join(passed)})")
     node = tree.body[0]
     assert isinstance(node, ast.FunctionDef)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import (
     MISSING,
+    Computed,
     Device,
     DType,
     Instance,
@@ -39,11 +41,31 @@ def lift_torch(core: Core, found: Any) -> Value:
         cls, computed = type(found), {}
         if torch.nn.utils.parametrize.is_parametrized(found):  # a class made for this object
             cls = cls.__bases__[0]
-            computed = {n: _tensor(core, torch, getattr(found, n)) for n in found.parametrizations}
+            computed = _computed(core, torch, found)
         name = core.tables.name_of(cls)
         if name is not None and name in TORCH.layers and name != "torch.nn.Module":
             return Instance(core.heap.new(computed), Library(name), found)
     return MISSING
+
+
+def _computed(core: Core, torch: Any, found: Any) -> dict[str, Value]:
+    """Return the parameters of a module that others compute: in training, at each read."""
+    if getattr(core.emit, "training", None) is None:
+        return {n: _tensor(core, torch, getattr(found, n)) for n in found.parametrizations}
+
+    def compute(parts: Any) -> Value:
+        # As ``ParametrizationList.forward``.
+        originals = ["original"] if parts.is_tensor else [
+            f"original{i}" for i in range(parts.ntensors)
+        ]  # fmt: skip
+        made = core.call(core.lift(parts[0]), [core.lift(getattr(parts, n)) for n in originals], {})
+        for part in list(parts)[1:]:
+            made = core.call(core.lift(part), [made], {})
+        return made
+
+    return {
+        name: Computed(partial(compute, parts)) for name, parts in found.parametrizations.items()
+    }
 
 
 def _tensor(core: Core, torch: Any, found: Any) -> Tensor:

@@ -16,6 +16,7 @@ from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
     Class,
+    Computed,
     DictRef,
     Function,
     Generated,
@@ -130,6 +131,8 @@ class Objects(Core):
         """Return an attribute that the object itself holds."""
         content = self.heap[value]
         found = content.get(name, MISSING)
+        if isinstance(found, Computed):
+            return found.compute()
         if found is MISSING and value.host is not None and name not in content:
             held = partial(self.host_attribute, value.host, name)
             found = self.observer.attribute(value, name, held)

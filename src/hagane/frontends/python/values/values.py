@@ -373,6 +373,13 @@ class Class(Ref):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Computed:
+    """An attribute of an object that is computed each time that it is read."""
+
+    compute: Callable[[], Value]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Instance(Ref):
     """An object of a class of the program or of a library's; content: its attributes.
 

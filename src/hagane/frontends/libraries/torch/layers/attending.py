@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hagane.frontends.libraries.table import View
-from hagane.frontends.libraries.torch.functions.arrays.creating import made
 from hagane.frontends.libraries.torch.functions.networks import attending
 from hagane.frontends.libraries.torch.functions.numbers.elementwise import binary
 from hagane.frontends.libraries.torch.layers.layer import layer, weight
 from hagane.frontends.libraries.torch.operands import (
-    device_of,
-    dtype_of,
     need_tensor,
     same_dtype,
 )
@@ -319,12 +316,16 @@ class Transformer:
         )
 
     @staticmethod
-    def generate_square_subsequent_mask(t: Core, self: View, sz: Value, **_: Value) -> Value:
+    def generate_square_subsequent_mask(
+        t: Core, self: View, sz: Value, device: Value = None, dtype: Value = None
+    ) -> Value:
         """Return a mask that hides later positions: (sz, sz)."""
-        return causal_mask(t, sz)
+        return causal_mask(t, sz, device, dtype)
 
 
 @TORCH.function("nn.Transformer.generate_square_subsequent_mask")
-def causal_mask(t: Core, sz: Value, device: Value = None, dtype: Value = None) -> Tensor:
+def causal_mask(t: Core, sz: Value, device: Value = None, dtype: Value = None) -> Value:
     """Return a mask that hides later positions: (sz, sz)."""
-    return made(t, dtype_of(dtype), [sz, sz], device_of(device))
+    kinds = {"dtype": dtype, "device": device}
+    full = t.call_library("torch.full", [(sz, sz), float("-inf")], kinds)
+    return t.call_library("torch.triu", [full], {"diagonal": 1})

@@ -238,3 +238,15 @@ def local_response_norm(
     if not isinstance(size, int) or not all(isinstance(n, int | float) for n in numbers):
         return t.emit.typed("LRN", [x], x.dtype, x.shape)
     return built(t, x, images.response_normalized, x, size, *map(float, numbers))
+
+
+@TORCH.function("_weight_norm")
+def weight_norm_of(t: Core, v: Value, g: Value, dim: Value = 0) -> Value:
+    """Return directions whose norms along all axes but one are given; along all for -1."""
+    x = need_tensor(t, v, "v")
+    rank = len(shape_of(t, x))
+    axis = int(dim)
+    among = {} if axis == -1 else {"dim": tuple(n for n in range(rank) if n != axis % rank)}
+    norm = t.call_library("torch.linalg.vector_norm", [x], {**among, "keepdim": axis != -1})
+    share = t.call_library("torch.div", [need_tensor(t, g, "g"), norm])
+    return t.call_library("torch.mul", [x, share])

@@ -1,15 +1,17 @@
-"""Recurrent layers of PyTorch, and packed sequences."""
+"""Recurrent layers of PyTorch."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
+import onnx_ir as ir
+
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.table import View
+from hagane.frontends.libraries.torch.functions.networks.packing import counts_of, packed
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
-    INT64,
     need_float,
     need_tensor,
     same_dtype,
@@ -17,7 +19,8 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Instance, Library, Many, Tensor, Value
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import Instance, Many, Tensor, Value
 from hagane.ops.builder import interpreting, op
 from hagane.ops.functions.layers.drawing import dropped
 from hagane.ops.functions.layers.recurrent import (
@@ -27,87 +30,10 @@ from hagane.ops.functions.layers.recurrent import (
     recurrent_step,
     without_batch,
 )
-from hagane.ops.functions.numbers.elementary import transpose, unsqueeze
+from hagane.ops.functions.numbers.elementary import cast, transpose, unsqueeze
 from hagane.ops.functions.tensors.padding import padded_around
 from hagane.ops.functions.tensors.parts import part
 from hagane.symbolic import Dim, maximum
-
-_PACKED = "torch.nn.utils.rnn.PackedSequence"
-
-
-@TORCH.layer("nn.utils.rnn.PackedSequence")
-class PackedSequence:
-    """Sequences of different lengths, kept here as the padded tensor they came from."""
-
-
-@TORCH.function("nn.utils.rnn.pack_padded_sequence")
-def pack_padded_sequence(
-    t: Core, input: Value, lengths: Value, batch_first: Value = False, enforce_sorted: Value = True
-) -> Instance:
-    """Return padded sequences, packed."""
-    x = need_tensor(t, input, "input")
-    shape = shape_of(t, x)
-    if len(shape) < 2:
-        t.fail("rank", f"expected (length, batch, ...), got {t.show(x)}", x)
-    batch = shape[0 if batch_first else 1]
-    count = _count(t, lengths)
-    if count is not None and t.emit.differ(count, batch):
-        t.fail("shape-mismatch", f"expected one length a sequence ({batch}), got {count}", x)
-    return packed(t, x, lengths, bool(batch_first))
-
-
-def _count(t: Core, lengths: Value) -> Dim | None:
-    if isinstance(lengths, Tensor):
-        return shape_of(t, lengths, 1, "lengths")[0]
-    if isinstance(lengths, Many):
-        return lengths.length
-    return len(lengths) if isinstance(lengths, list | tuple) else None
-
-
-def packed(t: Core, x: Tensor, lengths: Value, batch_first: bool) -> Instance:
-    """Return a packed sequence; its data has one row an element of a sequence."""
-    feature = shape_of(t, x)[2:]
-    data = t.emit.typed("Pack", [x], x.dtype, (t.emit.fresh("packed"), *feature))
-    sizes = t.emit.new(INT64, (t.emit.fresh("steps"),))
-    content = {"padded": x, "lengths": t.wrap(lengths), "first": batch_first, "data": data,
-               "batch_sizes": sizes, "sorted_indices": None, "unsorted_indices": None}  # fmt: skip
-    return Instance(t.heap.new(content), Library(_PACKED))
-
-
-@TORCH.function("nn.utils.rnn.pad_packed_sequence")
-def pad_packed_sequence(
-    t: Core, sequence: Value, batch_first: Value = False, padding_value: Value = 0.0,
-    total_length: Value = None,
-) -> Value:  # fmt: skip
-    """Return packed sequences padded again, and their lengths."""
-    if not isinstance(sequence, Instance):
-        t.fail("type", f"expected a packed sequence, got {t.show(sequence)}")
-    content = t.heap[sequence]
-    x, lengths = content["padded"], t.unwrap(content["lengths"])
-    shape = list(shape_of(t, x))
-    if content["first"]:
-        shape[0], shape[1] = shape[1], shape[0]
-    steps = _longest(t, lengths, shape[0]) if total_length is None else total_length
-    batch = shape[1]
-    lead = (batch, steps) if batch_first else (steps, batch)
-    padded = t.emit.typed("Pad", [x], x.dtype, (*lead, *shape[2:]))
-    counts = lengths if isinstance(lengths, Tensor) else t.call_library("torch.tensor", [lengths])
-    return (padded, t.emit.on(counts, "cpu"))
-
-
-def _longest(t: Core, lengths: Value, steps: Dim) -> Dim:
-    if isinstance(lengths, Many):
-        return (
-            lengths.element if not isinstance(lengths.element, Tensor) else t.emit.fresh("longest")
-        )
-    if (
-        isinstance(lengths, list | tuple)
-        and lengths
-        and not any(isinstance(n, Tensor) for n in lengths)
-    ):
-        return maximum(*lengths)
-    del steps
-    return t.emit.fresh("longest")
 
 
 @TORCH.function("nn.utils.rnn.pad_sequence")
@@ -175,14 +101,15 @@ def layer_forward(t: Core, self: View, input: Value, hx: Value) -> Value:
     """Return the outputs of all steps and the last states."""
     if isinstance(input, Instance):
         content = t.heap[input]
-        out, last = _steps(t, self, content["padded"], hx, content["first"], packed=True)
+        lengths = counts_of(t, content["lengths"])
+        out, last = _steps(t, self, content["padded"], hx, content["first"], lengths)
         return (packed(t, out, content["lengths"], content["first"]), last)
     x = need_tensor(t, input, "input")
     return _steps(t, self, x, hx, bool(self.batch_first))
 
 
 def _steps(
-    t: Core, self: View, x: Tensor, hx: Value, batch_first: bool, *, packed: bool = False
+    t: Core, self: View, x: Tensor, hx: Value, batch_first: bool, lengths: Tensor | None = None
 ) -> tuple[Tensor, Value]:
     need_float(t, x, "input")
     same_dtype(t, x, self.weight_ih_l0, "input and weight")
@@ -205,12 +132,15 @@ def _steps(
     states = (self.num_layers * directions, *batch, out)
     cells = (self.num_layers * directions, *batch, self.hidden_size)
     drawn = _drops(self) and (t.emit.training is None or not t.emit.builds)
-    if not packed and not drawn and _is_computed(self):
+    if lengths is not None and t.emit.builds and self.proj_size:
+        raise CheckError("capture", "packed sequences through an LSTM with proj_size are not "
+                         "captured: give it the padded tensor, and mask its results")  # fmt: skip
+    if (lengths is None or t.emit.builds) and not drawn and _is_computed(self):
         if self.mode == "LSTM":
             _check_pair(t, hx, states, cells)
         else:
             _check_state(t, hx, states, "hx")
-        return _computed_steps(t, self, x, hx, batch_first, directions)
+        return _computed_steps(t, self, x, hx, batch_first, directions, lengths)
     if self.mode == "LSTM":
         _check_pair(t, hx, states, cells)
         last: Value = tuple(t.emit.typed("LSTM", [x], x.dtype, s) for s in (states, cells))
@@ -231,7 +161,13 @@ def _drops(self: View) -> bool:
 
 
 def _computed_steps(
-    t: Core, self: View, x: Tensor, hx: Value, batch_first: bool, directions: int
+    t: Core,
+    self: View,
+    x: Tensor,
+    hx: Value,
+    batch_first: bool,
+    directions: int,
+    lengths: Tensor | None,
 ) -> tuple[Tensor, Value]:
     """Return the results of a layer: the outputs of all steps, and the last states."""
     kind = _kind(self)
@@ -256,7 +192,13 @@ def _computed_steps(
                 steps, last = projected_layer(steps, rows, self.hidden_size, self.proj_size, own)
             else:
                 steps, last = recurrent_layer(
-                    kind, steps, rows, self.hidden_size, own, self.get("nonlinearity", "tanh")
+                    kind,
+                    steps,
+                    rows,
+                    self.hidden_size,
+                    own,
+                    self.get("nonlinearity", "tanh"),
+                    None if lengths is None else cast(lengths, ir.DataType.INT32),
                 )
             for name, state in zip(names, last, strict=True):
                 found[name].append(state)

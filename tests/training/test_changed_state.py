@@ -1,0 +1,232 @@
+"""Steps of losses that change buffers and attributes, and of parameters that others compute."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from torch import nn, optim
+from torch.nn.utils import parametrizations, parametrize
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+import hagane
+from hagane.errors import CaptureError, InvalidArgument
+
+
+def loss_of(module: Any, *given: Any) -> Any:
+    return module(*given).square().mean()
+
+
+def trained(module: Any, given: Any, loss: Any = loss_of, steps: int = 4) -> tuple[Any, Any, Any]:
+    """Train copies of a module in both ways; return them, and the compiled step."""
+    theirs, ours = module.double(), copy.deepcopy(module).double()
+    one, other = (optim.Adam(m.parameters(), 0.01) for m in (theirs, ours))
+    step = hagane.compile(loss, other)
+    for number in range(steps):
+        arguments = given(number)
+        one.zero_grad()
+        wanted = loss(theirs, *arguments)
+        wanted.backward()
+        one.step()
+        torch.testing.assert_close(step(ours, *arguments), wanted.detach(), rtol=1e-9, atol=0)
+    found, expected = ours.state_dict(), theirs.state_dict()
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value, rtol=1e-8, atol=1e-10, msg=name)
+    return theirs, ours, step
+
+
+class Averaging(nn.Module):
+    """Keeps a moving mean, a count, its last result, and a number of calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(3))
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+        self.layer, self.calls, self.last = nn.Linear(3, 3), 0, None
+
+    def forward(self, x: Any) -> Any:
+        if self.training:
+            with torch.no_grad():
+                self.mean.mul_(0.9).add_(x.mean(0), alpha=0.1)
+                self.count += 1
+        self.calls += 1
+        self.last = self.layer(x - self.mean)
+        return self.last
+
+
+def with_last(module: Any, x: Any) -> Any:
+    return module(x).square().mean() + 0.1 * module[0].last.abs().mean()
+
+
+def test_buffers_and_attributes_that_a_loss_changes_are_changed() -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(Averaging(), nn.Tanh(), Averaging())
+    theirs, ours, step = trained(module, lambda n: [torch.randn(4 + n, 3).double()], with_last)
+    assert len(step._programs) == 1
+    for mine, their in ((ours[0], theirs[0]), (ours[2], theirs[2])):
+        assert mine.calls == their.calls == 4
+        torch.testing.assert_close(mine.last, their.last.detach(), rtol=1e-8, atol=1e-10)
+    ours.eval()
+    before = ours[0].mean.clone()
+    step(ours, torch.randn(4, 3).double())
+    assert torch.equal(ours[0].mean, before)
+    assert ours[0].calls == 5
+
+
+class Replacing(nn.Module):
+    """Sets a buffer to a new tensor, and keeps a sum of its first results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("average", torch.zeros(3))
+        self.layer, self.sum = nn.Linear(3, 3), torch.zeros(3, dtype=torch.float64)
+
+    def forward(self, x: Any) -> Any:
+        y = self.layer(x)
+        self.average = 0.9 * self.average + 0.1 * y.detach().mean(0)
+        self.sum = self.sum + y.detach()[0]
+        return y - self.average
+
+
+@pytest.mark.parametrize("options", [{}, {"accumulate": 2}])
+def test_attributes_are_set_to_new_tensors(options: Any) -> None:
+    torch.manual_seed(0)
+    theirs = Replacing().double()
+    ours = copy.deepcopy(theirs)
+    held = ours.average
+    step = hagane.compile(loss_of, optim.SGD(ours.parameters(), 0.0), **options)
+    for size in (4, 6, 5):
+        x = torch.randn(size, 3).double()
+        torch.testing.assert_close(step(ours, x), loss_of(theirs, x).detach())
+    torch.testing.assert_close(ours.average, theirs.average)
+    torch.testing.assert_close(ours.sum, theirs.sum)
+    assert bool((held == 0).all())
+    assert "average" in ours.state_dict()
+
+
+class Appending(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.weight = nn.Linear(3, 1), nn.Parameter(torch.ones(3))
+
+    def forward(self, x: Any) -> Any:
+        with torch.no_grad():
+            self.weight.clamp_(0, 1)
+        return self.layer(x * self.weight)
+
+
+def test_parameters_that_a_loss_changes_are_named() -> None:
+    module = Appending()
+    step = hagane.compile(loss_of, optim.SGD(module.parameters(), 0.1))
+    with pytest.raises((InvalidArgument, CaptureError), match="weight|in place"):
+        step(module, torch.randn(2, 3))
+
+
+class Symmetric(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x.triu() + x.triu(1).transpose(-1, -2)
+
+
+class Doubled(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return 2 * x.tanh()
+
+
+def symmetric() -> Any:
+    made = nn.Linear(4, 4)
+    parametrize.register_parametrization(made, "weight", Symmetric())
+    parametrize.register_parametrization(made, "weight", Doubled())
+    parametrize.register_parametrization(made, "bias", Doubled())
+    return made
+
+
+LAYERS = {
+    "weight_norm": lambda: parametrizations.weight_norm(nn.Linear(4, 4)),
+    "weight_norm of all": lambda: parametrizations.weight_norm(nn.Linear(4, 4), dim=None),
+    "spectral_norm": lambda: parametrizations.spectral_norm(nn.Linear(4, 4), n_power_iterations=2),
+    "own": symmetric,
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_parameters_that_others_compute_are_trained(name: str) -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(LAYERS[name](), nn.Tanh(), nn.Linear(4, 2))
+    trained(module, lambda n: [torch.randn(3, 4).double()])
+
+
+@pytest.mark.long
+def test_weights_of_convolutions_that_others_compute_are_trained() -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(
+        parametrizations.weight_norm(nn.Conv1d(2, 3, 3)),
+        nn.Tanh(),
+        parametrizations.spectral_norm(nn.ConvTranspose1d(3, 2, 3)),
+        parametrizations.weight_norm(nn.Conv1d(2, 2, 1), dim=1),
+    )
+    trained(module, lambda n: [torch.randn(3, 2, 8).double()])
+
+
+class Packed(nn.Module):
+    """Reads sequences of their own lengths."""
+
+    def __init__(self, kind: Any, *, batch_first: bool, **options: Any):
+        super().__init__()
+        self.first = batch_first
+        self.layer = kind(3, 4, batch_first=batch_first, **options)
+
+    def forward(self, x: Any, lengths: Any) -> Any:
+        x = x if self.first else x.transpose(0, 1)
+        packed = pack_padded_sequence(x, lengths, batch_first=self.first, enforce_sorted=False)
+        y, last = self.layer(packed)
+        y, counts = pad_packed_sequence(y, batch_first=self.first, padding_value=0.5)
+        last = last[0] if isinstance(last, tuple) else last
+        return y.sum() + last.sum(0) * counts.unsqueeze(1)
+
+
+def sequences(number: int) -> list[Any]:
+    lengths = torch.randint(1, 6, (4,))
+    lengths[number % 4] = 6 - number % 2
+    return [torch.randn(4, 6, 3).double(), lengths]
+
+
+PACKED = [
+    pytest.param(nn.LSTM, True, {"bidirectional": True}),
+    pytest.param(nn.GRU, False, {"num_layers": 2}, marks=pytest.mark.long),
+    pytest.param(nn.RNN, True, {"nonlinearity": "relu"}, marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize(("kind", "batch_first", "options"), PACKED)
+def test_packed_sequences_are_trained(kind: Any, batch_first: bool, options: Any) -> None:
+    torch.manual_seed(0)
+    module = Packed(kind, batch_first=batch_first, **options)
+    _, _, step = trained(module, sequences)
+    assert len(step._programs) == 1
+
+
+def test_the_rows_of_a_packed_sequence_are_refused_by_name() -> None:
+    def loss(module: Any, x: Any, lengths: Any) -> Any:
+        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        return module(packed.data).square().mean()
+
+    module = nn.Linear(3, 2)
+    step = hagane.compile(loss, optim.SGD(module.parameters(), 0.1))
+    with pytest.raises(CaptureError, match="'data' of a packed sequence is not captured: unpack"):
+        step(module, torch.randn(4, 6, 3), torch.tensor([6, 2, 1, 3]))
+
+
+def test_masks_that_hide_later_positions_follow_the_length() -> None:
+    def loss(module: Any, x: Any) -> Any:
+        mask = nn.Transformer.generate_square_subsequent_mask(x.size(1), dtype=x.dtype)
+        return module(x, x, x, attn_mask=mask, need_weights=False)[0].square().mean()
+
+    torch.manual_seed(0)
+    module = nn.MultiheadAttention(4, 2, batch_first=True)
+    trained(module, lambda n: [torch.randn(2, 3 + n, 4).double()], loss)
