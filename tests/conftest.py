@@ -75,20 +75,32 @@ _SHARED = (
 _FEW = 5
 
 
+def _begin_streams(name: str) -> int:
+    """Begin the global streams of random numbers at a place of a name's own, and return it."""
+    seed = crc32(name.encode())
+    np.random.seed(seed)
+    random.seed(seed)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(seed)
+    return seed
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> None:
+    """Let what a module draws when it is imported not depend on the modules before it."""
+    _begin_streams(collector.nodeid)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Begin the streams of random numbers, the module's too, at a place of each test's own.
 
     A test's numbers then do not depend on the tests that its worker ran before.
     """
-    seed = crc32(item.nodeid.encode())
-    np.random.seed(seed)
-    random.seed(seed)
+    seed = _begin_streams(item.nodeid)
     for value in vars(getattr(item, "module", None) or object).values():
         if isinstance(value, np.random.Generator):
             value.bit_generator.state = type(value.bit_generator)(seed).state
-    if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(seed)
 
 
 @pytest.fixture(autouse=True)

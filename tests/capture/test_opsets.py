@@ -37,6 +37,7 @@ class Normed(nn.Module):
             self.exact(y) + self.tanh(y), nn.functional.hardswish(y), nn.functional.mish(y),
             y.mean(-1), y.amax(1), y.logsumexp(2), torch.split(y, 4, 2)[1], y[:, ::2],
             nn.functional.pad(y, (1, 2)), y.reshape(-1, 4), y.shape[1], y.cumprod(-2),
+            y.tril(1), (y > 0).triu(-y.shape[1] // 2), y.long().triu(),
             affine_grid(y[:, 0, :6].reshape(-1, 2, 3), (y.shape[0], 1, 3, y.shape[1]), False),
         )  # fmt: skip
 

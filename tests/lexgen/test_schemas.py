@@ -17,8 +17,11 @@ from hagane.lexgen.expressions.characters import Flags
 from hagane.lexgen.masks.json_rules import schema_rules
 from hagane.lexgen.masks.lark_terminals import TERMINALS
 from hagane.lexgen.masks.library import Library, grammar_library
+from hagane.lexgen.masks.parts import Call
 from hagane.lexgen.masks.pushdown import Machine, make_machine
+from hagane.lexgen.masks.rules import Module
 from hagane.lexgen.masks.texts import matching
+from hagane.lexgen.masks.units import Emitter
 from hagane.lexgen.masks.vocabulary import Vocabulary, joined
 from tests.lexgen.test_token_mask import VOCABULARY
 
@@ -450,3 +453,27 @@ def test_schemas_that_combine_too_much_or_nest_too_deeply_are_refused(
         nested = {"allOf": [nested]}
     with pytest.raises(InvalidArgument, match="lie in each other too deeply; take parts of it"):
         schema_rules(nested)
+
+
+def test_schemas_that_say_the_same_are_one_rule() -> None:
+    fields = [f"field{number}" for number in range(50)]
+    alike = {name: {"enum": ["on", "off"], "description": f"about {name}"} for name in fields}
+    different = {name: {"enum": ["on", "off", name]} for name in fields}
+    sizes = [len(schema_rules({"properties": each}).bodies) for each in (alike, different)]
+    assert sizes[1] - sizes[0] >= 49
+
+
+@pytest.mark.parametrize("schema", SCHEMAS[:12])
+def test_edges_written_in_c_are_those_of_python(schema: Any) -> None:
+    bodies = [body for body in schema_rules(schema).bodies if not isinstance(body, Module | int)]
+    written = []
+    for native in (True, False):
+        emitter = Emitter(lambda body: Call(1000), native)
+        ends = [emitter.rule(body) for body in bodies if body is not None]
+        nfa = emitter.written()
+        edges = [
+            sorted(zip(*[iter(numbers)] * size, strict=True))
+            for numbers, size in ((nfa.bytes, 4), (nfa.free, 2), (nfa.calls, 5))
+        ]
+        written.append((ends, nfa.states, edges))
+    assert written[0] == written[1]

@@ -41,26 +41,21 @@ def softplus(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
-def limited(x: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """Replace minus infinity times zero by the limit."""
-    return np.where(x == -np.inf, -0.0, value)
-
-
 def gelu(x: np.ndarray) -> np.ndarray:
-    return limited(x, x * 0.5 * erfc(-x / math.sqrt(2)))
+    return x * 0.5 * erfc(-x / math.sqrt(2))
 
 
 def gelu_tanh(x: np.ndarray) -> np.ndarray:
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
-    return limited(x, x / (1 + np.exp(-2 * inner)))
+    return x / (1 + np.exp(-2 * inner))
 
 
 def mish(x: np.ndarray) -> np.ndarray:
-    return limited(x, x * np.tanh(softplus(x)))
+    return x * np.tanh(softplus(x))
 
 
 def swish(x: np.ndarray) -> np.ndarray:
-    return limited(x, x / (1 + np.exp(-x)))
+    return x / (1 + np.exp(-x))
 
 
 def elu(x: np.ndarray) -> np.ndarray:

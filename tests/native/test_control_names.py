@@ -21,6 +21,11 @@ def unshaped(name: str) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, FLOAT, None)
 
 
+def unshaped_ints(name: str) -> onnx.ValueInfoProto:
+    """Return a declared vector of int64 whose length the file does not tell."""
+    return helper.make_tensor_value_info(name, INT64, [None])
+
+
 def body(
     nodes: Sequence[onnx.NodeProto], states: dict[str, str], kept: Sequence[str] = ()
 ) -> onnx.GraphProto:
@@ -146,3 +151,45 @@ def test_branches_of_other_shapes_lie_in_loops() -> None:
             "flags": np.array([True, False, False, True])}  # fmt: skip
     proto = opened([node("Loop", "n - s0", "y", body=body(nodes, {"s": "t"}))], feed, ["y"])
     check(proto, feed)
+
+
+def test_states_that_keep_what_data_tell_are_not_taken_for_steady() -> None:
+    # Of those left, the first is taken, and what is near to it goes.
+    inner = graph(
+        [
+            node("Slice", "left zero one", "first"),
+            node("Slice", "left one most", "others"),
+            node("Gather", "x others", "values"),
+            node("Gather", "x first", "value"),
+            node("Sub", "values value", "by"),
+            node("Abs", "by", "far"),
+            node("Greater", "far half", "kept"),
+            node("Compress", "others kept", "rest"),
+            node("Size", "rest", "count"),
+            node("Greater", "count none", "goes"),
+        ],
+        [info("i", INT64), info("go", BOOL), unshaped_ints("left")],
+        [info("goes", BOOL), unshaped_ints("rest"), unshaped_ints("first")],
+    )
+    feed = {"x": np.array([0, 0.1, 3, 3.2, 0.4, 9, 3.1, 8.9], np.float32)}
+    constants = {
+        "zero": np.array([0]), "one": np.array([1]), "most": np.array([99]),
+        "half": np.array(0.5, np.float32), "none": np.array(0), "step": np.array(1),
+    }  # fmt: skip
+    nodes = [
+        node("Size", "x", "n"),
+        node("Range", "none n step", "all"),
+        node("Loop", "- yes all", "gone taken", body=inner),
+    ]
+    constants["yes"] = np.array(True)
+    proto = model(nodes, feed, ["gone", "taken"], constants=constants, shapes={"x": ["n"]})
+    made = session(proto)
+    for x in (feed["x"], feed["x"][:1], np.arange(5, dtype=np.float32), feed["x"][::-1].copy()):
+        for left, right in zip(
+            made.run(None, {"x": x}), by_onnxruntime(proto, {"x": x}), strict=True
+        ):
+            same("taken", left, right)
+    # Each iteration is compiled, so that no run falls back to the reference kernels as a whole.
+    assert refused(made) == {
+        "Loop": "a state changes its shape between iterations, in a way that only the data tells"
+    }

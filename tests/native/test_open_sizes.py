@@ -15,12 +15,13 @@ from onnx import helper
 from hagane.errors import KernelError
 from hagane.native.run.engine import load_engine
 from tests.drawing import few
-from tests.native.agreement import agree_over
+from tests.native.agreement import agree_over, no_compilation
 from tests.native.models import (
     draw,
     every_level,
     every_low_precision_level,
     model,
+    refused,
     session,
 )
 from tests.native.test_open_batch import small_network
@@ -290,3 +291,44 @@ def test_fractions_of_a_size_are_no_whole_numbers(rank: int, level: str) -> None
     ]
     feeds = [{"x": draw((2, length))} for length in (4, 1, 7)]
     agree_over(nodes, feeds, level, {"x": ["batch", "length"]}, constants=constants, length=1)
+
+
+@pytest.mark.parametrize(
+    ("dims", "shapes"),
+    [
+        (["b", 3, "2*h", "4*w + 3"], [(1, 3, 8, 7), (2, 3, 14, 11), (1, 3, 2, 3)]),
+        (["b", 3, "h*w", "w"], [(1, 3, 12, 4), (2, 3, 15, 3)]),
+        (["b", 3, "h//2", "h + w"], [(1, 3, 5, 9), (2, 3, 8, 17)]),
+    ],
+)
+def test_sizes_that_expressions_name_are_any_sizes(
+    dims: list[int | str], shapes: list[tuple[int, ...]]
+) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    feed = {"x": draw(shapes[0])}
+    proto = model(nodes, feed, constants={"w": draw((4, 3, 3, 3), 1)}, shapes={"x": dims})
+    native, reference = session(proto), session(proto, engine="reference")
+    assert [argument.shape for argument in native.get_inputs()] == [
+        [str(dim) if isinstance(dim, str) else dim for dim in dims]
+    ]
+    assert not refused(native)
+    with no_compilation():
+        for shape in shapes:
+            x = draw(shape)
+            (got,), (want,) = native.run(None, {"x": x}), reference.run(None, {"x": x})
+            np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+
+
+def test_a_plan_of_memory_knows_what_expressions_name() -> None:
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node("Exp", ["c"], ["e"]),
+             helper.make_node("GlobalMaxPool", ["e"], ["y"])]  # fmt: skip
+    sizes = {"x": draw((1, 3, 8, 8))}
+    made = session(
+        model(nodes, sizes, constants={"w": draw((4, 3, 3, 3))}, shapes={"x": [1, 3, "2*h", "w"]})
+    )
+    small, large = (made.memory_plan({"x": (1, 3, side, side)}).values for side in (16, 256))
+    assert large > 50 * small - (1 << 16)
+    assert made.memory_plan({"x": (1, 3, (16, 256), (16, 256))}).values == large

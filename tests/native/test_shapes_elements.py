@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 from tests.drawing import few, many
 from tests.native.agreement import agree
-from tests.native.models import draw, every_level
+from tests.native.models import RUNNABLE, draw, every_level
 
 FEW = few(3)
 MANY = many(300)
@@ -232,3 +232,23 @@ def test_floats_become_whole_numbers_and_back(level: str, dtype: str) -> None:
     nodes.append(helper.make_node("Cast", ["INT64"], ["again"], to=TensorProto.FLOAT))
     feed = {"x": x, "small": np.abs(x) % 100}
     agree(nodes, feed, level)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("exponents", ["int32", "int64", "uint64"])
+def test_powers_of_whole_numbers_depend_on_their_own_exponents_alone(
+    dtype: str, exponents: str
+) -> None:
+    least = np.iinfo(dtype).min
+    x = np.array([0, 1, -1, 2, -3, 7, least, np.iinfo(dtype).max], dtype)
+    y = np.array([0, 1, 2, 3, 39, np.iinfo(exponents).max], exponents)
+    if exponents.startswith("i"):
+        y = np.concatenate([y, np.array([-1, -2, np.iinfo(exponents).min], exponents)])
+    x, y = (each.reshape(-1) for each in np.meshgrid(x, y))
+    (z,) = agree(nodes_of(["Pow"], "x", "y"), {"x": x, "y": y}, RUNNABLE[0], native=True)
+    below, pairs = y < 0, list(zip(x.tolist(), y.tolist(), strict=True))
+    cut = [least if a == 0 else int(float(a) ** b) for a, b in pairs if b < 0]
+    np.testing.assert_array_equal(z[below], np.array(cut, dtype))
+    modulus = 1 << 8 * x.dtype.itemsize
+    powers = [pow(a, b, modulus) for a, b in pairs if b >= 0]
+    np.testing.assert_array_equal(z[~below].astype(object) % modulus, powers)

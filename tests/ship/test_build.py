@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from platform import machine
 
@@ -19,6 +20,7 @@ from hagane.cli import main
 from hagane.errors import InvalidArgument, InvalidFeed, InvalidModel, KernelError, UnsupportedModel
 from hagane.ship import BuildOptions, build_model
 from hagane.ship.quantize import QuantizeOptions, quantize
+from tests.native import models
 from tests.native.models import draw
 from tests.ship.conftest import Maker
 from tests.ship.models import CASES, make, save
@@ -47,6 +49,25 @@ def test_sizes_of_a_range_share_one_program(builds: Maker) -> None:
         x = draw((batch, length, 16), length)
         (expected,), (found,) = session.run(None, {"x": x}), built.run(None, {"x": x})
         np.testing.assert_array_equal(found, expected)
+
+
+def test_sizes_that_expressions_name_are_told_by_them(tmp_path: Path) -> None:
+    nodes = [helper.make_node("MaxPool", ["x"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+             helper.make_node("Resize", ["p", "", "", "size"], ["y"])]  # fmt: skip
+    constants = {"size": np.array([1, 3, 4, 4])}
+    x = draw((1, 3, 8, 7))
+    shapes: dict[str, Sequence[int | str]] = {"x": [1, 3, "2*h", "2*w + 1"]}
+    proto = models.model(nodes, {"x": x}, constants=constants, shapes=shapes)
+    onnx.save(proto, tmp_path / "model.onnx")
+    build_model(tmp_path / "model.onnx", tmp_path / "built")
+    session = hagane.InferenceSession(proto)
+    built = hagane.load_built(tmp_path / "built")
+    for shape in ((1, 3, 8, 7), (1, 3, 2, 31)):
+        x = draw(shape)
+        (expected,), (found,) = session.run(None, {"x": x}), built.run(None, {"x": x})
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(InvalidFeed, match="axis 2 of one is 7, expected 6"):
+        built.run(None, {"x": draw((1, 3, 7, 7))})
 
 
 def test_loops_of_other_lengths_run_in_the_same_build(builds: Maker) -> None:

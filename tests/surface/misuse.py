@@ -53,6 +53,21 @@ def add_model(shape: list[Any] | None = None) -> onnx.ModelProto:
     return proto([node], {"x": (F, shape)}, {"y": (F, shape)}, {"w": np.ones(3, np.float32)})
 
 
+def sequence_model() -> onnx.ModelProto:
+    """Return a model with a sequence of matrices for an output."""
+    graph = helper.make_graph(
+        [helper.make_node("SplitToSequence", ["x"], ["y"], axis=0)],
+        "split",
+        [helper.make_tensor_value_info("x", F, ["rows", 3])],
+        [helper.make_tensor_sequence_value_info("y", F, [1, 3])],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+
+
+def held(ort: Any) -> dict[str, Any]:
+    return {"x": ort.OrtValue.ortvalue_from_numpy(X)}
+
+
 def session(ort: Any, model: onnx.ModelProto | None = None, *rest: Any, **more: Any) -> Any:
     model = model or add_model()
     more.setdefault("providers", ["CPUExecutionProvider"])
@@ -565,6 +580,68 @@ def sparse_indices_of_another_length(ort, _):
 @case
 def a_trace_nobody_recorded(ort, _):
     session(ort).end_profiling()
+
+
+@case
+def an_unknown_provider_later(ort, _):
+    session(ort).set_providers(["NoSuchExecutionProvider"])
+
+
+@case
+def output_names_as_an_iterator(ort, _):
+    session(ort).run(iter(["y"]), {"x": X})
+
+
+@case
+def a_number_of_threads_beyond_32_bits(ort, _):
+    ort.SessionOptions().intra_op_num_threads = 2**31
+
+
+@case
+def a_size_as_text(ort, _):
+    ort.SessionOptions().add_free_dimension_override_by_name("n", "3")
+
+
+@case
+def a_severity_as_text(ort, _):
+    ort.set_default_logger_severity("2")
+
+
+@case
+def an_array_bound_as_a_value(ort, _):
+    session(ort).io_binding().bind_ortvalue_input("x", X)
+
+
+@case
+def a_value_of_complex_numbers(ort, _):
+    ort.OrtValue.ortvalue_from_numpy(np.ones(2, np.complex64))
+
+
+@case
+def a_value_of_dates(ort, _):
+    ort.OrtValue.ortvalue_from_numpy(np.zeros(2, "M8[s]"))
+
+
+@case
+def a_value_of_objects(ort, _):
+    ort.OrtValue.ortvalue_from_numpy(np.array([1.5, 2], object))
+
+
+@case
+def a_model_said_to_be_in_the_package_format(ort, _):
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.load_model_format", "ORT")
+    session(ort, None, options)
+
+
+@case
+def an_unknown_attribute_of_a_description(ort, _):
+    session(ort).get_modelmeta().nothing = 1
+
+
+@case
+def a_shape_of_a_sequence(ort, _):
+    session(ort, sequence_model()).run_with_ort_values(None, held(ort))[0].shape()
 
 
 def run_all(ort: Any) -> dict[str, list[str] | None]:

@@ -15,7 +15,6 @@ ROOT = Path(__file__).parents[2]
 
 # Where hagane differs on purpose, with the reason.
 DIFFERENT = {
-    "an_ir_version_of_the_future": "hagane reads what it knows of the file",
     "an_update_of_another_type": "ONNX Runtime copies the bytes of a wider type",
 }
 # Names of modules that ONNX Runtime's own code imports.

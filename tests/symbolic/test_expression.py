@@ -11,6 +11,7 @@ from hagane.symbolic import (
     definitely_equal,
     evaluate,
     floordiv,
+    line_in,
     maximum,
     minimum,
     number_of,
@@ -113,3 +114,22 @@ def test_division_by_zero_is_refused() -> None:
 def test_a_symbol_is_no_number() -> None:
     with pytest.raises(TypeError, match="the size 'n' is not a known number"):
         int(n)
+
+
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [
+        (n, (1, 0)),
+        (2 * n + 3, (2, 3)),
+        (5 * n - 4, (5, -4)),
+        (n * h, None),
+        (n // 2, None),
+        (h // n, None),
+        (-n + 7, None),
+        (n * n, None),
+        (h + 1, None),
+        (maximum(n, h), None),
+    ],
+)
+def test_a_line_in_a_name_tells_it(value: Dim, line: tuple[int, int] | None) -> None:
+    assert line_in(value, "n") == line

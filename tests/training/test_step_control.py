@@ -112,3 +112,36 @@ def test_losses_with_control_flow_learn_as_in_pytorch(kind: Any) -> None:
         torch.testing.assert_close(step(compiled, x).detach(), expected.detach())
         for ours, theirs in zip(compiled.parameters(), plain.parameters(), strict=True):
             torch.testing.assert_close(ours, theirs)
+
+
+class Cropped(nn.Module):
+    """A convolution over pieces whose places the data tell."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.out = nn.Conv2d(2, 3, 3), nn.Linear(12, 2)
+
+    def forward(self, x: Any, places: Any) -> Any:
+        found = []
+        for k in range(places.shape[0]):
+            top, left = places[k, 0], places[k, 1]
+            piece = self.conv(x[:, :, top : top + 5, left : left + 5])
+            found.append(self.out(nn.functional.adaptive_avg_pool2d(piece, 2).flatten(1)))
+        return (torch.stack(found, 1) ** 2).mean()
+
+
+def test_pieces_of_sizes_that_a_run_tells_have_planned_memory_though_layers_are_wider() -> None:
+    torch.manual_seed(0)
+    plain = Cropped()
+    compiled = copy.deepcopy(plain)
+    eager, made = (optim.SGD(net.parameters(), lr=0.05) for net in (plain, compiled))
+    step = hagane.compile(lambda net, x, places: net(x, places), made)
+    for size, places in (((2, 2, 9, 8), [[0, 1], [3, 2], [4, 3]]), ((1, 2, 5, 6), [[0, 0]])):
+        x, where = torch.randn(size), torch.tensor(places)
+        eager.zero_grad()
+        wanted = plain(x, where)
+        wanted.backward()
+        eager.step()
+        torch.testing.assert_close(step(compiled, x, where), wanted.detach())
+        assert step.memory()["predicted"] > 0
+    torch.testing.assert_close(list(compiled.parameters()), list(plain.parameters()))

@@ -13,10 +13,11 @@ from onnx.defs import OpSchema, SchemaError, get_schema
 from hagane.errors import InvalidArgument
 from hagane.graph import to_proto
 from hagane.graph.names import separate_names
-from hagane.ops.builder import content_of, op
+from hagane.ops.builder import content_of, op, rank_of
 from hagane.ops.builder.control import branch
 from hagane.ops.builder.node import node_of
 from hagane.ops.functions.chainer.elementwise import cumulative_product
+from hagane.ops.functions.tensors.positions import positions_along
 from hagane.ops.inference import GraphTypes, infer_types
 from hagane.ops.registry import operators
 from hagane.passes.edit import (
@@ -304,6 +305,19 @@ def _layer_normalization(node: ir.Node, known: dict[str, Any]) -> Any:
     return op("Add", made, _input(node, 2)) if len(node.inputs) > 2 else made
 
 
+def _triangle(node: ir.Node, known: dict[str, Any]) -> Any:
+    x = _input(node, 0)
+    rank = rank_of(x)
+    rows, columns = positions_along(x, rank - 2), positions_along(x, rank - 1)
+    past = op("Sub", op("Unsqueeze", columns, [0]), op("Unsqueeze", rows, [1]))
+    first = node.inputs[1] if len(node.inputs) > 1 else None
+    diagonal = np.zeros((), np.int64) if first is None else first
+    outside = op("Less" if known.get("upper", 1) else "Greater", past, diagonal)
+    if x.dtype == ir.DataType.BOOL:  # ONNX Runtime has no Where of truth values
+        return op("And", x, op("Not", outside))
+    return op("Where", outside, np.zeros((), _dtype(x)), x)
+
+
 def _dtype(value: ir.Value) -> Any:
     assert value.dtype is not None
     return value.dtype.numpy()
@@ -316,6 +330,7 @@ _WRITTEN: dict[str, Callable[[ir.Node, dict[str, Any]], Any]] = {
     "HardSwish": _hard_swish,
     "Mish": _mish,
     "LayerNormalization": _layer_normalization,
+    "Trilu": _triangle,
 }
 _Form = Callable[[ir.Graph, ir.Node, OpSchema, GraphTypes], None]
 _FORMS: dict[str, _Form] = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hagane.nn.autograd.node import creator_of
+
 
 class ComputationalGraph:
     """The functions and variables that outputs were computed from.
@@ -91,7 +93,7 @@ def build_computational_graph(
         if node in seen:
             continue
         seen.add(node)
-        function = node.creator_node
+        function = creator_of(node)
         if not remove_variable:
             nodes[node] = None
         if function is None:
@@ -103,8 +105,8 @@ def build_computational_graph(
             pending.append(x)
             if not remove_variable:
                 edge = (x, function)
-            elif x.creator_node is not None:
-                edge = (x.creator_node, function)
+            elif (maker := creator_of(x)) is not None:
+                edge = (maker, function)
             else:
                 continue
             if edge not in edges:

@@ -11,6 +11,7 @@ from typing import Any
 
 from hagane.onnxruntime.absent import absent
 from hagane.onnxruntime.binding import IOBinding
+from hagane.onnxruntime.described import ModelMetadata
 from hagane.onnxruntime.devices import (
     OrtArenaCfg,
     OrtDevice,
@@ -57,7 +58,7 @@ from hagane.onnxruntime.environment import (
 from hagane.onnxruntime.options import RunOptions, SessionOptions
 from hagane.onnxruntime.session import InferenceSession
 from hagane.onnxruntime.values import OrtValue, SparseTensor, copy_tensors
-from hagane.runtime import ExecutionMode, GraphOptimizationLevel, ModelMetadata, NodeArg
+from hagane.runtime import ExecutionMode, GraphOptimizationLevel, NodeArg
 
 __version__ = package_version()
 __author__ = "the authors of hagane"

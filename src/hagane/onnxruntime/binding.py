@@ -30,6 +30,10 @@ class IOBinding(runtime.IOBinding):
 
     def bind_ortvalue_input(self, name: str, ortvalue: runtime.OrtValue) -> None:
         """Read input ``name`` from a value."""
+        if not isinstance(ortvalue, runtime.OrtValue):
+            raise AttributeError(
+                f"input '{name}': expected an OrtValue, got {type(ortvalue).__name__}"
+            )
         with as_bound():
             super().bind_ortvalue_input(name, ortvalue)
 

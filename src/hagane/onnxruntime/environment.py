@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import operator
 import platform
 from collections.abc import Callable, Mapping
 from importlib import metadata
@@ -99,7 +100,7 @@ def set_seed(seed: int) -> None:
 
 def set_default_logger_severity(severity: int) -> None:
     """Show messages from a severity on: 0 all, 1 information, 2 warnings, 3 errors, 4 fatal."""
-    if not 0 <= int(severity) <= 4:
+    if not 0 <= operator.index(severity) <= 4:
         raise RuntimeError(f"expected a severity of 0 to 4, got {severity}")
     logging.getLogger("hagane").setLevel(_LEVELS[int(severity)])
 

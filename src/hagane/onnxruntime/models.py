@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import google.protobuf.message
+import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from hagane.errors import ExternalDataError, InvalidArgument, InvalidModel, NoSuchFile
+from hagane.errors import (
+    ExternalDataError,
+    InvalidArgument,
+    InvalidModel,
+    NoSuchFile,
+    UnsupportedModel,
+)
+from hagane.graph.ort_format import is_ort
+from hagane.onnxruntime.described import NodeArg
 from hagane.onnxruntime.options import SessionOptions
+from hagane.ops.values import strings
 
 
 def with_given(source: Any, options: SessionOptions) -> Any:
@@ -42,6 +52,42 @@ def with_given(source: Any, options: SessionOptions) -> Any:
     for tensor in _outside(model):
         _bring_in(tensor, options.held_files, None if path is None else path.parent)
     return model
+
+
+def check_format(source: Any, options: SessionOptions) -> None:
+    """Refuse a model in ONNX's format where the options say that it is in ONNX Runtime's own.
+
+    Raises:
+        UnsupportedModel: It is.
+    """
+    if options.entries.get("session.load_model_format") != "ORT":
+        return
+    data = source if isinstance(source, bytes) else None
+    if data is None and Path(os.fspath(source)).is_file():
+        with Path(os.fspath(source)).open("rb") as file:
+            data = file.read(8)
+    if data is not None and not is_ort(data):
+        raise UnsupportedModel(
+            [
+                "session.load_model_format is 'ORT': ORT model verification failed, the model is "
+                "not in that format"
+            ]
+        )
+
+
+def as_texts(inputs: Sequence[NodeArg], feed: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a feed whose arrays of other objects, for inputs of texts, are texts; None if none is.
+
+    ONNX Runtime's interface takes ``str`` of each element of such an array.
+    """
+    found: dict[str, Any] = {}
+    for item in inputs:
+        value = feed.get(item.name)
+        if item.type != "tensor(string)" or not isinstance(value, np.ndarray):
+            continue
+        if value.dtype.kind == "O" and not all(isinstance(one, str) for one in value.flat):
+            found[item.name] = strings([str(one) for one in value.flat]).reshape(value.shape)
+    return {**feed, **found} if found else None
 
 
 def _replace(model: onnx.ModelProto, values: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -42,6 +43,10 @@ _RUN: dict[str, type] = {
 }
 
 
+# Numbers of options have 32 bits.
+_FIRST_TOO_LARGE = 2**31
+
+
 def _typed(options: object, kinds: Mapping[str, type], name: str, value: Any) -> Any:
     """Return the value of an attribute; refuse another type than the attribute's.
 
@@ -54,6 +59,8 @@ def _typed(options: object, kinds: Mapping[str, type], name: str, value: Any) ->
         return bool(value)
     if expected is int and isinstance(value, int | np.integer | np.bool_):
         if isinstance(value, enum.Enum):
+            raise _mistyped(options, name, expected, value)
+        if not -_FIRST_TOO_LARGE <= int(value) < _FIRST_TOO_LARGE:
             raise _mistyped(options, name, expected, value)
         return int(value)
     if not isinstance(value, expected):
@@ -118,7 +125,8 @@ class SessionOptions(runtime.SessionOptions):
     def add_free_dimension_override_by_name(self, dim_name: str, dim_value: int) -> None:
         """Fix the named dimension of the inputs to a size."""
         _text("add_free_dimension_override_by_name", dim_name)
-        super().add_free_dimension_override_by_name(dim_name, int(dim_value))
+        size = operator.index(dim_value)
+        super().add_free_dimension_override_by_name(dim_name, size)
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Keep a setting by key; settings that begin with ``hagane.`` have an effect."""

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from hagane import errors
 from hagane.onnxruntime import errors as theirs
+from hagane.onnxruntime.messages import coded
 
 
 class NoSuchFile(errors.NoSuchFile, theirs.NoSuchFile):
@@ -88,10 +89,16 @@ _CLASSES: dict[type[errors.HaganeError], type[errors.HaganeError]] = {
 }
 
 
-def renamed(error: errors.HaganeError) -> errors.HaganeError:
-    """Return ``error`` itself, which from now on is of ONNX Runtime's class too."""
+def renamed(error: errors.HaganeError, wording: str | None = None) -> errors.HaganeError:
+    """Return ``error`` itself, which from now on is of ONNX Runtime's class too.
+
+    Args:
+        error: Of hagane's; its text gets ONNX Runtime's code of its class, or its wording in front.
+        wording: ONNX Runtime's sentence, with the code.
+    """
     found = _CLASSES.get(type(error))
     if found is not None:
+        error.args = (coded(error) if wording is None else f"{wording}\n{error}",)
         error.__class__ = found
     return error
 

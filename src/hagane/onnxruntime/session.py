@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from hagane import runtime
-from hagane.errors import HaganeError, InvalidFeed
+from hagane.errors import HaganeError, InvalidArgument, InvalidFeed
 from hagane.onnxruntime.binding import IOBinding, check_owner
+from hagane.onnxruntime.described import ModelMetadata, NodeArg, shown
 from hagane.onnxruntime.devices import (
     PROVIDER,
     OrtEpDevice,
@@ -20,7 +21,8 @@ from hagane.onnxruntime.devices import (
     cpu_memory,
 )
 from hagane.onnxruntime.errors import ModelLoadCanceled
-from hagane.onnxruntime.models import with_given
+from hagane.onnxruntime.messages import missing_inputs, worded
+from hagane.onnxruntime.models import as_texts, check_format, with_given
 from hagane.onnxruntime.options import RunOptions, SessionOptions
 from hagane.onnxruntime.raised import (
     BoundError,
@@ -30,7 +32,6 @@ from hagane.onnxruntime.raised import (
     renamed,
 )
 from hagane.onnxruntime.values import OrtValue, OrtValueVector
-from hagane.runtime import ModelMetadata, NodeArg
 
 
 class InferenceSession(runtime.InferenceSession):
@@ -87,11 +88,31 @@ class InferenceSession(runtime.InferenceSession):
         with as_theirs():
             source: Any = path_or_bytes
             if isinstance(options, SessionOptions):
+                check_format(path_or_bytes, options)
                 source = with_given(path_or_bytes, options)
             super().__init__(source, options)
         if isinstance(path_or_bytes, str | os.PathLike):
             self._model_path = os.fspath(path_or_bytes)
         self._fallback = True
+        self._about: ModelMetadata | None = None
+
+    def get_inputs(self) -> list[NodeArg]:
+        """Return the inputs that have to be fed."""
+        return [shown(item) for item in super().get_inputs()]
+
+    def get_outputs(self) -> list[NodeArg]:
+        """Return the outputs."""
+        return [shown(item) for item in super().get_outputs()]
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """Return the initializers that may be fed as inputs too."""
+        return [shown(item) for item in super().get_overridable_initializers()]
+
+    def get_modelmeta(self) -> ModelMetadata:  # type: ignore[override]
+        """Return the model's description of itself, the same object each time."""
+        if self._about is None:
+            self._about = ModelMetadata(super().get_modelmeta())
+        return self._about
 
     # Where ONNX Runtime's class keeps things: classes that inherit from it reach for these.
 
@@ -144,13 +165,19 @@ class InferenceSession(runtime.InferenceSession):
             InvalidArgument: An input or output is unknown, or does not fit.
             Fail: A node failed.
         """
-        if isinstance(output_names, str):
+        if isinstance(output_names, str) or not hasattr(output_names or (), "__len__"):
             self._explain(output_names, input_feed, run_options)
         try:
             return super().run(output_names, input_feed, run_options)
         except HaganeError as error:
             self._explain(output_names, input_feed, run_options)
-            renamed(error)
+            wording = None
+            if isinstance(error, InvalidArgument):
+                texts = as_texts(self.get_inputs(), input_feed)
+                if texts is not None:
+                    return self.run(output_names, texts, run_options)
+                wording = worded(self, output_names, input_feed)
+            renamed(error, wording)
             raise
         except (TypeError, AttributeError):
             self._explain(output_names, input_feed, run_options)
@@ -164,10 +191,11 @@ class InferenceSession(runtime.InferenceSession):
             )
         if isinstance(names, str):
             raise TypeError(f"expected a list of output names, got the text {names!r}: [{names!r}]")
+        if not hasattr(names or (), "__len__"):
+            raise TypeError(f"expected a list of output names, got {type(names).__name__}")
         if options is not None and not isinstance(options, runtime.RunOptions):
             raise TypeError(f"expected RunOptions, got {type(options).__name__}")
-        missing = any(item.name not in feed for item in self.get_inputs())
-        if missing:  # which ONNX Runtime tells of first
+        if missing_inputs(self.get_inputs(), feed):  # which ONNX Runtime tells of first
             return
         odd = [name for name in (*(names or ()), *feed) if not isinstance(name, str)]
         if odd:
@@ -233,9 +261,10 @@ class InferenceSession(runtime.InferenceSession):
         Raises:
             ValueError: An input is missing.
         """
-        missing = [item.name for item in self.get_inputs() if item.name not in input_feed]
+        missing = missing_inputs(self.get_inputs(), input_feed)
         if missing:
-            raise renamed(InvalidFeed(f"missing input {', '.join(map(repr, missing))}"))
+            error = InvalidFeed(f"missing input {', '.join(map(repr, missing))}")
+            raise renamed(error, worded(self, output_names, input_feed))
         super().run_async(output_names, input_feed, callback, user_data, run_options)
 
     def io_binding(self) -> IOBinding:
@@ -267,8 +296,18 @@ class InferenceSession(runtime.InferenceSession):
         providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
         provider_options: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Warn of providers that are not there; models run on the CPU."""
-        super().set_providers(_provider_names(providers, provider_options))
+        """Warn of providers that are not there; models run on the CPU.
+
+        Raises:
+            RuntimeError: ONNX Runtime has no provider of the name.
+        """
+        names = _provider_names(providers, provider_options)
+        for name in names:
+            if name not in KNOWN_PROVIDERS:
+                raise RuntimeError(
+                    f"Unknown Provider Type: {name}; available providers: '{PROVIDER}'"
+                )
+        super().set_providers(names)
 
     def disable_fallback(self) -> None:
         """Raise errors of providers at once, which hagane does anyway."""
@@ -325,11 +364,26 @@ class InferenceSession(runtime.InferenceSession):
 
     def end_profiling(self) -> str:
         """Write the recorded times as a Chrome trace and return the file's name; "" if none."""
-        return "" if self._profile is None else super().end_profiling()
+        if self._profile is None:
+            return ""
+        path = super().end_profiling()
+        self._profile = None
+        return path
 
 
 class _OddFeed(InvalidFeed, RuntimeError):
     """Something in the place of an array that ONNX Runtime's interface cannot make one of."""
+
+
+# Those that builds of ONNX Runtime may have.
+KNOWN_PROVIDERS = frozenset(
+    f"{name}ExecutionProvider"
+    for name in (
+        *("ACL", "Azure", "CANN", "CPU", "CUDA", "CoreML", "Dml", "Dnnl", "JS", "MIGraphX"),
+        *("Nnapi", "NvTensorRTRTX", "OpenVINO", "QNN", "ROCM", "Rknpu", "SNPE", "Tensorrt"),
+        *("Tvm", "VSINPU", "VitisAI", "WebGPU", "WebNN", "Xnnpack"),
+    )
+)
 
 
 def _provider_names(providers: Any, options: Any) -> list[str]:
@@ -341,7 +395,7 @@ def _provider_names(providers: Any, options: Any) -> list[str]:
     """
     if providers is None:
         return []
-    if not isinstance(providers, Sequence):
+    if not isinstance(providers, Sequence | Mapping):
         raise TypeError(f"providers: expected a list, got {type(providers).__name__}")
     if options is not None and len(options) != len(providers):
         raise ValueError(

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane import runtime
 from hagane.onnxruntime.devices import OrtDevice, OrtMemoryInfo, cpu_only
 from hagane.onnxruntime.enums import OrtSparseFormat
 from hagane.onnxruntime.raised import BoundError, as_bound
+from hagane.ops.values import array_dtype
 from hagane.runtime.values.value import checked_shape, element_dtype, value_at
 
 
@@ -25,6 +27,11 @@ class OrtValue(runtime.OrtValue):
         cpu_only(device_type)
         if not isinstance(numpy_obj, np.ndarray):
             raise BoundError(f"expected a NumPy array, got {type(numpy_obj).__name__}")
+        if not _can_be_held(numpy_obj):
+            raise BoundError(
+                f"expected an array of a type that ONNX's tensors have, got {numpy_obj.dtype}"
+                f"{' of other objects than str' if numpy_obj.dtype.kind == 'O' else ''}"
+            )
         return OrtValue(numpy_obj)
 
     @staticmethod
@@ -83,6 +90,11 @@ class OrtValue(runtime.OrtValue):
         with as_bound():
             return super().numpy()
 
+    def shape(self) -> list[int]:
+        """Return the sizes of the tensor."""
+        with as_bound():
+            return super().shape()
+
     def update_inplace(self, np_arr: Any) -> None:
         """Copy an array, or the tensor of another value, into the memory of this one."""
         if not isinstance(np_arr, np.ndarray | runtime.OrtValue):
@@ -103,6 +115,13 @@ class OrtValue(runtime.OrtValue):
     @property
     def _is_webgpu_buffer(self) -> bool:
         return False
+
+
+def _can_be_held(array: np.ndarray[Any, Any]) -> bool:
+    """Return whether ONNX Runtime's tensors have elements like an array's: complex numbers no."""
+    if array.dtype.kind == "O":
+        return all(isinstance(one, str | bytes) for one in array.ravel().tolist())
+    return array.dtype.kind != "c" and array_dtype(array) != ir.DataType.UNDEFINED
 
 
 class OrtValueVector:

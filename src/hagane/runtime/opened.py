@@ -28,6 +28,7 @@ from hagane.runtime.values.metadata import (
     largest_value,
     model_metadata,
     output_argument,
+    unnamed_sizes,
 )
 from hagane.runtime.values.value import OrtValue
 
@@ -81,8 +82,11 @@ class Opened:
         self.inputs = [item for item in inputs if item.name not in graph.initializers]
         self.overridable = {item.name: item for item in inputs if item.name in graph.initializers}
         self.arguments = found.arguments
+        unnamed = unnamed_sizes(self.arguments.values())
         self.outputs = [
-            output_argument(value, found.outputs.get(str(value.name)), found.types.invented)
+            output_argument(
+                value, found.outputs.get(str(value.name)), found.types.invented, unnamed
+            )
             for value in graph.outputs
         ]
         self.metadata = model_metadata(found.model)

@@ -27,7 +27,12 @@ from hagane.runtime.port import Backend, Refusal
 from hagane.runtime.program import REFERENCE, Planner, Program
 from hagane.runtime.settings import Settings
 from hagane.runtime.values.described import NodeArg
-from hagane.runtime.values.metadata import declared_types, fix_dimensions, input_argument
+from hagane.runtime.values.metadata import (
+    declared_types,
+    fix_dimensions,
+    input_argument,
+    open_untold,
+)
 from hagane.symbolic import Dim
 
 # Metadata of a model that passes were applied to, and that must stay as it is.
@@ -140,6 +145,8 @@ def read(source: ModelSource, settings: Settings) -> ReadModel:
     fix_dimensions(model, settings.sizes, settings.denoted)
     inputs = declared_types(model, settings.sizes)
     arguments = {str(v.name): input_argument(v, inputs[str(v.name)]) for v in model.graph.inputs}
+    open_untold(model)
+    inputs = declared_types(model, settings.sizes)
     outputs = {str(v.name): from_ir_shape(v.shape) for v in model.graph.outputs}
     with clock.stage("legalise"):
         legalise(model)

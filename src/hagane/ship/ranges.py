@@ -11,7 +11,7 @@ import onnx_ir as ir
 from hagane.errors import InvalidArgument, UnsupportedModel
 from hagane.graph.types import TensorType
 from hagane.ops.inference import GraphTypes
-from hagane.symbolic import Dim, Expr, number_of, symbol, symbols_of
+from hagane.symbolic import Dim, Expr, line_in, number_of, symbol, symbols_of
 
 # The largest size that an axis is built for where nobody says.
 LARGEST = 65536
@@ -207,8 +207,12 @@ def name_ranges(inputs: Sequence[InputRange]) -> dict[str, Axis]:
     found: dict[str, Axis] = {}
     for each in inputs:
         for dim, axis in zip(each.dims, each.axes, strict=True):
-            if isinstance(dim, Expr) and axis is not None and symbols_of(dim) == {str(dim)}:
-                found[str(dim)] = axis
+            for name in symbols_of(dim):
+                line = line_in(dim, name)
+                if axis is not None and line is not None:
+                    factor, distance = line
+                    least, most = ((size - distance) // factor for size in (axis.least, axis.most))
+                    found[name] = Axis(max(0, least), most)
     return found
 
 

@@ -16,6 +16,7 @@ from hagane.symbolic.expression import (
     minimum,
     mod,
     multiply,
+    symbol,
 )
 
 
@@ -31,6 +32,18 @@ def symbols_of(value: Dim) -> frozenset[str]:
             for argument in atom.arguments:
                 names |= symbols_of(argument)
     return frozenset(names)
+
+
+def line_in(value: Dim, name: str) -> tuple[int, int] | None:
+    """Return ``(a, b)`` of a size that is ``a * name + b`` with an ``a`` above 0, else None."""
+    try:
+        first = evaluate(value, {name: 0})
+        step = evaluate(value, {name: 1}) - first
+    except ZeroDivisionError:  # of a quotient by the name
+        return None
+    if not isinstance(first, int) or not isinstance(step, int) or step <= 0:
+        return None
+    return (step, first) if value == step * symbol(name) + first else None
 
 
 def evaluate(value: Dim, sizes: Mapping[str, Dim]) -> Dim:

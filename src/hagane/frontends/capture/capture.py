@@ -42,6 +42,7 @@ from hagane.frontends.python.values.values import (
     Value,
 )
 from hagane.graph.names import separate_names
+from hagane.ops.gradient.marks import mark_stops
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +291,8 @@ def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Ca
     scan_appended(graph, emit.types, emit.fresh)
     multiply_columns(graph, emit.types)
     prune(graph)
+    if emit.training is None:
+        mark_stops(graph)
     separate_names(graph)
     reads, weights = attempt.state.reads, emit._real
     return Captured(

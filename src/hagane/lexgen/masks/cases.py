@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from hagane.lexgen.masks.numbers import Numbers
 from hagane.lexgen.masks.texts import ANYTHING, Texts
@@ -89,13 +90,17 @@ class Objects:
 
     def member(self, name: str) -> Conjunction:
         """Return the conditions on the value of a member."""
-        for known, value in self.members:
-            if known == name:
-                return value
+        held = self._by_name.get(name)
+        if held is not None:
+            return held
         for names, value, _ in self.others:
             if name in names:
                 return value
         return TRUE
+
+    @cached_property
+    def _by_name(self) -> dict[str, Conjunction]:
+        return dict(reversed(self.members))
 
 
 Case = Null | Booleans | Numbers | Strings | Arrays | Objects

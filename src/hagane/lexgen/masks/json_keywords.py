@@ -50,6 +50,7 @@ _HARD_FORMATS = {"idn-hostname"}
 _LOOSE_FORMATS = {"int32", "int64", "float", "double", "password", "byte", "binary"}
 
 
+_SCALARS = {str, int, float, bool, type(None)}
 # All values of each type.
 PLAIN: dict[str, Case] = dict(
     zip(TYPES, (Null(), Booleans(), Numbers(), Strings(), Arrays(), Objects()), strict=True)
@@ -58,6 +59,24 @@ PLAIN: dict[str, Case] = dict(
 
 def _listed(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
+
+
+def content_of(schema: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """Return what a schema says, equal for those that say the same; None if it has others within.
+
+    Schemas of names, numbers and references repeat often, with descriptions of their own.
+    """
+    found: list[Any] = []
+    for keyword, value in schema.items():
+        if keyword in ANNOTATIONS:
+            continue
+        kind = type(value)
+        if kind is list and all(type(each) is str for each in value):
+            value = tuple(value)
+        elif kind not in _SCALARS or keyword == "uniqueItems":  # which is told of each time
+            return None
+        found += keyword, kind, value
+    return tuple(found)
 
 
 def types_of(schema: Mapping[str, Any]) -> tuple[set[str], bool]:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from hagane.errors import InvalidArgument
@@ -160,18 +161,21 @@ class _Writer:
 
     def value(self, conjunction: Conjunction) -> Call:
         """Return a call of the rule of the values of which some schemas hold."""
-        if conjunction not in self.known:
-            if conjunction == TRUE and self.any is not None:
-                self.known[TRUE] = self.rules.include(self.any, 0)
-                return self.known[TRUE]
-            cases = self.schemas.cases(conjunction)
-            cases = [case for case in cases if not case.weak] or cases
-            if len(cases) == 1 and self.any is not None and (kind := _any_of(cases[0])) >= 0:
-                self.known[conjunction] = self.rules.include(self.any, 1 + kind)
-                return self.known[conjunction]
-            call = self.known[conjunction] = Call(self.rules.reserve())
-            self.waiting.append((call, cases, self.schemas.where(conjunction)))
-        return self.known[conjunction]
+        call = self.known.get(conjunction)
+        if call is None:
+            call = self.known[conjunction] = self._value(conjunction)
+        return call
+
+    def _value(self, conjunction: Conjunction) -> Call:
+        if conjunction == TRUE and self.any is not None:
+            return self.rules.include(self.any, 0)
+        cases = self.schemas.cases(conjunction)
+        cases = [case for case in cases if not case.weak] or cases
+        if len(cases) == 1 and self.any is not None and (kind := _any_of(cases[0])) >= 0:
+            return self.rules.include(self.any, 1 + kind)
+        call = Call(self.rules.reserve())
+        self.waiting.append((call, cases, self.schemas.where(conjunction)))
+        return call
 
     def write(self) -> None:
         """Write the rules that are called, and those that they call in turn."""
@@ -322,8 +326,8 @@ class _Writer:
     def _others(self, case: Objects, known: set[str]) -> Call | None:
         """Return the rule of members that the schema does not name, if they are written."""
         if case.named and not case.open:
-            there = sum(self.schemas.possible(case.member(name)) for name in known)
-            if case.low <= there:
+            there = (name for name in known if self.schemas.possible(case.member(name)))
+            if sum(1 for _ in islice(there, case.low)) == case.low:
                 return None
         ways: list[Part] = []
         for texts, held, _ in case.others:

@@ -37,6 +37,7 @@ from hagane.lexgen.masks.json_keywords import (
     TYPES,
     also_touched,
     case_texts,
+    content_of,
     count_of,
     each_of,
     fraction_of,
@@ -92,7 +93,10 @@ class Schemas:
         self._is_wide = wide
         self._wide: Schemas | None = None  # the same schemas, for proofs that there is no value
         self._known: list[tuple[Any, str]] = []
-        self._numbers: dict[int, int] = {}
+        # Contraries and schemas, by identity, which is that of schemas that are held, and content.
+        self._numbered: dict[int, tuple[Conjunction, Conjunction]] = {}
+        self._held: list[Any] = []
+        self._alike: dict[Any, tuple[Conjunction, Conjunction]] = {}
         self._cases: dict[Conjunction, list[Case]] = {}
         self._possible: dict[Conjunction, bool] = {}
         self._enums: dict[tuple[int, ...], Mapping[str, Any]] = {}  # values of several schemas
@@ -108,22 +112,35 @@ class Schemas:
 
     def conjunction(self, schema: Any, where: str, holds: bool = True) -> Conjunction:
         """Return a schema, or its contrary, as a conjunction of one."""
+        found = self._numbered.get(id(schema))
+        if found is None:
+            found = self._numbered[id(schema)] = self._number(schema, where)
+            self._held.append(schema)
+        return found[holds]
+
+    def _number(self, schema: Any, where: str) -> tuple[Conjunction, Conjunction]:
+        """Return the contrary of a schema and the schema, each as a conjunction of one."""
         if schema is True or schema == {}:
-            return TRUE if holds else FALSE
+            return FALSE, TRUE
         if schema is False:
-            return FALSE if holds else TRUE
+            return TRUE, FALSE
         if not isinstance(schema, Mapping):
             refuse(where, f"expected a schema (an object, true or false), got {schema!r}")
-        number = self._numbers.get(id(schema))
-        if number is None:
+        content = content_of(schema)
+        found = None if content is None else self._alike.get(content)
+        if found is None:
             check_form(schema, where)
-            number = self._numbers[id(schema)] = len(self._known)
+            number = len(self._known)
             self._known.append((schema, where))
-        return frozenset({(number, holds)})
+            found = frozenset({(number, False)}), frozenset({(number, True)})
+            if content is not None:
+                self._alike[content] = found
+        return found
 
     def cases(self, conjunction: Conjunction) -> list[Case]:
         """Return the cases of values of which some schemas hold."""
-        if conjunction not in self._cases:
+        known = self._cases.get(conjunction)
+        if known is None:
             found: list[Case] | None = None
             for number, holds in sorted(conjunction):
                 if number < 0:
@@ -134,19 +151,20 @@ class Schemas:
                     found = each if holds else list(dict.fromkeys(each))
                 else:
                     found = self.meet(found, each, self._known[number][1])
-            self._cases[conjunction] = list(PLAIN.values()) if found is None else found
-        return self._cases[conjunction]
+            known = self._cases[conjunction] = list(PLAIN.values()) if found is None else found
+        return known
 
     def possible(self, conjunction: Conjunction) -> bool:
         """Return whether there may be a value of which some schemas hold."""
-        if conjunction not in self._possible:
+        known = self._possible.get(conjunction)
+        if known is None:
             self._possible[conjunction] = True  # where it depends on itself
             try:
-                self._possible[conjunction] = bool(self.cases(conjunction))
+                known = self._possible[conjunction] = bool(self.cases(conjunction))
             except _Circular:
                 del self._possible[conjunction]
                 return True
-        return self._possible[conjunction]
+        return known
 
     def where(self, conjunction: Conjunction) -> str:
         """Return the pointer of a schema of a conjunction."""

@@ -26,8 +26,12 @@ def refuse(where: str, problem: str, error: type[InvalidArgument] = InvalidArgum
 
 def pointer(where: str, *steps: str | int) -> str:
     """Return the JSON pointer of a member of a place."""
-    escaped = (str(step).replace("~", "~0").replace("/", "~1") for step in steps)
-    return "/".join((where, *escaped))
+    for step in steps:
+        text = str(step)
+        if "~" in text or "/" in text:
+            text = text.replace("~", "~0").replace("/", "~1")
+        where = f"{where}/{text}"
+    return where
 
 
 def check_form(schema: Mapping[str, Any], where: str) -> None:
@@ -83,8 +87,9 @@ def _is_names(value: Any) -> bool:
 
 
 def _is_types(value: Any) -> bool:
-    names = [value] if isinstance(value, str) else value
-    return _is_names(names) and bool(names) and set(names) <= set(TYPES)
+    if isinstance(value, str):
+        return value in TYPES
+    return _is_names(value) and bool(value) and set(value) <= set(TYPES)
 
 
 def _is_items(value: Any) -> bool:

@@ -9,6 +9,7 @@ from importlib import resources
 from typing import Any
 
 from hagane.lexgen.c_toolchain import load_library, load_module
+from hagane.machine import NoCompiler
 
 # In order: a file uses those before it.
 _FILES = (
@@ -23,8 +24,8 @@ class Library:
 
     Attributes:
         functions: All but the following.
-        steps: A module with ``take`` and ``mask``, which a step calls; None where Python's headers
-            are missing.
+        steps: A module with ``take`` and ``mask``, which a step calls, and with functions that
+            write the edges of rules; None where Python's headers are missing.
     """
 
     functions: ctypes.PyDLL
@@ -46,8 +47,8 @@ def grammar_library() -> Library:
             for file in files
         )
 
-    steps = load_module("grammar", source(*_FILES, "module.c"))
-    path = load_library(source(*_FILES))._name if steps is None else steps.__file__
+    module = load_module("grammar", source(*_FILES, "edges.c", "module.c"))
+    path = load_library(source(*_FILES))._name if module is None else module.__file__
     # Python's lock stays taken: calls are short, and no two threads may be in one machine.
     library = ctypes.PyDLL(path)
     void, number, long = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
@@ -69,4 +70,12 @@ def grammar_library() -> Library:
     ):  # fmt: skip
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
-    return Library(library, steps)
+    return Library(library, module)
+
+
+def steps() -> Any:
+    """Return the module of the library; None without a compiler or Python's headers."""
+    try:
+        return grammar_library().steps
+    except NoCompiler:
+        return None

@@ -21,10 +21,9 @@ from hagane.lexgen.masks.units import (
     ALL_BYTES,
     MOST_STATES,
     Called,
-    Nfa,
+    Emitter,
     Unit,
     compile_units,
-    emit_rule,
     keep_states,
     take_keys,
 )
@@ -121,7 +120,7 @@ class Rules:
         return self._made[key]
 
     def _compiled(self, usable: frozenset[int], native: bool | None) -> Automata:
-        nfa = Nfa()
+        emitter = Emitter(self.add, native is not False)
         own: dict[int, tuple[int, int]] = {}
         modules: list[tuple[int, Automata]] = []
         for rule, body in enumerate(self.bodies):  # grows: repeated parts become rules
@@ -133,7 +132,8 @@ class Rules:
                 case int():
                     pass
                 case _:
-                    own[rule] = emit_rule(nfa, body, self.add)
+                    own[rule] = emitter.rule(body)
+        nfa = emitter.written()
         facts = _Facts(len(self.bodies))
         for first, module in modules:
             facts.take(first, module)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hagane.errors import InvalidArgument
-from hagane.lexgen.masks.parts import Alt, Bytes, Call, Net, OneOf, Part, Rep, Seq
+from hagane.lexgen.masks.library import steps
+from hagane.lexgen.masks.parts import NO_TEXT, Alt, Bytes, Call, Net, OneOf, Part, Rep, Seq
 
 MOST_STATES = 200_000
 _FEW_COPIES = 4
@@ -72,11 +75,11 @@ class Nfa:
 
     def chain(self, text: Sequence[int], start: int, end: int) -> None:
         """Write the edges of a text."""
-        if len(text) < 2:
-            if text:
-                self.bytes += (start, text[0], text[0], end)
-            else:
-                self.free += (start, end)
+        if len(text) == 1:
+            self.bytes += (start, text[0], text[0], end)
+            return
+        if not text:
+            self.free += (start, end)
             return
         first, last = self.states, self.states + len(text) - 1
         self.states = last
@@ -84,17 +87,49 @@ class Nfa:
         self.bytes += chain.from_iterable(zip(befores, text, text, afters, strict=True))
 
 
-def emit_rule(nfa: Nfa, body: Part, add: Callable[[Part], Call]) -> tuple[int, int]:
-    """Write the edges of a rule; return its first and its last state.
+class Emitter:
+    """Writes the edges of rules, in C where there is a compiler.
 
     Args:
-        nfa: The edges so far.
-        body: The texts of the rule.
         add: Makes a rule of a part that is repeated too often to be copied.
+        native: Whether C may be used.
     """
-    start, end = nfa.state(), nfa.state()
-    _emit(nfa, body, start, end, add)
-    return start, end
+
+    def __init__(self, add: Callable[[Part], Call], native: bool):
+        nfa = self._nfa = Nfa()
+        self._add = add
+        self._module = steps() if native else None
+
+        def other(part: Part, start: int, end: int, states: int) -> int:
+            nfa.states = states
+            _emit(nfa, part, start, end, add)
+            return nfa.states
+
+        if self._module is not None:
+            self._edges = self._module.edges((Bytes, Call, Seq, Alt, Net), other)
+
+    def rule(self, body: Part) -> tuple[int, int]:
+        """Write the edges of a rule; return its first and its last state."""
+        if self._module is not None:
+            ends: tuple[int, int] = self._module.rule(self._edges, body)
+            return ends
+        start, end = self._nfa.state(), self._nfa.state()
+        _emit(self._nfa, body, start, end, self._add)
+        return start, end
+
+    def written(self) -> Nfa:
+        """Return the edges of all rules, once."""
+        if self._module is None:
+            return self._nfa
+        states, *written = self._module.written(self._edges)
+        lists: list[Any] = []
+        for numbers, others in zip(
+            written, (self._nfa.bytes, self._nfa.free, self._nfa.calls), strict=True
+        ):
+            made = array("i", numbers)
+            made.extend(others)
+            lists.append(made)
+        return Nfa(states, *lists)
 
 
 _taken = 0
@@ -119,14 +154,12 @@ def _emit(nfa: Nfa, part: Part, start: int, end: int, add: Callable[[Part], Call
         _emit_sequence(nfa, part.parts, start, end, add)  # type: ignore[union-attr]
     elif kind is Alt:
         for each in part.parts:  # type: ignore[union-attr]
-            _emit(nfa, each, start, end, add)
+            if each is NO_TEXT:
+                nfa.free += (start, end)
+            else:
+                _emit(nfa, each, start, end, add)
     elif isinstance(part, Net):
-        places = {part.start: start, part.end: end}
-        for place, each, to in part.edges:
-            for each_place in (place, to):
-                if each_place not in places:
-                    places[each_place] = nfa.state()
-            _emit(nfa, each, places[place], places[to], add)
+        _emit_net(nfa, part, start, end, add)
     elif isinstance(part, OneOf):
         _emit_texts(nfa, part, start, end)
     elif isinstance(part, Rep):
@@ -139,12 +172,36 @@ def _emit_sequence(
     if not parts:
         nfa.free += (start, end)
         return
-    at = start
-    for each in parts[:-1]:
-        to = nfa.state()
-        _emit(nfa, each, at, to, add)
+    at, last = start, len(parts) - 1
+    for place, each in enumerate(parts):
+        if place == last:
+            to = end
+        else:
+            to = nfa.states
+            nfa.states += 1
+        kind = type(each)
+        if kind is Call:
+            nfa.calls += (at, each.rule, 1, 1, to)  # type: ignore[union-attr]
+        elif kind is Bytes:
+            nfa.chain(each.text, at, to)  # type: ignore[union-attr]
+        else:
+            _emit(nfa, each, at, to, add)
         at = to
-    _emit(nfa, parts[-1], at, end, add)
+
+
+def _emit_net(nfa: Nfa, net: Net, start: int, end: int, add: Callable[[Part], Call]) -> None:
+    places = {net.start: start, net.end: end}
+    for place, each, to in net.edges:
+        before = places.get(place)
+        if before is None:
+            before = places[place] = nfa.state()
+        after = places.get(to)
+        if after is None:
+            after = places[to] = nfa.state()
+        if each is NO_TEXT:
+            nfa.free += (before, after)
+        else:
+            _emit(nfa, each, before, after, add)
 
 
 def _emit_texts(nfa: Nfa, part: OneOf, start: int, end: int) -> None:

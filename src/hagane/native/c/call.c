@@ -227,7 +227,8 @@ static void take_shapes(const entry *self, frame *at, PyArrayObject *const *arra
   const hg_context *context = at->context;
   for (Py_ssize_t i = 0; i < self->n_inputs; i++) {
     at->ports[i].rank = PyArray_NDIM(arrays[i]);
-    memcpy(at->ports[i].shape, PyArray_DIMS(arrays[i]), sizeof(npy_intp) * (size_t)at->ports[i].rank);
+    if (at->ports[i].rank > 0) /* numbers without axes have none to point to */
+      memcpy(at->ports[i].shape, PyArray_DIMS(arrays[i]), sizeof(npy_intp) * (size_t)at->ports[i].rank);
     at->ports[i].bytes = PyArray_NBYTES(arrays[i]);
   }
   for (Py_ssize_t i = self->n_inputs; i < self->n_inputs + self->n_outputs; i++) {

@@ -268,7 +268,8 @@ int64_t hg_fit(hg_context *context, const int64_t *shapes) {
 
 /* Plan for named sizes, in the order of the tables; no run is possible then. `found` is told the bytes of values,
  * the scratch memory of each thread, and the number of threads; estimated nanoseconds, and those of them that
- * threads share. Returns whether they make sense. */
+ * threads share. Returns whether they make sense; sizes that follow from others that only a run tells may not be
+ * known. */
 int64_t hg_measure(hg_context *context, const int64_t *sizes, int64_t *found) {
   context->ready = 0;
   memcpy(context->numbers, sizes, sizeof *sizes * (size_t)context->part->n_symbols);
@@ -277,7 +278,7 @@ int64_t hg_measure(hg_context *context, const int64_t *sizes, int64_t *found) {
   found[0] = place_all(context);
   found[1] = scratch_bytes(context), found[2] = threads_of(context);
   found[3] = (int64_t)context->whole, found[4] = (int64_t)context->shared;
-  return code == HG_FITS && found[0] < 0 ? HG_BEYOND : code;
+  return code == HG_BEYOND || found[0] < 0 ? HG_BEYOND : HG_FITS;
 }
 
 /* Let pointers of kernels point to inputs and outputs, of which the growing ones are left out. */

@@ -25,21 +25,17 @@ INLINE double hg_exp(double x) {
 #define hg_expf expf
 /* For scalars, in double. */
 INLINE double hg_swish(double x) {
-  double a = x < -800 ? -800 : x, e = exp(-fabs(a));
-  return a * ((a < 0 ? e : 1) / (1 + e));
+  double e = exp(-fabs(x));
+  return x * ((x < 0 ? e : 1) / (1 + e));
 }
 INLINE double hg_mish(double x) {
-  double a = x < -800 ? -800 : x, e = exp(-fabs(a));
-  return a * (a < 0 ? e * (e + 2) / (e * (e + 2) + 2) : (1 + 2 * e) / (1 + 2 * e + 2 * e * e));
+  double e = exp(-fabs(x));
+  return x * (x < 0 ? e * (e + 2) / (e * (e + 2) + 2) : (1 + 2 * e) / (1 + 2 * e + 2 * e * e));
 }
-INLINE double hg_gelu(double x) {
-  double a = x < -50 ? -50 : x;
-  return 0.5 * a * erfc(-0.70710678118654752440 * a);
-}
+INLINE double hg_gelu(double x) { return 0.5 * x * erfc(-0.70710678118654752440 * x); }
 INLINE double hg_gelu_tanh(double x) {
-  double a = x < -50 ? -50 : x, u = 1.59576912160573071176 * (a + 0.044715 * a * a * a);
-  double e = exp(-fabs(u));
-  return a * ((u < 0 ? e : 1) / (1 + e));
+  double u = 1.59576912160573071176 * (x + 0.044715 * x * x * x), e = exp(-fabs(u));
+  return x * ((u < 0 ? e : 1) / (1 + e));
 }
 
 #define SCALARS(P, T, f)                                                              \
@@ -149,9 +145,9 @@ INLINE float hg_odd(double x) {
   u.bits |= 1;
   return u.value;
 }
-/* Powers of whole numbers; those to negative exponents are cut. */
-INLINE int64_t hg_power(int64_t x, int64_t n) {
-  if (n < 0) return x == 1 ? 1 : x == -1 ? (n % 2 ? -1 : 1) : 0;
+/* Powers of whole numbers; those to negative exponents are cut, and zero's is the given one, for infinity. */
+INLINE int64_t hg_power(int64_t x, uint64_t n, int negative, int64_t infinity) {
+  if (negative) return x == 1 ? 1 : x == -1 ? (n % 2 ? -1 : 1) : x == 0 ? infinity : 0;
   uint64_t y = 1, z = (uint64_t)x;
   for (; n; n >>= 1, z *= z) if (n & 1) y *= z;
   return (int64_t)y;

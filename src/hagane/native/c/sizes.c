@@ -63,7 +63,8 @@ static int64_t bind_shapes(hg_context *context) {
   for (int64_t i = 0, named = 0; i < part->n_inputs; shape += part->inputs[i++].rank)
     for (; named < part->n_named && part->named[named].input == i; named++) {
       const hgt_named *item = &part->named[named];
-      if (numbers[item->symbol] < 0) numbers[item->symbol] = shape[item->axis] - numbers[item->distance];
+      if (numbers[item->symbol] < 0)
+        numbers[item->symbol] = floor_of(shape[item->axis] - numbers[item->distance], numbers[item->factor]);
     }
   for (int64_t i = 0; i < part->n_symbols; i++)
     if (numbers[i] < 0) return wrong(context, -2, numbers[i], 0);

@@ -80,9 +80,9 @@ typedef struct {
   int32_t grows;
 } hgt_port;
 
-/* A named size, as a size of an input tells it; `distance` is a number. */
+/* A named size, as a size of an input tells it, which is `factor` times it and `distance`; these are numbers. */
 typedef struct {
-  int32_t input, axis, symbol, distance;
+  int32_t input, axis, symbol, factor, distance;
 } hgt_named;
 
 typedef struct {

@@ -452,13 +452,18 @@ INLINE vf v_softplus(vf x) {
 
 /* The four below are max(x, 0) - |x| T(|x|), or the like, with a tail T that e^-|x| or e^(-x x / 2)
  * times a factor gives: 1 + erf, 1 + tanh and 1 / (1 + e^-x) have lost it where x is far below zero.
- * Where T is zero to any precision |x| is bounded, so that at -infinity they are zero, their limit. */
+ * Where T is zero to any precision |x| is bounded; at -infinity the formulas multiply infinity by zero. */
+
+/* y, and no number where x is -infinity. */
+INLINE vf v_not_below(vf x, vf y) { return v_fma(v_min2(v_set1(0.f), x), v_set1(0.f), y); }
+/* x where it is above zero, else -0, or no number. */
+INLINE vf v_upper(vf x) { return v_not_below(x, v_max2(v_set1(-0.f), x)); }
 
 /* x sigmoid(x) within 3 ulp. */
 INLINE vf v_swish(vf x) {
   vf a = v_min2(v_set1(120.f), v_abs(x));
   vf n, r = v_exp_reduce(-a, &n);
-  return v_max2(v_set1(0.f), x) - v_logistic_times(n, r, a);
+  return v_upper(x) - v_logistic_times(n, r, a);
 }
 /* x tanh(ln(1 + e^x)) within 4.3 ulp. */
 INLINE vf v_mish(vf x) {
@@ -470,7 +475,7 @@ INLINE vf v_mish(vf x) {
   /* tanh(ln(1 + w)) is w (w + 2) / (w (w + 2) + 2); above zero e is 1 / w */
   vf over = v_sel(below, first * (e + 2.f), v_fma(e, v_set1(2.f), v_set1(1.f)));
   vf part = v_fma(e, v_sel(below, e + 2.f, e * 2.f), v_sel(below, v_set1(2.f), over));
-  return bound * (over / part) * v_sel(below, second, v_set1(1.f));
+  return v_not_below(x, bound * (over / part) * v_sel(below, second, v_set1(1.f)));
 }
 /* x times the normal distribution's integral, within 5.3 ulp. */
 INLINE vf v_gelu(vf x) {
@@ -493,7 +498,7 @@ INLINE vf v_gelu(vf x) {
   p = v_fma(p, t, v_set1(1.791348647e-01f));
   p = v_fma(p, t, v_set1(1.795539310e-01f));
   p = v_fma(p, t, v_set1(-9.537576015e-07f));
-  return v_max2(v_set1(0.f), x) - v_exp_times(n, r, a * p);
+  return v_upper(x) - v_exp_times(n, r, a * p);
 }
 /* x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 within 3.3 ulp, 120 at the portable level. */
 INLINE vf v_gelu_tanh(vf x) {
@@ -509,6 +514,6 @@ INLINE vf v_gelu_tanh(vf x) {
   vf u = sum * -a;
   vf n, r = v_exp_reduce(u, &n);
   r += v_fma(sum, -a, -u) - rest * a;
-  return v_max2(v_set1(0.f), x) - v_logistic_times(n, r, a);
+  return v_upper(x) - v_logistic_times(n, r, a);
 }
 INLINE vf v_num(float x) { return v_set1(x); }

@@ -29,7 +29,7 @@ from hagane.native.run.engine import compile_kernels, kernel_name, load_engine
 from hagane.native.run.loaded import Loaded
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
-from hagane.symbolic import Dim, product, symbol, symbols_of
+from hagane.symbolic import Dim, line_in, product, symbols_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ def _given(graph: ir.Graph, nodes: Sequence[ir.Node], types: GraphTypes) -> froz
         for shape in shapes
         for dim in shape
         for name in symbols_of(dim)
-        if isinstance(dim - symbol(name), int)
+        if line_in(dim, name) is not None
     )
 
 

@@ -20,7 +20,7 @@ from hagane.native.ready.rows import ARRAYS, COUNTS, TYPES
 # "HGPLAN" and two zero bytes.
 MAGIC = int.from_bytes(b"HGPLAN\0\0", "little")
 # Changes whenever the numbers, or those of the engine's tables, mean something else.
-FORMAT = 6
+FORMAT = 7
 NOTHING = -1  # the function of a loop or branch; the place of a weight that lies elsewhere
 LARGEST = (1 << 63) - 1  # a size that only a run tells
 

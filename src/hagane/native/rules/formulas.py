@@ -93,7 +93,10 @@ def _power(
     base, exponent = arguments
     if not _is_float(dtype):
         if exponent.dtype.kind in "iu":
-            return Apply(f"({c_type(dtype)})hg_power({{0}}, {{1}})", (base, exponent), dtype, False)
+            negative = "{1} < 0" if exponent.dtype.kind == "i" else "0"
+            infinity = "INT64_MIN" if dtype.itemsize == 8 else "INT32_MIN"
+            text = f"({c_type(dtype)})hg_power({{0}}, (uint64_t){{1}}, {negative}, {infinity})"
+            return Apply(text, (base, exponent), dtype, vector=False)
         wide = Apply("pow((double){0}, (double){1})", (base, exponent), FLOAT64, vector=False)
         return _cast(attributes, (wide,), dtype)
     if isinstance(exponent, Constant):

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _SETTLE_BYTES = 8 << 20
 # The engine adds as much to scratch memory.
 _SCRATCH_SLACK = 4096
+# Sizes that only a run tells, where their memory is asked for before: the first that layers take.
+_TRIED = tuple(2**power for power in range(11))
 # Contexts that are kept for runs to come.
 _MOST_FREE = 5
 
@@ -220,9 +222,22 @@ class Loaded:
         """Return the bytes of the weights, and of all that one run at a time needs besides.
 
         Args:
-            sizes: Named dimensions of the inputs; those that only a run tells count as 1.
+            sizes: Named dimensions of the inputs. Those that only a run tells count as 1, or as
+                the least power of two that layers take (a kernel may be wider than 1).
+
+        Raises:
+            MemoryError: Sizes are beyond any memory.
         """
-        found = self.measured({name: sizes.get(name, 1) for name in self.table.symbols})
+        told = any(name not in sizes for name in self.table.symbols)
+        failed: list[MemoryError] = []
+        for size in _TRIED if told else _TRIED[:1]:
+            try:
+                found = self.measured({name: sizes.get(name, size) for name in self.table.symbols})
+                break
+            except MemoryError as error:
+                failed.append(error)
+        else:
+            raise failed[0]
         scratch = found.threads * (found.scratch + _SCRATCH_SLACK)
         return self._weights.size, found.values + ARENA_SLACK + scratch
 

@@ -21,7 +21,7 @@ from hagane.native.kernels.tensor import Border, Buffer, Kind
 from hagane.native.ready.rows import INDICES, RECORDS, TYPES, PartRows, Row
 from hagane.native.run.compiled import Port
 from hagane.native.run.numbers import SizeTable
-from hagane.symbolic import Dim, Expr, symbol, symbols_of
+from hagane.symbolic import Dim, Expr, line_in, symbol, symbols_of
 
 # HGT_ARENA and so on.
 _KINDS = {
@@ -220,9 +220,9 @@ class _Writer:
         for i, (_, shape, _) in enumerate(self._ports[0]):
             for axis, dim in enumerate(shape):
                 for text in sorted(symbols_of(dim)):
-                    distance = dim - symbol(text)
-                    if text in self.size.symbols and isinstance(distance, int):
-                        row = [i, axis, self.size.names[text], self.size(distance)]
+                    line = line_in(dim, text)
+                    if text in self.size.symbols and line is not None:
+                        row = [i, axis, self.size.names[text], *map(self.size, line)]
                         self.tables["named"].append(row)
 
     def write(self) -> PartRows:

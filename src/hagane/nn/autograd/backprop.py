@@ -18,6 +18,7 @@ from hagane.nn.autograd.walking import (
     Pending,
     check_gradients,
     check_whole,
+    is_watched,
     step,
     taken,
 )
@@ -69,7 +70,7 @@ def _trail(node: VariableNode) -> Trail | None:
 def _walk_to_all(
     outputs: Sequence[tuple[VariableNode, Any]], retain_grad: bool, loss_scale: float | None
 ) -> None:
-    pending = Pending()
+    pending = Pending(is_watched())
     gradients = Gradients(from_leaves=True)
     leaves: dict[VariableNode, None] = {}
 
@@ -77,7 +78,7 @@ def _walk_to_all(
         if node._creator_node is None:
             leaves[node] = None
         else:
-            pending.add(node._creator_node)
+            pending.reach(node)
 
     for node, gradient in outputs:
         if gradient is not None:

@@ -87,7 +87,7 @@ def check_retained(function: Any) -> None:
     for name, data in _retained(function):
         if function.retained_sums.get(name) != _sum(data):
             raise RuntimeError(
-                f"backward of {function.label}: the array of {name}, {data.dtype}"
+                f"backward of {function.title}: the array of {name}, {data.dtype}"
                 f"{list(data.shape)}, was changed in place after the function was applied; change "
                 f"a copy, or change it after backward{at_place(function.stack)}"
             )

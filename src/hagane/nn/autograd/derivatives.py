@@ -10,7 +10,14 @@ import numpy as np
 from hagane.nn.autograd.configuration import read, using_config
 from hagane.nn.autograd.node import VariableNode
 from hagane.nn.autograd.variable import Variable, as_variable
-from hagane.nn.autograd.walking import Gradients, Pending, check_gradients, check_whole, step
+from hagane.nn.autograd.walking import (
+    Gradients,
+    Pending,
+    check_gradients,
+    check_whole,
+    is_watched,
+    step,
+)
 from hagane.ops.builder import op
 
 
@@ -128,10 +135,10 @@ def _walk(
     gradients: Gradients,
     loss_scale: float | None,
 ) -> dict[VariableNode, Any]:
-    pending = Pending()
+    pending = Pending(is_watched())
     for y in outputs:
         if y.creator_node is not None:
-            pending.add(y.creator_node)
+            pending.reach(y.node)
     wanted = {x.node for x in inputs}
     results: dict[VariableNode, Any] = {}
     debug = read("debug")
@@ -154,7 +161,7 @@ def _walk(
         step(function, targets, given, found, debug)
         for node, terms in found.items():
             if terms and node.creator_node is not None:
-                pending.add(node.creator_node)
+                pending.reach(node)
     for node in wanted:
         if node not in results:
             results[node] = gradients.pop(node)

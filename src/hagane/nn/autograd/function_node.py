@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hagane.nn.autograd import type_check
+from hagane.nn.autograd.application import CURRENT, begin_current
 from hagane.nn.autograd.configuration import modes, read
 from hagane.nn.autograd.debugging import check_numbers, mark_retained
 from hagane.nn.autograd.hooks import FunctionHook, hooks_of
@@ -25,14 +26,18 @@ class FunctionNode:
     Attributes:
         inputs: The nodes of the inputs, once it was applied and recorded.
         outputs: Weak references to the nodes of the outputs.
-        rank: The number of functions on the longest way from a leaf.
+        application: The call of a function of the library that it is part of, if there is one.
+        known_rank: The rank, None before it was asked for.
         stack: Where it was applied, in debug mode.
         retained_sums: Checksums of the arrays that it retains, in debug mode.
     """
 
     inputs: Any = None
     outputs: Any = None
-    rank = 0
+    application: Any = None
+    known_rank: int | None = None
+    # Greater than that of all that it depends on, operators counted one by one.
+    _depth = 0
     stack: Any = None
     lazy_grad_sum = False
     is_elementwise = False
@@ -51,9 +56,24 @@ class FunctionNode:
         return self._local_function_hooks
 
     @property
+    def rank(self) -> int:
+        """The number of functions on the longest way from a leaf."""
+        if self.known_rank is None:
+            from hagane.nn.autograd.applied import count_rank
+
+            count_rank(self)
+        return self.known_rank or 0
+
+    @property
     def label(self) -> str:
         """The name for messages and drawings."""
         return type(self).__name__
+
+    @property
+    def title(self) -> str:
+        """The name for messages: that of the function of the library which the program called."""
+        application = self.application
+        return self.label if application is None else application.title
 
     @property
     def _impl_name(self) -> str:
@@ -98,6 +118,8 @@ class FunctionNode:
             self.stack = traceback.extract_stack()
         if read("type_check"):
             type_check.check_node(self, arrays)
+        self.application = CURRENT.get()
+        begin_current()
         hooks = hooks_of(self)
         for hook in hooks:
             hook.forward_preprocess(self, arrays)
@@ -106,7 +128,7 @@ class FunctionNode:
         outputs = self.forward(arrays)
         self._check_outputs(outputs)
         if read("debug"):
-            check_numbers(self.label, arrays, outputs)
+            check_numbers(self.title, arrays, outputs)
         for hook in hooks:
             hook.forward_postprocess(self, arrays)
         self._output_count = len(outputs)
@@ -129,7 +151,7 @@ class FunctionNode:
         recorded, debug = modes()
         if not recorded:
             return made
-        self.rank = max([x._node._rank for x in variables]) if variables else 0
+        self._depth = max([x._node._rank for x in variables]) if variables else 0
         for y in made:
             y._node.creator_node = self
         self.inputs = tuple([x._node for x in variables])

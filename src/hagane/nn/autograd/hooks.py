@@ -70,7 +70,12 @@ class FunctionHook:
 
 
 def hooks_of(function: Any) -> list[FunctionHook]:
-    """Return the hooks of this thread, and those of a function alone."""
+    """Return the hooks of this thread, and those of a function alone.
+
+    They see a call of a function of the library, and not the operators that it is made of.
+    """
+    if function.application is not None:
+        return []
     general = get_function_hooks()
     own = function._local_function_hooks
     return list(general.values()) if not own else list({**general, **own}.values())

@@ -11,6 +11,16 @@ if TYPE_CHECKING:
     from hagane.nn.autograd.variable import Variable
 
 
+def creator_of(node: VariableNode) -> Any:
+    """Return the function that made a node's variable, as programs see it; None for a leaf."""
+    maker = node._creator_node
+    if maker is None or maker.application is None:
+        return maker
+    from hagane.nn.autograd.applied import applied
+
+    return applied(maker)
+
+
 class VariableNode:
     """A recorded computation's notes of a variable: type, creator, and the array if asked.
 
@@ -82,13 +92,13 @@ class VariableNode:
     def creator_node(self, function: Any) -> None:
         self._creator_node = function
         if function is not None:
-            self._rank = function.rank + 1
+            self._rank = function._depth + 1
 
     @property
     def creator(self) -> Any:
         """The function that made the variable; an old-style one itself, not its node."""
-        node = self._creator_node
-        return getattr(node, "function", node) if node is not None else None
+        function = creator_of(self)
+        return getattr(function, "function", function) if function is not None else None
 
     @creator.setter
     def creator(self, function: Any) -> None:
@@ -134,7 +144,8 @@ class VariableNode:
     @property
     def rank(self) -> int:
         """The number of functions on the longest way from a leaf."""
-        return self._rank
+        maker = creator_of(self)
+        return self._rank if maker is None else maker.rank + 1
 
     @property
     def requires_grad(self) -> bool:

@@ -6,40 +6,25 @@ import time
 import traceback
 import weakref
 from collections.abc import Sequence
-from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hagane.graph.types import Type
+from hagane.nn.autograd.application import CURRENT
 from hagane.nn.autograd.configuration import modes, read
 from hagane.nn.autograd.debugging import check_numbers, mark_retained
 from hagane.nn.autograd.deferred import deferred_rows, deferred_weight
 from hagane.nn.autograd.function_node import FunctionNode
 from hagane.nn.autograd.hooks import get_function_hooks
+from hagane.nn.autograd.labels import OPERATORS, names_of
 from hagane.nn.autograd.retention import EVERYTHING, Unread, stand_in, unread_of
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.autograd.way_back import DESCRIBED, described_operator, sign_of_operator
 from hagane.nn.eager.dispatch import NATIVE, Prepared
 from hagane.ops.builder import Call
 from hagane.ops.definition import Array, Unsupported
-
-# The name of the function of the library that is being applied, for labels.
-CURRENT: ContextVar[str | None] = ContextVar("hagane.nn.function", default=None)
-# How arithmetic is shown, and the class that has its place in Chainer.
-_ARITHMETIC = {
-    "absolute": ("|_|", "Absolute"),
-    "add": ("_ + _", "Add"),
-    "div": ("_ / _", "Div"),
-    "mul": ("_ * _", "Mul"),
-    "neg": ("__neg__", "Neg"),
-    "pow": ("_ ** _", "PowVarVar"),
-    "rdiv": ("_ / _", "DivFromConstant"),
-    "rpow": ("_ ** _", "PowConstVar"),
-    "rsub": ("_ - _", "SubFromConstant"),
-    "sub": ("_ - _", "Sub"),
-}
 
 
 class Operator(FunctionNode):
@@ -55,7 +40,7 @@ class Operator(FunctionNode):
             self._fixed = tuple(
                 [None if place in places else x for place, x in enumerate(call.inputs)]
             )
-        self._label = CURRENT.get() or call.op.name
+        self.application = CURRENT.get()
         self._prepared: Prepared | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -68,11 +53,16 @@ class Operator(FunctionNode):
     @property
     def label(self) -> str:
         """The function of the library that applied the operator, else the operator."""
-        return _ARITHMETIC.get(self._label, (self._label,))[0]
+        return self._names()[0]
 
     @property
     def _impl_name(self) -> str:
-        return _ARITHMETIC.get(self._label, (self._label,))[-1]
+        return self._names()[1]
+
+    def _names(self) -> tuple[str, str]:
+        if self.application is not None:
+            return self.application.names()
+        return names_of(OPERATORS.get(self._op.name, self._op.name))
 
     def backward(
         self, target_input_indexes: tuple[int, ...], grad_outputs: tuple[Any, ...]
@@ -233,10 +223,14 @@ class Tape:
         hooked = get_function_hooks()
         if call.op.name in _STEPS:
             recorded = requires_grad = False
+            hooked = {}
+        elif hooked and (application := CURRENT.get()) is not None:
+            application.begin(hooked)
+            hooked = {}
         if not recorded and not debug and not hooked:
             return [Variable.make(y, requires_grad) for y in NATIVE.apply(eager, n_outputs)]
         function = Operator(eager, places)
-        if hooked:
+        if hooked:  # an operator of a gradient
             shown = tuple([x.array for x in variables])
             hooks = list(hooked.values())
             for hook in hooks:
@@ -247,7 +241,7 @@ class Tape:
                 hook.forward_postprocess(function, shown)
         if debug:
             function.stack = traceback.extract_stack()
-            check_numbers(function.label, [x.array for x in variables], outputs)
+            check_numbers(function.title, [x.array for x in variables], outputs)
         made = [Variable.make(y, requires_grad) for y in outputs]
         if recorded:
             unread = EVERYTHING if debug else unread_of(call.op)
@@ -268,13 +262,13 @@ class Tape:
         inputs = tuple([x._node for x in variables])
         function.inputs = inputs
         if requires_grad:
-            function.rank = max([node._rank for node in inputs])
+            function._depth = max([node._rank for node in inputs])
             left = unread.operands
             for place, x, node in zip(function._places, variables, inputs, strict=True):
                 # Constants, sizes and axes among them, are read in any case.
                 if place not in left or not x._requires_grad:
                     node.data = x._array
-        rank = function.rank + 1
+        rank = function._depth + 1
         references = []
         for y in made:
             node = y._node

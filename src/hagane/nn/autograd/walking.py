@@ -3,31 +3,51 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from hagane.nn.autograd.application import WATCHED
+from hagane.nn.autograd.applied import applied
 from hagane.nn.autograd.configuration import read
 from hagane.nn.autograd.debugging import at_place, check_retained
 from hagane.nn.autograd.deferred import Deferred, together
 from hagane.nn.autograd.function_node import FunctionNode
-from hagane.nn.autograd.hooks import hooks_of
+from hagane.nn.autograd.hooks import get_function_hooks, hooks_of
 from hagane.nn.autograd.invalid_type import user_place
 from hagane.nn.autograd.node import VariableNode, check_gradient
 from hagane.nn.autograd.variable import Variable
 
 
 class Pending:
-    """Functions to walk back through, those of highest rank first, each once."""
+    """Functions to walk back through, those of highest rank first, each once.
 
-    def __init__(self) -> None:
+    Args:
+        whole: Whether calls of functions of the library are walked through as one, as hooks see
+            them, and not operator by operator.
+    """
+
+    def __init__(self, whole: bool = False) -> None:
         self._heap: list[Any] = []
         self._seen: set[Any] = set()
+        self._whole = whole
+
+    def reach(self, node: VariableNode) -> None:
+        """Add the function that made a node."""
+        function = node._creator_node
+        if self._whole:
+            whole = applied(function)
+            if whole is not function:
+                whole.reach(node)
+            function = whole
+        self.add(function)
 
     def add(self, function: Any) -> None:
         """Add a function, unless it was added before."""
         if function not in self._seen:
-            heapq.heappush(self._heap, (-function.rank, len(self._seen), function))
+            rank = function.rank if self._whole else function._depth
+            heapq.heappush(self._heap, (-rank, len(self._seen), function))
             self._seen.add(function)
 
     def pop(self) -> Any:
@@ -111,6 +131,11 @@ def _summed(terms: list[Any]) -> Variable:
     return Variable.make(summed)
 
 
+def is_watched() -> bool:
+    """Whether hooks look at functions on the way back."""
+    return bool(get_function_hooks()) or bool(WATCHED)
+
+
 def check_whole(function: Any) -> None:
     """Refuse a gradient through a function whose record was released.
 
@@ -119,7 +144,7 @@ def check_whole(function: Any) -> None:
     """
     if function.inputs is None:
         raise RuntimeError(
-            f"backward: the inputs of {function.label} were released by unchain; "
+            f"backward: the inputs of {function.title} were released by unchain; "
             "compute the variable anew"
         )
 
@@ -174,13 +199,51 @@ def step(
             hook.backward_postprocess(function, arrays, shown)
 
 
+def walk_within(application: Any, outputs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return gradients of a call of a function of the library, operator by operator.
+
+    Args:
+        application: The call.
+        outputs: Nodes of its results, with their gradients.
+
+    Returns:
+        The gradient of each node that the operators read and none of them made.
+    """
+    pending = Pending()
+    gradients = Gradients(from_leaves=False)
+    for node, gradient in outputs:
+        gradients.terms(node).append(gradient)
+        pending.add(node._creator_node)
+    read_from: dict[Any, None] = {}
+    debug = read("debug")
+    while (function := pending.pop()) is not None:
+        check_whole(function)
+        nodes = [reference() for reference in function.outputs]
+        given = tuple(
+            [None if y is None or y._creator_node is None else gradients.pop(y) for y in nodes]
+        )
+        targets = tuple([i for i, x in enumerate(function.inputs) if x._requires_grad])
+        if not targets:
+            continue
+        found = {function.inputs[i]: gradients.terms(function.inputs[i]) for i in targets}
+        step(function, targets, given, found, debug)
+        for x, terms in found.items():
+            maker = x._creator_node
+            if maker is not None and maker.application is application:
+                if terms:
+                    pending.add(maker)
+            else:
+                read_from[x] = None
+    return {x: gradients.pop(x) for x in read_from}
+
+
 def _called(function: Any, method: Any, *arguments: Any) -> Any:
     try:
         return method(*arguments)
     except Exception as error:
         place = None if function.stack is None else user_place(function.stack)
         if place is not None:
-            error.add_note(f"in the gradient of {function.label}, applied at {place}")
+            error.add_note(f"in the gradient of {function.title}, applied at {place}")
         raise
 
 

@@ -151,6 +151,7 @@ def trail_of(node: Any, pending: Any) -> Trail | None:
             described is None
             or inputs is None
             or function._local_function_hooks
+            or (function.application is not None and function.application.hooks)
             or len(functions) >= _LONGEST
         ):
             return None

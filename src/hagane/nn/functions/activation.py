@@ -8,7 +8,9 @@ import numpy as np
 
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.configuration import config
+from hagane.nn.autograd.variable import Variable
 from hagane.nn.functions.applying import constant_like, function, pop_options, require, shape_of
+from hagane.nn.functions.arithmetic import mul
 from hagane.nn.functions.array import reshape
 from hagane.nn.functions.extremes import extreme
 from hagane.nn.functions.joining import split_axis
@@ -97,7 +99,7 @@ def elu(x: Any, alpha: float = 1.0) -> Any:
     return op("Elu", x, alpha=float(alpha))
 
 
-@function("x")
+@function("x", composed=True)
 def selu(
     x: Any,
     alpha: float = 1.6732632423543772848170429916717,
@@ -105,6 +107,8 @@ def selu(
 ) -> Any:
     """Return ``scale * elu(x, alpha)`` (Klambauer et al. 2017)."""
     require("selu", "x", x, kind="f")
+    if isinstance(x, Variable):
+        return mul(elu(x, alpha), float(scale))
     return op("Selu", x, alpha=float(alpha), gamma=float(scale))
 
 
@@ -206,7 +210,7 @@ def _axis(where: str, x: Any, axis: int) -> int:
     return axis
 
 
-@function("x")
+@function("x", composed=True)
 def maxout(x: Any, pool_size: int, axis: int = 1) -> Any:
     """Return the largest of each ``pool_size`` elements along an axis (Goodfellow et al. 2013)."""
     if pool_size <= 0:
@@ -220,7 +224,12 @@ def maxout(x: Any, pool_size: int, axis: int = 1) -> Any:
         )
     axis %= len(shape)
     shape[axis : axis + 1] = [shape[axis] // pool_size, pool_size]
-    return extreme("ReduceMax", reshape(x, tuple(shape)), (axis + 1,), False)
+    return _largest(reshape(x, tuple(shape)), axis + 1)
+
+
+@function("x", name="max")
+def _largest(x: Any, axis: int) -> Any:
+    return extreme("ReduceMax", x, (axis,), False)
 
 
 @function("log_pi")

@@ -9,11 +9,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+import hagane.nn.autograd.tape  # noqa: F401  operators take variables from then on
 from hagane.errors import KernelError, TypeInferenceError
 from hagane.nn.autograd import type_check
+from hagane.nn.autograd.application import CURRENT, Application, nodes_of
 from hagane.nn.autograd.configuration import read
 from hagane.nn.autograd.invalid_type import InvalidType
-from hagane.nn.autograd.tape import CURRENT
+from hagane.nn.autograd.labels import ARITHMETIC
 from hagane.nn.autograd.variable import Variable
 from hagane.ops.builder import dtype_of, op
 from hagane.ops.builder import shape_of as shape_of_any
@@ -31,22 +33,30 @@ def lift(x: Any) -> Any:
     return x
 
 
-def function(*tensors: str) -> Callable[[_Function], _Function]:
+def function(
+    *tensors: str, composed: bool = False, name: str | None = None
+) -> Callable[[_Function], _Function]:
     """Let a function over the builder take variables and arrays, and name it in errors and labels.
 
     Args:
-        tensors: The parameters that are tensors; with a star, all that are left, or a sequence.
+        tensors: The parameters that are tensors; with a star, all that are left, or a sequence. One
+            with a colon is an operand as programs see it, and comes as it is given.
+        composed: Whether hooks and drawings see the functions that it calls, and not itself.
+        name: What it is called there, by default its own name.
     """
 
     def decorate(define: _Function) -> _Function:
         parameters = list(inspect.signature(define).parameters)
-        names = {name for name in tensors if not name.startswith("*")}
+        names = {name for name in tensors if name[0] not in "*:"}
+        beside = {place for place, name in enumerate(parameters) if f":{name}" in tensors}
         rows = {name[1:] for name in tensors if name.startswith("*")}
         places = [
             (place, lift if name in names else _lifted)
             for place, name in enumerate(parameters)
             if name in names or name in rows
         ]
+        called = name or define.__name__
+        arithmetic = called in ARITHMETIC
         variadic = (
             bool(rows)
             and inspect.signature(define).parameters[next(iter(rows))].kind
@@ -70,19 +80,32 @@ def function(*tensors: str) -> Callable[[_Function], _Function]:
                         kwargs[key] = lift(item)
                     elif key in rows:
                         kwargs[key] = _lifted(item)
-            outer = CURRENT.get()
-            if outer is not None:
+            if composed or CURRENT.get() is not None:
                 return define(*given, **kwargs)
-            token = CURRENT.set(define.__name__)
+            application = Application(called)
+            if beside:
+                given_nodes = nodes_of([_shown(x, i in beside) for i, x in enumerate(given)])
+            elif arithmetic:
+                given_nodes = nodes_of([_shown(x, isinstance(x, np.ndarray)) for x in given])
+                if len(given_nodes) == 1:
+                    application.number = _number(given)
+            else:
+                given_nodes = nodes_of(given)
+            if kwargs:
+                given_nodes = [*given_nodes, *nodes_of(tuple(kwargs.values()))]
+            application.given = given_nodes
+            token = CURRENT.set(application)
             try:
-                return define(*given, **kwargs)
+                y = define(*given, **kwargs)
+                application.finish(y)
+                return y
             except InvalidType:
                 raise
             except TypeInferenceError as error:
-                raise type_check.refuse(define.__name__, "operands that fit", str(error)) from None
+                raise type_check.refuse(called, "operands that fit", str(error)) from None
             except KernelError as error:
                 if isinstance(error.__cause__, IndexError | ValueError):
-                    error.add_note(f"in {define.__name__}")
+                    error.add_note(f"in {called}")
                 raise
             finally:
                 CURRENT.reset(token)
@@ -90,6 +113,20 @@ def function(*tensors: str) -> Callable[[_Function], _Function]:
         return applied  # type: ignore[return-value]
 
     return decorate
+
+
+def _shown(x: Any, is_operand: bool) -> Any:
+    """Return an array that is an operand as a variable; other values as they are."""
+    if not is_operand or x is None or isinstance(x, Variable):
+        return x
+    shown = Variable.make(np.asarray(x), False)
+    shown._node.data = shown._array
+    return shown
+
+
+def _number(operands: Sequence[Any]) -> Any:
+    """Return the operand of arithmetic that is a number, None if none is."""
+    return next((x for x in operands if np.isscalar(x)), None)
 
 
 def _lifted(xs: Any) -> Any:

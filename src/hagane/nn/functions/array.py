@@ -191,12 +191,14 @@ def flip(x: Any, axis: int) -> Any:
     return op("Slice", x, [-1], [np.iinfo(np.int64).min + 1], [place], [-1])
 
 
+@function("a")
 def fliplr(a: Any) -> Any:
     """Return an array with the order along the second axis reversed."""
     require("fliplr", "a", lift(a), at_least=2)
     return flip(a, 1)
 
 
+@function("a")
 def flipud(a: Any) -> Any:
     """Return an array with the order along the first axis reversed."""
     require("flipud", "a", lift(a), at_least=1)
@@ -248,7 +250,7 @@ def permutate(x: Any, indices: Any, axis: int = 0, inv: bool = False) -> Any:
     return op("Gather", x, order.astype(np.int64), axis=place)
 
 
-@function("x")
+@function("x", ":t")
 def select_item(x: Any, t: Any) -> Any:
     """Return ``x[i, t[i]]`` for each row ``i``."""
     require("select_item", "x", x, kind="f", ndim=2)

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from hagane.nn.autograd.application import CURRENT, begin_current
 from hagane.nn.autograd.configuration import modes, read
 from hagane.nn.autograd.derivatives import grad_of_call
 from hagane.nn.autograd.function_node import FunctionNode
-from hagane.nn.autograd.hooks import get_function_hooks
-from hagane.nn.autograd.tape import CURRENT
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.autograd.way_back import DESCRIBED
 from hagane.nn.eager.dispatch import NATIVE, Prepared
@@ -106,7 +105,6 @@ class Fused(FunctionNode):
         self._present = [x is not None for x in values]
         self._found = tuple(found)
         self._prepared = prepared
-        self._label = CURRENT.get() or define.__name__
 
     def __getattr__(self, name: str) -> Any:
         """Return a note of a function of the library; a function of no arguments makes it."""
@@ -118,16 +116,14 @@ class Fused(FunctionNode):
     @property
     def label(self) -> str:
         """The function of the library."""
-        return self._label
-
-    @property
-    def _impl_name(self) -> str:
-        return self._label
+        if self.application is None:
+            return self._define.__name__
+        return self.application.names()[0]
 
     def applied(self, inputs: Sequence[Any]) -> Any:
-        """Return the results as variables, by the shortest way if nobody looks."""
-        if get_function_hooks():
-            return self.apply(inputs)
+        """Return the results as variables."""
+        self.application = CURRENT.get()
+        begin_current()
         self.retain_inputs(range(len(inputs)))
         found, self._found = self._found, ()
         variables = [x if isinstance(x, Variable) else Variable.make(x, False) for x in inputs]

@@ -127,7 +127,8 @@ def split_axis(x: Any, indices_or_sections: Any, axis: int, force_tuple: bool = 
             )
         sizes = [b - a for a, b in itertools.pairwise(bounds)]
     if len(sizes) == 1:
-        return (x,) if force_tuple else x
+        whole = op("Identity", x)
+        return (whole,) if force_tuple else whole
     return op("Split", x, np.array(sizes, np.int64), axis=place, outputs=len(sizes))
 
 
@@ -206,6 +207,7 @@ def pad(x: Any, pad_width: Any, mode: str, **keywords: Any) -> Any:
     return x
 
 
+@function("*xs")
 def pad_sequence(xs: Any, length: int | None = None, padding: Any = 0) -> Any:
     """Return arrays of different lengths as one, filled up.
 
@@ -234,6 +236,7 @@ def pad_sequence(xs: Any, length: int | None = None, padding: Any = 0) -> Any:
     return stack(filled)
 
 
+@function("*xs")
 def transpose_sequence(xs: Any) -> Any:
     """Return the arrays of each time from arrays of each sequence, the longest first.
 

@@ -31,7 +31,7 @@ def _same(where: str, **arrays: Any) -> None:
         require(where, name, y, dtype_as=(first, x), shape_as=(first, x))
 
 
-@function("x")
+@function("x", ":t")
 def softmax_cross_entropy(
     x: Any,
     t: Any,
@@ -108,7 +108,7 @@ def _softmax(x: Any) -> Any:
         return op("Softmax", x, axis=1).array
 
 
-@function("x")
+@function("x", ":t")
 def sigmoid_cross_entropy(x: Any, t: Any, normalize: bool = True, reduce: str = "mean") -> Any:
     """Return the cross entropy of the sigmoid.
 
@@ -165,7 +165,7 @@ def huber_loss(x: Any, t: Any, delta: float, reduce: str = "sum_along_second_axi
     return losses.huber(x, t, delta, reduce)
 
 
-@function("x")
+@function("x", ":t")
 def hinge(x: Any, t: Any, norm: str = "L1", reduce: str = "mean") -> Any:
     """Return how far scores are from being right by a margin of one.
 
@@ -186,7 +186,7 @@ def hinge(x: Any, t: Any, norm: str = "L1", reduce: str = "mean") -> Any:
     return losses.hinge(x, lift(labels), norm, reduce)
 
 
-@function("x0", "x1")
+@function("x0", "x1", ":y")
 def contrastive(x0: Any, x1: Any, y: Any, margin: float = 1, reduce: str = "mean") -> Any:
     """Return the contrastive loss of pairs (Hadsell, Chopra and LeCun 2006).
 

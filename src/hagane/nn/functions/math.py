@@ -11,8 +11,8 @@ import numpy as np
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.functions.applying import array_of, constant_like, function, lift, require, shape_of
-from hagane.nn.functions.arithmetic import absolute, add
-from hagane.nn.functions.array import reshape
+from hagane.nn.functions.arithmetic import absolute, add, mul, rdiv
+from hagane.nn.functions.array import broadcast_to, reshape
 from hagane.nn.functions.extremes import extreme, extreme_of_two
 from hagane.ops.builder import op
 from hagane.ops.functions.chainer import elementwise
@@ -51,7 +51,15 @@ log = _elementwise("log", "the natural logarithm", _operator("Log"))
 log2 = _elementwise("log2", "the logarithm to base 2", lambda x: _scaled_log(x, 2))
 log10 = _elementwise("log10", "the logarithm to base 10", lambda x: _scaled_log(x, 10))
 sqrt = _elementwise("sqrt", "the square root", _operator("Sqrt"))
-rsqrt = _elementwise("rsqrt", "one over the square root", lambda x: _over(op("Sqrt", x), 1))
+
+
+@function("x", composed=True)
+def rsqrt(x: Any) -> Any:
+    """Return one over the square root, element by element."""
+    require("rsqrt", "x", x, kind="f")
+    return rdiv(sqrt(x), 1.0)
+
+
 square = _elementwise("square", "the square", lambda x: op("Mul", x, x))
 sin = _elementwise("sin", "the sine", _operator("Sin"))
 cos = _elementwise("cos", "the cosine", _operator("Cos"))
@@ -352,16 +360,16 @@ def batch_l2_norm_squared(x: Any) -> Any:
     return op("ReduceSumSquare", x, list(range(1, len(shape_of(x)))), keepdims=0)
 
 
-@function("x", "y")
+@function("x", "y", composed=True)
 def bias(x: Any, y: Any, axis: int = 1) -> Any:
     """Return ``x + y``, ``y`` standing at the axes of ``x`` from ``axis`` on."""
-    return op("Add", x, _at_axes("bias", x, y, axis))
+    return add(x, _at_axes("bias", x, y, axis))
 
 
-@function("x", "y")
+@function("x", "y", composed=True)
 def scale(x: Any, y: Any, axis: int = 1) -> Any:
     """Return ``x * y``, ``y`` standing at the axes of ``x`` from ``axis`` on."""
-    return op("Mul", x, _at_axes("scale", x, y, axis))
+    return mul(x, _at_axes("scale", x, y, axis))
 
 
 def _at_axes(where: str, x: Any, y: Any, axis: int) -> Any:
@@ -371,7 +379,7 @@ def _at_axes(where: str, x: Any, y: Any, axis: int) -> Any:
             where, f"x.shape[{axis}:{axis + len(sizes)}] == y.shape", f"{wanted} and {sizes}"
         )
     after = len(wanted) - axis - len(sizes)
-    return reshape(y, (1,) * axis + sizes + (1,) * after)
+    return broadcast_to(reshape(y, (1,) * axis + sizes + (1,) * after), wanted)
 
 
 def count_of(x: Any) -> int:

@@ -117,10 +117,11 @@ def einsum(*operands: Any) -> Any:
     row = [lift(x) for x in arrays]
     for i, x in enumerate(row):
         require("einsum", f"x{i}", x, kind="f", dtype_as=("x0", row[0]))
-    return _einsum(subscripts, *row)
+    return _einsum(row, subscripts)
 
 
-def _einsum(subscripts: str, *xs: Any) -> Any:
+@function("*xs", name="einsum")
+def _einsum(xs: Any, subscripts: str) -> Any:
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     terms = inputs.split(",")
     if len(terms) != len(xs):
@@ -181,7 +182,12 @@ def _spelled(operands: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     return text, arrays
 
 
-@function("x", "W", "b")
+@function("x", "W", "b", name="linear")
+def _product(x: Any, W: Any, b: Any) -> Any:
+    return op("Gemm", x, W, b, transB=1)
+
+
+@function("x", "W", "b", composed=True)
 def linear(x: Any, W: Any, b: Any = None, n_batch_axes: int = 1) -> Any:
     """Return ``x @ W.T + b``.
 
@@ -192,7 +198,7 @@ def linear(x: Any, W: Any, b: Any = None, n_batch_axes: int = 1) -> Any:
         n_batch_axes: The number of axes of the batch.
     """
     if n_batch_axes == 1 and _are_matrices(x, W, b):
-        return op("Gemm", x, W, b, transB=1)
+        return _product(x, W, b)
     require("linear", "W", W, kind="f", ndim=2)
     require("linear", "x", x, kind="f", at_least=1)
     if n_batch_axes <= 0:
@@ -211,7 +217,7 @@ def linear(x: Any, W: Any, b: Any = None, n_batch_axes: int = 1) -> Any:
     if b is not None:
         require("linear", "b", b, kind="f", shape=(shape_of(W)[0],), dtype_as=("x", x))
     W, b = as_dtype_of(x, W), as_dtype_of(x, b)
-    y = op("Gemm", x, W, b, transB=1)
+    y = _product(x, W, b)
     return reshape(y, (*lead, shape_of(W)[0])) if lead else y
 
 

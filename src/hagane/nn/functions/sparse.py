@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.functions.applying import lift, promoted, shape_of
+from hagane.nn.functions.applying import function, promoted, shape_of
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers.elementary import swapped
 
@@ -142,7 +143,10 @@ class CooMatMul:
 
     def apply(self, inputs: tuple[Any, Any]) -> tuple[Any]:
         """Return the product of the entries, at their places, and a dense matrix."""
-        data, dense = promoted("sparse_matmul", *(lift(x) for x in inputs))
+        return (_product(*inputs, self._computed),)
+
+    def _computed(self, data: Any, dense: Any) -> Any:
+        data, dense = promoted("sparse_matmul", data, dense)
         sizes = tuple(shape_of(dense))
         if len(sizes) != self.row.ndim + 1 or tuple(shape_of(data)) != self.row.shape:
             raise type_check.refuse(
@@ -170,7 +174,12 @@ class CooMatMul:
         zeros = np.zeros((int(np.prod(batch, dtype=np.int64)) * self.shape[0], columns), data.dtype)
         made = op("ScatterND", zeros, target.astype(np.int64)[:, None], parts, reduction="add")
         made = op("Reshape", made, [*batch, self.shape[0], columns])
-        return (swapped(made) if self.transc else made,)
+        return swapped(made) if self.transc else made
+
+
+@function("data", "dense", name="sparse_matmul")
+def _product(data: Any, dense: Any, compute: Callable[[Any, Any], Any]) -> Any:
+    return compute(data, dense)
 
 
 def sparse_matmul(a: Any, b: Any, transa: bool = False, transb: bool = False) -> Any:

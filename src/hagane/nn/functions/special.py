@@ -195,7 +195,7 @@ def _polygamma(order: Any, x: Any) -> Any:
     ).apply((x,))[0]
 
 
-@function("x")
+@function(":n", "x")
 def polygamma(n: Any, x: Any) -> Any:
     """Return the derivative of order ``n`` of the digamma function, element by element.
 
@@ -357,6 +357,7 @@ class Inverse(FunctionNode):
         return (matmul(left, inverse, transb=True),)
 
 
+@function("a")
 def batch_inv(a: Any) -> Any:
     """Return the inverses of matrices (batch, n, n)."""
     return Inverse().apply((a,))[0]
@@ -379,7 +380,7 @@ def batch_det(a: Any) -> Any:
     return op("Det", a)
 
 
-@function("a")
+@function("a", composed=True)
 def det(a: Any) -> Any:
     """Return the determinant of a matrix."""
     _check_square("det", a)
@@ -463,12 +464,14 @@ class Fourier(FunctionNode):
         return tuple(part * factor for part in found)
 
 
+@function("*x")
 def fft(x: Any) -> Any:
     """Return the Fourier transform of a pair of real and imaginary part, as a pair."""
     real, imaginary = x
     return Fourier("fft").apply((real, imaginary))
 
 
+@function("*x")
 def ifft(x: Any) -> Any:
     """Return the inverse Fourier transform of a pair of real and imaginary part, as a pair."""
     real, imaginary = x

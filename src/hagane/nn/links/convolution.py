@@ -285,6 +285,7 @@ class _Deconvolution(_Filters):
     """What links of transposed convolutions share."""
 
     _specs = (*_Filters._specs, "outsize")
+    _transposed: Callable[..., Any] = staticmethod(F.deconvolution_nd)
 
     def __init__(
         self,
@@ -314,9 +315,10 @@ class _Deconvolution(_Filters):
         """Return the outputs, (batch, out_channels, *sizes)."""
         if self.W.array is None:
             self._initialize_params(x.shape[1])
-        return F.deconvolution_nd(
-            x, self.W, self.b, self.stride, self.pad, self.outsize, self.dilate, self.groups
-        )
+        return self._transposed(
+            x, self.W, self.b, self.stride, self.pad, self.outsize,
+            dilate=self.dilate, groups=self.groups,
+        )  # fmt: skip
 
 
 class DeconvolutionND(_Deconvolution):
@@ -352,6 +354,8 @@ class Deconvolution3D(DeconvolutionND):
 
 class Deconvolution2D(_Deconvolution):
     """A transposed convolution of images."""
+
+    _transposed = staticmethod(F.deconvolution_2d)
 
     def __init__(
         self,

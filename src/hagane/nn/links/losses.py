@@ -12,7 +12,7 @@ from hagane.nn import functions as F
 from hagane.nn.autograd.configuration import get_dtype
 from hagane.nn.autograd.parameter import Parameter
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.functions.applying import array_of
+from hagane.nn.functions.applying import array_of, function
 from hagane.nn.initializers import Uniform, Zero
 from hagane.nn.links.sequences import argsort_list_descent, permutate_list
 from hagane.nn.model.link import Link
@@ -172,6 +172,11 @@ class BinaryHierarchicalSoftmax(Link):
         nodes = [node for one in labels for node in self._paths[one]]
         codes = np.array([c for one in labels for c in self._codes[one]], self._dtype)
         rows = np.repeat(np.arange(len(labels)), [len(self._paths[one]) for one in labels])
-        vectors = F.embed_id(np.array(nodes, np.int32), self.W)
-        scores = F.sum(vectors * F.get_item(x, rows), axis=1)
-        return F.sum(F.softplus(-scores * codes))
+        return _on_the_ways(x, t, self.W, np.array(nodes, np.int32), rows, codes)
+
+
+@function("x", ":t", "W", name="BinaryHierarchicalSoftmaxFunction")
+def _on_the_ways(x: Any, t: Any, W: Any, nodes: Any, rows: Any, codes: Any) -> Any:
+    """Return the loss at all nodes on the ways from the root to the samples' classes."""
+    scores = F.sum(F.embed_id(nodes, W) * F.get_item(x, rows), axis=1)
+    return F.sum(F.softplus(-scores * codes))

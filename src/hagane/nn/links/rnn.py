@@ -173,7 +173,7 @@ class LSTM(_LSTM):
 def _four(x: Any) -> Any:
     n, units = x.shape
     found = F.split_axis(F.reshape(x, (n, units // 4, 4)), 4, 2)
-    return [F.squeeze(one, 2) for one in found]
+    return [F.reshape(one, (n, units // 4)) for one in found]
 
 
 class StatefulPeepholeLSTM(Chain):

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from hagane.errors import NotDifferentiable
 from hagane.graph.types import SequenceType, TensorType
 from hagane.ops.builder import Call, is_continuous, loop, op, rank_of, type_of
@@ -28,6 +30,7 @@ class Iterations:
             change.
         slices: For each value that was walked along its slices in the order of iterations, stacked.
         captured: Values of outside whose gradients are wanted.
+        some: Whether there is an iteration in every run.
     """
 
     body: Callable[[Any, Sequence[Any], Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]]
@@ -35,10 +38,14 @@ class Iterations:
     states: Sequence[Any]
     slices: Sequence[Any]
     captured: Sequence[Any]
+    some: bool = False
 
 
 def walk_back(
-    iterations: Iterations, of_states: Sequence[Any], of_items: Sequence[Any]
+    iterations: Iterations,
+    of_states: Sequence[Any],
+    of_items: Sequence[Any],
+    comes: Any = True,
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """Return the gradients of first states, of slices (stacked in order), of captured values.
 
@@ -46,11 +53,17 @@ def walk_back(
         iterations: The record of the iterations.
         of_states: The gradients of the last states; None for states without one.
         of_items: The gradients of the items of each iteration, stacked; None where there is none.
+        comes: Whether one of the loop's gradients comes.
     """
     from hagane.ops.gradient import accumulate, recording
+    from hagane.ops.gradient.reach import as_value, both, either, watched
+
+    reach, sure = watched(), [iterations.some] * len(iterations.captured)
 
     carried = [i for i, state in enumerate(iterations.states) if is_continuous(state)]
     walked = [i for i, part in enumerate(iterations.slices) if is_continuous(part)]
+    inside = len(carried) + len(walked)  # the gradients of one iteration's own values
+    outside = slice(len(carried), len(carried) + len(iterations.captured))
 
     def back(k: Any, going: Any, *totals: Any) -> Sequence[Any]:
         t = sub(sub(iterations.count, 1), k)
@@ -68,29 +81,35 @@ def walk_back(
             *iterations.captured,
         ]
         found = accumulate(recorder.calls, [*new, *items], seeds, sources)
-        found = [zeros_like(x) if g is None else g for g, x in zip(found, sources, strict=True)]
+        full = [zeros_like(x) if g is None else g for g, x in zip(found, sources, strict=True)]
         of_outside = [
-            add(total, g)
-            for total, g in zip(
-                totals[len(carried) :], found[len(carried) + len(walked) :], strict=True
-            )
+            add(total, g) for total, g in zip(totals[outside], full[inside:], strict=True)
         ]
-        middle = found[len(carried) : len(carried) + len(walked)]
-        return [going, *found[: len(carried)], *of_outside, *middle]
+        if reach is not None:
+            come = [reach.comes(g) for g in found[inside:]]
+            sure[:] = [known and one is True for known, one in zip(sure, come, strict=True)]
+            earlier = totals[outside.stop :]
+            of_outside += [as_value(either(*pair)) for pair in zip(earlier, come, strict=True)]
+        return [going, *full[: len(carried)], *of_outside, *full[len(carried) : inside]]
 
     starts = [
         *(of_states[i] for i in carried),
         *(zeros_like(value) for value in iterations.captured),
+        *(np.array(False) for _ in iterations.captured if reach is not None),
     ]
     results = list(loop(iterations.count, None, starts, back, stacked=len(walked)))
     gradients: list[Any] = [None] * len(iterations.states)
     for place in carried:
         gradients[place] = results.pop(0)
-    outside = [results.pop(0) for _ in iterations.captured]
+    of_captured = [results.pop(0) for _ in iterations.captured]
+    if reach is not None:
+        for known, g in zip(sure, of_captured, strict=True):
+            one = results.pop(0)
+            reach.note(g, comes if known else both(comes, one))
     of_slices: list[Any] = [None] * len(iterations.slices)
     for place in walked:
         of_slices[place] = op("Slice", results.pop(0), [-1], [_BEFORE_ALL], [0], [-1])
-    return gradients, of_slices, outside
+    return gradients, of_slices, of_captured
 
 
 def _at(record: Any, t: Any) -> Any:

@@ -69,6 +69,9 @@ def _if_data(ctx: InferContext) -> Sequence[Array | None]:
 def _if_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     """Choose between the gradients of both branches."""
     from hagane.ops.gradient import accumulate, recording
+    from hagane.ops.gradient.reach import as_value, both, watched
+
+    reach, sure = watched(), [True] * len(call.captured)
 
     def back(name: str) -> Callable[[], Sequence[Any]]:
         def run() -> Sequence[Any]:
@@ -76,12 +79,23 @@ def _if_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
                 results = call.attributes[name]()
             found = accumulate(recorder.calls, results, gradients, call.captured)
             pairs = zip(found, call.captured, strict=True)
-            return [zeros_like(value) if g is None else g for g, value in pairs]
+            full = [zeros_like(value) if g is None else g for g, value in pairs]
+            if reach is None:
+                return full
+            come = [reach.comes(g) for g in found]
+            sure[:] = [known and one is True for known, one in zip(sure, come, strict=True)]
+            return [*full, *map(as_value, come)]
 
         return run
 
     count = len(call.captured)
-    found = branch(call.inputs[0], back("then_branch"), back("else_branch"), count)
+    outputs = count if reach is None else 2 * count
+    made = branch(call.inputs[0], back("then_branch"), back("else_branch"), outputs)
+    found, come = made[:count], made[count:]
+    if reach is not None:
+        before = reach.any_of(gradients)
+        for known, g, one in zip(sure, found, come, strict=True):
+            reach.note(g, before if known else both(before, one))
     return [None, *found]
 
 

@@ -205,6 +205,8 @@ def hands_on(value: ir.Value) -> ir.Value:
 
 def _loop_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     """Run the loop again for the states of each iteration, then walk back over the iterations."""
+    from hagane.ops.gradient.reach import watched
+
     limit, going, *states = call.inputs
     count, body = len(states), call.attributes["body"]
 
@@ -226,6 +228,8 @@ def _loop_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
         lists = [op("SequenceConstruct", states[place]) for place in apart]
         stacked = count - len(apart) + 1
         noted = loop(limit, going, [*states, *lists], listing, stacked=stacked)
+    reach = watched()
+    comes = True if reach is None else reach.any_of(gradients)
     kept = [*noted[count:-1]]
     order = [*apart, *(place for place in range(count) if place not in apart)]
     iterations = Iterations(
@@ -234,12 +238,13 @@ def _loop_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
         [kept[order.index(place)] for place in range(count)],
         (),
         call.captured,
+        reach is not None and reach.is_positive(noted[-1]),
     )
     last = [
         zeros_like(state) if g is None and is_continuous(state) else g
         for g, state in zip(gradients[:count], noted[:count], strict=True)
     ]
-    of_states, _, of_captured = walk_back(iterations, last, gradients[count:])
+    of_states, _, of_captured = walk_back(iterations, last, gradients[count:], comes)
     return [None, None, *of_states, *of_captured]
 
 

@@ -138,6 +138,8 @@ def _any_shape(found: Type | None) -> Type | None:
 
 def _scan_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     """Scan again for the states of each iteration, then walk back over the iterations."""
+    from hagane.ops.gradient.reach import watched
+
     n_slices, body = call.attr("num_scan_inputs"), call.attributes["body"]
     count = len(call.inputs) - n_slices
     scanned = call.inputs[count:]
@@ -162,12 +164,15 @@ def _scan_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
         for x, (axis, reverse) in zip(scanned, walks, strict=True)
     ]
     length = extent(slices[0], 0)
+    reach = watched()
+    comes = True if reach is None else reach.any_of(gradients)
     iterations = Iterations(
         lambda t, now, parts: _split_results(body(*now, *parts), count),
         length if isinstance(length, int) else op("Squeeze", length, [0]),
         noted[count:],
         slices,
         call.captured,
+        reach is not None and reach.is_positive(slices[0]),
     )
     last = [
         zeros_like(state) if g is None and is_continuous(state) else g
@@ -180,7 +185,7 @@ def _scan_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
         None if g is None else from_front(g, axis, reverse=bool(reverse))
         for g, axis, reverse in zip(gradients[count:], out_axes, out_backwards, strict=True)
     ]
-    of_states, of_slices, of_captured = walk_back(iterations, last, of_items)
+    of_states, of_slices, of_captured = walk_back(iterations, last, of_items, comes)
     placed = [
         None if g is None else to_place(g, axis, reverse=reverse)
         for g, (axis, reverse) in zip(of_slices, walks, strict=True)

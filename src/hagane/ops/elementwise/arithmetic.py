@@ -80,10 +80,19 @@ def _mod(x: Array, y: Array, *, fmod: int = 0) -> Array:
 
 
 def _power(x: Array, y: Array) -> Array:
-    if x.dtype.kind in "iu" and y.dtype.kind in "iu" and not np.any(y < 0):
-        return np.power(x, y.astype(x.dtype))
+    if x.dtype.kind in "iu" and y.dtype.kind in "iu":
+        return _whole_power(x, y)
     wide = np.float64 if x.dtype.itemsize >= 4 else np.float32
     return np.power(x.astype(wide), y.astype(wide)).astype(x.dtype)
+
+
+def _whole_power(x: Array, y: Array) -> Array:
+    """Return powers of whole numbers, which wrap; those to negative exponents are cut."""
+    whole = np.power(x.astype(np.int64).view(np.uint64), np.maximum(y, 0).astype(np.uint64))
+    sign = np.where(y % 2 == 0, 1, x)  # of one and of minus one
+    infinite = np.iinfo(np.int64 if x.dtype.itemsize == 8 else np.int32).min
+    cut = np.where(x == 0, infinite, np.where(np.abs(x) == 1, sign, 0))
+    return np.where(y < 0, cut.astype(np.uint64), whole).astype(x.dtype)
 
 
 def _shift(x: Array, y: Array, *, direction: str) -> Array:

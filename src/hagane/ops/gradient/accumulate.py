@@ -10,6 +10,7 @@ from hagane.errors import NotDifferentiable
 from hagane.graph.types import SequenceType
 from hagane.ops.builder import Call, is_continuous, op, type_of
 from hagane.ops.definition import Unsupported
+from hagane.ops.gradient.reach import either, watched
 
 
 def accumulate(
@@ -86,17 +87,27 @@ def _parts(call: Call, got: Sequence[Any], reached: set[int]) -> Iterable[tuple[
     # Of values that bodies read, only wanted ones are followed.
     call = replace(call, captured=tuple(v for v in call.captured if id(v) in reached))
     sources = (*call.inputs, *call.captured)
+    reach = watched()
+    comes = True if reach is None else reach.any_of(got)
     for value, gradient in zip(sources, vjp(call, got), strict=True):
         if gradient is None or id(value) not in reached:
             continue
         made = gradient() if callable(gradient) else gradient
         if made is not None:
+            if reach is not None:
+                reach.note(made, comes)
             yield value, made
 
 
 def _add(sums: dict[int, Any], value: Any, gradient: Any) -> None:
     known = sums.get(id(value))
-    sums[id(value)] = gradient if known is None else _sum(known, gradient)
+    if known is None:
+        sums[id(value)] = gradient
+        return
+    sums[id(value)] = total = _sum(known, gradient)
+    reach = watched()
+    if reach is not None:
+        reach.note(total, either(reach.comes(known), reach.comes(gradient)))
 
 
 def _sum(x: Any, y: Any) -> Any:

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from hagane.graph.walk import bodies, captured
 from hagane.ops.builder import Call, op
 from hagane.ops.context import known_attributes
+from hagane.ops.gradient.marks import limit, limited
 from hagane.ops.registry import find
 from hagane.ops.values import tensor_to_array
 
@@ -17,9 +18,10 @@ from hagane.ops.values import tensor_to_array
 def call_of(node: ir.Node) -> Call:
     """Return the call that a node stands for; its subgraphs become functions."""
     outside = dict.fromkeys(value for body in bodies(node) for value in captured(body))
-    return Call(
+    call = Call(
         find(node), tuple(node.inputs), _attributes(node, {}), tuple(node.outputs), (*outside,)
     )
+    return limited(node, call)
 
 
 def _attributes(node: ir.Node, outer: Mapping[ir.Value, Any]) -> dict[str, Any]:
@@ -49,7 +51,7 @@ def replayed(graph: ir.Graph, outer: Mapping[ir.Value, Any]) -> Callable[..., li
             made = op(
                 node.op_type, *inputs, outputs=count, domain=node.domain, **_attributes(node, known)
             )
-            made = (made,) if count == 1 else made
+            made = limit(node, inputs, (made,) if count == 1 else made)
             known.update(zip(node.outputs, made, strict=True))
         return [known.get(value, value) for value in graph.outputs]
 

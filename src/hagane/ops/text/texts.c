@@ -94,7 +94,7 @@ static PyObject *split(PyObject *module, PyObject *arguments) {
     found[i] = PyList_GET_SIZE(lists[i]);
     if (found[i] > width) width = found[i];
   }
-  memcpy(shape, PyArray_DIMS(array), sizeof(npy_intp) * (size_t)rank);
+  if (rank > 0) memcpy(shape, PyArray_DIMS(array), sizeof(npy_intp) * (size_t)rank);
   shape[rank] = width;
   parts = (PyArrayObject *)PyArray_SimpleNew(rank + 1, shape, NPY_OBJECT);
   if (parts == NULL) goto end;
@@ -167,7 +167,7 @@ static PyObject *marked(PyObject *module, PyObject *arguments) {
   PyArrayObject *array = (PyArrayObject *)PyArray_FROM_OTF(value, NPY_INT64, NPY_ARRAY_CARRAY_RO), *made;
   if (array == NULL) return NULL;
   npy_intp shape[NPY_MAXDIMS + 1], rank = PyArray_NDIM(array);
-  memcpy(shape, PyArray_DIMS(array), sizeof(npy_intp) * (size_t)rank);
+  if (rank > 0) memcpy(shape, PyArray_DIMS(array), sizeof(npy_intp) * (size_t)rank);
   shape[rank] = width;
   made = rank < NPY_MAXDIMS ? (PyArrayObject *)PyArray_ZEROS((int)rank + 1, shape, NPY_FLOAT32, 0) : NULL;
   const int64_t *places = PyArray_DATA(array);

@@ -98,7 +98,11 @@ def legalise(model: ir.Model) -> None:
             uses an old form that has no current equivalent; every problem is listed.
     """
     opsets = {_domain(domain): version for domain, version in model.opset_imports.items()}
-    problems = [*_opset_problems(opsets), *_too_old(model.graph, opsets.get("", OLDEST_OPSET))]
+    problems = [
+        *_version_problems(model),
+        *_opset_problems(opsets),
+        *_too_old(model.graph, opsets.get("", OLDEST_OPSET)),
+    ]
     if problems:
         raise UnsupportedModel(problems)
     # Bodies come before the graphs around them, so that rewrites see legal ones.
@@ -128,6 +132,11 @@ def _normalise_domains(graph: ir.Graph) -> None:
     for node in graph:
         if node.domain == "ai.onnx":
             node.domain = ""
+
+
+def _version_problems(model: ir.Model) -> Iterator[str]:
+    if (model.ir_version or 0) > onnx.IR_VERSION:
+        yield f"IR version {model.ir_version}: expected at most {onnx.IR_VERSION}"
 
 
 def _opset_problems(opsets: Mapping[str, int]) -> Iterator[str]:

@@ -32,7 +32,7 @@ from hagane.runtime.port import Memory
 from hagane.runtime.program import REFERENCE, Planner, Program
 from hagane.runtime.settings import Settings
 from hagane.runtime.shapes.repeats import Past, Repeats, Shapes
-from hagane.symbolic import Expr
+from hagane.symbolic import Expr, line_in, symbols_of
 
 if TYPE_CHECKING:
     from hagane.runtime.shapes.beside import Beside
@@ -185,8 +185,9 @@ class Programs:
         ranges: dict[str, Sizes] = {}
         for value in self._model.graph.inputs:
             for dim, size in self._given(value, shapes):
-                if isinstance(dim, Expr):
-                    ranges.setdefault(str(dim), size)
+                for name in symbols_of(dim):
+                    if (line := line_in(dim, name)) is not None:
+                        ranges.setdefault(name, _told(size, *line))
         plans = [self._memory(sizes) for sizes in _spread(ranges)]
         return Memory(max(plan.weights for plan in plans), max(plan.values for plan in plans))
 
@@ -309,6 +310,14 @@ def _is_size(size: object) -> bool:
         return False
     low, high = size
     return isinstance(low, int) and isinstance(high, int) and 0 <= low <= high
+
+
+def _told(size: Sizes, factor: int, distance: int) -> Sizes:
+    """Return the name's part in a size, or in the least and the largest."""
+    if isinstance(size, int):
+        return (size - distance) // factor
+    least, most = size
+    return (least - distance) // factor, (most - distance) // factor
 
 
 def _spread(ranges: Mapping[str, Sizes]) -> Iterator[dict[str, int]]:

@@ -19,6 +19,9 @@ class NodeArg:
     type: str
     shape: list[int | str | None]
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.type))
+
 
 @dataclass(frozen=True, slots=True)
 class ModelMetadata:

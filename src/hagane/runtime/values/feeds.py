@@ -108,17 +108,19 @@ def bind(
             f"unknown input {', '.join(map(repr, unknown))}; the model takes: "
             f"{', '.join(f'{item.name}: {item.type}' for item in inputs) or 'nothing'}"
         )
-    missing = [item for item in inputs if item.name not in feed]
+    absent = [item for item in inputs if item.name not in feed]
+    missing = [item for item in absent if not isinstance(item.type, OptionalType)]
     if missing:
         raise InvalidFeed(
             "missing input " + ", ".join(f"{item.name!r} ({item.type})" for item in missing)
         )
     needed = {item.name for item in inputs}
-    return {
+    given = {
         name: check(known[name], value)
         for name, value in feed.items()
         if value is not None or name in needed  # None leaves an initializer as it is
     }
+    return given | {item.name: None for item in absent}
 
 
 def check(item: Input, value: Any) -> RuntimeValue:

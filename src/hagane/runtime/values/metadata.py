@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -12,7 +12,7 @@ from hagane.graph.walk import all_graphs, all_nodes
 from hagane.ops.inference import GraphTypes, declared_type
 from hagane.ops.schema import type_string
 from hagane.runtime.values.described import ModelMetadata, NodeArg
-from hagane.symbolic import Dim, Expr, evaluate, symbol, symbols_of
+from hagane.symbolic import Dim, Expr, evaluate, line_in, symbol, symbols_of
 
 # The version of a model that states none, as ONNX Runtime tells it.
 _NO_VERSION = 2**63 - 1
@@ -68,7 +68,19 @@ def fix_dimensions(model: ir.Model, sizes: Mapping[str, int], denoted: Mapping[s
                 value.shape = _with_size(value.shape, axis, fixed)
 
 
-def _with_size(shape: ir.Shape, axis: int, size: int) -> ir.Shape:
+def open_untold(model: ir.Model) -> None:
+    """Leave sizes of inputs open whose names no input tells, such as ``h*w`` alone, in place."""
+    dims = {value: from_ir_shape(value.shape) or () for value in model.graph.inputs}
+    sizes = [dim for shape in dims.values() for dim in shape if dim is not None]
+    told = {n for dim in sizes for n in symbols_of(dim) if line_in(dim, n) is not None}
+    for value, shape in dims.items():
+        for axis, dim in enumerate(shape):
+            if dim is not None and not symbols_of(dim) <= told:
+                assert value.shape is not None
+                value.shape = _with_size(value.shape, axis, None)
+
+
+def _with_size(shape: ir.Shape, axis: int, size: int | None) -> ir.Shape:
     denotations = [shape.get_denotation(i) for i in range(len(shape))]
     return ir.Shape([*shape[:axis], size, *shape[axis + 1 :]], denotations)
 
@@ -86,11 +98,25 @@ def declared_types(model: ir.Model, sizes: Mapping[str, int]) -> dict[str, Type 
         shape = None
         if dims is not None:
             shape = tuple(
-                symbol(f"{value.name}_{axis}") if dim is None else evaluate(dim, sizes)
+                symbol(_unnamed(value.name, axis)) if dim is None else evaluate(dim, sizes)
                 for axis, dim in enumerate(dims)
             )
         result[str(value.name)] = declared_type(value.type, shape)
     return result
+
+
+def unnamed_sizes(inputs: Iterable[NodeArg]) -> set[str]:
+    """Return the names that stand for sizes of inputs to which the file gives none."""
+    return {
+        _unnamed(item.name, axis)
+        for item in inputs
+        for axis, dim in enumerate(item.shape)
+        if dim is None
+    }
+
+
+def _unnamed(name: str | None, axis: int) -> str:
+    return f"{name}_{axis}"
 
 
 def input_argument(value: ir.Value, type_: Type | None) -> NodeArg:
@@ -99,7 +125,10 @@ def input_argument(value: ir.Value, type_: Type | None) -> NodeArg:
 
 
 def output_argument(
-    value: ir.Value, declared: Sequence[Dim | None] | None, invented: Collection[str]
+    value: ir.Value,
+    declared: Sequence[Dim | None] | None,
+    invented: Collection[str],
+    unnamed: Collection[str],
 ) -> NodeArg:
     """Return the description of an output.
 
@@ -107,6 +136,7 @@ def output_argument(
         value: The output, with its inferred type.
         declared: The shape that the file declares: it names sizes that only a run finds.
         invented: Names that inference gave.
+        unnamed: Names that stand for sizes of inputs to which the file gives none.
     """
     dims = from_ir_shape(value.shape)
     if dims is not None and declared is not None and len(dims) == len(declared):
@@ -114,6 +144,8 @@ def output_argument(
             name if isinstance(name, Expr) and symbols_of(dim or 0) & set(invented) else dim
             for dim, name in zip(dims, declared, strict=True)
         )
+    if dims is not None:
+        dims = tuple(None if symbols_of(dim or 0) & set(unnamed) else dim for dim in dims)
     return node_arg(str(value.name), declared_type(value.type, ()), dims)
 
 

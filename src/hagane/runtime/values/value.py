@@ -155,7 +155,7 @@ class OrtValue:
 
         content = self.content
         if isinstance(content, list):
-            return "seq"
+            return f"seq({OrtValue(content[0]).data_type()})" if content else "seq"
         if not isinstance(content, np.ndarray):
             return "none" if content is None else "map"
         return type_string(TensorType(array_dtype(content), content.shape))

@@ -2,7 +2,7 @@
  *
  * The tables of parts are described in `native/c/tables.h`.
  */
-#define PLAN_FORMAT 6 /* that of `native/ready/plan_file.py` */
+#define PLAN_FORMAT 7 /* that of `native/ready/plan_file.py` */
 #define MOST_AXES 16
 
 /* Parts in order, over slots. The first slots are the inputs. */

@@ -42,6 +42,7 @@ class GradientSums:
             )
         self._count, self._done = count, 0
         self._sums: dict[int, tuple[Any, Array]] = {}
+        self._reached: set[int] = set()  # identities of parameters
 
     @property
     def share(self) -> Share | None:
@@ -69,6 +70,16 @@ class GradientSums:
             found[sum_name(name)] = self._sums[id(parameter)][1]
         return found
 
+    def unreached(self, parameters: Mapping[str, Any], come: Mapping[str, bool]) -> set[str]:
+        """Return the names of parameters that no gradient has reached since the last update.
+
+        Args:
+            parameters: By name.
+            come: Whether the coming call's gradient reaches each of those that need not have one.
+        """
+        self._reached |= {id(parameters[name]) for name, one in come.items() if one}
+        return {name for name in come if id(parameters[name]) not in self._reached}
+
     def advance(self, parameters: Mapping[str, Any], results: Mapping[str, Array]) -> None:
         """Take the sums of a call, or begin anew if it was the last one.
 
@@ -77,6 +88,8 @@ class GradientSums:
             results: The outputs of the call by name.
         """
         self._done = (self._done + 1) % self._count
+        if not self._done:
+            self._reached.clear()
         for name, parameter in parameters.items():
             array = self._sums[id(parameter)][1]
             if self._done:

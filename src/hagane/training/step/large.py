@@ -89,12 +89,14 @@ class LargeUpdates:
         """Update parameters and states in place.
 
         Args:
-            gradients: Those of the parameters, by the names of these.
+            gradients: Those of the parameters, by the names of these; the others stay.
             arrays: Parameters and states by name.
             scalars: The numbers of this step of each parameter, by the names of the rule's inputs.
         """
         numbers, fused = self._fused
         for item in self._items:
+            if item.name not in gradients:
+                continue
             key = self._kinds[item.name]
             own = [arrays[name] for name in item.names]
             gradient = gradients[item.name]

@@ -72,12 +72,15 @@ class StepProgram:
         updated: The parameters that it changes.
         unreached: Names of parameters of the optimizer on which the loss does not depend.
         summed: The parameters whose gradients are summed over calls.
+        conditional: The parameters whose gradients come in some runs only, as an output
+            ``<name>.reached`` tells.
     """
 
     model: ir.Model
     updated: tuple[Updated, ...]
     unreached: tuple[str, ...]
     summed: tuple[str, ...] = ()
+    conditional: tuple[str, ...] = ()
 
 
 def step_program(
@@ -140,12 +143,14 @@ def step_program(
         scale = _input(nodes, SCALE, ir.DataType.FLOAT, ())
         with interpreting(nodes):
             scale_of_loss = op("Reshape", cast(scale, dtype_of(loss)), op("Shape", loss))
+    come: dict[ir.Value, ir.Value] = {}
     found = add_gradients(
         graph,
         types,
         [loss],
         [None if scale is None else scale_of_loss],
         [inputs[name] for name in wanted],
+        come=come if unread is None else None,
     )
     remove_stops(graph)
     gradients = {name: g for name, g in zip(wanted, found, strict=True) if g is not None}
@@ -166,6 +171,10 @@ def step_program(
                 gradients[name] = op(
                     "Mul", inputs[name], np.zeros((), dtype_of(inputs[name]).numpy())
                 )
+    conditional = tuple(name for name in gradients if inputs[name] in come)
+    for name in conditional:
+        with interpreting(nodes):
+            _output(graph, op("Identity", come[inputs[name]]), reached_name(name), ir.DataType.BOOL)
     summed = tuple(gradients) if share is not None else ()
     if scale is not None:
         with interpreting(nodes):
@@ -205,16 +214,26 @@ def step_program(
     separate_names(graph)
     for node in all_nodes(graph):
         model.opset_imports.setdefault(node.domain, CURRENT_OPSETS.get(node.domain, 1))
-    return StepProgram(model, tuple(updated), missing, summed)
+    return StepProgram(model, tuple(updated), missing, summed, conditional)
+
+
+def reached_name(parameter: str) -> str:
+    """Return the name of the output that tells whether a gradient reached a parameter."""
+    return f"{parameter}.reached"
+
+
+def _output(
+    graph: ir.Graph, value: ir.Value, name: str, dtype: ir.DataType, shape: Sequence[int] = ()
+) -> None:
+    value.name = name
+    value.shape, value.type = ir.Shape(shape), ir.TensorType(dtype)
+    graph.outputs.append(value)
 
 
 def _told(nodes: Nodes, gradients: Sequence[ir.Value]) -> None:
     """Let the graph return whether gradients are finite."""
     with interpreting(nodes):
-        output = op("Identity", all_finite(gradients))
-    output.name = FINITE
-    output.shape, output.type = ir.Shape(()), ir.TensorType(ir.DataType.BOOL)
-    nodes.graph.outputs.append(output)
+        _output(nodes.graph, op("Identity", all_finite(gradients)), FINITE, ir.DataType.BOOL)
 
 
 def _summed(
@@ -229,10 +248,8 @@ def _summed(
         part = op("Div", gradient, np.array(share.count, found.dtype.numpy()))
         total: ir.Value = op("Add", before, part)
         if not share.last:
-            output = op("Identity", total)
-            output.name = f"{sum_name(name)}.new"
-            output.shape, output.type = ir.Shape(shape), ir.TensorType(found.dtype)
-            nodes.graph.outputs.append(output)
+            name = f"{sum_name(name)}.new"
+            _output(nodes.graph, op("Identity", total), name, found.dtype, shape)
     return total
 
 
@@ -314,12 +331,9 @@ def _handed_out(
     """Let the graph return the gradient of a parameter."""
     found = nodes.types.types[parameter]
     assert isinstance(found, TensorType)
-    with interpreting(nodes):
-        output = op("Identity", gradient)
-    output.name = f"{name}.gradient"
     shape = [int(str(dim)) for dim in found.shape or ()]
-    output.shape, output.type = ir.Shape(shape), ir.TensorType(found.dtype)
-    nodes.graph.outputs.append(output)
+    with interpreting(nodes):
+        _output(nodes.graph, op("Identity", gradient), f"{name}.gradient", found.dtype, shape)
     return Updated(name, number, tuple(rule.states(group)), apart=True)
 
 

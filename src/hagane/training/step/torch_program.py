@@ -18,7 +18,8 @@ from hagane.training.step.changed_state import ChangedState
 from hagane.training.step.large import LargeUpdates
 from hagane.training.step.memory.budget import MemoryChoice
 from hagane.training.step.memory.byte_counts import sizes_of
-from hagane.training.step.program import StepProgram
+from hagane.training.step.noise import NoiseSource
+from hagane.training.step.program import StepProgram, reached_name
 from hagane.training.step.read_arrays import plain_array
 from hagane.training.step.rules import Group, Rule
 from hagane.training.step.scaling import LossScaling
@@ -44,7 +45,9 @@ class TorchProgram(Program):
         foreign: Sequence[str] = (),
         written: Sequence[str] = (),
         state: ChangedState | None = None,
+        noise: NoiseSource | None = None,
     ):
+        self._noise = noise or NoiseSource((), made.model.graph)
         self.state = state or ChangedState((), ())  # attributes that the loss changes
         self.modules = modules  # that the loss calls
         self.foreign = foreign  # parameters of the optimizer that the loss does not read, in words
@@ -81,6 +84,7 @@ class TorchProgram(Program):
             for name, item in zip(self._arguments[1:], given, strict=True)
         }
         found.update(self.state.shapes())
+        found.update(self._noise.shapes(self.sizes(given)))
         return {name: shape for name, shape in found.items() if name in self._inputs}
 
     def run(
@@ -104,14 +108,17 @@ class TorchProgram(Program):
         for name, item in zip(self._arguments[1:], given, strict=True):
             if name in self._inputs:
                 feed[name] = _view(item)
+        numbers = self._noise.draw(self.sizes(given))
+        feed.update({name: _view(x) for name, x in numbers.items() if name in self._inputs})
         if "seed" in self._inputs:
             drawn = torch.randint(0, 2**32, (2,), dtype=torch.int64)
             feed["seed"] = drawn.numpy().astype(np.uint32)
-        parameters = [arrays[item.name] for item in self._made.updated]
-        before = None
-        if scaling.now is not None:  # an overflow leaves the optimizer as it was
-            before = [(p, dict(optimizer.state[p]) if p in optimizer.state else None)
-                      for p in parameters]  # fmt: skip
+        # What no gradient reaches stays as it was, and all of it in an overflow.
+        before = {
+            item.name: _state_of(optimizer, arrays[item.name])
+            for item in self._made.updated
+            if scaling.now is not None or item.name in self._made.conditional
+        }
         scalars, counts = self._scalars(optimizer, arrays)
         feed.update(scaling.feed())
         for item in self._made.updated:
@@ -123,12 +130,15 @@ class TorchProgram(Program):
         feed.update(sums.feed({name: (x, _view(x)) for name, x in summed.items()}))
         results = dict(zip(self._outputs, self._run(feed), strict=True))
         loss = results.pop(self._outputs[0])
+        come = {n: bool(results.pop(reached_name(n))) for n in self._made.conditional}
+        unreached = sums.unreached(arrays, come)
         results, follow = self._outcome(results, summed, sums, scaling)
         gradients = {
             item.name: results.pop(f"{item.name}.gradient")
             for item in self._made.updated
             if item.apart
         }
+        gradients = {name: g for name, g in gradients.items() if name not in unreached}
         pairs = zip(self._arguments[1:], given, strict=True)
         leaves = {name: item for name, item in pairs if name in self._written}
         changed = {**arrays, **states, **leaves}
@@ -138,13 +148,13 @@ class TorchProgram(Program):
         elif follow:
             own = {name: _view(arrays[name]) for name in gradients}
             self._large.update(gradients, {**own, **views}, scalars)
-            for kept, name, number in counts:
-                _count(kept, name, number)
-        else:
-            for parameter, state in before or ():
-                optimizer.state.pop(parameter, None)
-                if state is not None:
-                    optimizer.state[parameter] = state
+            for parameter, kept, name, number in counts:
+                if parameter not in unreached:
+                    _count(kept, name, number)
+        for name in unreached & before.keys() if follow else before:
+            optimizer.state.pop(arrays[name], None)
+            if before[name] is not None:
+                optimizer.state[arrays[name]] = before[name]
         with torch.no_grad():
             self.state.take(results, _tensor)
             for name, result in results.items():
@@ -177,15 +187,15 @@ class TorchProgram(Program):
 
     def _scalars(
         self, optimizer: Any, arrays: Mapping[str, Any]
-    ) -> tuple[dict[str, Mapping[str, Array]], list[tuple[Any, str, float]]]:
+    ) -> tuple[dict[str, Mapping[str, Array]], list[tuple[str, Any, str, float]]]:
         """Return the numbers of this step of each parameter, and those to keep after it.
 
-        The latter are triples of a parameter's state, a name in it, and the number.
+        The latter are a parameter's name and its state, a name in it, and the number.
         """
         import torch
 
         rule, found = self._rule, dict[str, Mapping[str, Array]]()
-        counts: list[tuple[Any, str, float]] = []
+        counts: list[tuple[str, Any, str, float]] = []
         known: dict[tuple[object, ...], Mapping[str, Array]] = {}
         for item in self._made.updated:
             keeps = rule.counted or item.states
@@ -201,8 +211,8 @@ class TorchProgram(Program):
             key = (item.group, number, *numbers.values())
             scalars = rule.scalars(group, number, numbers)  # changes `numbers`
             if rule.counted:
-                counts.append((kept, "step", float(number)))
-            counts.extend((kept, name, value) for name, value in numbers.items())
+                counts.append((item.name, kept, "step", float(number)))
+            counts.extend((item.name, kept, name, value) for name, value in numbers.items())
             if key not in known:
                 known[key] = {
                     f"group.{item.group}.{name}": np.array(value, np.float64)
@@ -267,6 +277,11 @@ def _view(tensor: Any) -> Array:
     if plain.dtype == torch.bfloat16:
         return np.asarray(plain.view(torch.int16).numpy().view(ir.DataType.BFLOAT16.numpy()))
     return np.asarray(plain.numpy())
+
+
+def _state_of(optimizer: Any, parameter: Any) -> dict[str, Any] | None:
+    """Return the tensors that an optimizer keeps for a parameter, if it has any."""
+    return dict(optimizer.state[parameter]) if parameter in optimizer.state else None
 
 
 def _count(kept: Any, name: str, number: float) -> None:

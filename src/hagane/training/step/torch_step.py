@@ -18,6 +18,7 @@ from hagane.training.step.changed_state import ChangedState, read_state
 from hagane.training.step.clipping import clip_by_norm
 from hagane.training.step.large import LARGE
 from hagane.training.step.memory.planned import StepPlan
+from hagane.training.step.noise import NoiseSource
 from hagane.training.step.program import step_program
 from hagane.training.step.read_arrays import guards_of, read_arrays
 from hagane.training.step.refusals import (
@@ -204,7 +205,7 @@ class TorchStep(Step[TorchProgram]):
         import torch
 
         prefix = self._signature.model
-        training = Training(models={prefix: module})
+        training = Training(noises=[], models={prefix: module})
         types, named = given.types(sizes)
         captured = capture_object(self._loss, (module, *types), named, MeaningTables(), training)
         captured = read_state(captured)
@@ -264,6 +265,7 @@ class TorchStep(Step[TorchProgram]):
             foreign,
             written,
             changed,
+            NoiseSource(training.noises or (), made.model.graph),
         )
 
 

@@ -11,10 +11,9 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError
+from hagane.frontends.capture.emitting.effects import Effects
 from hagane.frontends.capture.emitting.scope import Scope
 from hagane.frontends.capture.emitting.terms import as_value
-from hagane.frontends.python.interpret.effects import Training
-from hagane.frontends.python.interpret.emit import Emitter
 from hagane.frontends.python.values.memory import (
     Lazy,
     Written,
@@ -26,10 +25,10 @@ from hagane.frontends.python.values.memory import (
 from hagane.frontends.python.values.values import Kinds, Place, Tensor
 from hagane.graph.places import note_place
 from hagane.graph.types import Shape, TensorType, Type, to_ir_shape, to_ir_type
-from hagane.ops.builder import Nodes, node_of
+from hagane.ops.builder import Call, Nodes, node_of
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
-from hagane.ops.registry import operators
+from hagane.ops.registry import find, operators
 from hagane.symbolic.questions import Knowledge
 from hagane.symbolic.term import Term
 
@@ -88,7 +87,7 @@ class ScopeNodes(Nodes):
         self.emitter.settle_home(node)
 
 
-class ScopedEmitter(Emitter):
+class ScopedEmitter(Effects):
     """Makes nodes where the path of the interpretation lies.
 
     Args:
@@ -437,7 +436,8 @@ class ScopedEmitter(Emitter):
         rest = [self.visible(item) for item in node.inputs[1:] if item is not None]
         attributes = {a.name: a.value for a in node.attributes.values()}
         source = self.visible(self.again(first, old, new, known))
-        made = self.scope.nodes._node(node.op_type, source, *rest, **attributes)
+        call = Call(find(node), (source, *rest), attributes)
+        (made,) = self.scope.nodes.apply(call, 1)
         self.set_type(made, self.types.types[value])
         self.add_home(made, self.scope)
         known[value] = made
@@ -457,55 +457,6 @@ class ScopedEmitter(Emitter):
         self.root.graph.inputs.append(value)
         self.add_home(value, self.root)
         self.root.nodes.note_sizes(value)
-
-    def draw(self) -> tuple[Tensor, int]:
-        """Return the input ``seed``, two numbers of type uint32, and the number of this draw.
-
-        Raises:
-            CheckError: It is drawn in a branch or a loop.
-        """
-        training = self._at_root("random numbers are drawn")
-        if training.seed is None:
-            training.seed = self.new(ir.DataType.UINT32, (2,), name="seed")
-            self.add_input(training.seed, "seed")
-        training.draws += 1
-        return training.seed, training.draws
-
-    def mask(self, x: Tensor, ratio: float | None) -> Tensor:
-        """Return an input ``mask.N`` of a tensor's sizes: the factors of dropout.
-
-        Args:
-            x: The tensor.
-            ratio: The share that is dropped; None for normal numbers in place of a mask.
-
-        Raises:
-            CheckError: It is drawn in a branch or a loop.
-        """
-        masks = self._at_root("random numbers are drawn").masks
-        assert masks is not None
-        assert x.shape is not None
-        made = self.new(x.dtype, x.shape, name=f"mask.{len(masks)}")
-        self.add_input(made, f"mask.{len(masks)}")
-        masks.append((made, ratio))
-        return made
-
-    def change(self, buffer: Tensor, new: Callable[[Tensor], Tensor]) -> None:
-        """Give a buffer of a model a new content, which follows from its present one.
-
-        Raises:
-            CheckError: It is done in a branch or a loop.
-        """
-        training = self._at_root("a buffer changes")
-        name = self._named(buffer)
-        training.updates[name] = new(training.updates.get(name, buffer))
-        training.changes[name] += 1
-
-    def _at_root(self, action: str) -> Training:
-        assert self.training is not None
-        if self.scope is not self.root:
-            self.fail("capture", f"{action} in a branch or loop that the data decide, which is not "
-                      "captured; do it outside")  # fmt: skip
-        return self.training
 
     def tensor(self, value: ir.Value, kind: str = "") -> Tensor:
         """Return a graph value as a tensor of the program."""

@@ -6,6 +6,7 @@ from hagane.frontends.libraries.torch.functions.arrays import (
     converting,
     creating,
     cutting,
+    drawing,
     gathering,
     joining,
     ordering,
@@ -60,8 +61,8 @@ from hagane.frontends.libraries.torch.training import (
 
 # Importing a module enters its functions into the table.
 PARTS = (
-    asking, attributes, converting, creating, cutting, gathering, joining, ordering, ranges,
-    shaping,
+    asking, attributes, converting, creating, drawing, cutting, gathering, joining, ordering,
+    ranges, shaping,
     differentiating, distances, distributions, elementwise, fourier, linalg, products, reducing,
     unary,
     attending, dropping, embedding, losses, normalising, recurrent, resizing, weighing, windows,

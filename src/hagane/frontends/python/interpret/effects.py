@@ -7,7 +7,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import onnx_ir as ir
+
 from hagane.frontends.python.values.values import Tensor
+from hagane.graph.types import Shape
+from hagane.symbolic import Dim
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Random numbers that the caller of a graph draws.
+
+    Attributes:
+        name: Of the input.
+        kind: The function of PyTorch that draws them.
+        dtype: Their element type.
+        shape: Their sizes, by those of the arguments.
+        bounds: The arguments of the function before the shape.
+    """
+
+    name: str
+    kind: str
+    dtype: ir.DataType
+    shape: Shape
+    bounds: tuple[Dim, ...]
 
 
 @dataclass(slots=True)
@@ -22,6 +45,8 @@ class Training:
         masks: Inputs for the factors of dropout, with the share that is dropped, and for
             normal numbers, with None, where the caller draws them; None where they follow from
             the seed.
+        noises: Arrays of random numbers that the caller draws, in the order of the program; None
+            where the program may draw none.
         models: Objects among the arguments whose attributes the program may change, by name.
     """
 
@@ -30,6 +55,7 @@ class Training:
     seed: Tensor | None = None
     draws: int = 0
     masks: list[tuple[Tensor, float | None]] | None = None
+    noises: list[Noise] | None = None
     models: Mapping[str, Any] = field(default_factory=dict)
 
     def begin(self) -> None:
@@ -39,3 +65,5 @@ class Training:
         self.seed, self.draws = None, 0
         if self.masks is not None:
             self.masks.clear()
+        if self.noises is not None:
+            self.noises.clear()

@@ -26,9 +26,11 @@ from hagane.frontends.python.values.values import Kinds, Real, Tensor, Truth, Va
 from hagane.graph.types import SequenceType, Shape, TensorType, Type, dtype_name
 from hagane.ops.builder import Call, interpreting, library_node, node_of, op
 from hagane.ops.definition import Array
+from hagane.ops.gradient.marks import mark_stopped
+from hagane.ops.layout.stopping import STOP
 from hagane.ops.node import infer_node
 from hagane.ops.values import array_dtype
-from hagane.symbolic import Expr
+from hagane.symbolic import Dim, Expr
 from hagane.symbolic.questions import Knowledge
 
 _ARITHMETIC = frozenset(("Add", "Sub", "Mul", "Div", "Pow"))
@@ -62,6 +64,15 @@ class Emitter(Claims):
 
     def mask(self, x: Tensor, ratio: float | None) -> Tensor:
         """Return dropout's factors of a tensor, or normal numbers, which the caller draws."""
+        raise NotImplementedError
+
+    @property
+    def draws_noise(self) -> bool:
+        """Whether the caller of the graph draws the random numbers of the program."""
+        return self.builds and self.training is not None and self.training.noises is not None
+
+    def noise(self, kind: str, x: Tensor, bounds: Sequence[Dim]) -> Tensor:
+        """Return random numbers of a tensor's type, which the caller draws."""
         raise NotImplementedError
 
     def change(self, buffer: Tensor, new: Callable[[Tensor], Tensor]) -> None:
@@ -152,8 +163,10 @@ class Emitter(Claims):
         ]
         if call.op.name in _KEEPING_ORDER:
             self._keep_order(given, results[0])
-        if self.still and self.training is not None and call.op.name != "StopGradient":
+        if self.still and self.training is not None and call.op.name != STOP:
             return [self.stopped(result) for result in results]
+        if self.still and self.builds:
+            mark_stopped(node)
         return results
 
     def _keep_order(self, given: Sequence[Tensor], made: Tensor) -> None:
@@ -168,11 +181,11 @@ class Emitter(Claims):
                 return
 
     def stopped(self, tensor: Tensor) -> Tensor:
-        """Return a tensor through which no gradient goes, where gradients are computed at all."""
+        """Return a tensor through which no gradient goes, in graphs."""
         real = tensor.dtype.is_floating_point() and not tensor.known_only
-        if self.training is None or not real:
+        if not (self.builds or self.training is not None) or not real:
             return tensor
-        made: Tensor = self.op("StopGradient", tensor, domain="hagane", device=tensor.device)
+        made: Tensor = self.op(STOP, tensor, domain="hagane", device=tensor.device)
         made.kind, made.strides = tensor.kind, tensor.strides
         return made
 

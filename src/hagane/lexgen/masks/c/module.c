@@ -1,6 +1,5 @@
-/* The calls of each step as functions of a Python module: ctypes takes longer for them than they do. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+/* The calls of each step as functions of a Python module, as ctypes takes longer for them than they do, and
+ * those that walk Python's objects. */
 
 /* take(machine, place, token): the place after a token; -1 if it is not allowed. */
 static PyObject *py_take(PyObject *self, PyObject *const *given, Py_ssize_t count)
@@ -52,6 +51,9 @@ static PyObject *py_mask(PyObject *self, PyObject *const *given, Py_ssize_t coun
 static PyMethodDef methods[] = {
   {"take", (PyCFunction)(void (*)(void))py_take, METH_FASTCALL, 0},
   {"mask", (PyCFunction)(void (*)(void))py_mask, METH_FASTCALL, 0},
+  {"edges", py_edges, METH_VARARGS, 0},
+  {"rule", (PyCFunction)(void (*)(void))py_rule, METH_FASTCALL, 0},
+  {"written", (PyCFunction)(void (*)(void))py_written, METH_FASTCALL, 0},
   {0, 0, 0, 0},
 };
 static struct PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT, .m_name = "hagane_grammar", .m_size = -1,

@@ -196,7 +196,7 @@ static int subsets_of(block_t *b, int32_t start, int32_t end, const source_t *fr
   int32_t made = number(b, 1, from->move, from->moves, from->matters);
   if (made < 0) return made == -2;
   for (int32_t state = first; state < b->states; state++) { /* grows while it runs */
-    if (b->states > most) return 0;
+    if (b->states - first > most) return 0;
     b->accepts[state] = 0;
     for (int32_t k = b->first[state]; k < b->first[state + 1]; k++) b->accepts[state] |= b->pool[k] == end;
     if (!bytes_of(b, state, from, usable) || !calls_of(b, state, from)) return 0;

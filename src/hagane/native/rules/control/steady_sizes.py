@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType, Type
-from hagane.graph.walk import all_nodes
+from hagane.graph.walk import all_nodes, captured
 from hagane.ops.control.growth import Growth, growths, with_sizes
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
@@ -127,7 +127,10 @@ def _of_loop(
         types_of(body.inputs[skipped : skipped + count]),
         types_of(body.outputs[passed : passed + count]),
     )
-    steady = _steady_names(grown.values(), types.invented, _pairs_within(body, types, sizes))
+    outside = {name for each in types_of((*node.inputs, *captured(body))) for name in _names(each)}
+    steady = _steady_names(
+        grown.values(), types.invented, _pairs_within(body, types, sizes), outside
+    )
     if not steady:
         return {}, []
     made = dict(steady)
@@ -148,10 +151,26 @@ def _of_loop(
     return made, list(pairs)
 
 
+def _names(type_: Type | None) -> frozenset[str]:
+    """Return the names of sizes in a type."""
+    shape = type_.shape if isinstance(type_, TensorType) else None
+    return frozenset(name for dim in shape or () for name in symbols_of(dim))
+
+
 def _steady_names(
-    grown: Collection[Growth], invented: Collection[str], pairs: Iterable[tuple[Dim, Dim]]
+    grown: Collection[Growth],
+    invented: Collection[str],
+    pairs: Iterable[tuple[Dim, Dim]],
+    outside: Collection[str],
 ) -> dict[str, Dim]:
-    """Return names that stand for one size from the first iteration on, and these sizes."""
+    """Return names that stand for one size from the first iteration on, and these sizes.
+
+    Args:
+        grown: The sizes of states.
+        invented: Names that no input tells.
+        pairs: Sizes that the body needs to be equal.
+        outside: Names of sizes of values that the loop reads.
+    """
     own = {
         str(growth.before): growth
         for growth in grown
@@ -169,6 +188,8 @@ def _steady_names(
         if name in tied
         and isinstance(growth.start, Expr)
         and evaluate(growth.after, then) == then[name]
+        # What each iteration finds anew, such as the count of kept rows, is not steady.
+        and not (symbols_of(then[name]) & set(invented)) - set(outside)
     }
     # A size that follows from one that differs is not steady.
     while late := {n for n in steady if symbols_of(own[n].after) & (own.keys() - steady.keys())}:

@@ -11,7 +11,7 @@ from hagane.nn.autograd import type_check
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.functions.applying import array_of, constant_like, function, lift, require
 from hagane.nn.functions.array import reshape
-from hagane.nn.functions.joining import concat, split_axis, stack
+from hagane.nn.functions.joining import concat, separate, split_axis, stack
 from hagane.nn.functions.loss import check_reduce
 from hagane.nn.functions.math import logsumexp, sum
 from hagane.nn.functions.products import embed_id
@@ -19,7 +19,7 @@ from hagane.ops.builder import op
 from hagane.ops.functions.chainer.losses import folded, total
 
 
-@function("x", "W")
+@function("x", ":t", "W")
 def negative_sampling(
     x: Any, t: Any, W: Any, sampler: Any, sample_size: int, reduce: str = "sum", **kwargs: Any
 ) -> Any:
@@ -209,8 +209,15 @@ def connectionist_temporal_classification(
             f"{where}: expected labels from 0 to {x[0].shape[1] - 1}, the classes of x, got "
             f"{used.min()} to {used.max()}"
         )
-    row = [lift(one) for one in x]
-    dtype = row[0].dtype
+    return _aligned(times, counts, used, stack(list(x)), blank_symbol, reduce)
+
+
+@function(":times", ":counts", ":used", "xs", name="connectionist_temporal_classification")
+def _aligned(times: Any, counts: Any, used: Any, xs: Any, blank_symbol: int, reduce: str) -> Any:
+    """Return the loss of scores (times, batch, classes), of labels filled up with blanks."""
+    x = separate(xs)
+    n, most = used.shape
+    dtype = x[0].dtype
     # Labels with blanks between and around: (batch, 2 labels + 1).
     width = 2 * most + 1
     path = np.full((n, width), blank_symbol, np.int64)
@@ -218,7 +225,7 @@ def connectionist_temporal_classification(
     skips = np.zeros((n, width), bool)
     skips[:, 2:] = (path[:, 2:] != blank_symbol) & (path[:, 2:] != path[:, :-2])
     never = dtype.type(-1e10 if dtype != np.float16 else -3e4)
-    scores = [op("GatherElements", op("LogSoftmax", one, axis=1), path, axis=1) for one in row]
+    scores = [op("GatherElements", op("LogSoftmax", one, axis=1), path, axis=1) for one in x]
     first = np.full((n, width), never, dtype)
     first[:, :2] = 0
     alpha: Any = op("Add", scores[0], first)

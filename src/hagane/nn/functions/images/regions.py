@@ -92,7 +92,7 @@ def _pooled(
     return regions.pooled(x, images, along[0], along[1], mode, empty)
 
 
-@function("x")
+@function("x", ":rois", ":roi_indices")
 def roi_average_align_2d(
     x: Any,
     rois: Any,
@@ -119,7 +119,7 @@ def roi_average_align_2d(
     return _aligned(where, x, rois, roi_indices, outsize, spatial_scale, sampling_ratio, "mean")
 
 
-@function("x")
+@function("x", ":rois", ":roi_indices")
 def roi_max_align_2d(
     x: Any,
     rois: Any,
@@ -133,7 +133,7 @@ def roi_max_align_2d(
     return _aligned(where, x, rois, roi_indices, outsize, spatial_scale, sampling_ratio, "max")
 
 
-@function("x")
+@function("x", ":rois", ":roi_indices")
 def roi_average_pooling_2d(
     x: Any, rois: Any, roi_indices: Any, outsize: Any, spatial_scale: float
 ) -> Any:
@@ -151,7 +151,7 @@ def roi_average_pooling_2d(
     return _pooled(x, boxes, images, sizes, scale, 0, "mean", 0.0)
 
 
-@function("x")
+@function("x", ":rois", ":roi_indices")
 def roi_max_pooling_2d(
     x: Any, rois: Any, roi_indices: Any, outsize: Any, spatial_scale: float
 ) -> Any:
@@ -161,7 +161,7 @@ def roi_max_pooling_2d(
     return _pooled(x, boxes, images, sizes, scale, 0, "max", -np.inf)
 
 
-@function("x")
+@function("x", ":rois")
 def roi_pooling_2d(x: Any, rois: Any, outh: Any, outw: Any, spatial_scale: float) -> Any:
     """Return the largest pixels of parts of regions (Girshick 2015).
 

@@ -172,7 +172,7 @@ for _name in (
     "requires_grad_", "retain_grad", "pin_memory", "share_memory_", "coalesce",
     "detach_", "zero_",
     "fill_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_", "fill_diagonal_",
-    "set_", "bernoulli", "cauchy_", "log_normal_", "geometric_",
+    "set_", "cauchy_", "log_normal_", "geometric_",
     ):  # fmt: skip
     _same(_name)
 

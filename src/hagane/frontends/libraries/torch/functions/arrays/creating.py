@@ -115,12 +115,11 @@ def _filled(name: str, fill: Value) -> None:
 
     TORCH.function(name)(function)
     TORCH.function(f"{name}_like")(like)
-    if not name.startswith("rand"):
-        TORCH.method(f"new_{name}")(new)
+    TORCH.method(f"new_{name}")(new)
 
 
 # Of ``empty`` any content is right.
-for _name, _fill in (("zeros", 0), ("ones", 1), ("empty", 0), ("rand", None), ("randn", None)):
+for _name, _fill in (("zeros", 0), ("ones", 1), ("empty", 0)):
     _filled(_name, _fill)
 
 
@@ -208,62 +207,6 @@ def new_full(
     """Return a tensor with the element type and device of another, filled with one number."""
     shape, place = sizes(t, (size,)), device_of(device, self.device)
     return _full(t, fill_value, dtype_of(dtype, self.dtype), shape, place)
-
-
-@TORCH.function("randint")
-def randint(
-    t: Core, *arguments: Value, dtype: Value = None, device: Value = None, **keywords: Value
-) -> Tensor:
-    """Return random integers: ``randint(low=0, high, size)``."""
-    size = keywords.get("size", arguments[-1] if arguments else None)
-    if not isinstance(size, tuple | list):
-        t.fail("type", f"randint takes its size as a tuple, got {t.show(t.wrap(size))}",
-               remedy="write randint(low, high, (n,))")  # fmt: skip
-    return made(t, dtype_of(dtype, INT64), sizes(t, (size,)), device_of(device))
-
-
-@TORCH.function("randint_like")
-def randint_like(t: Core, input: Value, *_: Value, dtype: Value = None, **__: Value) -> Tensor:
-    """Return random integers in the shape of another tensor."""
-    x = need_tensor(t, input, "input")
-    return made(t, dtype_of(dtype, x.dtype), list(shape_of(t, x)), x.device)
-
-
-@TORCH.function("randperm")
-def randperm(t: Core, n: Value, *, device: Value = None, dtype: Value = None, **_: Value) -> Tensor:
-    """Return the numbers below ``n`` in random order."""
-    return made(t, dtype_of(dtype, INT64), [n], device_of(device))
-
-
-@TORCH.function("normal", "bernoulli", "poisson")
-def normal(
-    t: Core,
-    mean: Value,
-    *arguments: Value,
-    size: Value = None,
-    generator: Value = None,
-    device: Value = None,
-    **_: Value,
-) -> Tensor:
-    """Return random numbers in the shape of the parameters, or of ``size``."""
-    shape = size if size is not None else next((a for a in arguments if isinstance(a, tuple)), None)
-    if shape is not None:
-        return made(t, FLOAT, sizes(t, (shape,)), device_of(device))
-    tensors = [v for v in (mean, *arguments) if isinstance(v, Tensor)]
-    x = tensors[0] if len(tensors) == 1 else promote(t, *tensors)[0]
-    return t.emit.typed("RandomNormal", tensors, x.dtype, x.shape)
-
-
-@TORCH.function("multinomial", methods=("multinomial",))
-def multinomial(
-    t: Core, input: Value, num_samples: Value, replacement: Value = False, **_: Value
-) -> Tensor:
-    """Return drawn categories: (..., num_samples)."""
-    x = need_tensor(t, input, "input")
-    shape = shape_of(t, x)
-    if len(shape) not in (1, 2):
-        t.fail("rank", f"multinomial takes one or two axes, got {t.show(x)}", x)
-    return t.emit.typed("Multinomial", [x], INT64, (*shape[:-1], num_samples))
 
 
 @TORCH.function(

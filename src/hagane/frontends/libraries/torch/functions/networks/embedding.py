@@ -20,6 +20,7 @@ from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.images import images
 from hagane.ops.functions.tensors import filling
+from hagane.ops.gradient.marks import mark_padding
 
 
 @TORCH.function("embedding")
@@ -59,6 +60,11 @@ def embedding(
             row = padding_idx if padding_idx >= 0 else padding_idx + shape_of(t, w)[0]
             padded = t.op("Equal", x, np.array(row, x.dtype.numpy()))
             made = t.op("Where", t.op("Unsqueeze", padded, [-1]), t.emit.stopped(made), made)
+    elif t.emit.builds and isinstance(padding_idx, int) and made.value is not None:
+        rows = shape_of(t, w)[0]
+        node = made.value.producer()
+        if node is not None and (padding_idx >= 0 or isinstance(rows, int)):
+            mark_padding(node, padding_idx if padding_idx >= 0 else padding_idx + int(rows))
     if made.value is not None:
         own(made.value)  # rows are copied, unlike those of w[0]
     return made

@@ -1,0 +1,180 @@
+"""Random numbers of PyTorch: of unknown content, or inputs that the caller of a step draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.torch.functions.arrays.creating import made
+from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
+from hagane.frontends.libraries.torch.operands import (
+    FLOAT,
+    INT64,
+    device_of,
+    dtype_of,
+    need_tensor,
+    promote,
+    shape_of,
+    sizes,
+    to_tensor,
+)
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.builder import op
+from hagane.ops.functions.numbers.elementary import add, mask_like, mul
+from hagane.symbolic import Dim, Expr
+
+# Functions whose numbers the caller of a compiled step draws.
+DRAWN = frozenset(
+    f"torch.{name}" for name in (
+        "rand", "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm", "normal",
+        "bernoulli", "Tensor.bernoulli",
+    )
+)  # fmt: skip
+
+
+def drawn(
+    t: Core,
+    kind: str,
+    like: Tensor,
+    keywords: Mapping[str, Value],
+    *bounds: Dim,
+) -> Tensor:
+    """Return random numbers; those of compiled steps are drawn by their caller.
+
+    Args:
+        t: The interpreter.
+        kind: The function of PyTorch that draws them.
+        like: A tensor of their type, of unknown content.
+        keywords: The others of the call.
+        bounds: The arguments of the function before the shape.
+    """
+    if not t.emit.draws_noise:
+        return like
+    if keywords.get("generator") is not None:
+        t.fail("capture", f"'torch.{kind}' with a generator of its own cannot be captured; draw "
+               "the numbers outside and pass them in")  # fmt: skip
+    return t.emit.noise(kind, like, bounds)
+
+
+def _random(name: str) -> None:
+    def function(
+        t: Core, *size: Value, dtype: Value = None, device: Value = None, **keywords: Value
+    ) -> Tensor:
+        given = (keywords["size"],) if "size" in keywords else size
+        x = made(t, dtype_of(dtype), sizes(t, given), device_of(device))
+        return drawn(t, name, x, keywords)
+
+    def like(
+        t: Core, input: Value, *, dtype: Value = None, device: Value = None, **keywords: Value
+    ) -> Tensor:
+        x = need_tensor(t, input, "input")
+        place = device_of(device, x.device)
+        numbers = made(t, dtype_of(dtype, x.dtype), list(shape_of(t, x)), place)
+        return drawn(t, name, numbers, keywords)
+
+    TORCH.function(name)(function)
+    TORCH.function(f"{name}_like")(like)
+
+
+for _name in ("rand", "randn"):
+    _random(_name)
+
+
+@TORCH.function("randint")
+def randint(
+    t: Core, *arguments: Value, dtype: Value = None, device: Value = None, **keywords: Value
+) -> Tensor:
+    """Return random integers: ``randint(low=0, high, size)``."""
+    size = keywords.get("size", arguments[-1] if arguments else None)
+    if not isinstance(size, tuple | list):
+        t.fail("type", f"randint takes its size as a tuple, got {t.show(t.wrap(size))}",
+               remedy="write randint(low, high, (n,))")  # fmt: skip
+    x = made(t, dtype_of(dtype, INT64), sizes(t, (size,)), device_of(device))
+    limits = _limits(arguments if "size" in keywords else arguments[:-1], keywords)
+    return drawn(t, "randint", x, keywords, *limits)
+
+
+def _limits(arguments: Sequence[Value], keywords: Mapping[str, Value]) -> list[Dim]:
+    """Return the least of random integers, and the number behind the largest."""
+    given = [*arguments, *(keywords[name] for name in ("low", "high") if name in keywords)]
+    limits: list[Dim] = [item for item in given if isinstance(item, int | Expr)]
+    return limits if len(limits) > 1 else [0, *limits]
+
+
+@TORCH.function("randint_like")
+def randint_like(
+    t: Core, input: Value, *arguments: Value, dtype: Value = None, **keywords: Value
+) -> Tensor:
+    """Return random integers in the shape of another tensor."""
+    x = need_tensor(t, input, "input")
+    numbers = made(t, dtype_of(dtype, x.dtype), list(shape_of(t, x)), x.device)
+    return drawn(t, "randint", numbers, keywords, *_limits(arguments, keywords))
+
+
+@TORCH.function("randperm")
+def randperm(
+    t: Core, n: Value, *, device: Value = None, dtype: Value = None, **keywords: Value
+) -> Tensor:
+    """Return the numbers below ``n`` in random order."""
+    return drawn(t, "randperm", made(t, dtype_of(dtype, INT64), [n], device_of(device)), keywords)
+
+
+@TORCH.function("normal")
+def normal(
+    t: Core, mean: Value, *arguments: Value, std: Value = None, size: Value = None,
+    device: Value = None, dtype: Value = None, **keywords: Value,
+) -> Tensor:  # fmt: skip
+    """Return normal numbers in the shape of the parameters, or of ``size``."""
+    shape = size if size is not None else next((a for a in arguments if isinstance(a, tuple)), None)
+    deviation = std if std is not None else next((a for a in arguments if a is not shape), 1.0)
+    tensors = [v for v in (mean, deviation) if isinstance(v, Tensor)]
+    if shape is not None:
+        like = made(t, dtype_of(dtype, FLOAT), sizes(t, (shape,)), device_of(device))
+    else:
+        x = tensors[0] if len(tensors) == 1 else promote(t, *tensors)[0]
+        like = made(t, x.dtype, list(broadcast_shape(t, *tensors)), x.device)
+    noise = drawn(t, "randn", like, keywords)
+    if noise is like:
+        return like
+    parameters = (to_tensor(t, v, like.dtype) for v in (mean, deviation))
+    return computed(t, like, lambda m, s, e: add(m, mul(s, e)), *parameters, noise)
+
+
+@TORCH.function("poisson")
+def poisson(t: Core, input: Value, **_: Value) -> Tensor:
+    """Return random counts of some rates."""
+    x = need_tensor(t, input, "input")
+    return t.emit.typed("RandomPoisson", [x], x.dtype, x.shape)
+
+
+@TORCH.function("bernoulli", methods=("bernoulli",))
+def bernoulli(t: Core, input: Value, p: Value = None, **keywords: Value) -> Tensor:
+    """Return 1 with the probabilities of a tensor, or with ``p``, else 0."""
+    x = need_tensor(t, input, "input")
+    like = made(t, x.dtype, list(shape_of(t, x)), x.device)
+    u = drawn(t, "rand", like, keywords)
+    if u is like:
+        return like
+
+    def below(u: Any, shares: Any) -> Any:
+        return mask_like(op("Less", u, shares), u)
+
+    return computed(t, like, below, u, x if p is None else to_tensor(t, p, x.dtype))
+
+
+@TORCH.function("multinomial", methods=("multinomial",))
+def multinomial(
+    t: Core, input: Value, num_samples: Value, replacement: Value = False, **_: Value
+) -> Tensor:
+    """Return drawn categories: (..., num_samples)."""
+    x = need_tensor(t, input, "input")
+    shape = shape_of(t, x)
+    if len(shape) not in (1, 2):
+        t.fail("rank", f"multinomial takes one or two axes, got {t.show(x)}", x)
+    return t.emit.typed("Multinomial", [x], INT64, (*shape[:-1], num_samples))
+
+
+__all__ = ["DRAWN", "drawn"]

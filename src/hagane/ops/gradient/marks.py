@@ -1,0 +1,82 @@
+"""Marks in the metadata of nodes: where a program lets no gradient through.
+
+Operators of ONNX cannot say that a program detached a tensor, computed without gradients, or that
+the row of an embedding's padding is not trained. Captured models have these marks in place of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.graph.walk import all_nodes
+from hagane.ops.builder import Call, dtype_of, is_continuous, op
+from hagane.ops.functions.numbers.elementary import where
+from hagane.ops.layout.stopping import STOP
+from hagane.ops.own_schemas import DOMAIN
+
+_STOPPED = "hagane.stopped"  # no gradient goes through the results
+_PADDING = "hagane.padding"  # the row of a table, which a Gather takes, that has no gradient
+
+
+def mark_stopped(node: ir.Node) -> None:
+    """Say that no gradient goes through a node's results."""
+    node.metadata_props[_STOPPED] = "1"
+
+
+def mark_padding(node: ir.Node, row: int) -> None:
+    """Say that a row of the table from which a Gather takes rows has no gradient."""
+    node.metadata_props[_PADDING] = str(row)
+
+
+def mark_stops(graph: ir.Graph) -> None:
+    """Let Identity stand for StopGradient, with a mark, in bodies too, in place."""
+    for node in all_nodes(graph):
+        if node.op_type == STOP and node.domain == DOMAIN:
+            node.op_type, node.domain = "Identity", ""
+            mark_stopped(node)
+
+
+def limited(node: ir.Node, call: Call) -> Call:
+    """Return the call that a node stands for, with the gradient that its marks leave."""
+    rule = call.op.vjp
+    if _STOPPED in node.metadata_props:
+        call.op = replace(call.op, vjp=lambda call, gradients: [None] * len(call.inputs))
+    elif _PADDING in node.metadata_props and callable(rule):
+        padding = int(node.metadata_props[_PADDING])
+
+        def of_others(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+            (g,) = gradients
+            zero = np.zeros((), dtype_of(g).numpy())
+            found: Sequence[Any] = rule(call, [where(_rows(call.inputs[1], padding), zero, g)])
+            return found
+
+        call.op = replace(call.op, vjp=of_others)
+    return call
+
+
+def limit(node: ir.Node, inputs: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
+    """Return the results of a node with the gradient that its marks leave them."""
+    if _STOPPED in node.metadata_props:
+        return [_stopped(x) if is_continuous(x) else x for x in results]
+    if _PADDING in node.metadata_props:
+        rows = _rows(inputs[1], int(node.metadata_props[_PADDING]))
+        return [where(rows, _stopped(x), x) for x in results]
+    return results
+
+
+def _stopped(x: Any) -> Any:
+    return op(STOP, x, domain=DOMAIN)
+
+
+def _rows(places: Any, padding: int) -> Any:
+    """Return which of the taken rows are padding, with an axis behind for their elements."""
+    equal = op("Equal", places, np.array(padding, dtype_of(places).numpy()))
+    return op("Unsqueeze", equal, [-1])
+
+
+__all__ = ["limit", "limited", "mark_padding", "mark_stopped", "mark_stops"]

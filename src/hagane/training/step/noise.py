@@ -1,0 +1,70 @@
+"""Random numbers of a loss, which PyTorch draws in each call and the graph takes as inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from hagane.errors import InvalidArgument
+from hagane.frontends.python.interpret.effects import Noise
+from hagane.graph.types import dtype_name
+from hagane.symbolic import number_of, symbols_of
+
+
+class NoiseSource:
+    """Draws the random numbers of a call in the order of the program.
+
+    Those that the graph has no use for are drawn too: the numbers behind them are those that the
+    program would get.
+
+    Args:
+        noises: The numbers.
+        graph: The graph that takes them.
+
+    Raises:
+        InvalidArgument: Their sizes follow from the data.
+    """
+
+    def __init__(self, noises: Sequence[Noise], graph: ir.Graph):
+        self._noises = tuple(noises)
+        drawn = {noise.name for noise in noises}
+        told = {
+            str(dim.value)
+            for value in graph.inputs
+            if value.name not in drawn
+            for dim in value.shape or ()
+            if isinstance(dim, ir.SymbolicDim)
+        }
+        for noise in noises:
+            dims = (*noise.shape, *noise.bounds)
+            unknown = sorted({name for dim in dims for name in symbols_of(dim)} - told)
+            if unknown:
+                raise InvalidArgument(
+                    f"step: 'torch.{noise.kind}' has a size that only the data tell "
+                    f"({', '.join(unknown)}): draw the numbers outside and pass them in"
+                )
+
+    def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the inputs, by the sizes of a call."""
+        return {
+            noise.name: tuple(number_of(dim, sizes) for dim in noise.shape)
+            for noise in self._noises
+        }
+
+    def draw(self, sizes: Mapping[str, int]) -> dict[str, Any]:
+        """Return the tensors of a call, by the sizes of it."""
+        import torch
+
+        shapes, found = self.shapes(sizes), dict[str, Any]()
+        for noise in self._noises:
+            function: Callable[..., Any] = getattr(torch, noise.kind)
+            dtype = getattr(torch, dtype_name(noise.dtype))
+            shape = shapes[noise.name]
+            if noise.kind == "randperm":
+                found[noise.name] = function(*shape, dtype=dtype)
+                continue
+            bounds = [number_of(bound, sizes) for bound in noise.bounds]
+            found[noise.name] = function(*bounds, shape, dtype=dtype)
+        return found
