@@ -367,7 +367,7 @@ x: float32[n=2, c=3]; y: float32[c=3]; i: int64[n=2, c=3]; b: bool[n=2, c=3]; h:
     F.normalize(x, p=2.0, dim=-1, eps=1e-6)
     torch._weight_norm(x, x[:, :1], 0)
     torch._weight_norm(x, x[:1], 1)
-    torch._weight_norm(x, torch.ones(()), -1)
+    torch._weight_norm(x, x.sum(), -1)
     F.cosine_similarity(x, x)
     F.cosine_similarity(x, y, dim=-1)
     F.pairwise_distance(x, x)
