@@ -28,7 +28,6 @@ from hagane.frontends.libraries.torch.functions.networks import (
     windows,
 )
 from hagane.frontends.libraries.torch.functions.numbers import (
-    densities,
     differentiating,
     distances,
     distributions,
@@ -38,6 +37,7 @@ from hagane.frontends.libraries.torch.functions.numbers import (
     linalg,
     products,
     reducing,
+    transformed,
     unary,
 )
 from hagane.frontends.libraries.torch.layers import (
@@ -68,7 +68,7 @@ from hagane.frontends.libraries.torch.training import (
 PARTS = (
     asking, attributes, converting, creating, drawing, cutting, gathering, joining, ordering,
     ranges, repeating, shaping, sparse,
-    densities, differentiating, distances, distributions, elementwise, extremes, fourier, linalg,
+    transformed, differentiating, distances, distributions, elementwise, extremes, fourier, linalg,
     products, reducing, unary,
     attending, dropping, embedding, losses, normalising, recurrent, resizing, weighing, windows,
     applying, layers_attending, convolving, initialising, layers_normalising, module, plain,

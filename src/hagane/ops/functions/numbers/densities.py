@@ -62,6 +62,10 @@ class Law:
     draw: Callable[[Parameters, Any], Any] | None = None
     event: int = 0
 
+    def stddev(self, p: Parameters) -> Any:
+        """Return the standard deviation."""
+        return op("Sqrt", self.variance(p))
+
 
 def _number(value: float, like: Any) -> Any:
     return np.array(value, dtype_of(like).numpy())

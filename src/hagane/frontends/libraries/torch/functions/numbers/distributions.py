@@ -27,7 +27,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.graph.types import Shape
 from hagane.ops.builder import op
-from hagane.ops.functions.numbers.densities import LAWS, Law, Parameters, both_forms
+from hagane.ops.functions.numbers.densities import LAWS, both_forms
 from hagane.ops.functions.numbers.divergences import DIVERGENCES
 from hagane.ops.functions.numbers.elementary import cast, sum_over
 
@@ -58,20 +58,20 @@ class Distribution:
     def log_prob(t: Core, self: View, value: Value) -> Value:
         """Return the logarithm of the density: one number an event."""
         dtype, shape, x = _at(t, self, value)
-        return _by(t, self, (dtype, shape), lambda law, p, x: law.density(p, x), x, summed=True)
+        return _by(t, self, (dtype, shape), "density", x, summed=True)
 
     @staticmethod
     def cdf(t: Core, self: View, value: Value) -> Value:
         """Return the cumulative distribution at a value."""
         dtype, shape, x = _at(t, self, value)
-        return _by(t, self, (dtype, shape), lambda law, p, x: law.cumulative(p, x), x)
+        return _by(t, self, (dtype, shape), "cumulative", x)
 
     @staticmethod
     def entropy(t: Core, self: View) -> Value:
         """Return the entropy: one number a distribution."""
         like: Tensor = self.raw("like")
         promised = like.dtype, self.raw("batch_shape")
-        return _by(t, self, promised, lambda law, p: law.entropy(p), summed=True)
+        return _by(t, self, promised, "entropy", summed=True)
 
 
 def _at(t: Core, self: View, value: Value) -> tuple[ir.DataType, Shape, Tensor]:
@@ -86,8 +86,8 @@ def _at(t: Core, self: View, value: Value) -> tuple[ir.DataType, Shape, Tensor]:
 
 
 def _by(
-    t: Core, self: View, promised: tuple[ir.DataType, Shape],
-    formula: Callable[..., Any], *operands: Tensor, summed: bool = False,
+    t: Core, self: View, promised: tuple[ir.DataType, Shape], name: str, *operands: Tensor,
+    summed: bool = False,
 ) -> Tensor:  # fmt: skip
     """Return what a formula of a distribution's law gives for its parameters.
 
@@ -95,30 +95,28 @@ def _by(
         t: The interpreter.
         self: The distribution.
         promised: The type of the result.
-        formula: Takes the law, the parameters by name, and the operands.
+        name: The attribute of the law.
         operands: Further tensors.
         summed: Whether axes of the batch that are an event's by ``Independent`` are summed over.
     """
     kind, names = self.raw("kind"), self.raw("parameters")
     law = LAWS.get(kind)
-    real = [self.raw(name) for name in names]
+    real = [self.raw(parameter) for parameter in names]
     dtype = self.raw("like").dtype
+    axes = len(self.raw("event_shape")) - law.event if law is not None and summed else 0
+    formula: Callable[..., Any] | None = getattr(law, name, None)
+    if t.emit.builds and formula is None:
+        t.fail("capture", f"no formula of the {name} of 'torch.distributions.{kind}' is known; "
+               "compute it outside, or by a formula of your own")  # fmt: skip
 
     def compute(*values: Any) -> Any:
+        assert formula is not None
         given = dict(zip(names, values, strict=False))
-        behind = values[len(names) :]
-        found = formula(law, given, *(x if kind in _OF_PLACES else cast(x, dtype) for x in behind))
-        axes = len(self.raw("event_shape")) - law.event if law is not None and summed else 0
+        behind = [x if kind in _OF_PLACES else cast(x, dtype) for x in values[len(names) :]]
+        found = formula(given, *behind)
         return sum_over(found, range(-axes, 0), keepdims=False) if axes else found
 
-    if t.emit.builds and law is None:
-        t.fail("capture", f"'torch.distributions.{kind}' has no formulas that graphs could have")
-    try:
-        return built(t, promised, compute, *real, *operands)
-    except TypeError:
-        if not t.emit.builds:
-            raise
-        t.fail("capture", f"PyTorch has no such formula of 'torch.distributions.{kind}'")
+    return built(t, promised, compute, *real, *operands)
 
 
 def _draw(t: Core, self: View, sample_shape: Value) -> Tensor:
@@ -131,9 +129,8 @@ def _draw(t: Core, self: View, sample_shape: Value) -> Tensor:
     if law is None or law.draw is None:
         t.fail("capture", f"draws of 'torch.distributions.{self.raw('kind')}' cannot be captured; "
                "draw them outside and pass them in")  # fmt: skip
-    draw = law.draw
     noise = drawn(t, law.noise, made(t, like.dtype, list(shape), like.device), {})
-    return _by(t, self, (like.dtype, shape), lambda law, p, e: draw(p, e), noise)
+    return _by(t, self, (like.dtype, shape), "draw", noise)
 
 
 def _attribute(name: str, event: bool) -> None:
@@ -141,13 +138,7 @@ def _attribute(name: str, event: bool) -> None:
         found = View(t, self)
         shape = (*found.raw("batch_shape"), *(found.raw("event_shape") if event else ()))
         dtype = found.raw("drawn") if name == "mode" else found.raw("like").dtype
-
-        def formula(law: Law, p: Parameters) -> Any:
-            if name == "stddev":
-                return op("Sqrt", law.variance(p))
-            return getattr(law, name)(p)
-
-        return _by(t, found, (dtype, shape), formula)
+        return _by(t, found, (dtype, shape), name)
 
     TORCH.attribute(name, of=_BASE)(compute)
 
