@@ -18,6 +18,7 @@ from hagane.frontends.python.values.type_text import Axis, TensorText, TypeText,
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
+    Class,
     Function,
     Instance,
     Origin,
@@ -247,9 +248,21 @@ def tensor_kind(interpreter: Interpreter, value: Value, function: Function) -> s
     values |= interpreter.heap[module]
     roots = {n: getattr(v, "name", "").partition(".")[0] for n, v in values.items()
              if hasattr(v, "name")}  # fmt: skip
-    used = {roots.get(n.id) for n in ast.walk(function.node) if isinstance(n, ast.Name)}
+    roots |= {n: v.__module__.partition(".")[0] for n, v in module.host.items()
+              if isinstance(v, type) and n not in roots}  # fmt: skip
+    names = {n.id for n in ast.walk(function.node) if isinstance(n, ast.Name)}
+    used = {roots.get(name) for name in names}
+    if not used & {"numpy", "torch"} and isinstance(receiver, Instance):
+        used = {roots.get(name) for name in _names_of_methods(receiver)}
     is_torch = "torch" in roots.values() and ("torch" in used or "numpy" not in used)
     return "torch.Tensor" if is_torch else "numpy.ndarray"
+
+
+def _names_of_methods(receiver: Instance) -> set[str]:
+    """Return the names that the methods of an object's real class use."""
+    cls = receiver.cls.host if isinstance(receiver.cls, Class) else None
+    codes = [getattr(member, "__code__", None) for member in vars(cls).values()] if cls else []
+    return {name for code in codes if code is not None for name in code.co_names}
 
 
 def given_values(
