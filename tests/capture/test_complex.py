@@ -191,3 +191,17 @@ def test_complex_results_and_functions_without_formula_are_refused(call: Any, to
 def test_complex_tensors_are_not_written_in_place(call: Any) -> None:
     with pytest.raises(CaptureError, match="a complex tensor changes in place; make a new one"):
         hagane.capture(call, "float32[n, 2]")
+
+
+def scaled_by_numpys_scalars(x: np.ndarray[Any, Any]) -> Any:
+    turn = np.exp(1j * 0.5)
+    return (x * turn).real, (x * turn**2).imag, (x * np.conj(2 + 1j)).imag, (x * 1j).imag
+
+
+def test_complex_scalars_of_numpy_hold_their_own_type() -> None:
+    x = np.arange(5, dtype=np.float32)
+    model = hagane.capture(scaled_by_numpys_scalars, "float32[n]")
+    found = hagane.InferenceSession(model).run(None, {"x": x})
+    for ours, theirs in zip(found, scaled_by_numpys_scalars(x), strict=True):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)

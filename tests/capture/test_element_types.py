@@ -39,3 +39,19 @@ def test_results_have_the_type_and_the_values_of_pytorch(
     (found,) = hagane.InferenceSession(model).run(None, feed)
     expected = function(torch.from_numpy(x), torch.from_numpy(y)).numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-6, strict=True)
+
+
+def floors(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Any:
+    return x // y, x % y, x // 7, (x - 1) // -3
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+def test_quotients_at_the_ends_of_a_type_are_rounded_down(dtype: str) -> None:
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    ends = [low, low + 1, low + 2, high, high - 1, 0, 1]
+    pairs = [(x, y) for x in ends for y in (7, -7, 3, -2, 100, 1)]
+    x, y = (np.array(column, dtype) for column in zip(*pairs, strict=True))
+    model = hagane.capture(floors, f"{dtype}[n]", f"{dtype}[n]")
+    found = hagane.InferenceSession(model).run(None, {"x": x, "y": y})
+    for ours, theirs in zip(found, floors(x, y), strict=True):
+        np.testing.assert_array_equal(ours, theirs, strict=True)

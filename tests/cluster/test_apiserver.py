@@ -229,6 +229,35 @@ def test_pods_are_created_and_deleted_through_the_server() -> None:
     assert (2.0, "delete", "default/made") in events
 
 
+@pytest.mark.parametrize("preempted", [False, True])
+def test_a_bound_pod_of_a_client_is_gone_unless_it_made_room_for_another(preempted: bool) -> None:
+    def create(connection: Any) -> None:
+        pods = client.CoreV1Api(connection)
+        container = client.V1Container(name="c")
+        body = client.V1Pod(
+            metadata=client.V1ObjectMeta(name="made"),
+            spec=client.V1PodSpec(containers=[container]),
+        )
+        pods.create_namespaced_pod("default", body)
+        target = client.V1ObjectReference(kind="Node", name="n")
+        binding = client.V1Binding(metadata=client.V1ObjectMeta(name="made"), target=target)
+        pods.create_namespaced_pod_binding("made", "default", binding, _preload_content=False)
+
+    def delete(connection: Any) -> None:
+        pods = client.CoreV1Api(connection)
+        if preempted:
+            condition = {"type": "DisruptionTarget", "status": "True"}
+            body = {"status": {"conditions": [condition]}}
+            pods.patch_namespaced_pod_status("made", "default", body)
+        pods.delete_namespaced_pod("made", "default")
+
+    with ApiServer() as api:
+        sim, events = run(api, [node("n")], (1.0, create), (2.0, delete))
+    assert (1.0, "bind", "default/made") in events
+    assert (2.0, "evict" if preempted else "delete", "default/made") in events
+    assert ("default/made" in sim.queue) == preempted
+
+
 def refused(url: str, method: str, body: bytes) -> tuple[int, str]:
     request = urllib.request.Request(url, body, method=method)
     with pytest.raises(urllib.error.HTTPError) as failure:

@@ -232,7 +232,7 @@ def test_evictions_keep_to_budgets(api: ApiServer) -> None:
 @pytest.mark.parametrize(
     ("body", "kind", "code", "message"),
     [
-        (b"k8s\x00", "application/vnd.kubernetes.protobuf", 415, "contentType to application/json"),
+        (b"k8s\x00", "application/vnd.kubernetes.protobuf", 415, "contentType is application/json"),
         (b"[" * 100_000, "application/json", 400, "the body is not JSON: it nests too deep"),
         (b"{", "application/json", 400, "the body is not JSON"),
         (b" " * (4 << 20), "application/json", 413, "over 3,145,728 bytes, the most allowed"),

@@ -14,6 +14,7 @@ import pytest
 
 from hagane.tools.cluster.link.apiserver import ApiServer
 from hagane.tools.cluster.link.outside import Outside
+from hagane.tools.cluster.link.resources import RESOURCES
 from hagane.tools.cluster.link.tables import age, is_wanted
 from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import Cluster
@@ -133,3 +134,77 @@ def test_kubectl_prints_them(api: ApiServer, tmp_path: Path) -> None:
     assert "SchedulingDisabled" in said("get", "nodes")
     assert said("label", "pod", "b", "app=x").strip() == "pod/b labeled"
     assert "may change here" in said("set", "image", "pod/b", "c0=z")
+
+
+MANIFESTS = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: team}
+---
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: b}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {app: web}}
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 100m}}}]}
+"""
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_kubectl_applies_manifests_and_tries_them(api: ApiServer, tmp_path: Path) -> None:
+    def said(*words: str) -> str:
+        command = ["kubectl", "--server", api.url, "--cache-dir", str(tmp_path), *words]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=60, env={"HOME": str(tmp_path)}
+        )
+        return done.stdout + done.stderr
+
+    path = tmp_path / "all.yaml"
+    path.write_text(MANIFESTS)
+    assert "pod/web created (server dry run)" in said("apply", "--dry-run=server", "-f", str(path))
+    assert api.store.get("pods", "default/web") is None
+    assert "configmap/settings created" in said("apply", "-f", str(path))
+    assert "pod/web unchanged" in said("apply", "-f", str(path))
+    assert "has no log" in said("logs", "web")
+
+
+def test_what_is_tried_is_checked_and_not_made(api: ApiServer) -> None:
+    pods, web = "/api/v1/namespaces/default/pods", made("web", "Pending")
+    version = api.store.version
+    assert ask(api, f"{pods}?dryRun=All", "POST", web)[0] == 201
+    assert ask(api, f"{pods}?dryRun=All", "POST", made("a", "Pending"))[0] == 409
+    assert ask(api, f"{pods}?dryRun=some", "POST", web)[0] == 400
+    merge = "application/merge-patch+json"
+    label = {"metadata": {"labels": {"app": "x"}}}
+    code, answer = ask(api, f"{pods}/b?dryRun=All", "PATCH", label, merge)
+    assert (code, answer["metadata"]["labels"]["app"]) == (200, "x")
+    assert ask(api, f"{pods}/b", "DELETE", {"dryRun": ["All"]})[0] == 200
+    binding = {"target": {"name": "n"}}
+    assert ask(api, f"{pods}/b/binding?dryRun=All", "POST", binding)[0] == 201
+    assert ask(api, f"{pods}/b/eviction?dryRun=All", "POST", {})[0] == 201
+    assert api.store.version == version
+    assert api.requests.empty()
+
+
+@pytest.mark.parametrize("sub", ["log", "exec", "attach", "portforward"])
+def test_what_needs_containers_is_refused_by_name(api: ApiServer, sub: str) -> None:
+    code, answer = ask(api, f"/api/v1/namespaces/default/pods/a/{sub}")
+    assert (code, answer["reason"]) == (405, "MethodNotAllowed")
+    assert f"default/a has no {sub}" in answer["message"]
+    assert ask(api, f"/api/v1/namespaces/default/pods/none/{sub}")[0] == 404
+
+
+def test_every_kind_is_described_with_the_parameters_of_its_changes(api: ApiServer) -> None:
+    described = set()
+    for place in ask(api, "/openapi/v3")[1]["paths"].values():
+        for operations in ask(api, place["serverRelativeURL"])[1]["paths"].values():
+            if (patch := operations.get("patch")) is not None:
+                kind = patch["x-kubernetes-group-version-kind"]
+                assert {"dryRun", "fieldValidation"} <= {p["name"] for p in patch["parameters"]}
+                described.add((kind["group"], kind["version"], kind["kind"]))
+    writable = {(r.group, r.version, r.kind) for r in RESOURCES if "patch" in r.verbs}
+    assert described == writable
+    assert ask(api, "/openapi/v3/apis/none/v1")[0] == 404

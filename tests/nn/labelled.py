@@ -30,7 +30,7 @@ def lines(calls: list[str], chainer: Any) -> Iterator[str]:
 
         def backward_preprocess(self, function: Any, in_data: Any, out_grad: Any) -> None:
             self.within += 1
-            self.backward.append(f"{function._impl_name}:{len(in_data)}")
+            self.backward.append(f"{function._impl_name}:{len(in_data)}:{len(out_grad)}")
 
         def backward_postprocess(self, function: Any, in_data: Any, out_grad: Any) -> None:
             self.within -= 1

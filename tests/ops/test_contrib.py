@@ -268,3 +268,13 @@ def test_heads_of_no_size_are_an_error_of_a_run() -> None:
     for engine in ("native", "reference"):
         with pytest.raises(KernelError, match="RotaryEmbedding 'node' failed"):
             session(model, engine=engine).run(None, feed)
+
+
+def test_a_part_without_its_zero_point_is_refused_by_name() -> None:
+    scale, zero, part = np.float32(0.5), np.uint8(1), np.zeros((2, 3), np.uint8)
+    inputs = [scale, zero, part, scale, zero, part, scale]
+    model, _ = node_model("QLinearConcat", list(map(np.asarray, inputs)), domain=MICROSOFT, axis=0)
+    with pytest.raises(
+        TypeInferenceError, match="expected data, scale and zero point of each part"
+    ):
+        InferenceSession(model)

@@ -246,3 +246,11 @@ def test_a_forest_beyond_its_targets_or_features_is_refused(wrong: dict[str, Any
     for engine in ("native", "reference"):
         with pytest.raises(hagane.errors.KernelError, match="TreeEnsembleRegressor 'node' failed"):
             native_session(model, engine=engine).run(None, feed)
+
+
+@pytest.mark.parametrize("widths", [[-1, 4], [2], [2, 4, 1]])
+def test_features_of_another_number_or_of_less_than_none_are_refused(widths: list[int]) -> None:
+    parts = [np.zeros((3, 2), np.float32), np.zeros((3, 4), np.float32)]
+    model, _ = node_model("FeatureVectorizer", parts, domain=ML, inputdimensions=widths)
+    with pytest.raises(TypeInferenceError, match="expected inputdimensions of 2 inputs"):
+        hagane.InferenceSession(model)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from hagane.cli import main
+from hagane.tools.prob.engines.histogram import draw_histogram
 
 GPS = r"""(let a = rand(-10, 10) in
 let b = a + rand(0, 10) in
@@ -116,3 +117,21 @@ def test_export_writes_a_chain_for_prism(gps: Path, capsys: pytest.CaptureFixtur
     assert 'label "claim0_event0" = ' in shown
     assert '// P=? [ F "claim0_event0" ];' in shown
     assert "// Prob(x) is the first over the second\n" in shown
+
+
+def test_lines_of_long_programs_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    steps = "".join(f"let x{i} = flip(1/2) in\n" for i in range(1500))
+    path = tmp_path / "long.pml"
+    path.write_text(steps + " /\\ ".join(f"x{i}" for i in range(200)) + " : {x:bool | Prob(x) < 1}")
+    for command in ("check", "solve"):
+        assert run(command, path) == 0
+        assert "up to 10^451 runs" in capsys.readouterr().out
+
+
+def test_bars_are_as_long_as_a_line_leaves_room() -> None:
+    counts = {1: 10, 2000: 5}
+    for width in (40, 60, 200):
+        lines = draw_histogram(counts, width)
+        assert max(map(len, lines)) <= width
+        assert 0 < lines[1].count("#") < lines[0].count("#") <= 50
+    assert draw_histogram(counts, 200) == draw_histogram(counts)

@@ -312,3 +312,35 @@ def test_a_loop_whose_end_is_far_from_sight_is_run_instead() -> None:
         return len({find(x) for x in range(3)})
 
     assert components.report.verdicts[-1].engine == "replay"
+
+
+def test_the_iterator_of_a_loop_without_an_end_is_a_state() -> None:
+    def first_repeat() -> int:
+        seen = set()
+        for turn in itertools.count(1):
+            day = prob.rand(1, 5)
+            if day in seen:
+                return turn
+            seen.add(day)
+        return 0
+
+    mean = Fraction(0)
+    for turn in range(2, 7):
+        ways = Fraction(turn - 1, 5)
+        for before in range(turn - 1):
+            ways *= Fraction(5 - before, 5)
+        mean += turn * ways
+    assert measured(first_repeat, "E[r]") == [mean]
+
+
+def test_texts_that_draws_make_longer_are_run_instead_of_followed() -> None:
+    def first_pattern() -> bool:
+        last = ""
+        while True:
+            last = (last + ("H" if prob.flip(1 / 2) else "T"))[-3:]
+            if last in ("HTH", "HHT"):
+                return last == "HTH"
+
+    with pytest.raises(Unsupported, match="the function parts into more than 4,000 paths"):
+        prob.typed("bool", engine="capture")(first_pattern)
+    assert measured(first_pattern, "Prob(r)", kind="bool") == [Fraction(1, 3)]

@@ -153,6 +153,15 @@ def test_a_resumed_run_equals_one_without_a_break(tmp_path: Path, how: str) -> N
     assert again.updater.get_optimizer("main").lr == whole.updater.get_optimizer("main").lr
 
 
+def test_triggers_of_snapshots_have_the_names_of_chainers_files(tmp_path: Path) -> None:
+    made = trainer(tmp_path, (5, "iteration"))
+    made.extend(extensions.snapshot(filename="whole"), trigger=(3, "iteration"))
+    made.run()
+    with np.load(tmp_path / "whole") as kept:
+        assert kept["extension_triggers/_Snapshot_1/previous_iteration"] == 3
+        assert not [name for name in kept.files if "/Snapshot" in name]
+
+
 def test_a_damaged_snapshot_is_passed_over_and_another_models_is_refused(tmp_path: Path) -> None:
     trainer(tmp_path, (9, "iteration")).run()
     newest = tmp_path / "snapshot_iter_8"

@@ -84,7 +84,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(words, prog_name="hagane")
     except HaganeError as error:
-        print(f"hagane: error: {error}", file=sys.stderr)
+        from hagane.cli.terminal.width import show
+
+        show(f"hagane: error: {error}", sys.stderr)
         raise SystemExit(2) from None
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hagane.cli.terminal.width import show, terminal_width
 from hagane.errors import HaganeError, InvalidArgument, NoSuchFile
 from hagane.tools.prob.claims.checker import check, load_program, solve
 from hagane.tools.prob.claims.export import export_prism
@@ -92,7 +93,7 @@ def solve_command(
             print(json.dumps({"distribution": [], "error": _error_json(error)}))
         raise
     if not as_json:
-        print(solution)
+        show(str(solution))
         return
     distribution = [
         {"value": value, **_number_json(weight)} for value, weight in solution.distribution.items()
@@ -128,7 +129,7 @@ def run_command(
         histogram = [{"value": value, "count": count} for value, count in ordered]
         print(json.dumps({"runs": runs, "rejected": rejected, "histogram": histogram}))
         return
-    for line in draw_histogram(counts):
+    for line in draw_histogram(counts, terminal_width()):
         print(line)
     kept = runs - rejected
     print(f"{runs} runs" + (f", {kept} after observation" if rejected else ""))
@@ -299,10 +300,10 @@ def _show(report: Report) -> None:
     source = report.program.source
     for notice in report.notices:
         line, column = source.position(notice.span.start)
-        print(f"{source.name}:{line}:{column}: notice: {notice.message}")
-        print(source.caret(notice.span))
+        show(f"{source.name}:{line}:{column}: notice: {notice.message}")
+        show(source.caret(notice.span))
     for verdict in report.verdicts:
-        print(f"{source.name}:{verdict.line}:{verdict.column}: {verdict}")
+        show(f"{source.name}:{verdict.line}:{verdict.column}: {verdict}")
     if not report.verdicts:
         print(
             f"{source.name}: no types to check; claim something, as in "

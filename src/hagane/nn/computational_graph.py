@@ -23,8 +23,8 @@ class ComputationalGraph:
         variable_style: dict[str, str] | None = None,
         function_style: dict[str, str] | None = None,
         rankdir: str = "TB",
+        remove_variable: bool = False,
         show_name: bool = True,
-        **options: Any,
     ):
         if rankdir not in ("TB", "BT", "LR", "RL"):
             raise ValueError(f"rankdir must be in TB, BT, LR or RL, got {rankdir!r}")
@@ -35,6 +35,7 @@ class ComputationalGraph:
         self._function_style = {"shape": "record", "style": "filled", "fillcolor": "#6495ED"}
         self._function_style.update(function_style or {})
         self._rankdir = rankdir
+        self._remove_variable = remove_variable
         self._show_name = show_name
 
     def dump(self, format: str = "dot") -> str:
@@ -45,9 +46,11 @@ class ComputationalGraph:
         """
         if format != "dot":
             raise NotImplementedError(f"format: expected 'dot', got {format!r}")
+        if self._remove_variable:
+            self.nodes, self.edges = _without_variables(self.nodes, self.edges)
         lines = ["digraph graphname{", f"rankdir={self._rankdir};"]
         for node in self.nodes:
-            function = hasattr(node, "outputs")
+            function = _is_function(node)
             label = node.label
             if not function and self._show_name and node.name is not None:
                 label = f"{node.name}: {label}"
@@ -59,8 +62,20 @@ class ComputationalGraph:
 
 
 def _name(node: Any) -> str:
-    kind = "function" if hasattr(node, "outputs") else "variable"
-    return f"{kind}_{id(node)}"
+    return f"{'function' if _is_function(node) else 'variable'}_{id(node)}"
+
+
+def _is_function(node: Any) -> bool:
+    return hasattr(node, "outputs")
+
+
+def _without_variables(
+    nodes: Sequence[Any], edges: Sequence[tuple[Any, Any]]
+) -> tuple[list[Any], list[tuple[Any, Any]]]:
+    """Return functions alone, each joined to those that read its outputs."""
+    makers = {value: function for function, value in edges if _is_function(function)}
+    joined = [(makers[value], reader) for value, reader in edges if value in makers]
+    return [node for node in nodes if _is_function(node)], list(dict.fromkeys(joined))
 
 
 def build_computational_graph(
@@ -85,7 +100,7 @@ def build_computational_graph(
     """
     row = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
     nodes: dict[Any, None] = {}
-    edges: list[tuple[Any, Any]] = []
+    edges: dict[tuple[Any, Any], None] = {}
     pending = [getattr(one, "node", one) for one in row]
     seen: set[Any] = set()
     while pending:
@@ -94,23 +109,20 @@ def build_computational_graph(
             continue
         seen.add(node)
         function = creator_of(node)
-        if not remove_variable:
-            nodes[node] = None
+        nodes[node] = None
         if function is None:
             continue
         nodes[function] = None
-        if not remove_variable:
-            edges.append((function, node))
+        edges[function, node] = None
         for x in function.inputs:
             pending.append(x)
-            if not remove_variable:
-                edge = (x, function)
-            elif (maker := creator_of(x)) is not None:
-                edge = (maker, function)
-            else:
-                continue
-            if edge not in edges:
-                edges.append(edge)
+            edges[x, function] = None
     return ComputationalGraph(
-        list(nodes), edges, variable_style, function_style, rankdir, show_name
+        list(nodes),
+        list(edges),
+        variable_style,
+        function_style,
+        rankdir,
+        remove_variable,
+        show_name,
     )

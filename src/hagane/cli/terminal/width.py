@@ -6,13 +6,18 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
+from typing import TextIO
 
 _LEAST = 40
 
 
-def terminal_width() -> int | None:
-    """Return the columns of the terminal; None if the output goes elsewhere, as to a program."""
-    if not sys.stdout.isatty():
+def terminal_width(stream: TextIO | None = None) -> int | None:
+    """Return the columns of the terminal; None if the output goes elsewhere, as to a program.
+
+    Args:
+        stream: Of the output; the standard one if None.
+    """
+    if not (sys.stdout if stream is None else stream).isatty():
         return None
     return max(_LEAST, shutil.get_terminal_size().columns)
 
@@ -47,7 +52,7 @@ def _is_source(line: str) -> bool:
     return bool(bar) and (not number.strip() or number.strip().isdecimal())
 
 
-def show(text: str) -> None:
-    """Print text, folded to the terminal."""
-    for line in fitted(text.splitlines() or [""], terminal_width()):
-        print(line)
+def show(text: str, stream: TextIO | None = None) -> None:
+    """Print text, folded to the terminal, to the standard output or a stream."""
+    for line in fitted(text.splitlines() or [""], terminal_width(stream)):
+        print(line, file=stream)

@@ -86,7 +86,8 @@ class ComplexParts:
         concerned = any(map(_is_complex, given))
         if not (concerned or transforms or name in _MAKING):
             return NotImplemented
-        kind = next((x.kind for x in _flat(given) if isinstance(x, Tensor)), "torch.Tensor")
+        own = "numpy.ndarray" if name.startswith("numpy.") else "torch.Tensor"
+        kind = next((x.kind for x in _flat(given) if isinstance(x, Tensor)), own)
         core.emit.kind = kind
         if transforms or name in _MAKING:
             promised = typed(arguments, keywords)
@@ -105,6 +106,8 @@ class ComplexParts:
             with interpreting(core.emit):
                 pairs = [self._pair(core, x) for x in arguments]
                 if to in _OF:
+                    if not any(isinstance(x, Tensor) for x in arguments):
+                        pairs = [(_array(a, to), _array(b, to)) for a, b in pairs]
                     pairs = [(_cast(a, to), _cast(b, to)) for a, b in pairs]
                 found = rule(*pairs)
             return self._wrapped(core, found, kind, None)
@@ -374,6 +377,11 @@ _ISTFT = (
     "input", "n_fft", "hop_length", "win_length", "window", "center", "normalized", "onesided",
     "length", "return_complex",
 )  # fmt: skip
+
+
+def _array(part: Any, to: ir.DataType) -> Any:
+    """Return a part of a complex number as an array: NumPy's scalars hold their own type."""
+    return op("Identity", np.array(part, to.numpy())) if isinstance(part, float) else part
 
 
 def _is_complex(value: Value) -> bool:

@@ -24,6 +24,7 @@ from hagane.frontends.libraries.sharing import SharingTables, refuse_complex
 from hagane.frontends.libraries.stacking import stacked
 from hagane.frontends.libraries.table import arguments_of
 from hagane.frontends.libraries.torch.functions.arrays.drawing import DRAWN
+from hagane.frontends.libraries.torch.functions.numbers.storing import stored
 from hagane.frontends.libraries.typed_only import reason_of
 from hagane.frontends.libraries.writing import check_writable, copied, write, written_into
 from hagane.frontends.python.interpret.core import Core
@@ -34,11 +35,14 @@ from hagane.frontends.python.values.values import ListRef, Many, Tensor, Value
 # own compare them with their definition.
 _ADDED = frozenset(
     ("torch.ops.torchvision.nms", "torch.ops.torchvision.roi_align", "numpy.fill_diagonal",
-     "numpy.copyto", "numpy.ndarray.fill",
+     "numpy.copyto", "numpy.ndarray.fill", "torch.Tensor.fill_diagonal_",
      "torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pad_packed_sequence",
      "numpy.ndarray.sort", "numpy.ndarray.partition", "numpy.ndarray.is_integer",
      *(f"{owner}.{name}" for owner in ("numpy.ndarray", "torch.Tensor")
        for name in ("__float__", "__int__")),
+     *(f"torch.distributions.Distribution.{name}" for name in (
+         "log_prob", "cdf", "entropy", "mean", "variance", "stddev", "mode")),
+     "torch.distributions.kl_divergence",
      *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
 )  # fmt: skip
 _NOT_IN_PLACE = ("requires_grad_", "ix_")
@@ -108,7 +112,8 @@ class MeaningTables(SharingTables):
                 "torch.float32) and name other types where tensors are made",
             )
         last = name.rpartition(".")[2]
-        if last.endswith("_") and not last.endswith("__") and last not in _NOT_IN_PLACE:
+        in_place = last.endswith("_") and not last.endswith("__") and last not in _NOT_IN_PLACE
+        if in_place and name not in MEANT:
             raise CheckError(
                 "capture",
                 f"'{name}' works in place, which cannot be captured yet; use its result, as in "
@@ -143,6 +148,10 @@ class MeaningTables(SharingTables):
         if name == "numpy.copyto" and arguments and isinstance(arguments[0], Tensor):
             self._copied_to(core, *arguments, **keywords)
             return None
+        if name.startswith("torch.") and name.endswith("_"):
+            made = self._in_place(core, name, arguments, keywords)
+            if made is not NotImplemented:
+                return made
         if name == "numpy.fill_diagonal":
             self._on_diagonal(core, *arguments, **keywords)
             return None
@@ -167,6 +176,29 @@ class MeaningTables(SharingTables):
             return self._noted(name, copied(core, made, given))
         made = self._noted_view(core, name, given, made)
         return self._noted(name, made) if x is None else write(core, x, made)
+
+    def _in_place(
+        self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call a function of PyTorch that writes its result into its first argument.
+
+        It is the method of that name, or the function without the underscore: ``F.elu_``.
+        """
+        table, last = self.table_of(name), name.rpartition(".")[2]
+        given = dict(keywords)
+        x = arguments[0] if arguments else given.pop("input", None)
+        if table is None or not isinstance(x, Tensor) or name.startswith("torch.nn.init."):
+            return NotImplemented
+        rest = [x, *arguments[1:]]
+        if last in table.methods.get(table.tensor, {}):
+            return self.call_method(core, f"{table.tensor}.{last}", rest, given)
+        plain = name.removesuffix("_")
+        if plain not in table.functions:
+            return NotImplemented
+        remedy = f"use its result, as in x = {plain}(x)"
+        return self._written(core, x, remedy, lambda: stored(core, x, self._within(
+            core, plain, lambda: _super(self).call(core, plain, rest, given)
+        )))  # fmt: skip
 
     def call_method(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
@@ -194,11 +226,13 @@ class MeaningTables(SharingTables):
                 f"'{last}_' changes the axes of a tensor in place, not its content; write "
                 f"x = x.{last}(...)",
             )
-        if name.endswith("_") and isinstance(x, Tensor) and self._handler(plain) is not None:
+        computes = name if name in MEANT else plain
+        if name.endswith("_") and isinstance(x, Tensor) and self._handler(computes) is not None:
             remedy = f"use its result, as in x = x.{plain.rpartition('.')[2]}(...)"
-            return self._written(core, x, remedy, lambda: self._within(
-                core, plain, lambda: _super(self).call_method(core, plain, arguments, keywords)
-            ))  # fmt: skip
+            run = _super(self).call_method
+            return self._written(core, x, remedy, lambda: stored(core, x, self._within(
+                core, computes, lambda: run(core, computes, arguments, keywords)
+            )))  # fmt: skip
         filling = _FILLING.get(name)
         if filling is not None and isinstance(x, Tensor):
             if x.kind == "numpy.ndarray" and x.shape == ():

@@ -35,10 +35,10 @@ _VIEWS = frozenset(
      "dsplit", "array_split", "unbind", "unstack", "separate", "split_axis", "select", "narrow",
      "diagonal", "diag", "unfold", "unflatten", "detach", "data", "array", "real", "imag",
      "view_as_real", "view_as_complex", "atleast_1d", "atleast_2d", "atleast_3d", "positive",
-     "conj", "resolve_conj", "resolve_neg", "as_strided", "get_item", "flat", "to", "type",
-     "type_as", "float", "double", "half", "bfloat16", "int", "long", "cpu", "cuda", "numpy",
-     "from_numpy", "as_tensor", "astype", "requires_grad_", "rearrange", "identity", "alias",
-     "sliding_window_view")
+     "conj", "conj_physical", "resolve_conj", "resolve_neg", "as_strided", "get_item", "flat", "to",
+     "type", "type_as", "float", "double", "half", "bfloat16", "int", "long", "cpu", "cuda",
+     "numpy", "from_numpy", "as_tensor", "astype", "requires_grad_", "rearrange", "identity",
+     "alias", "sliding_window_view")
 )  # fmt: skip
 _LIBRARY_VIEWS = frozenset(
     ("numpy.flip", "numpy.flipud", "numpy.fliplr", "numpy.rot90", "torch.nn.Flatten.forward",

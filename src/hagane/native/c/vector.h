@@ -131,7 +131,7 @@ EACH_LANE(v_ceil, ceilf)
 #undef EACH_LANE
 #endif
 
-/* NaN in either operand gives NaN, as NumPy and ONNX have it. */
+/* NaN in either operand gives NaN, as NumPy and ONNX have it; a chain of them is shorter through the second. */
 INLINE vf v_max(vf a, vf b) { return v_sel(a != a, a, v_max2(a, b)); }
 INLINE vf v_min(vf a, vf b) { return v_sel(a != a, a, v_min2(a, b)); }
 INLINE float s_max2(float a, float b) { return a > b ? a : b; }

@@ -108,9 +108,9 @@ def _power(
             -1.0: "v_reciprocal({0})",
             -0.5: "v_reciprocal(v_sqrt({0}))",
         }
-        text = known.get(float(exponent.value))
-        if text is not None:
-            return Apply(text, (base,), dtype)
+        found = known.get(float(exponent.value))
+        if found is not None:
+            return Apply(found, (base,), dtype)
     if exponent.dtype != dtype:
         text = f"({c_type(dtype)})pow((double){{0}}, (double){{1}})"
         return Apply(text, (base, exponent), dtype, vector=False)

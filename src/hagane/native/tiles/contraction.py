@@ -191,7 +191,7 @@ class Pool:
         """Return C text of the largest number, or of the sum."""
         text = vectors[0]
         for vector in vectors[1:]:
-            text = f"v_max2({text}, {vector})" if self.largest else f"({text} + {vector})"
+            text = f"v_max({vector}, {text})" if self.largest else f"({text} + {vector})"
         return text
 
     def reduced(self, vectors: Sequence[str]) -> str:

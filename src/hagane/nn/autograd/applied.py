@@ -118,8 +118,12 @@ class Applied(FunctionNode):
         """Weak references to the nodes of the outputs."""
         if self._part is None or self._part.outputs is None:
             return None
-        made = dict.fromkeys(self._results()) | self._reached
-        return tuple(map(weakref.ref, made)) if made else self._part.outputs
+        made = self._results()
+        if not made and not self._reached:
+            return self._part.outputs
+        between = [weakref.ref(node) for node in self._reached if node not in made]
+        kept = [one for one in self._application.results if one() is None or one() in made]
+        return (*kept, *between)
 
     def reach(self, node: Any) -> None:
         """Count a node between its operators as an output: gradients of theirs read it."""

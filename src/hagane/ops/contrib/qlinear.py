@@ -107,6 +107,8 @@ def _concat(y_scale: Array, y_zero: Array, *inputs: Array, axis: int) -> Array:
 
 
 def _infer_concat(ctx: InferContext) -> Sequence[Any]:
+    if ctx.n_inputs % 3 != 2 or not all(ctx.has(i) for i in range(2, ctx.n_inputs)):
+        ctx.fail(f"expected data, scale and zero point of each part, got {ctx.inputs_text()}")
     shapes = [ctx.shape(i) for i in range(2, ctx.n_inputs, 3)]
     axis = ctx.axis(ctx.attr("axis"), len(shapes[0]))
     total: Dim = 0

@@ -33,6 +33,10 @@ def _feature_vectorizer(*xs: Array, inputdimensions: Sequence[int] | None = None
 
 def _infer_feature_vectorizer(ctx: InferContext) -> Sequence[Any]:
     widths = ctx.attr("inputdimensions")
+    if widths and (len(widths) != ctx.n_inputs or min(widths) < 0):
+        ctx.fail(
+            f"expected inputdimensions of {ctx.n_inputs} inputs, none below 0, got {list(widths)}"
+        )
     shape = ctx.shape(0)
     rows: Dim = shape[0] if len(shape) > 1 else 1
     total: Dim = 0

@@ -133,9 +133,9 @@ def _group_normalization(
 @widened
 def _mean_variance_normalization(x: Array, *, axes: Sequence[int] = (0, 2, 3)) -> Array:
     along = tuple(axes)
-    mean = x.mean(axis=along, keepdims=True)
-    deviation = np.sqrt((x * x).mean(axis=along, keepdims=True) - mean * mean)
-    return ((x - mean) / (deviation + x.dtype.type(1e-9))).astype(x.dtype)
+    centred = x - x.mean(axis=along, keepdims=True)
+    deviation = np.sqrt(np.square(centred).mean(axis=along, keepdims=True))
+    return (centred / (deviation + x.dtype.type(1e-9))).astype(x.dtype)
 
 
 def _other_axes(x: Any) -> list[int]:
@@ -219,9 +219,9 @@ def _composed_group(x: Any, scale: Any, bias: Any, *, num_groups: Dim, epsilon: 
 
 
 def _composed_mean_variance(x: Any, *, axes: Sequence[int]) -> Any:
-    mean = mean_over(x, axes)
-    variance = sub(mean_over(square(x), axes), square(mean))
-    return div(sub(x, mean), add(sqrt(variance), 1e-9))
+    centred = sub(wide(x), mean_over(wide(x), axes))
+    deviation = sqrt(mean_over(square(centred), axes))
+    return cast(div(centred, add(deviation, 1e-9)), dtype_of(x))
 
 
 OPERATORS = (

@@ -15,6 +15,7 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.tensors.positions import extent, put_along
 from hagane.ops.functions.tensors.shapes import reshape_like
 from hagane.ops.traits import Trait
+from hagane.ops.values import LOW_PRECISION
 from hagane.ops.vjp import DISCRETE
 from hagane.symbolic import Dim, product
 
@@ -62,9 +63,11 @@ def _unique(
         )
         y = y.astype(object)
     else:
+        keys = x.astype(np.float32) if x.dtype in LOW_PRECISION else x  # where NaN is NaN's equal
         y, first, inverse, counts = np.unique(
-            x, return_index=True, return_inverse=True, return_counts=True, axis=axis
+            keys, return_index=True, return_inverse=True, return_counts=True, axis=axis
         )
+        y = y.astype(x.dtype)
     inverse = inverse.ravel()
     if not sorted:
         order = np.argsort(first)

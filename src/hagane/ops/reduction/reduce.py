@@ -137,7 +137,8 @@ def _folded_axes(call: Call, axes: Any, rank: int) -> Any:
 def _mean(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
     if x.dtype.kind in "iu":
         count = int(np.prod([x.shape[axis] for axis in axes]))
-        return np.sum(x, axis=axes, keepdims=keep, dtype=x.dtype) // max(count, 1)
+        total, count = np.sum(x, axis=axes, keepdims=keep), max(count, 1)
+        return total // count + ((total < 0) & (total % count != 0))  # towards zero
     return np.mean(x, axis=axes, keepdims=keep)
 
 
@@ -180,6 +181,9 @@ def _l1(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
 
 
 def _l2(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    if x.dtype.kind in "iu":  # squares of whole numbers leave their type
+        root = np.sqrt(_sum(np.square(x.astype(np.float64)), axes, keep))
+        return np.minimum(root, np.nextafter(float(np.iinfo(x.dtype).max) + 1, 0))
     return np.sqrt(_sum(np.square(x), axes, keep))
 
 

@@ -11,6 +11,7 @@ from hagane.ops.builder import Call, op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.tensors.shapes import zeros_like
+from hagane.ops.values import LOW_PRECISION
 from hagane.symbolic import Dim
 
 
@@ -23,12 +24,13 @@ def _top_k(
         raise ValueError(f"k={count} exceeds size {x.shape[axis]} of axis {axis}")
     if count < 0:
         raise ValueError(f"expected k from 0 to {x.shape[axis]}, got {count}")
+    keys = x.astype(np.float32) if x.dtype in LOW_PRECISION else x  # where NumPy orders NaN
     if largest:
         # Descending and stable: sort the reversed axis ascending, then reverse the result.
-        order = np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
+        order = np.flip(np.argsort(np.flip(keys, axis), axis=axis, kind="stable"), axis)
         order = x.shape[axis] - 1 - order
     else:
-        order = np.argsort(x, axis=axis, kind="stable")
+        order = np.argsort(keys, axis=axis, kind="stable")
     order = np.take(order, np.arange(count), axis=axis)
     return np.take_along_axis(x, order, axis), order.astype(np.int64)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,17 @@ from hagane.ops.functions.numbers.elementary import transpose
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, Expr, floor
+
+Real: TypeAlias = type[np.floating[Any]]
+
+
+def real_of(dtype: np.dtype[Any], mode: str) -> Real:
+    """Return the type in which coordinates of elements are computed.
+
+    ONNX has float32 for all; numbers interpolated in float64 would have its errors. Which element
+    is the nearest does not depend on the type of the elements.
+    """
+    return np.float64 if dtype == np.float64 and mode != "nearest" else np.float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,34 +56,33 @@ class Axis:
     end: float
 
 
-def coordinates(axis: Axis, transformation: str) -> Array:
-    """Return the input coordinate of every output coordinate, in float32."""
-    x = np.arange(axis.target, dtype=np.float32)
-    scale = np.float32(axis.scale)
-    half = np.float32(0.5)
+def coordinates(axis: Axis, transformation: str, kind: Real = np.float32) -> Array:
+    """Return the input coordinate of every output coordinate, computed in a real type."""
+    x = np.arange(axis.target, dtype=kind)
+    scale, half = kind(axis.scale), kind(0.5)
     match transformation:
         case "half_pixel":
             return (x + half) / scale - half
         case "half_pixel_symmetric":
-            adjustment = np.float32(axis.target) / np.float32(axis.length)
-            offset = np.float32(axis.source) * half * (1 - adjustment)
+            adjustment = kind(axis.target) / kind(axis.length)
+            offset = kind(axis.source) * half * (1 - adjustment)
             return offset + (x + half) / scale - half
         case "pytorch_half_pixel":
             return (x + half) / scale - half if axis.target > 1 else np.zeros_like(x)
         case "align_corners":
             if axis.length == 1:
                 return np.zeros_like(x)
-            return x * np.float32(axis.source - 1) / np.float32(axis.length - 1)
+            return x * kind(axis.source - 1) / kind(axis.length - 1)
         case "asymmetric":
             return x / scale
         case "tf_half_pixel_for_nn":
             return (x + half) / scale
         case "tf_crop_and_resize":
-            start, end = np.float32(axis.start), np.float32(axis.end)
-            last = np.float32(axis.source - 1)
+            start, end = kind(axis.start), kind(axis.end)
+            last = kind(axis.source - 1)
             if axis.target == 1:
                 return np.full_like(x, half * (start + end) * last)
-            return start * last + x * (end - start) * last / np.float32(axis.target - 1)
+            return start * last + x * (end - start) * last / kind(axis.target - 1)
     raise ValueError(f"unknown coordinate_transformation_mode '{transformation}'")
 
 
@@ -165,6 +175,7 @@ def _resize(
         sizes,
         keep_aspect_ratio_policy,
         coordinate_transformation_mode,
+        kind := real_of(x.dtype, mode),
     )
     y = x if mode == "nearest" else x.astype(np.float64 if x.dtype == np.float64 else np.float32)
     outside: list[tuple[int, Array]] = []
@@ -174,7 +185,7 @@ def _resize(
         if axis.target == 0:  # a scale of 1e-9 would have its kernel cover a billion elements
             y = np.take(y, np.zeros(0, np.int64), where)
             continue
-        at = coordinates(axis, coordinate_transformation_mode)
+        at = coordinates(axis, coordinate_transformation_mode, kind)
         if coordinate_transformation_mode == "tf_crop_and_resize":
             outside.append((where, (at < 0) | (at > axis.source - 1)))
         if mode == "nearest":
@@ -221,6 +232,7 @@ def _plan(
     sizes: Array | None,
     policy: str,
     transformation: str,
+    kind: Real,
 ) -> list[Axis]:
     count = len(chosen)
     crop = transformation == "tf_crop_and_resize" and roi is not None and roi.size
@@ -236,7 +248,7 @@ def _plan(
             factors = [ratio] * count
         else:
             factors = [
-                float(np.float32(t) / np.float32(s)) if s else 1.0
+                float(kind(t) / kind(s)) if s else 1.0
                 for t, s in zip(targets, sources, strict=True)
             ]
         lengths = [float(t) for t in targets]
@@ -403,8 +415,9 @@ def _axis_matrix(call: Call, where: int, number: int, target: Dim) -> Any:
     shape = tuple(dim if isinstance(dim, int) else 1 for dim in shape)
     if sizes is not None:
         sizes = np.array([size if isinstance(size, int | np.integer) else 1 for size in sizes.flat])
-    axis = _plan(shape, chosen, roi, scales, sizes, policy, transformation)[number]  # type: ignore[arg-type]
-    at = coordinates(axis, transformation)
+    kind = real_of(dtype_of(x).numpy(), mode)
+    axis = _plan(shape, chosen, roi, scales, sizes, policy, transformation, kind)[number]  # type: ignore[arg-type]
+    at = coordinates(axis, transformation, kind)
     matrix = np.zeros((axis.target, axis.source))
     if mode == "nearest":
         index = np.clip(_nearest(at, call.attr("nearest_mode")), 0, axis.source - 1)

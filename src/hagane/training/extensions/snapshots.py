@@ -42,6 +42,8 @@ class Snapshot(Extension):
 
     trigger = (1, "epoch")
     priority = -100
+    # Under which Chainer's snapshots have the state of its trigger.
+    default_name = "_Snapshot"
 
     def __init__(
         self,

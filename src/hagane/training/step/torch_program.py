@@ -61,7 +61,7 @@ class TorchProgram(Program):
         self._called = {
             name: paths[id(array)]
             for name, array in arrays_of(module, arguments[0])
-            if paths.get(id(array)) in self._inputs
+            if (path := paths.get(id(array))) in self._inputs or f"{path}.new" in self._outputs
         }
         self._others = {n: x for n, x in (others or {}).items() if n in self._inputs}
         self._groups = groups
@@ -98,7 +98,11 @@ class TorchProgram(Program):
             for name, array in arrays_of(self._module, self._arguments[0])
             if name in self._called
         } | self._others
-        feed = {name: _view(plain_array(array)) for name, array in arrays.items()}
+        feed = {
+            name: _view(plain_array(array))
+            for name, array in arrays.items()
+            if name in self._inputs
+        }
         read = self.state.feed(_view)
         feed.update({name: array for name, array in read.items() if name in self._inputs})
         for name, item in zip(self._arguments[1:], given, strict=True):

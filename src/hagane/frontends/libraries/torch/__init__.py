@@ -1,5 +1,6 @@
 """PyTorch: the meaning of its names to the checker (https://pytorch.org/docs/stable/)."""
 
+from hagane.frontends.libraries.torch.functions import in_place
 from hagane.frontends.libraries.torch.functions.arrays import (
     asking,
     attributes,
@@ -75,5 +76,6 @@ PARTS = (
     casting, data, gradients, hooks, optimizers, precision, processes, schedules, stopping,
     transforms,
 )  # fmt: skip
+in_place.enter()
 
 __all__ = ["PARTS", "TORCH"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.libraries.torch.functions.networks.normalising import spectral_norm
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import (
@@ -53,14 +54,20 @@ def _computed(core: Core, torch: Any, found: Any) -> dict[str, Value]:
     if getattr(core.emit, "training", None) is None:
         return {n: _tensor(core, torch, getattr(found, n)) for n in found.parametrizations}
 
+    def apply(part: Any, given: list[Value]) -> Value:
+        # (Its source writes its vectors in place, which expressions around it might hold.)
+        if isinstance(part, torch.nn.utils.parametrizations._SpectralNorm):
+            return spectral_norm(core, core.lift(part), *given)
+        return core.call(core.lift(part), given, {})
+
     def compute(parts: Any) -> Value:
         # As ``ParametrizationList.forward``.
         originals = ["original"] if parts.is_tensor else [
             f"original{i}" for i in range(parts.ntensors)
         ]  # fmt: skip
-        made = core.call(core.lift(parts[0]), [core.lift(getattr(parts, n)) for n in originals], {})
+        made = apply(parts[0], [core.lift(getattr(parts, n)) for n in originals])
         for part in list(parts)[1:]:
-            made = core.call(core.lift(part), [made], {})
+            made = apply(part, [made])
         return made
 
     return {

@@ -371,7 +371,7 @@ def _pool(body: Body, task: _Task, lanes: int, pool: Pool, plane: str, d_row: st
     columns = [f"r[x * {pool.columns} + {i}]" for i in range(pool.columns)]
     text = columns[0]
     for each in columns[1:]:
-        text = f"s_max2({text}, {each})" if pool.largest else f"{text} + {each}"
+        text = f"s_max({each}, {text})" if pool.largest else f"{text} + {each}"
     body.add(
         f"float r[{row}] __attribute__((aligned(64)));",
         f"for (int64_t x = 0; x < {row}; x += {lanes}) v_store(r + x, {column('x')});",

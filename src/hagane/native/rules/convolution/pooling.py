@@ -56,7 +56,7 @@ def lower_pool(low: Lowering, node: ir.Node) -> None:
         "for (int64_t i = i0; i < i1; i++) {",
         f"const float *p = s + (y0 + i * {dh}) * {n(source.row_stride)} + x0 * {lanes};",
         f"for (int64_t j = j0; j < j1; j++) {{ vf v = v_load(p + j * {dw * lanes});",
-        "a = v_max2(a, v);" if largest else "a += v;",
+        "a = v_max(v, a);" if largest else "a += v;",
         "} }",
     )
     if not largest:
@@ -111,7 +111,7 @@ def reduce_planes(low: Lowering, node: ir.Node, *, largest: bool) -> None:
     s = body.pointer(source.view())
     d = body.pointer(target.view(), written=True)
     lanes = low.facts.level.lanes
-    step = "a = v_max2(a, v);" if largest else "a += v;"
+    step = "a = v_max(v, a);" if largest else "a += v;"
     count = source.rows * source.columns
     pixels = f"{count}.f" if isinstance(count, int) else f"(float){n(count)}"
     body.add(

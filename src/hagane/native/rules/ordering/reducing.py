@@ -72,13 +72,13 @@ def step_of(name: str, dtype: np.dtype[np.generic]) -> Step:
         quick, wide = ("double" if dtype.itemsize == 8 else "float"), "double"
     elif name in ("ReduceL1", "ReduceSum", "ReduceSumSquare"):
         quick = wide = number
-    elif name == "ReduceLogSumExp":
-        quick = wide = "double"
+    elif name in ("ReduceL2", "ReduceLogSumExp"):
+        quick = wide = "double"  # squares leave every whole type
     else:
         quick = wide = "uint64_t" if dtype.kind in "ub" else "int64_t"
     value = {
         "ReduceL1": "v" if dtype.kind in "ub" else "(v < 0 ? -v : v)",
-        "ReduceL2": "v * v",
+        "ReduceL2": "v * v" if real else "(double)v * (double)v",
         "ReduceLogSumExp": "RUNS_exp(v - top)",
         "ReduceSumSquare": "v * v",
     }.get(name, "v")
@@ -205,6 +205,8 @@ for (int64_t j = 0; j < w; j++) shift[j] = top[j] - top[j] == 0 ? top[j] : 0;
         )
     real = ("float" if dtype.itemsize < 8 else "double") if is_real(dtype) else "T"
     last = _LAST.get(name, "a")
+    if name == "ReduceL2" and dtype.kind in "iu":
+        last = f"fmin({last}, {float(np.nextafter(float(np.iinfo(dtype).max) + 1, 0)).hex()})"
     if real == "T" and name == "ReduceMean":
         last = "(n == 0 ? 0 : a / n)"
     made = stored(y.dtype, f"({real})({last})")

@@ -26,27 +26,27 @@ from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.indexing.axes import around, number_input, whole_numbers
 from hagane.native.rules.shaping.numbers import INT64, found_numbers, length_of
+from hagane.ops.vision.resize import real_of
 from hagane.symbolic import Dim
 
 if TYPE_CHECKING:
     from hagane.native.rules.vision.resized_rows import Table
 
-# C of the input coordinate at output coordinate ``j``; ONNX computes it in float32.
+# C of the input coordinate at output coordinate ``j``, computed in the real type ``R``.
 _COORDINATES = {
-    "align_corners": "length == 1 ? 0.f : (float)j * (float)(source - 1) / (float)(length - 1)",
-    "asymmetric": "(float)j / scale",
-    "half_pixel": "((float)j + 0.5f) / scale - 0.5f",
+    "align_corners": "length == 1 ? (R)0 : (R)j * (R)(source - 1) / (R)(length - 1)",
+    "asymmetric": "(R)j / scale",
+    "half_pixel": "((R)j + (R)0.5) / scale - (R)0.5",
     "half_pixel_symmetric": (
-        "(float)source * 0.5f * (1 - (float)target / (float)length)"
-        " + ((float)j + 0.5f) / scale - 0.5f"
+        "(R)source * (R)0.5 * (1 - (R)target / (R)length) + ((R)j + (R)0.5) / scale - (R)0.5"
     ),
-    "pytorch_half_pixel": "target > 1 ? ((float)j + 0.5f) / scale - 0.5f : 0.f",
+    "pytorch_half_pixel": "target > 1 ? ((R)j + (R)0.5) / scale - (R)0.5 : (R)0",
     "tf_crop_and_resize": (
-        "target == 1 ? 0.5f * (start + end) * (float)(source - 1)"
-        " : start * (float)(source - 1)"
-        " + (float)j * (end - start) * (float)(source - 1) / (float)(target - 1)"
+        "target == 1 ? (R)0.5 * (start + end) * (R)(source - 1)"
+        " : start * (R)(source - 1)"
+        " + (R)j * (end - start) * (R)(source - 1) / (R)(target - 1)"
     ),
-    "tf_half_pixel_for_nn": "((float)j + 0.5f) / scale",
+    "tf_half_pixel_for_nn": "((R)j + (R)0.5) / scale",
 }
 _NEAREST = {
     "ceil": "ceilf(x)",
@@ -71,6 +71,8 @@ class _Plan:
             node, "coordinate_transformation_mode", frozenset(_COORDINATES)
         )
         self.crops = self.mode == "tf_crop_and_resize"
+        kind = real_of(low.facts.dtype(node.inputs[0]), str(attributes["mode"]))
+        self.real = "double" if kind is np.float64 else "float"
         self.policy = str(attributes["keep_aspect_ratio_policy"])
         self.reads: dict[str, Tensor] = {}
         roi, scales, sizes = (_given(low, node, index) for index in (1, 2, 3))
@@ -90,11 +92,12 @@ class _Plan:
     def text(self, number: int) -> str:
         """Return C that declares by how much one axis is resized, and its target, -1 if too large."""
         axis, count = self.axes[number], len(self.axes)
-        lines = [f"const int64_t source = X{axis};", "float start = 0, end = 1;"]
+        lines = [f"typedef {self.real} R;", f"const int64_t source = X{axis};"]
+        lines.append("R start = 0, end = 1;")
         if self.crops:
             kind = self.reads["roi"].dtype
-            lines.append(f"start = (float){loaded(kind, f'roi[{number}]')};")
-            lines.append(f"end = (float){loaded(kind, f'roi[{number + count}]')};")
+            lines.append(f"start = (R){loaded(kind, f'roi[{number}]')};")
+            lines.append(f"end = (R){loaded(kind, f'roi[{number + count}]')};")
         if "scales" in self.reads:
             lines += [
                 f"const double factor = scales[{number}], length = factor * (double)source;",
@@ -104,7 +107,7 @@ class _Plan:
         elif self.policy == "stretch":
             lines.append(
                 f"const double length = (double)sizes[{number}], wanted = length, "
-                "factor = source ? (double)((float)length / (float)source) : 1;"
+                "factor = source ? (double)((R)length / (R)source) : 1;"
             )
         else:
             better = "<" if self.policy == "not_larger" else ">"
@@ -117,7 +120,7 @@ class _Plan:
             lines.append(
                 "const double wanted = floor(factor * (double)source + 0.5), length = wanted;"
             )
-        lines.append("const float scale = (float)factor;")
+        lines.append("const R scale = (R)factor;")
         lines.append(
             "const int64_t target = wanted >= 0 && wanted < 0x1p46 ? (int64_t)wanted : -1;"
         )
@@ -244,9 +247,9 @@ def _weight_tables(
 {plan.text(number)}
 const double stretch = 1;
 for (int64_t j = first; j < last; j++) {{
-float x = {_COORDINATES[plan.mode]};
-if ({_SAME}) x = (float)j;
-const int64_t base = (int64_t)floorf(x);
+R x = {_COORDINATES[plan.mode]};
+if ({_SAME}) x = (R)j;
+const int64_t base = (int64_t)floor(x);
 {total}
 for (int64_t k = {1 - reach}; k <= {reach}; k++) {{
 {tap}
@@ -275,9 +278,9 @@ def _blend(low: Lowering, node: ir.Node, plan: _Plan, number: int, x: Tensor, y:
 const double stretch = factor < 1 ? factor : 1;
 const int64_t least = 1 - (int64_t)ceil({reach} / stretch);
 for (int64_t j = first; j < last; j++) {{
-float x = {_COORDINATES[plan.mode]};
-if ({_SAME}) x = (float)j;
-const int64_t base = (int64_t)floorf(x);
+R x = {_COORDINATES[plan.mode]};
+if ({_SAME}) x = (R)j;
+const int64_t base = (int64_t)floor(x);
 {total}
 for (int64_t o = 0; o < outer; o++)
 for (int64_t i = 0; i < inner; i++) to[(o * want + j) * inner + i] = 0;
@@ -327,8 +330,8 @@ def _fill_outside(
 {plan.text(number)}
 if ({_SAME}) return;
 for (int64_t j = first; j < last; j++) {{
-const float x = {_COORDINATES[plan.mode]};
-if (x >= 0 && x <= (float)(source - 1)) continue;
+const R x = {_COORDINATES[plan.mode]};
+if (x >= 0 && x <= (R)(source - 1)) continue;
 for (int64_t o = 0; o < outer; o++)
 for (int64_t i = 0; i < inner; i++) y[(o * want + j) * inner + i] = {item};
 }}"""

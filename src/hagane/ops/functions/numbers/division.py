@@ -6,7 +6,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from hagane.ops.builder import dtype_of, op
+from hagane.ops.builder import dtype_of, op, rank_of
 from hagane.ops.functions.numbers.activations import number_like, truncated
 from hagane.ops.functions.numbers.elementary import (
     add,
@@ -28,8 +28,9 @@ def floor_quotient(x: Any, y: Any) -> Any:
 
     Floats follow CPython's ``float_floor_div``: the difference to the exact remainder is divided.
     """
-    if not dtype_of(x).is_floating_point():
-        return div(sub(x, op("Mod", x, y)), y)
+    dtype = dtype_of(x)
+    if not dtype.is_floating_point():
+        return _whole_floor(x, y) if dtype.is_signed() else div(x, y)
     rest = op("Mod", x, y, fmod=1)
     found = div(sub(x, rest), y)
     found = sub(found, op("Cast", _is_below(rest, y), to=int(dtype_of(x))))
@@ -38,6 +39,21 @@ def floor_quotient(x: Any, y: Any) -> Any:
     whole = div(x, y)
     found = where(op("Equal", found, 0.0), mul(whole, 0.0), add(down, up))  # zero with a sign
     return where(op("Equal", y, 0.0), whole, found)
+
+
+def _whole_floor(x: Any, y: Any) -> Any:
+    rest = op("Mod", x, y)
+    if rank_of(x) == rank_of(y) == 0 and dtype_of(x) == ir.DataType.INT64:
+        return div(sub(x, rest), y)  # the form in which types follow the arithmetic of sizes
+    # The difference to the remainder may lie outside of the type: -128 - 5 in eight bits.
+    return sub(div(x, y), cast(_is_below_zero(x, y, rest), dtype_of(x)))
+
+
+def _is_below_zero(x: Any, y: Any, rest: Any) -> Any:
+    """Whether a quotient of integers lies below zero, and has digits behind the point."""
+    none = number_like(0, x)
+    apart = op("Xor", op("Less", x, none), op("Less", y, none))
+    return op("And", apart, op("Not", op("Equal", rest, none)))
 
 
 def whole_quotient(x: Any, y: Any) -> Any:

@@ -24,24 +24,35 @@ from hagane.tools.cluster.link.changing import (
 )
 from hagane.tools.cluster.link.listening import BadBody, Listening, read_json
 from hagane.tools.cluster.link.listing import Refused, lines, listed, status
+from hagane.tools.cluster.link.openapi import (
+    OLDER,
+    OLDER_TYPE,
+    described,
+    described_versions,
+)
 from hagane.tools.cluster.link.reports import read_created
 from hagane.tools.cluster.link.resources import Resource
 from hagane.tools.cluster.link.selecting import BadSelector, chooser
 from hagane.tools.cluster.link.store import Store
 from hagane.tools.cluster.model.documents import Place
 from hagane.tools.cluster.model.read_objects import read_node
+from hagane.tools.cluster.sim.snapshot import rfc3339
 
 _VERBS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 # Objects of the simulation, which clients may change but neither create nor delete.
 _SIMULATED = ("pods", "nodes", "poddisruptionbudgets")
+# Of a deletion: to make room for another pod, which its condition says.
+PREEMPTED = "preempted"
+_OF_CONTAINERS = ("attach", "exec", "log", "portforward", "proxy")
+_DONE = {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201}
 
 
 class ApiServer:
     """Serves a store; changes by clients go into ``requests``.
 
-    Each request is (verb, key, body): ("bind", "namespace/name", node), ("delete", key, None),
-    ("create", key, manifest), ("node", name, manifest) for a new one, or, for a patch, (resource,
-    key, patch).
+    Each request is (verb, key, body): ("bind", "namespace/name", node), ("delete", key, None or
+    PREEMPTED), ("create", key, manifest), ("node", name, manifest) for a new one, or, for a patch,
+    (resource, key, patch).
 
     Args:
         port: Where to listen on 127.0.0.1; 0 picks one.
@@ -88,11 +99,13 @@ class ApiServer:
         await response(scope, receive, send)
 
     async def _answer(self, request: Any) -> Any:
-        from starlette.responses import JSONResponse, PlainTextResponse
+        from starlette.responses import JSONResponse, PlainTextResponse, Response
 
         path = request.url.path.rstrip("/")
         if path in ("/healthz", "/readyz", "/livez"):
             return PlainTextResponse("ok")
+        if path == "/openapi/v2":
+            return Response(OLDER, media_type=OLDER_TYPE)
         verb = request.method
         if verb not in _VERBS:
             known = ", ".join(_VERBS)
@@ -101,11 +114,19 @@ class ApiServer:
         if found is not None:
             return JSONResponse(found)
         target = _Target(path)
+        if target.sub in _OF_CONTAINERS:
+            self._one(target)
+            raise Refused(
+                405,
+                "MethodNotAllowed",
+                f"pods are simulated and run no containers: {target.key} has no {target.sub}",
+            )
         if verb == "GET":
             return await self._get(request, target)
         if target.resource.plural != "pods" or target.sub != "binding":
             _check_verb(target, verb)
         body = await _body(request) if verb != "DELETE" else await _options(request)
+        target.dry = _is_dry(request, body if verb == "DELETE" else {})
         if verb == "POST":
             return JSONResponse(self._post(target, body), 201)
         if verb == "DELETE":
@@ -128,6 +149,10 @@ class ApiServer:
                 return resources.resource_list("", version)
             case ["apis", group, version]:
                 return resources.resource_list(group, version)
+            case ["openapi", "v3"]:
+                return described_versions()
+            case ["openapi", "v3", *version]:
+                return described("/".join(version))
         return None
 
     # Reading
@@ -165,7 +190,7 @@ class ApiServer:
     def _post(self, target: _Target, body: dict[str, Any]) -> dict[str, Any]:
         kind, name = target.resource, target.resource.name
         if kind.plural == "pods" and target.sub == "binding":
-            return self._bind(target.key, body)
+            return self._bind(target.key, body, target.dry)
         if kind.plural == "pods" and target.sub == "eviction":
             return self._evict(target)
         if target.name or target.sub:
@@ -178,9 +203,13 @@ class ApiServer:
         if kind.plural == "pods":
             value["status"] = {"phase": "Pending", **(value.get("status") or {})}
             _read(lambda: read_created(value, key))
+        elif kind.plural == "namespaces":
+            value.setdefault("status", {"phase": "Active"})
         elif kind.plural == "nodes":
             _read(lambda: read_node(value, Place(f"POST of node {key!r}", "", 0)))
         value["metadata"].setdefault("creationTimestamp", _now())
+        if target.dry and self.store.get(name, key) is None:
+            return _typed(kind, value)
         # Stored at once: a binding may follow before the simulation has taken the pod in.
         if not self.store.create(name, key, value):
             raise Refused(409, "AlreadyExists", f'{kind.plural} "{key}" already exists')
@@ -190,7 +219,7 @@ class ApiServer:
             self.requests.put(("node", key, value))
         return _typed(kind, self.store.get(name, key) or value)
 
-    def _bind(self, key: str, body: dict[str, Any]) -> dict[str, Any]:
+    def _bind(self, key: str, body: dict[str, Any], dry: bool) -> dict[str, Any]:
         node = str((body.get("target") or {}).get("name", ""))
         pod = self.store.get("pods", key)
         if pod is None:
@@ -201,34 +230,41 @@ class ApiServer:
         if pod["metadata"].get("deletionTimestamp"):
             why = f'pod {key} is being deleted, cannot be assigned to node "{node}"'
             raise Refused(409, "Conflict", why)
+        if dry:
+            return dict(_DONE)
         self.store.put("pods", key, {**pod, "spec": {**pod["spec"], "nodeName": node}})
         self.requests.put(("bind", key, node))
-        return {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201}
+        return dict(_DONE)
 
     def _evict(self, target: _Target) -> dict[str, Any]:
         pod = self._one(target)
         why = evictable(pod, self.store.all("poddisruptionbudgets")[0])
         if why:
             raise Refused(429, "TooManyRequests", why)
-        self._leave(target.key, pod)
-        return {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201}
+        if not target.dry:
+            self._leave(target.key, pod)
+        return dict(_DONE)
 
     def _leave(self, key: str, pod: dict[str, Any]) -> dict[str, Any]:
         """Let a pod be deleted by the simulation, and return it; till then nothing binds it."""
         meta = {"deletionTimestamp": _now(), **pod["metadata"]}
         leaving = {**pod, "metadata": meta}
         self.store.put("pods", key, leaving)
-        self.requests.put(("delete", key, None))
+        conditions = (pod.get("status") or {}).get("conditions") or ()
+        preempted = any(each.get("type") == "DisruptionTarget" for each in conditions)
+        self.requests.put(("delete", key, PREEMPTED if preempted else None))
         return leaving
 
     def _delete(self, target: _Target) -> dict[str, Any]:
         if not target.name:
             raise Refused(405, "MethodNotAllowed", "collections cannot be deleted here")
         value = self._one(target)
-        if target.resource.plural == "pods":
-            return self._leave(target.key, value)
         if target.resource.plural == "nodes":
             raise Refused(405, "MethodNotAllowed", "nodes cannot be deleted here")
+        if target.dry:
+            return value
+        if target.resource.plural == "pods":
+            return self._leave(target.key, value)
         self.store.drop(target.resource.name, target.key)
         return value
 
@@ -256,6 +292,8 @@ class ApiServer:
             status_ = new.get("status") or {}
             new = {**value, "status": status_, "metadata": {**value["metadata"], **described}}
         new["metadata"] = {**new["metadata"], **_identity(value)}
+        if target.dry:
+            return _typed(kind, new)
         self.store.put(kind.name, target.key, new)
         if kind.plural in _SIMULATED:
             patch = body if isinstance(body, dict) and verb == "PATCH" else new
@@ -290,7 +328,11 @@ class _Target:
         self.resource: Resource = found
         self.name = steps[1] if len(steps) > 1 else ""
         self.sub = steps[2] if len(steps) > 2 else ""
-        if self.sub and self.sub not in (*found.subresources, "status"):
+        self.dry = False  # changes are checked and answered, and not made
+        known = (*found.subresources, "status")
+        if found.plural == "pods":
+            known += _OF_CONTAINERS
+        if self.sub and self.sub not in known:
             raise _unknown(path)
 
     @property
@@ -301,10 +343,11 @@ class _Target:
 def namespace(name: str, labels: dict[str, str] | None = None) -> dict[str, Any]:
     """Return a namespace that is active."""
     label = {"kubernetes.io/metadata.name": name, **(labels or {})}
+    begun = rfc3339(0.0)  # when simulated time begins
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
-        "metadata": {"name": name, "labels": label},
+        "metadata": {"name": name, "labels": label, "creationTimestamp": begun},
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"},
     }
@@ -335,8 +378,9 @@ async def _body(request: Any) -> Any:
         raise Refused(
             415,
             "UnsupportedMediaType",
-            f"the body is {content}: expected JSON; of a kube-scheduler set "
-            "clientConnection.contentType to application/json",
+            f"the body is {content}: expected JSON; kubectl sends it for manifests "
+            "(kubectl apply -f), a kube-scheduler if clientConnection.contentType is "
+            "application/json",
         )
     value = await read_json(request)
     if "json-patch" in content and isinstance(value, list):
@@ -347,10 +391,19 @@ async def _body(request: Any) -> Any:
 
 
 async def _options(request: Any) -> Any:
-    """Read the options of a deletion, which may have any content."""
-    if "json" in request.headers.get("content-type", "json"):
-        await read_json(request)
-    return {}
+    """Return the options of a deletion, which may have any content."""
+    if "json" not in request.headers.get("content-type", "json"):
+        return {}
+    value = await read_json(request)
+    return value if isinstance(value, dict) else {}
+
+
+def _is_dry(request: Any, options: dict[str, Any]) -> bool:
+    """Return whether a change shall only be checked."""
+    asked = [*request.query_params.getlist("dryRun"), *(options.get("dryRun") or ())]
+    if any(one != "All" for one in asked):
+        raise Refused(400, "BadRequest", f"dryRun: expected 'All', got {asked}")
+    return bool(asked)
 
 
 def _now() -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hagane.tools.cluster.errors import SchedulerFault
-from hagane.tools.cluster.link.apiserver import ApiServer
+from hagane.tools.cluster.link.apiserver import PREEMPTED, ApiServer
 from hagane.tools.cluster.link.reports import (
     add_node,
     read_created,
@@ -58,6 +58,7 @@ class Outside(Scheduler):
         self._first: tuple[str, str, Any] | None = None
         self._jobs: list[Controller] = []
         self._others: dict[tuple[str, str], dict[str, Any]] = {}
+        self._created: set[str] = set()  # pods of clients
 
     def show_nodes(self, nodes: Cluster) -> None:
         """Bring the server's nodes up to date."""
@@ -120,17 +121,26 @@ class Outside(Scheduler):
                     yield Bind(key, str(body))
                 else:  # the simulation ended it before it took the binding
                     self.api.store.drop("pods", key)
-            elif verb == "delete" and key in nodes.where:
+            elif verb == "delete" and key in nodes.where and not self._is_final(key, body):
                 yield Evict(key, "outside")
             elif isinstance(body, dict):
                 if self._report(verb, key, body):
                     waiting.discard(key)
                 elif verb == "create":
                     waiting.add(key)
+                    self._created.add(key)
                 self._show(queue, nodes)
             elif verb == "delete":
                 waiting.discard(key)
                 self._simulation().delete(key)
+                self._show(queue, nodes)
+
+    def _is_final(self, key: str, why: object) -> bool:
+        """Return whether a pod that is deleted is gone: a client's own, not deleted for another.
+
+        Pods of the simulation come back, as their controllers would make them anew.
+        """
+        return key in self._created and why != PREEMPTED
 
     def _report(self, verb: str, key: str, body: dict[str, Any]) -> bool:
         """Apply the writes of a client; return whether a pod was declared unschedulable."""
@@ -186,6 +196,7 @@ class Outside(Scheduler):
     def gone(self, pod: Pod, clock: float) -> None:
         """Take a pod away from the server."""
         self._shown.pop(pod.key, None)
+        self._created.discard(pod.key)
         self.api.store.drop("pods", pod.key)
 
     def _show_pods(self, queue: Queue, nodes: Cluster) -> None:

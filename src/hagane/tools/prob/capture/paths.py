@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from hagane.frontends.python.enter.interpreter import Interpreter
 
 _UNBOUND = Unknown("the name is not defined on every path to here", told=True)
+# Of one function; one with more is run instead, which takes less time.
+_MOST_FORKS = 4_000
 
 
 class Paths(Plain):
@@ -60,6 +62,7 @@ class Paths(Plain):
         self._facts: dict[tuple[Term, ...], Facts] = {(): self.record.facts}
         self._meeting: tuple[Facts, Facts] | None = None
         self.dictionaries: set[int] = set()
+        self._forks = 0
 
     # Refusals.
 
@@ -119,6 +122,12 @@ class Paths(Plain):
     ) -> Value:
         """Run ``yes`` where ``condition`` holds and ``no`` elsewhere, and join their states."""
         del text
+        self._forks += 1
+        if self._forks > _MOST_FORKS:
+            self.refuse(
+                f"the function parts into more than {_MOST_FORKS:,} paths, as texts do that draws "
+                "make ever longer; tell values apart by integers"
+            )
         start, entry = self.core.heap.snapshot(), self.knowledge.path
         condition = self.flag(condition)
         ways = self._way(entry, condition), self._way(entry, negate(condition))

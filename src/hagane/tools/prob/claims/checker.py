@@ -50,6 +50,7 @@ from hagane.tools.prob.language.program import (
     sites_in,
     walk,
 )
+from hagane.tools.prob.language.recursion import deep_recursion
 from hagane.tools.prob.language.resolve import resolve
 from hagane.tools.prob.language.source import (
     ImpossibleCondition,
@@ -141,7 +142,8 @@ def solve(program: Program, engine: str = "auto", limits: Limits = DEFAULT_LIMIT
         PathError: Some possible run goes wrong.
         TooLarge: The engine would need more than its limits.
     """
-    unit = Unit(_unclaimed(program.main) if sites_in(program.main) else program.main)
+    with deep_recursion():
+        unit = Unit(_unclaimed(program.main) if sites_in(program.main) else program.main)
     if draws_reals(program):
         return solve_continuous(program, unit, engine, limits)
     if program.parameters is None:

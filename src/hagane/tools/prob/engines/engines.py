@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -43,6 +44,7 @@ _ALIASES = {
 
 # Up to this many runs, running all of them costs less than keeping tables.
 _FEW_RUNS = 64
+_READABLE = 10**9
 
 # Calls that may be open before recursion is taken for one without a bound.
 _OPEN = 64
@@ -89,7 +91,7 @@ def run_unit(
     if runs is not None and runs <= _FEW_RUNS:
         ledger = run_enumeration(program, unit, limits)
         return Choice(ledger, "enumerate", f"at most {runs} run{'' if runs == 1 else 's'}")
-    many = "calls functions" if runs is None else f"up to {runs} runs"
+    many = "calls functions" if runs is None else f"up to {_shown(runs)} runs"
     try:
         found = _recursive(program, unit, limits) if recurses(unit) else None
         if found is not None and found[1]:
@@ -162,6 +164,11 @@ def estimate_runs(unit: Unit) -> int | None:
             case Choose(branches=branches):
                 runs *= len(branches)
     return runs
+
+
+def _shown(runs: int) -> str:
+    """Return a number, of which the digits stand only where they can be read."""
+    return str(runs) if runs < _READABLE else f"10^{int(math.log10(runs))}"
 
 
 def _constant(node: object) -> int | None:

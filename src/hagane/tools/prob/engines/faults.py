@@ -30,6 +30,9 @@ def untold() -> str:
     return ""
 
 
+_LONGEST = 80  # characters of an expression in a message, which has its place too
+
+
 def _tail(run: Told) -> str:
     told = run()
     return f"; a run that gets there: {told}" if told else ""
@@ -40,6 +43,8 @@ def division_by_zero(
 ) -> DivisionByZero:
     """Return the error for a divisor that is zero with the given values."""
     divisor = source.slice(error.node.right.span)
+    if len(divisor) > _LONGEST:
+        divisor = f"{divisor[: _LONGEST - 1]}…"
     known = ", ".join(
         f"{shown(name)} = {show_value(value)}"
         for name, value in sorted(values.items())

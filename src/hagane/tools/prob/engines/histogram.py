@@ -8,22 +8,25 @@ from collections.abc import Mapping
 from hagane.tools.prob.engines.run import show_value
 from hagane.tools.prob.language.syntax import Value
 
-_BAR = 50
+_BAR, _LEAST_BAR = 50, 8
 _MOST_LINES = 40
 
 
-def draw_histogram(counts: Mapping[Value, int]) -> list[str]:
+def draw_histogram(counts: Mapping[Value, int], width: int | None = None) -> list[str]:
     """Return a line for each value, or for each range of integers where there are many.
 
     Args:
         counts: How often each value came.
+        width: Columns of a line, for which bars are shortened; None for no bound.
     """
     bins = _binned(counts)
     total = sum(counts.values())
     widest = max((len(name) for name, _ in bins), default=0)
     most = max((count for _, count in bins), default=1)
+    beside = widest + len(f" |   100.0000% ({most})")
+    bar = _BAR if width is None else max(_LEAST_BAR, min(_BAR, width - beside))
     return [
-        f"{name:>{widest}} | {'#' * round(_BAR * count / most):<{_BAR}} {count / total:8.4%}"
+        f"{name:>{widest}} | {'#' * round(bar * count / most):<{bar}} {count / total:8.4%}"
         f" ({count})"
         for name, count in bins
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import warnings
 from collections import deque
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -76,14 +78,22 @@ class _Freezing:
             return id(value.__code__), cells, self.key(value.__defaults__)
         if isinstance(value, bytearray | str | int | float | bytes):
             return bytes(value) if isinstance(value, bytearray) else str(value), self._fields(value)
-        if hasattr(value, "__next__") and type(value).__module__ == "builtins":
-            try:
-                return self.key(value.__reduce__())
-            except TypeError:  # a generator
-                raise Unfrozen from None
+        if hasattr(value, "__next__") and type(value).__module__ in ("builtins", "itertools"):
+            return self._iterator(value)
         if hasattr(value, "__next__") or not _is_of_python(type(value)):
             raise Unfrozen
         return self._fields(value)
+
+    def _iterator(self, value: Any) -> Any:
+        try:
+            with warnings.catch_warnings():
+                # From Python 3.12 on those of itertools warn that they will lose this.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                return self.key(value.__reduce__())
+        except TypeError:  # a generator
+            if isinstance(value, itertools.count):  # whose text is its state
+                return repr(value)
+            raise Unfrozen from None
 
     def _fields(self, value: Any) -> tuple[Any, ...]:
         fields = dict(getattr(value, "__dict__", {}))

@@ -171,7 +171,7 @@ def _same(name: str) -> None:
 for _name in (
     "requires_grad_", "retain_grad", "pin_memory", "share_memory_", "coalesce",
     "detach_", "zero_",
-    "fill_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_", "fill_diagonal_",
+    "fill_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_",
     "set_", "cauchy_", "log_normal_", "geometric_",
     ):  # fmt: skip
     _same(_name)
@@ -180,10 +180,8 @@ for _name in (
 @TORCH.method("copy_", "set_")
 def copy_(t: Core, self: Value, src: Value, *_: Value, **__: Value) -> Tensor:
     """Copy a tensor into this one; it has to broadcast to it."""
-    from hagane.frontends.libraries.torch.functions.numbers.elementwise import (
-        broadcast_shape,
-        same_place,
-    )
+    from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
+    from hagane.frontends.libraries.torch.functions.numbers.storing import same_place
 
     x = need_tensor(t, src, "src")
     made = t.emit.new(self.dtype, broadcast_shape(t, self, x))

@@ -30,7 +30,8 @@ from hagane.symbolic import Dim, Expr
 DRAWN = frozenset(
     f"torch.{name}" for name in (
         "rand", "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm", "normal",
-        "bernoulli", "Tensor.bernoulli",
+        "bernoulli", "Tensor.bernoulli", "distributions.Distribution.sample",
+        "distributions.Distribution.rsample", "distributions.Distribution.sample_n",
     )
 )  # fmt: skip
 

@@ -36,7 +36,7 @@ from hagane.ops.functions.sums import products, statistics
 from hagane.ops.functions.tensors import filling, ordering, placing
 from hagane.ops.functions.tensors import parts as taken
 from hagane.ops.functions.tensors.items import put_items
-from hagane.symbolic import definitely_equal
+from hagane.symbolic import Dim, definitely_equal, product
 
 
 def _gathered(name: str) -> None:
@@ -314,10 +314,57 @@ def index_put(
     """Return the input with values at indices."""
     x = need_tensor(t, input, "input")
     if accumulate:
-        return t.emit.typed("PutItems", [x], x.dtype, x.shape)
+        return _put_sums(t, x, indices, values)
     made: Tensor = t.op("Identity", x)
     set_item(t, made, tuple(indices), values)
     return made
+
+
+def _put_sums(t: Core, x: Tensor, indices: Value, values: Value) -> Tensor:
+    """Return the input with values added at indices, as often as each place comes up."""
+    places = [place for place in indices if isinstance(place, Tensor) and place.dtype != BOOL]
+    if len(places) < len(indices) or category(x.dtype) == 3:
+        return t.emit.typed("PutItems", [x], x.dtype, x.shape)
+    shape = broadcast_shapes(t, [shape_of(t, place) for place in places], x)
+    spread = [t.call_library("torch.broadcast_to", [place, shape]) for place in places]
+    return built(t, x, lambda x, source, *at: placing.put_together(x, at, source, "add"),
+                 x, to_tensor(t, values, x.dtype), *spread)  # fmt: skip
+
+
+@TORCH.function("index_reduce", methods=("index_reduce",))
+def index_reduce(
+    t: Core, input: Value, dim: Value, index: Value, source: Value, reduce: Value, *,
+    include_self: Value = True,
+) -> Value:  # fmt: skip
+    """Return the input with slices of the source reduced into those at indices of an axis."""
+    x, given = need_tensor(t, input, "input"), need_tensor(t, source, "source")
+    _need_index(t, need_tensor(t, index, "index"))
+    place = axis(t, dim, len(shape_of(t, x)), x)
+    own: list[Dim] = [1] * len(shape_of(t, given))
+    own[place] = shape_of(t, index, 1, "index")[0]
+    spread = t.call_library("torch.broadcast_to", [reshape(t, index, own), shape_of(t, given)])
+    keywords = {"reduce": reduce, "include_self": include_self}
+    return t.call_library("torch.scatter_reduce", [x, place, spread, given], keywords)
+
+
+@TORCH.method("fill_diagonal_")
+def fill_diagonal_(t: Core, self: Value, fill_value: Value, wrap: Value = False) -> Value:
+    """Return a tensor with a number on its diagonal, which ``wrap`` repeats in a tall matrix."""
+    shape = shape_of(t, self)
+    if len(shape) < 2:
+        t.fail("rank", f"fill_diagonal_ expects at least two axes, got {t.show(self)}", self)
+    if len(shape) > 2 and any(t.emit.differ(shape[0], size_) for size_ in shape[1:]):
+        t.fail("shape-mismatch", "fill_diagonal_ expects axes of one size where there are more "
+               f"than two, got {t.show(self)}", self)  # fmt: skip
+    if not isinstance(wrap, bool):
+        return t.emit.typed("Where", [self], self.dtype, shape)
+    places = reshape(t, t.call_library("torch.arange", [elements(self)]), [*shape])
+    step = sum((product(shape[k:]) for k in range(1, len(shape) + 1)), start=0)
+    on = t.call_library("torch.eq", [t.call_library("torch.remainder", [places, step]), 0])
+    if len(shape) == 2 and not wrap:
+        limit = t.call_library("torch.lt", [places, shape[1] * shape[1]])
+        on = t.call_library("torch.logical_and", [on, limit])
+    return t.call_library("torch.masked_fill", [self, on, fill_value])
 
 
 @TORCH.function("put", methods=("put", "put_"))

@@ -250,3 +250,45 @@ def weight_norm_of(t: Core, v: Value, g: Value, dim: Value = 0) -> Value:
     norm = t.call_library("torch.linalg.vector_norm", [x], {**among, "keepdim": axis != -1})
     share = t.call_library("torch.div", [need_tensor(t, g, "g"), norm])
     return t.call_library("torch.mul", [x, share])
+
+
+def spectral_norm(t: Core, part: Value, weight: Value) -> Value:
+    """Return a weight over its largest singular value, which some steps of a power method follow.
+
+    Args:
+        t: The interpreter.
+        part: The module of ``torch.nn.utils.parametrizations``; in training its vectors change.
+        weight: The weight.
+    """
+    x = need_tensor(t, weight, "weight")
+    rank = len(shape_of(t, x))
+    eps = t.attribute(part, "eps")
+
+    def normalised(y: Any) -> Any:
+        return t.call_library("torch.nn.functional.normalize", [y], {"dim": 0, "eps": eps})
+
+    if rank == 1:
+        return normalised(x)
+    axis = int(t.attribute(part, "dim"))
+    order = [axis, *(n for n in range(rank) if n != axis)]
+    rows = t.call_library("torch.permute", [x, order])
+    rows = t.call_library("torch.flatten", [rows, 1])
+    still = t.call(t.attribute(rows, "detach"), [], {})
+    turned = t.call_library("torch.t", [still])
+    left, right = t.attribute(part, "_u"), t.attribute(part, "_v")
+    if t.attribute(part, "training"):
+        found: list[Any] = []
+
+        def moved(v: Any) -> Any:
+            u = None
+            for _ in range(int(t.attribute(part, "n_power_iterations"))):
+                u = normalised(t.call_library("torch.mv", [still, v]))
+                v = normalised(t.call_library("torch.mv", [turned, u]))
+            found[:] = u, v
+            return v
+
+        renew(t, right, moved)
+        renew(t, left, lambda _: found[0])
+        left, right = found
+    size = t.call_library("torch.dot", [left, t.call_library("torch.mv", [rows, right])])
+    return t.call_library("torch.div", [x, size])

@@ -77,7 +77,7 @@ def counts_of(t: Core, lengths: Value) -> Tensor:
     """Return the lengths of sequences as a tensor, int64 (batch,)."""
     given = t.unwrap(lengths)
     found = given if isinstance(given, Tensor) else t.call_library("torch.tensor", [given])
-    return found if found.dtype == INT64 else t.call_library("torch.Tensor.long", [found])
+    return found if found.dtype == INT64 else t.call(t.attribute(found, "long"), [], {})
 
 
 @TORCH.function("nn.utils.rnn.pad_packed_sequence")

@@ -1,15 +1,22 @@
-"""Distributions of ``torch.distributions``: shapes of batches and events."""
+"""Distributions of ``torch.distributions``: shapes of batches and events, and their formulas."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
+import onnx_ir as ir
+
+from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.table import View
+from hagane.frontends.libraries.torch.functions.arrays.creating import made
+from hagane.frontends.libraries.torch.functions.arrays.drawing import drawn
 from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,
     category,
+    dims_input,
     promoted,
     shape_of,
     sizes,
@@ -19,7 +26,12 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.graph.types import Shape
+from hagane.ops.builder import op
+from hagane.ops.functions.numbers.densities import LAWS, Law, Parameters, both_forms
+from hagane.ops.functions.numbers.divergences import DIVERGENCES
+from hagane.ops.functions.numbers.elementary import cast, sum_over
 
+_OF_PLACES = ("Categorical",)  # whose values are places of categories
 _BASE = "torch.distributions.Distribution"
 
 
@@ -28,14 +40,14 @@ class Distribution:
     """A distribution: ``batch`` is the shape of independent ones, ``event`` that of one draw."""
 
     @staticmethod
+    def rsample(t: Core, self: View, sample_shape: Value = ()) -> Value:
+        """Return draws, which gradients go through: (*sample_shape, *batch, *event)."""
+        return _draw(t, self, sample_shape)
+
+    @staticmethod
     def sample(t: Core, self: View, sample_shape: Value = ()) -> Value:
         """Return draws: (*sample_shape, *batch, *event)."""
-        like: Tensor = self.raw("like")
-        front = tuple(sizes(t, (sample_shape,)))
-        shape = (*front, *self.raw("batch_shape"), *self.raw("event_shape"))
-        return t.emit.typed("Sample", [like], self.raw("drawn"), shape)
-
-    rsample = sample
+        return t.emit.stopped(_draw(t, self, sample_shape))
 
     @staticmethod
     def sample_n(t: Core, self: View, n: Value) -> Value:
@@ -45,31 +57,97 @@ class Distribution:
     @staticmethod
     def log_prob(t: Core, self: View, value: Value) -> Value:
         """Return the logarithm of the density: one number an event."""
-        like: Tensor = self.raw("like")
-        x = to_tensor(t, value)
-        whole = (*self.raw("batch_shape"), *self.raw("event_shape"))
-        shape = broadcast_shape(t, x, t.emit.new(like.dtype, whole))
-        event = len(self.raw("event_shape"))
-        dtype = like.dtype if category(x.dtype) < 2 else promoted(x.dtype, like.dtype)
-        return t.emit.typed("LogProb", [like, x], dtype, shape[: len(shape) - event])
+        dtype, shape, x = _at(t, self, value)
+        return _by(t, self, (dtype, shape), lambda law, p, x: law.density(p, x), x, summed=True)
 
     @staticmethod
     def cdf(t: Core, self: View, value: Value) -> Value:
         """Return the cumulative distribution at a value."""
-        return Distribution.log_prob(t, self, value)
+        dtype, shape, x = _at(t, self, value)
+        return _by(t, self, (dtype, shape), lambda law, p, x: law.cumulative(p, x), x)
 
     @staticmethod
     def entropy(t: Core, self: View) -> Value:
         """Return the entropy: one number a distribution."""
         like: Tensor = self.raw("like")
-        return t.emit.typed("Entropy", [like], like.dtype, self.raw("batch_shape"))
+        promised = like.dtype, self.raw("batch_shape")
+        return _by(t, self, promised, lambda law, p: law.entropy(p), summed=True)
+
+
+def _at(t: Core, self: View, value: Value) -> tuple[ir.DataType, Shape, Tensor]:
+    """Return the type of a result at a value, and the value."""
+    like: Tensor = self.raw("like")
+    x = to_tensor(t, value)
+    whole = (*self.raw("batch_shape"), *self.raw("event_shape"))
+    shape = broadcast_shape(t, x, t.emit.new(like.dtype, whole))
+    event = len(self.raw("event_shape"))
+    dtype = like.dtype if category(x.dtype) < 2 else promoted(x.dtype, like.dtype)
+    return dtype, shape[: len(shape) - event], x
+
+
+def _by(
+    t: Core, self: View, promised: tuple[ir.DataType, Shape],
+    formula: Callable[..., Any], *operands: Tensor, summed: bool = False,
+) -> Tensor:  # fmt: skip
+    """Return what a formula of a distribution's law gives for its parameters.
+
+    Args:
+        t: The interpreter.
+        self: The distribution.
+        promised: The type of the result.
+        formula: Takes the law, the parameters by name, and the operands.
+        operands: Further tensors.
+        summed: Whether axes of the batch that are an event's by ``Independent`` are summed over.
+    """
+    kind, names = self.raw("kind"), self.raw("parameters")
+    law = LAWS.get(kind)
+    real = [self.raw(name) for name in names]
+    dtype = self.raw("like").dtype
+
+    def compute(*values: Any) -> Any:
+        given = dict(zip(names, values, strict=False))
+        behind = values[len(names) :]
+        found = formula(law, given, *(x if kind in _OF_PLACES else cast(x, dtype) for x in behind))
+        axes = len(self.raw("event_shape")) - law.event if law is not None and summed else 0
+        return sum_over(found, range(-axes, 0), keepdims=False) if axes else found
+
+    if t.emit.builds and law is None:
+        t.fail("capture", f"'torch.distributions.{kind}' has no formulas that graphs could have")
+    try:
+        return built(t, promised, compute, *real, *operands)
+    except TypeError:
+        if not t.emit.builds:
+            raise
+        t.fail("capture", f"PyTorch has no such formula of 'torch.distributions.{kind}'")
+
+
+def _draw(t: Core, self: View, sample_shape: Value) -> Tensor:
+    like: Tensor = self.raw("like")
+    front = tuple(sizes(t, (sample_shape,)))
+    shape = (*front, *self.raw("batch_shape"), *self.raw("event_shape"))
+    if not t.emit.draws_noise:
+        return t.emit.typed("Sample", [like], self.raw("drawn"), shape)
+    law = LAWS.get(self.raw("kind"))
+    if law is None or law.draw is None:
+        t.fail("capture", f"draws of 'torch.distributions.{self.raw('kind')}' cannot be captured; "
+               "draw them outside and pass them in")  # fmt: skip
+    draw = law.draw
+    noise = drawn(t, law.noise, made(t, like.dtype, list(shape), like.device), {})
+    return _by(t, self, (like.dtype, shape), lambda law, p, e: draw(p, e), noise)
 
 
 def _attribute(name: str, event: bool) -> None:
     def compute(t: Core, self: Value) -> Value:
-        found = t.heap[self]
-        shape = (*found["batch_shape"], *(found["event_shape"] if event else ()))
-        return t.emit.typed(name, [found["like"]], found["like"].dtype, shape)
+        found = View(t, self)
+        shape = (*found.raw("batch_shape"), *(found.raw("event_shape") if event else ()))
+        dtype = found.raw("drawn") if name == "mode" else found.raw("like").dtype
+
+        def formula(law: Law, p: Parameters) -> Any:
+            if name == "stddev":
+                return op("Sqrt", law.variance(p))
+            return getattr(law, name)(p)
+
+        return _by(t, found, (dtype, shape), formula)
 
     TORCH.attribute(name, of=_BASE)(compute)
 
@@ -130,12 +208,12 @@ def _register(name: str, kind: _Kind) -> None:
             t.fail("value", f"{name} takes either probs or logits")
         if not kind.exclusive and len(values) != len(names):
             t.fail("call", f"{name} takes {', '.join(names)}, got {', '.join(values) or 'nothing'}")
-        return _attributes(t, kind, values)
+        return _attributes(t, name, kind, values)
 
     TORCH.layer(f"distributions.{name}", base=_BASE)(type(name, (), {"init": staticmethod(init)}))
 
 
-def _attributes(t: Core, kind: _Kind, values: dict[str, Value]) -> dict[str, Value]:
+def _attributes(t: Core, name: str, kind: _Kind, values: dict[str, Value]) -> dict[str, Value]:
     tensors = {key: to_tensor(t, value, FLOAT) for key, value in values.items()}
     dtype = next(iter(tensors.values())).dtype
     for x in tensors.values():
@@ -157,15 +235,35 @@ def _attributes(t: Core, kind: _Kind, values: dict[str, Value]) -> dict[str, Val
     like = t.emit.typed("Distribution", list(tensors.values()), dtype, batch)
     whole = (*batch, *next(iter(tensors.values())).shape[-1:]) if kind.exclusive and (  # type: ignore[index]
         next(iter(kind.parameters.values()))) else batch  # fmt: skip
+    shape = whole if kind.exclusive else (*batch, *event)
     parameters = {
-        key: t.emit.typed("Parameter", [like], dtype, whole if kind.exclusive else (*batch, *event))
+        key: _parameter(t, name, key, tensors, (dtype, shape))
         for key in kind.parameters
         if kind.parameters[key] < 2
     }
     return {
-        **parameters, "like": like, "batch_shape": batch, "event_shape": event,
+        **parameters,
+        "kind": name,
+        "parameters": tuple(parameters),
+        "like": like,
+        "batch_shape": batch,
+        "event_shape": event,
         "drawn": INT64 if kind.integers else dtype,
-    }  # fmt: skip
+    }
+
+
+def _parameter(
+    t: Core, name: str, key: str, tensors: Mapping[str, Tensor],
+    promised: tuple[ir.DataType, Shape],
+) -> Tensor:  # fmt: skip
+    """Return a parameter in the shape of the batch; probabilities and logits give each other."""
+    dtype, shape = promised
+    if key in ("probs", "logits") and name in LAWS:
+        ((given, x),) = tensors.items()
+        place = ("probs", "logits").index(key)
+        return built(t, promised, lambda x: both_forms(name, given, cast(x, dtype))[place], x)
+    sizes_of_batch = dims_input(shape)
+    return built(t, promised, lambda x: op("Expand", cast(x, dtype), sizes_of_batch), tensors[key])
 
 
 for _name, _kind in _KINDS.items():
@@ -197,4 +295,19 @@ def kl_divergence(t: Core, p: Value, q: Value) -> Tensor:
     a, b = t.heap[p], t.heap[q]
     shapes = [t.emit.new(x["like"].dtype, x["batch_shape"]) for x in (a, b)]
     dtype = promoted(a["like"].dtype, b["like"].dtype)
-    return t.emit.typed("KL", [a["like"], b["like"]], dtype, broadcast_shape(t, *shapes))
+    found = DIVERGENCES.get(a["kind"]) if a["kind"] == b["kind"] else None
+    if t.emit.builds and found is None:
+        t.fail("capture", f"the divergence of 'torch.distributions.{a['kind']}' and "
+               f"'{b['kind']}' cannot be captured; compute it by its formula")  # fmt: skip
+    names, count = a["parameters"], len(a["parameters"])
+    axes = len(a["event_shape"]) - (LAWS[a["kind"]].event if a["kind"] in LAWS else 0)
+
+    def compute(*values: Any) -> Any:
+        assert found is not None
+        values = tuple(cast(x, dtype) for x in values)
+        p, q = (dict(zip(names, part, strict=True)) for part in (values[:count], values[count:]))
+        made = found(p, q)
+        return sum_over(made, range(-axes, 0), keepdims=False) if axes else made
+
+    given = [x[name] for x in (a, b) for name in names]
+    return built(t, (dtype, broadcast_shape(t, *shapes)), compute, *given)

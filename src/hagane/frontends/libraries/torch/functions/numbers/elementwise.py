@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.torch.columns import refuse_square
+from hagane.frontends.libraries.torch.functions.numbers.storing import stored
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
     FLOAT,
@@ -28,7 +29,6 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Real, Tensor, Value
-from hagane.graph.types import dtype_name
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers import activations, division, integers, pairs
 
@@ -164,33 +164,7 @@ def _refused(t: Core, name: str, left: Value, right: Value) -> Value:
 
 
 def _in_place(t: Core, name: str, left: Value, right: Value) -> Value:
-    result = operator(t, name, left, right)
-    if isinstance(left, Tensor) and isinstance(result, Tensor):
-        same_place(t, left, result)
-        return result if result.dtype == left.dtype else t.emit.like(result, left.dtype)
-    return result
-
-
-def same_place(t: Core, target: Tensor, result: Tensor) -> None:
-    """Fail unless ``result`` can be stored where ``target`` lies."""
-    if category(result.dtype) > category(target.dtype):
-        t.fail(
-            "dtype-mismatch",
-            f"the result {dtype_name(result.dtype)} cannot be stored in place in a tensor of "
-            f"{dtype_name(target.dtype)}",
-            target,
-        )
-    if target.shape is None or result.shape is None:
-        return
-    if len(target.shape) != len(result.shape) or any(
-        t.emit.differ(a, b) for a, b in zip(target.shape, result.shape, strict=True)
-    ):
-        t.fail(
-            "shape-mismatch",
-            f"the result {t.show(result)} does not fit in place into {t.show(target)}",
-            target,
-            result,
-        )
+    return stored(t, left, operator(t, name, left, right))
 
 
 def compare(t: Core, name: str, left: Value, right: Value) -> Tensor:
@@ -247,6 +221,17 @@ def _bits(name: str) -> None:
 
 for _name in _BITWISE:
     _bits(_name)
+
+
+def _shifted(name: str, method: str) -> None:
+    def function(t: Core, input: Value, other: Value) -> Value:
+        return operator(t, method, input, other)
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+_shifted("bitwise_left_shift", "lshift")
+_shifted("bitwise_right_shift", "rshift")
 
 
 @TORCH.function("logical_not", methods=("logical_not",))

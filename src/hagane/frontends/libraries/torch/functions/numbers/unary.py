@@ -198,7 +198,9 @@ def mvlgamma(t: Core, input: Value, p: Value) -> Tensor:
     return _with_number(t, input, p, special.log_multigamma)
 
 
-@TORCH.function("conj", "resolve_conj", "conj_physical", methods=("conj", "resolve_conj"))
+@TORCH.function(
+    "conj", "resolve_conj", "conj_physical", methods=("conj", "resolve_conj", "conj_physical")
+)
 def conj(t: Core, input: Value) -> Tensor:
     """Return the conjugate."""
     x = need_tensor(t, input, "input")

@@ -1,0 +1,109 @@
+"""PyTorch's functions in place: every name of what they write has their result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+import hagane
+from hagane.errors import CaptureError
+from hagane.graph import to_proto
+
+
+def compared(x: Any, y: Any, i: Any) -> Any:
+    a, b, c, d = x.clone(), x.clone(), i.clone(), x > y
+    row = a[0]
+    a.gt_(0.5)
+    b.logical_and_(y)
+    c.le_(1)
+    d.ne_(y)
+    return row, a, b, c, d
+
+
+def shifted(x: Any, y: Any, i: Any) -> Any:
+    a, b = i.clone(), i + 5
+    same = a
+    a.bitwise_left_shift_(2)
+    b.bitwise_right_shift_(1).bitwise_or_(i)
+    return same, b
+
+
+def called_from_torch(x: Any, y: Any, i: Any) -> Any:
+    a, b, c, d = x.clone(), x - 0.5, x - 0.5, x - 0.5
+    torch.exp_(a)
+    functional.elu_(b[:1], 0.7)
+    torch.relu_(c)
+    functional.hardtanh_(d, -0.2, 0.3)
+    torch.zero_(a[1])
+    torch.fill_(a[0], 2.0)
+    return a, b, c, d
+
+
+def products(x: Any, y: Any, i: Any) -> Any:
+    a, b, c = x.clone(), x[0].clone(), x[None].clone()
+    whole = c[0]
+    a.addmm_(x, y, beta=0.5, alpha=2)
+    b.addmv_(x, y[1])
+    c.baddbmm_(x[None], y[None])
+    a.addr_(b, y[2])
+    return a, b, whole
+
+
+def at_places(x: Any, y: Any, i: Any) -> Any:
+    a, b, c, d = x.clone(), x.clone(), x.clone(), x.clone()
+    a.index_reduce_(1, i[0], y, "amax")
+    b.index_put_((i[0], i[1]), y[0], accumulate=True)
+    c.index_add_(0, i[0], y, alpha=2).masked_scatter_(x > 0.5, y)
+    d.index_put_((i[0],), y, True)
+    return a, b, c, d
+
+
+def diagonals(x: Any, y: Any, i: Any) -> Any:
+    a, b, c = torch.cat([x, y]), torch.cat([x, y], 1), torch.cat([x, y, x])
+    a.fill_diagonal_(3.0)
+    b.fill_diagonal_(-1.0)
+    c.fill_diagonal_(2.0, wrap=True)
+    return a, b, c
+
+
+def wider_sources(x: Any, y: Any, i: Any) -> Any:
+    a, b = x.clone(), x.half()
+    a.mul_(y.double()).add_(i[:1])
+    b.add_(y).copy_(a)
+    return a, b
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:index_reduce")
+CASES = [compared, shifted, called_from_torch, products, at_places, diagonals, wider_sources]
+
+
+@pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)
+def test_all_names_have_the_result(function: Callable[..., Any]) -> None:
+    torch.manual_seed(0)
+    x, y = torch.rand(4, 4), torch.rand(4, 4)
+    i = torch.tensor([[0, 2, 1, 2], [3, 3, 0, 3]])
+    model = hagane.capture(function, x, y, i)
+    session = hagane.InferenceSession(to_proto(model).SerializeToString())
+    for step in range(2):
+        feeds = {"x": x - step * 0.3, "y": y.flip(0) if step else y, "i": i}
+        names = [value.name for value in session.get_inputs()]
+        found = session.run(None, {name: feeds[name].numpy() for name in names})
+        expected = function(*(value.clone() for value in feeds.values()))
+        for ours, theirs in zip(found, expected, strict=True):
+            assert ours.dtype == theirs.numpy().dtype
+            np.testing.assert_allclose(ours, theirs.numpy(), rtol=2e-3, atol=1e-5)
+
+
+def test_a_result_that_the_tensor_cannot_hold_is_refused() -> None:
+    def into_integers(i: Any, x: Any) -> Any:
+        a = i.clone()
+        a.mul_(x)
+        return a
+
+    with pytest.raises(CaptureError, match="float32 cannot be stored in place .* int64"):
+        hagane.capture(into_integers, torch.ones(2, dtype=torch.int64), torch.ones(2))
