@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hagane.checking import Request, check_source
+
 from .test_training_context import checked
 
 OWN_STATE = """
@@ -78,3 +80,41 @@ def test_tensors_are_bounds_of_slices_of_lists(tmp_path: Path) -> None:
         tmp_path, text + "y = torch.stack(x[: ends[1]])\nassert y.shape == (3, 4, 5)\n"
     )
     assert report.exit_code == 0, (report.errors, report.unknown)
+
+
+REGISTRY = """
+import torch
+from types import SimpleNamespace
+class Registry(dict):
+    def register(self, name, made):
+        self[name] = made
+ACTS, SIZES, NAMES = Registry(), {}, ["gelu"]
+ACTS.update(gelu=torch.nn.GELU, relu=torch.nn.ReLU)
+ACTS.register("tanh", torch.nn.Tanh)
+NAMES += ["tanh"]
+for number, name in enumerate(NAMES):
+    SIZES.setdefault(name, 2 + number)
+print("loaded")
+class Net(torch.nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.act, self.layer = ACTS[kind](), torch.nn.Linear(4, SIZES[kind])
+    def forward(self, x):
+        y = self.act(self.layer(x))
+        return SimpleNamespace(y=y, **{"total": y.sum(-1)})
+"""
+
+
+def test_registries_are_filled_as_their_module_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(REGISTRY)
+    report = check_source(Request(file, "Net", {"x": "float32[n, 4]"}, "Net('tanh')"))
+    assert not report.errors, report.errors
+    assert report.exit_code == 0, report.unknown
+    assert {name: str(found.shape[0]) for name, found in report.tensors.items()} == {
+        "y": "n", "total": "n",
+    }  # fmt: skip
+    assert report.tensors["y"].shape[1] == 3
+    assert any("'print('loaded')' has effects at import" in n.message for n in report.notices)
+    (error,) = check_source(Request(file, "Net", {"x": "float32[n, 4]"}, "Net('silu')")).errors
+    assert "KeyError" in error.message

@@ -256,6 +256,8 @@ x: float32[2, 4, 9, 8]; s: float32[2, 4, 11]; f: float32[2, 4]; d: float64[2, 4,
     F.pad(f, (1, 1, 1, 1), mode='reflect')
     nn.ReflectionPad2d(9)(x)
     F.interpolate(x, size=(3, 4, 5))
+    F.interpolate(x.long(), scale_factor=2)
+    F.interpolate(x.byte(), size=3, mode='area')
     F.interpolate(x)
     F.interpolate(x, size=3, scale_factor=2)
     F.interpolate(s, scale_factor=2, mode='bilinear')

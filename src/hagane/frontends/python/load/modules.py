@@ -19,11 +19,16 @@ from hagane.frontends.python.report.findings import CheckError, Note, Problem
 from hagane.frontends.python.report.sources import NOTEBOOK, lines_of, read_source
 from hagane.frontends.python.values.values import (
     MISSING,
+    Class,
+    DictRef,
     Frame,
     Host,
+    Instance,
     Library,
+    ListRef,
     ModuleRef,
     Place,
+    SetRef,
     Unknown,
     Value,
 )
@@ -33,8 +38,12 @@ _STANDARD = frozenset(sys.stdlib_module_names)
 # Statements at module level that define something; others would have effects.
 _DEFINING = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign,
-    ast.AnnAssign, ast.If, ast.Try, ast.Pass,
+    ast.AnnAssign, ast.AugAssign, ast.If, ast.Try, ast.Pass,
 )  # fmt: skip
+# Methods that fill a container or a registry of the program's.
+_FILLING = frozenset(
+    ("add", "append", "extend", "insert", "register", "register_module", "setdefault", "update")
+)
 
 
 class Modules(Core):
@@ -78,7 +87,7 @@ class Modules(Core):
                 if self.runs_modules:
                     if not self.dead:
                         self._execute_one(statement)
-                elif isinstance(statement, _DEFINING):
+                elif self._is_defining(statement):
                     self._execute_one(statement)
                     self.dead = False
                 elif not _is_text(statement):
@@ -92,6 +101,20 @@ class Modules(Core):
             self.dead = False
             self.collector.muted -= muted
         return module
+
+    def _is_defining(self, statement: ast.stmt) -> bool:
+        """Whether a statement binds names, or fills a container of the module's, and no more."""
+        if isinstance(statement, ast.For):
+            return all(map(self._is_defining, [*statement.body, *statement.orelse]))
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        method = call.func if isinstance(call, ast.Call) else None
+        if not isinstance(method, ast.Attribute) or method.attr not in _FILLING:
+            return isinstance(statement, _DEFINING)
+        if not isinstance(method.value, ast.Name) or self.frame is None:
+            return False
+        held = self.heap[self.frame.key].get(method.value.id)
+        own = isinstance(held, Instance) and isinstance(held.cls, Class)
+        return own or isinstance(held, DictRef | ListRef | SetRef)
 
     def module_attribute(self, module: ModuleRef, name: str) -> Value:
         """Return a name of a module of the program."""

@@ -321,6 +321,17 @@ class Builtins(Iterables, RealObjects, World, Arguments):
         self.delete_attribute(value, name)
         return None
 
+    def _call_SimpleNamespace(self, *mappings: Value, **attributes: Value) -> Value:
+        assert self.frame is not None
+        found: dict[str, Value] = {}
+        for mapping in mappings:
+            known = self.mapping(mapping)
+            if known is None:
+                return self.lost("a SimpleNamespace of names that are not known")
+            found.update(known)
+        cls = Class(self.heap.new({}), "SimpleNamespace", (), self.frame.module)
+        return Instance(self.heap.new({**found, **attributes}), cls)
+
     def _call_vars(self, value: Value) -> Value:
         return self.new_dict(self.heap[value]) if isinstance(value, Instance) else self.new_dict()
 
@@ -347,7 +358,7 @@ def _is_known(found: Any) -> bool:
     own = getattr(found, "__self__", None)
     if isinstance(own, type):  # itertools.chain.from_iterable
         module = own.__module__
-    return module in _MODULES or found in vars(builtins).values()
+    return module in _MODULES or found is types.SimpleNamespace or found in vars(builtins).values()
 
 
 # Modules whose functions give a number that is different every time, or nothing.

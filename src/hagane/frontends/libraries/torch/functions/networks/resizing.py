@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import math
 
+import onnx_ir as ir
+
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.torch.functions.networks.windows import batched, unbatched
 from hagane.frontends.libraries.torch.operands import (
@@ -96,6 +98,11 @@ def interpolate(
     expected = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}.get(mode)
     if spatial < 1 or (expected is not None and spatial != expected):
         t.fail("rank", f"mode '{mode}' expects {2 + (expected or 1)} axes, got {t.show(x)}", x)
+    bytes_too = mode in ("nearest", "nearest-exact", "bilinear", "bicubic")
+    if category(x.dtype) != 2 and not (bytes_too and x.dtype == ir.DataType.UINT8):
+        kinds = "floating-point numbers or uint8" if bytes_too else "floating-point numbers"
+        t.fail("dtype-mismatch", f"mode '{mode}' expects {kinds}, got {t.show(x)}", x,
+               remedy="convert it with .float()")  # fmt: skip
     if (size is None) == (scale_factor is None):
         t.fail("value", "expected either size or scale_factor")
     if size is not None:
