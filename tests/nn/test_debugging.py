@@ -193,7 +193,7 @@ def test_a_gradient_through_a_released_function_says_so(ask: str) -> None:
     x = variable(1, 2)
     y = F.exp(x)
     loss = F.sum(y)
-    y.creator_node.inputs = None
+    y.node._creator_node.inputs = None
     ways = {"backward": loss.backward, "grad": lambda: chainer.grad([loss], [x])}
     with pytest.raises(RuntimeError) as caught:
         ways[ask]()

@@ -114,7 +114,7 @@ class _Traced:
                 pending.pop()
                 continue
             call = self._made.get(key)
-            made_by = call or getattr(top, "creator_node", None)
+            made_by = call or getattr(getattr(top, "_node", top), "_creator_node", None)
             if made_by is None:
                 self._values[key] = self._constant(top)
                 continue

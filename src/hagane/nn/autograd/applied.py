@@ -53,8 +53,8 @@ class Applied(FunctionNode):
         return self._application.names()[1]
 
     @property
-    def part(self) -> Any:
-        """One of the operators."""
+    def _recorded(self) -> Any:
+        """One of the operators, which stands in the record for all."""
         return self._part
 
     @property

@@ -102,7 +102,7 @@ def weight_gradient(node: Any, g: Any, x: Any) -> Variable:
         g: The gradient of the product.
         x: Its rows.
     """
-    if node.creator_node is None and _are_few(x, node.data):
+    if node._creator_node is None and _are_few(x, node.data):
         return Deferred.of("Gemm", (g, x), _product)
     return Variable.make(_product(g, x))
 
@@ -114,7 +114,7 @@ def deferred_bias(node: Any, g: Any) -> Variable:
         node: Of the bias.
         g: The gradient of the rows.
     """
-    if node.creator_node is None and len(g) <= _FEW:
+    if node._creator_node is None and len(g) <= _FEW:
         return Deferred.of("bias", (g,), _sum_of_rows)
     return Variable.make(_sum_of_rows(g))
 

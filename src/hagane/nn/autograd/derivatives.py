@@ -101,7 +101,7 @@ def grad_of_call(
 def _needed(outputs: Sequence[Variable], inputs: Sequence[Variable]) -> set[VariableNode]:
     """Return the nodes on the ways from inputs to outputs."""
     readers: dict[VariableNode, list[Any]] = {}
-    pending = [y.creator_node for y in outputs if y.creator_node is not None]
+    pending = [y.node._creator_node for y in outputs if y.node._creator_node is not None]
     seen: set[Any] = set()
     while pending:
         function = pending.pop()
@@ -113,8 +113,8 @@ def _needed(outputs: Sequence[Variable], inputs: Sequence[Variable]) -> set[Vari
             x.check_old_style_gradient()
             if x.requires_grad:
                 readers.setdefault(x, []).append(function)
-                if x.creator_node is not None:
-                    pending.append(x.creator_node)
+                if x._creator_node is not None:
+                    pending.append(x._creator_node)
     needed: set[VariableNode] = set()
     nodes = [x.node for x in inputs]
     while nodes:
@@ -137,7 +137,7 @@ def _walk(
 ) -> dict[VariableNode, Any]:
     pending = Pending(is_watched())
     for y in outputs:
-        if y.creator_node is not None:
+        if y.node._creator_node is not None:
             pending.reach(y.node)
     wanted = {x.node for x in inputs}
     results: dict[VariableNode, Any] = {}
@@ -145,7 +145,7 @@ def _walk(
     while (function := pending.pop()) is not None:
         nodes = [reference() for reference in function.outputs]
         given = tuple(
-            [None if y is None or y.creator_node is None else gradients.pop(y) for y in nodes]
+            [None if y is None or y._creator_node is None else gradients.pop(y) for y in nodes]
         )
         for node, gradient in zip(nodes, given, strict=True):
             if node is None:
@@ -160,7 +160,7 @@ def _walk(
         found = {function.inputs[i]: gradients.terms(function.inputs[i]) for i in targets}
         step(function, targets, given, found, debug)
         for node, terms in found.items():
-            if terms and node.creator_node is not None:
+            if terms and node._creator_node is not None:
                 pending.reach(node)
     for node in wanted:
         if node not in results:

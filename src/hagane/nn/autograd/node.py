@@ -86,10 +86,11 @@ class VariableNode:
     @property
     def creator_node(self) -> Any:
         """The function node that made the variable, None for a leaf."""
-        return self._creator_node
+        return creator_of(self)
 
     @creator_node.setter
     def creator_node(self, function: Any) -> None:
+        function = getattr(function, "_recorded", function)
         self._creator_node = function
         if function is not None:
             self._rank = function._depth + 1

@@ -104,7 +104,7 @@ class Operator(FunctionNode):
         """Return gradients, that of a parameter to be computed with those of other calls."""
         place, defer = _DEFERRED[self._op.name]
         deferred = None
-        if place in indexes and self.inputs[place].creator_node is None:
+        if place in indexes and self.inputs[place]._creator_node is None:
             deferred = defer(self._op, call.attributes, call.inputs, gradients[0])
         if deferred is None:
             return self._computed(indexes, call, gradients)
@@ -190,7 +190,8 @@ def _handed_on(inputs: Any, indexes: Sequence[int], g: Any) -> list[Any] | None:
     if g is None or any(inputs[i].shape != g._array.shape for i in indexes):
         return None
     return [
-        g if inputs[i].creator_node is not None else Variable.make(g._array.copy()) for i in indexes
+        g if inputs[i]._creator_node is not None else Variable.make(g._array.copy())
+        for i in indexes
     ]
 
 

@@ -424,7 +424,7 @@ class Variable(Operand):
             self.grad = np.ones_like(self._array)
             if loss_scale is not None:
                 self.grad *= loss_scale
-        if self._node.released and self._node.creator_node is None:
+        if self._node.released and self._node._creator_node is None:
             raise RuntimeError(
                 f"backward: the functions that computed the variable {self._named} were released "
                 "by unchain_backward; compute the variable anew"
@@ -432,7 +432,7 @@ class Variable(Operand):
         gradient = self.grad_var
         if gradient is None and not self._requires_grad:
             return
-        if gradient is None and self._node.creator_node is not None:
+        if gradient is None and self._node._creator_node is not None:
             raise RuntimeError(
                 f"backward: expected a scalar or a variable whose grad is set, got {self._named}"
             )
@@ -450,13 +450,13 @@ class Variable(Operand):
 
     def unchain_backward(self) -> None:
         """Forget all functions that it was computed by, to cut the recorded computation here."""
-        pending, seen = [self.creator_node], set()
+        pending, seen = [self._node._creator_node], set()
         while pending:
             function = pending.pop()
             if function is None or function in seen:
                 continue
             seen.add(function)
-            pending += [node.creator_node for node in function.inputs or ()]
+            pending += [node._creator_node for node in function.inputs or ()]
             function.unchain()
 
     def retain_data(self) -> None:

@@ -74,7 +74,7 @@ class Gradients:
         found = self._found.get(node)
         if found is None:
             found = self._found[node] = []
-            if self._from_leaves and node.creator_node is None:
+            if self._from_leaves and node._creator_node is None:
                 node.check_old_style_gradient()
                 before = taken(node)
                 if before is not None:

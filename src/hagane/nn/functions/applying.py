@@ -142,8 +142,8 @@ def noted(y: Any, /, **notes: Callable[[], Any]) -> Any:
         y: A variable; values of other interpreters have no notes.
         notes: Functions that return a note, called each time that a program asks for it.
     """
-    if isinstance(y, Variable) and y.creator_node is not None:
-        y.creator_node.notes = notes
+    if isinstance(y, Variable) and y._node._creator_node is not None:
+        y._node._creator_node.notes = notes
     return y
 
 
