@@ -423,3 +423,19 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         np.errstate(all="ignore"),
     ):
         diverged.run(show_loop_exception_msg=False)
+
+
+def test_an_extension_whose_trigger_never_fires_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = training.Trainer(updater(), (3, "iteration"), out=str(tmp_path))
+    made.extend(lambda _: None, name="late", trigger=(100, "epoch"))
+    made.extend(lambda _: None, name="each", trigger=(1, "iteration"))
+    made.extend(lambda _: None, name="off", trigger=None)
+    made.extend(lambda _: None, name="first", trigger=(9, "iteration"), call_before_training=True)
+    made.run()
+    told = [record.message for record in caplog.records if record.name == "hagane.training"]
+    assert told == [
+        "extension 'late' was not called: the run ended after 3 iterations, before its trigger "
+        "(100, 'epoch') fired; give extend a shorter one"
+    ]

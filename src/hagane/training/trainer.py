@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,9 @@ from hagane.training.extension import PRIORITY_READER
 from hagane.training.extensions.snapshots import load_newest
 from hagane.training.extensions.whole_files import remove_begun
 from hagane.training.saved import optional
-from hagane.training.triggers import get_trigger
+from hagane.training.triggers import IntervalTrigger, get_trigger
+
+_logger = logging.getLogger("hagane.training")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +199,29 @@ class Trainer:
                 for name, entry in order:
                     if entry.call_before_training:
                         self._call(name, entry)
+        began, called = self.updater.iteration, set[str]()
         while not self.stop_trigger(self):
             self.observation = {}
             with self.reporter.scope(self.observation):
                 self.updater.update()
                 for name, entry in order:
                     if entry.trigger(self):
+                        called.add(name)
                         self._call(name, entry)
+        if began == 0:
+            self._tell_unused(called)
+
+    def _tell_unused(self, called: Set[str]) -> None:
+        """Warn of extensions for which a whole run was too short."""
+        for name, entry in self._entries.items():
+            trigger = entry.trigger
+            known = name in called or entry.call_before_training
+            if isinstance(trigger, IntervalTrigger) and not known:
+                _logger.warning(
+                    f"extension '{name}' was not called: the run ended after "
+                    f"{self.updater.iteration} iterations, before its trigger "
+                    f"({trigger.period}, '{trigger.unit}') fired; give extend a shorter one"
+                )
 
     def _call(self, name: str, entry: _Entry) -> None:
         try:
