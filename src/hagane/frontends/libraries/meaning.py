@@ -227,7 +227,8 @@ class MeaningTables(SharingTables):
                 f"x = x.{last}(...)",
             )
         computes = name if name in MEANT else plain
-        if name.endswith("_") and isinstance(x, Tensor) and self._handler(computes) is not None:
+        in_place = name.endswith("_") and not name.endswith("__")  # of conversions
+        if in_place and isinstance(x, Tensor) and self._handler(computes) is not None:
             remedy = f"use its result, as in x = x.{plain.rpartition('.')[2]}(...)"
             run = _super(self).call_method
             return self._written(core, x, remedy, lambda: stored(core, x, self._within(
