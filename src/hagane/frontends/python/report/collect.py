@@ -28,7 +28,6 @@ _MAX_STEPS = 6
 _MOST_CALLS = 5
 
 _IN_PLACE = re.compile(r"\w_\([^()]*\)$")
-_FURTHEST = 200  # values that are followed back
 _FOLLOWING = frozenset(("key", "square"))
 
 
@@ -158,17 +157,12 @@ class Collector:
         return any(code in ("key", found.code) for found in self.report.errors)
 
     def _is_met(self, error: CheckError) -> bool:
-        """Whether an error is about what was computed of a tensor that an error was about."""
-        waiting = [tensor.value for tensor in error.tensors] if self._met else []
-        seen = set(waiting)
-        for value in waiting:
-            if value in self._met:
-                return True
-            if len(seen) < _FURTHEST:
-                new = [source for source in _sources(value) if source not in seen]
-                seen.update(new)
-                waiting += new
-        return False
+        """Whether an error is about a tensor, or a part of one, that an error was about.
+
+        What was computed of it may have a mistake of its own.
+        """
+        given = [tensor.value for tensor in error.tensors]
+        return any(value in self._met for value in (*given, *map(base_of, given)))
 
     def _shown(self, counterexample: dict[str, int], condition: str) -> dict[str, int]:
         """Return the sizes to tell; if a branch leads to the error, sizes that take it."""
