@@ -97,6 +97,15 @@ def test_hooks_on_gradients_are_part_of_the_step(hook: Any) -> None:
     np.testing.assert_allclose(losses, expected, rtol=1e-4)
 
 
+def test_hooks_under_their_earlier_names_are_part_of_the_step() -> None:
+    for name in ("GradientClipping", "WeightDecay"):
+        with pytest.warns(DeprecationWarning, match=f"Use optimizer_hooks.{name} instead"):
+            hook = getattr(hagane.optimizer, name)(0.3)
+        expected, _, _ = trained(optimizers.MomentumSGD(), compiled=False, hook=hook)
+        losses, _, _ = trained(optimizers.MomentumSGD(), compiled=True, hook=hook)
+        np.testing.assert_allclose(losses, expected, rtol=1e-4)
+
+
 def test_parameters_without_arrays_get_them_in_the_first_step() -> None:
     expected, _, _ = trained(optimizers.Adam(), compiled=False, make=lambda: Rows(None))
     losses, _, _ = trained(optimizers.Adam(), compiled=True, make=lambda: Rows(None))

@@ -67,6 +67,9 @@ def _clipped(hook: Any, pairs: Pairs) -> dict[str, Any]:
     return {name: mul(g, rate) for name, (_, g) in pairs.items()}
 
 
+_KNOWN = (*_EACH, GradientClipping)
+
+
 def checked_hooks(optimizer: Any, parameters: Sequence[Any]) -> list[Any]:
     """Return the hooks of an optimizer, which act on gradients.
 
@@ -74,12 +77,11 @@ def checked_hooks(optimizer: Any, parameters: Sequence[Any]) -> list[Any]:
         InvalidArgument: One is none of hagane's own for gradients, or belongs to one parameter.
     """
     before, after = optimizer._hooks._before, optimizer._hooks._after
-    known = (*_EACH, GradientClipping)
     for name, hook in (*before.items(), *after.items()):
-        if type(hook) not in known or name in after:
+        if _kind(hook) is None or name in after:
             raise InvalidArgument(
                 f"compile: the optimizer's hook '{name}' ({type(hook).__name__}) cannot be part of "
-                f"a compiled step: expected one of {', '.join(k.__name__ for k in known)}, called "
+                f"a compiled step: expected one of {', '.join(k.__name__ for k in _KNOWN)}, called "
                 "before the update; remove it, or call optimizer.update"
             )
     for param in parameters:
@@ -90,6 +92,12 @@ def checked_hooks(optimizer: Any, parameters: Sequence[Any]) -> list[Any]:
                 "compiled; give the hook to the optimizer"
             )
     return list(before.values())
+
+
+def _kind(hook: Any) -> Any:
+    """Return hagane's class of a hook, whose call it has, if it has one."""
+    kinds = (kind for kind in _KNOWN if isinstance(hook, kind))
+    return next((kind for kind in kinds if type(hook).__call__ is kind.__call__), None)
 
 
 def settings_of(hooks: Sequence[Any]) -> tuple[object, ...]:
@@ -105,6 +113,6 @@ def apply_hooks(hooks: Sequence[Any], pairs: Pairs) -> dict[str, Any]:
         if isinstance(hook, GradientClipping):
             found = _clipped(hook, now)
         else:
-            each = _EACH[type(hook)]
+            each = _EACH[_kind(hook)]
             found = {name: each(hook, p, g) for name, (p, g) in now.items()}
     return found
