@@ -39,27 +39,16 @@ class Application:
         shown: The arrays of its operands and the hooks that saw them, while it is under way.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "given",
-        "hooks",
-        "name",
-        "number",
-        "rank",
-        "results",
-        "shown",
-        "view",
-    )
+    given: Sequence[Any] = ()
+    results: Sequence[Any] = ()
+    number: Any = None
+    hooks: dict[str, FunctionHook] | None = None
+    rank: int | None = None
+    shown: Any = None
+    view: Callable[[], Any] | None = None
 
     def __init__(self, name: str):
         self.name = name
-        self.number: Any = None
-        self.given: Sequence[Any] = ()
-        self.results: Sequence[Any] = ()
-        self.hooks: dict[str, FunctionHook] | None = None
-        self.rank: int | None = None
-        self.shown: Any = None
-        self.view: Callable[[], Any] | None = None
 
     def names(self) -> tuple[str, str]:
         """Return the label, and the name of the class."""
@@ -113,14 +102,16 @@ def _array_of(node: Any) -> Any:
 
 def nodes_of(values: Any) -> Sequence[Any]:
     """Return the nodes of the variables among values, rows of which may stand among them."""
-    try:
-        return (values._node,)
-    except AttributeError:
-        found: list[Any] = []
-        if isinstance(values, tuple | list):
-            for each in values:
-                found += nodes_of(each)
-        return found
+    if not isinstance(values, tuple | list):
+        node = getattr(values, "_node", None)
+        return () if node is None else (node,)
+    found: list[Any] = []
+    for each in values:
+        if isinstance(each, tuple | list):
+            found += nodes_of(each)
+        elif (node := getattr(each, "_node", None)) is not None:
+            found.append(node)
+    return found
 
 
 def begin_current() -> None:

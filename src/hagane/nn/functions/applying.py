@@ -86,11 +86,11 @@ def function(
             if beside:
                 given_nodes = nodes_of([_shown(x, i in beside) for i, x in enumerate(given)])
             elif arithmetic:
-                given_nodes = nodes_of([_shown(x, isinstance(x, np.ndarray)) for x in given])
-                if len(given_nodes) == 1:
-                    application.number = _number(given)
-            else:
+                given_nodes, application.number = _of_arithmetic(given)
+            elif rows:
                 given_nodes = nodes_of(given)
+            else:
+                given_nodes = [x._node for x in given if isinstance(x, Variable)]
             if kwargs:
                 given_nodes = [*given_nodes, *nodes_of(tuple(kwargs.values()))]
             application.given = given_nodes
@@ -124,9 +124,17 @@ def _shown(x: Any, is_operand: bool) -> Any:
     return shown
 
 
-def _number(operands: Sequence[Any]) -> Any:
-    """Return the operand of arithmetic that is a number, None if none is."""
-    return next((x for x in operands if np.isscalar(x)), None)
+def _of_arithmetic(operands: Sequence[Any]) -> tuple[list[Any], Any]:
+    """Return the nodes of the operands of arithmetic, and the number beside a single one."""
+    nodes, number = [], None
+    for x in operands:
+        if isinstance(x, Variable):
+            nodes.append(x._node)
+        elif isinstance(x, np.ndarray):
+            nodes.append(_shown(x, True)._node)
+        elif isinstance(x, int | float | np.generic):
+            number = x
+    return nodes, number if len(nodes) == 1 else None
 
 
 def _lifted(xs: Any) -> Any:
