@@ -134,7 +134,7 @@ def test_a_full_disk_keeps_the_snapshots_of_before(whole: Path, tmp_path: Path) 
     full = run(out, largest=size // 2)
     assert full.returncode != 0
     assert "File too large" in full.stderr
-    assert "in extension 'Snapshot' at iteration" in full.stderr
+    assert "in extension '_Snapshot' at iteration" in full.stderr
     assert {path.name: path.read_bytes() for path in out.glob("snapshot_iter_*")} == before
     assert sorted(name for name in os.listdir(out) if name.startswith("tmp")) == []
     again = run(out)
