@@ -106,6 +106,7 @@ class TransformedDistribution:
         return {
             "base_dist": base_distribution, "transforms": t.wrap(list(listed)), "like": like,
             "batch_shape": whole[:cut], "event_shape": whole[cut:], "drawn": like.dtype,
+            "kind": "TransformedDistribution", "parameters": (),
         }  # fmt: skip
 
     @staticmethod
