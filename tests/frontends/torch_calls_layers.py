@@ -169,10 +169,10 @@ x: float32[b=2, t=5, 8]; i: int64[b=2, t=5] < 10; y: float32[b=2, s=3, 8]
     torch.distributions.transforms.ComposeTransform([torch.distributions.transforms.AffineTransform(x[0, 0], 2.0), torch.distributions.transforms.ExpTransform()])(x)
     torch.distributions.transforms.TanhTransform().inv(x / 10)
     torch.distributions.transforms.AffineTransform(0.0, 2.0, event_dim=1).log_abs_det_jacobian(x, x)
-    torch.sparse_coo_tensor(torch.tensor([[0, 1], [1, 2]]), torch.tensor([1.0, 2.0]), (x.size(0), 8)).to_dense()
-    torch.sparse.mm(torch.sparse_coo_tensor([[0, 1], [1, 2]], [1.0, 2.0], (3, x.size(1))), x[0])
+    torch.sparse_coo_tensor(torch.tensor([[0, 1], [1, 2]]), torch.tensor([1.0, 2.0]), (x.size(0) + 2, 8)).to_dense()
+    torch.sparse.mm(torch.sparse_coo_tensor([[0, 1], [1, 2]], [1.0, 2.0], (3, x.size(1) + 3)), torch.ones(x.size(1) + 3, 8))
     x[0].to_sparse() @ torch.ones(8, 2)
-    torch.sparse_coo_tensor([[0, 1]], torch.ones(2, 8), (x.size(1), 8)).coalesce().to_dense()
+    torch.sparse_coo_tensor([[0, 1]], torch.ones(2, 8), (x.size(1) + 2, 8)).coalesce().to_dense()
     x[0].to_sparse().is_sparse
     F.pairwise_distance(x[0, 0, 0], x[0, 0, 1], keepdim=True)
     F.triplet_margin_loss(x[0, 0, 0], x[0, 0, 1], x[0, 0, 2])

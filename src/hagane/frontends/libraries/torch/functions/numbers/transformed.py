@@ -107,6 +107,7 @@ class TransformedDistribution:
             "base_dist": base_distribution, "transforms": t.wrap(list(listed)), "like": like,
             "kind": "TransformedDistribution", "parameters": (),
             "batch_shape": whole[:cut], "event_shape": whole[cut:], "drawn": like.dtype,
+            "kind": "TransformedDistribution", "parameters": (),
         }  # fmt: skip
 
     @staticmethod
