@@ -105,7 +105,6 @@ class TransformedDistribution:
         cut = len(whole) - count
         return {
             "base_dist": base_distribution, "transforms": t.wrap(list(listed)), "like": like,
-            "kind": "TransformedDistribution", "parameters": (),
             "batch_shape": whole[:cut], "event_shape": whole[cut:], "drawn": like.dtype,
             "kind": "TransformedDistribution", "parameters": (),
         }  # fmt: skip
