@@ -95,3 +95,17 @@ def test_what_an_opset_has_no_form_for_is_named() -> None:
         hagane.capture(masked, *types, opset=17)
     with pytest.raises(InvalidArgument, match="opset=11: expected 13 or later"):
         hagane.capture(masked, *types, opset=11)
+
+
+@pytest.mark.parametrize("opset", [17, 19, 20])
+def test_fourier_transforms_say_their_axis_as_the_opset_does(opset: int) -> None:
+    def program(x: Any) -> Any:
+        spectrum = torch.fft.rfft(x, dim=1)
+        return spectrum.abs(), torch.fft.irfft(spectrum, n=5, dim=1), torch.fft.fft(x).real
+
+    model = hagane.capture(program, "float32[n, 5, m]", opset=opset)
+    session = onnxruntime.InferenceSession(to_proto(model).SerializeToString())
+    for shape in ((2, 5, 3), (1, 5, 4)):
+        x = torch.randn(shape)
+        for a, b in zip(session.run(None, {"x": x.numpy()}), program(x), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)

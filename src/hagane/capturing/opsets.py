@@ -13,6 +13,7 @@ from onnx.defs import OpSchema, SchemaError, get_schema
 from hagane.errors import InvalidArgument
 from hagane.graph import to_proto
 from hagane.graph.names import separate_names
+from hagane.graph.types import TensorType
 from hagane.ops.builder import content_of, op, rank_of
 from hagane.ops.builder.control import branch
 from hagane.ops.builder.node import node_of
@@ -242,12 +243,25 @@ def _sampled(graph: ir.Graph, node: ir.Node, schema: OpSchema, types: GraphTypes
         node.attributes["mode"] = ir.AttrString("mode", former)
 
 
+def _transformed(graph: ir.Graph, node: ir.Node, schema: OpSchema, types: GraphTypes) -> None:
+    """Make an attribute of the axis of a Fourier transform."""
+    del graph
+    if "axis" not in schema.attributes:
+        return
+    given = node.inputs[2] if len(node.inputs) > 2 else None
+    axis = -2 if given is None else _known(node, given, types, "axis")[0]
+    found = types.types.get(_input(node, 0))
+    rank = len(found.shape or ()) if isinstance(found, TensorType) else 0
+    node.attributes["axis"] = ir.AttrInt64("axis", axis % rank if rank else axis)
+    node.resize_inputs(min(2, len(node.inputs)))
+
+
 def _known(node: ir.Node, value: ir.Value, types: GraphTypes, what: str) -> list[int]:
     found = constant(value, types)
     if found is None or found.dtype == object:
         raise InvalidArgument(
-            f"{_name(node)}: the {what} of {node.op_type} come with the data, which takes opset 18 "
-            "or a later one"
+            f"{_name(node)}: the {what} of {node.op_type} come with the data, which takes opset "
+            f"{20 if node.op_type == 'DFT' else 18} or a later one"
         )
     return [int(item) for item in found.reshape(-1)]
 
@@ -339,7 +353,7 @@ _FORMS: dict[str, _Form] = {
         for name in ("Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare")
     },
     "Pad": _pad, "Split": _split, "Shape": _shape, "Reshape": _reshape,
-    "GridSample": _sampled,
+    "GridSample": _sampled, "DFT": _transformed,
 }  # fmt: skip
 
 __all__ = ["in_opset"]
