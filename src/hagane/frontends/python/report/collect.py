@@ -228,9 +228,8 @@ def _computed(tensors: Sequence[Tensor]) -> Iterator[ir.Value]:
     also what it was before.
     """
     for tensor in tensors:
-        for value in (tensor.value, base_of(tensor.value)):  # a part, and the whole
-            if _sources(value):
-                yield value
+        if _sources(tensor.value):
+            yield tensor.value
         if tensor.origin is None:
             for source in _sources(tensor.value):
                 yield from (part for part in (source, *_sources(source)) if _sources(part))
