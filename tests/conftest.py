@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import re
@@ -24,6 +25,10 @@ settings.load_profile("patient")
 
 # Eager calls are NumPy's: no process compiles beside the tests, and results do not change
 os.environ.setdefault("HAGANE_EAGER", "off")
+
+# Children of a fork leave what the tests before have dropped: objects of some libraries (pyslang)
+# wait in their destructors for threads that a child does not have.
+os.register_at_fork(before=gc.freeze, after_in_parent=gc.unfreeze)
 
 # Background jobs and nohup ignore SIGINT, which Python and the processes that it starts inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
