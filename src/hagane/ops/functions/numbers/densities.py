@@ -67,19 +67,20 @@ class Law:
         return op("Sqrt", self.variance(p))
 
 
-def _number(value: float, like: Any) -> Any:
+def number_like(value: float, like: Any) -> Any:
+    """Return a number in the element type of a value."""
     return np.array(value, dtype_of(like).numpy())
 
 
 def _everywhere(value: float, like: Any) -> Any:
     """Return a number in a tensor's shape."""
-    return op("Expand", _number(value, like), op("Shape", like))
+    return op("Expand", number_like(value, like), op("Shape", like))
 
 
 def _x_log_y(x: Any, y: Any) -> Any:
     """Return ``x * log(y)``, 0 where ``x`` is."""
-    zero = op("Equal", x, _number(0, x))
-    return where(zero, _number(0, x), mul(x, log(where(zero, _number(1, y), y))))
+    zero = op("Equal", x, number_like(0, x))
+    return where(zero, number_like(0, x), mul(x, log(where(zero, number_like(1, y), y))))
 
 
 def total(x: Any) -> Any:
@@ -87,7 +88,8 @@ def total(x: Any) -> Any:
     return op("ReduceSum", x, np.array([-1]), keepdims=0)
 
 
-def _soft_plus(x: Any) -> Any:
+def soft_plus(x: Any) -> Any:
+    """Return ``log(1 + exp(x))``."""
     return op("Softplus", x)
 
 
@@ -148,12 +150,12 @@ def _cauchy(p: Parameters, x: Any) -> Any:
 
 
 def _half(p: Parameters) -> Parameters:
-    return {"loc": _number(0, p["scale"]), "scale": p["scale"]}
+    return {"loc": number_like(0, p["scale"]), "scale": p["scale"]}
 
 
 def _half_normal(p: Parameters, x: Any) -> Any:
     found = add(_normal(_half(p), x), math.log(2))
-    return where(op("Less", x, _number(0, x)), _number(-np.inf, found), found)
+    return where(op("Less", x, number_like(0, x)), number_like(-np.inf, found), found)
 
 
 def _student(p: Parameters, x: Any) -> Any:
@@ -169,15 +171,17 @@ def _student(p: Parameters, x: Any) -> Any:
 
 def _student_mean(p: Parameters) -> Any:
     return where(
-        op("LessOrEqual", p["df"], _number(1, p["df"])), _number(np.nan, p["loc"]), p["loc"]
+        op("LessOrEqual", p["df"], number_like(1, p["df"])), number_like(np.nan, p["loc"]), p["loc"]
     )
 
 
 def _student_variance(p: Parameters) -> Any:
     df = p["df"]
-    wide = op("Greater", df, _number(2, df))
-    found = div(mul(square(p["scale"]), df), sub(where(wide, df, _number(3, df)), 2))
-    other = where(op("Greater", df, _number(1, df)), _number(np.inf, df), _number(np.nan, df))
+    wide = op("Greater", df, number_like(2, df))
+    found = div(mul(square(p["scale"]), df), sub(where(wide, df, number_like(3, df)), 2))
+    other = where(
+        op("Greater", df, number_like(1, df)), number_like(np.inf, df), number_like(np.nan, df)
+    )
     return where(wide, found, other)
 
 
@@ -201,7 +205,7 @@ def _uniform(p: Parameters, x: Any) -> Any:
 
 def _uniform_share(p: Parameters, x: Any) -> Any:
     share = div(sub(x, p["low"]), sub(p["high"], p["low"]))
-    return op("Clip", share, _number(0, share), _number(1, share))
+    return op("Clip", share, number_like(0, share), number_like(1, share))
 
 
 def _gamma(p: Parameters, x: Any) -> Any:
@@ -216,7 +220,7 @@ def _gamma_entropy(p: Parameters) -> Any:
 
 
 def _positive(x: Any) -> Any:
-    return op("Max", x, _number(0, x))
+    return op("Max", x, number_like(0, x))
 
 
 def pair_of(p: Parameters) -> Parameters:
@@ -257,7 +261,7 @@ def _dirichlet_mode(p: Parameters) -> Any:
     c = p["concentration"]
     above = _positive(sub(c, 1))
     mode = div(above, op("ReduceSum", above, np.array([-1]), keepdims=1))
-    low = op("Less", op("ReduceMax", c, np.array([-1]), keepdims=1), _number(1, c))
+    low = op("Less", op("ReduceMax", c, np.array([-1]), keepdims=1), number_like(1, c))
     return where(low, _hot(mode, c), mode)
 
 
@@ -281,7 +285,7 @@ def _hot(of: Any, like: Any) -> Any:
 
 
 def _bernoulli(p: Parameters, x: Any) -> Any:
-    return sub(mul(x, p["logits"]), _soft_plus(p["logits"]))
+    return sub(mul(x, p["logits"]), soft_plus(p["logits"]))
 
 
 def _bernoulli_entropy(p: Parameters) -> Any:
@@ -290,15 +294,15 @@ def _bernoulli_entropy(p: Parameters) -> Any:
 
 def _bernoulli_mode(p: Parameters) -> Any:
     shares = p["probs"]
-    half = _number(0.5, shares)
+    half = number_like(0.5, shares)
     mode = mask_like(op("GreaterOrEqual", shares, half), shares)
-    return where(op("Equal", shares, half), _number(np.nan, shares), mode)
+    return where(op("Equal", shares, half), number_like(np.nan, shares), mode)
 
 
 def _geometric(p: Parameters, x: Any) -> Any:
     shares = p["probs"]
-    sure = op("And", op("Equal", shares, _number(1, shares)), op("Equal", x, _number(0, x)))
-    rest = where(sure, _number(0, shares), shares)
+    sure = op("And", op("Equal", shares, number_like(1, shares)), op("Equal", x, number_like(0, x)))
+    rest = where(sure, number_like(0, shares), shares)
     return add(mul(x, log1p(neg(rest))), log(shares))
 
 
@@ -317,7 +321,7 @@ def _category(p: Parameters, x: Any) -> Any:
 
 
 def _category_entropy(p: Parameters) -> Any:
-    least = _number(float(np.finfo(dtype_of(p["logits"]).numpy()).min), p["logits"])
+    least = number_like(float(np.finfo(dtype_of(p["logits"]).numpy()).min), p["logits"])
     return neg(total(mul(op("Max", p["logits"], least), p["probs"])))
 
 
@@ -431,8 +435,17 @@ def both_forms(name: str, key: str, x: Any) -> tuple[Any, Any]:
     if kinds:
         x = div(x, op("ReduceSum", x, np.array([-1]), keepdims=1))
     eps = float(np.finfo(dtype_of(x).numpy()).eps)
-    within = op("Clip", x, _number(eps, x), _number(1 - eps, x))
+    within = op("Clip", x, number_like(eps, x), number_like(1 - eps, x))
     return x, log(within) if kinds else sub(log(within), log1p(neg(within)))
 
 
-__all__ = ["LAWS", "Law", "Parameters", "both_forms", "pair_of", "total"]
+__all__ = [
+    "LAWS",
+    "Law",
+    "Parameters",
+    "both_forms",
+    "number_like",
+    "pair_of",
+    "soft_plus",
+    "total",
+]

@@ -7,18 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from hagane.ops.builder import dtype_of, op
-from hagane.ops.functions.numbers.densities import Parameters, pair_of, total
+from hagane.ops.builder import op
+from hagane.ops.functions.numbers.densities import (
+    Parameters,
+    number_like,
+    pair_of,
+    soft_plus,
+    total,
+)
 from hagane.ops.functions.numbers.elementary import add, div, exp, log, mul, neg, square, sub, where
 from hagane.ops.functions.numbers.special import digamma, log_gamma
-
-
-def _number(value: float, like: Any) -> Any:
-    return np.array(value, dtype_of(like).numpy())
-
-
-def _soft_plus(x: Any) -> Any:
-    return op("Softplus", x)
 
 
 def _between_normals(p: Parameters, q: Parameters) -> Any:
@@ -28,19 +26,19 @@ def _between_normals(p: Parameters, q: Parameters) -> Any:
 
 
 def _between_kinds(p: Parameters, q: Parameters) -> Any:
-    zero = _number(0, p["probs"])
+    zero = number_like(0, p["probs"])
     terms = mul(p["probs"], sub(p["logits"], q["logits"]))
-    terms = where(op("Equal", q["probs"], zero), _number(np.inf, terms), terms)
+    terms = where(op("Equal", q["probs"], zero), number_like(np.inf, terms), terms)
     return total(where(op("Equal", p["probs"], zero), zero, terms))
 
 
 def _between_coins(p: Parameters, q: Parameters) -> Any:
-    zero, one = _number(0, p["probs"]), _number(1, p["probs"])
-    ones = mul(p["probs"], sub(_soft_plus(neg(q["logits"])), _soft_plus(neg(p["logits"]))))
-    ones = where(op("Equal", q["probs"], zero), _number(np.inf, ones), ones)
+    zero, one = number_like(0, p["probs"]), number_like(1, p["probs"])
+    ones = mul(p["probs"], sub(soft_plus(neg(q["logits"])), soft_plus(neg(p["logits"]))))
+    ones = where(op("Equal", q["probs"], zero), number_like(np.inf, ones), ones)
     ones = where(op("Equal", p["probs"], zero), zero, ones)
-    zeros = mul(sub(1, p["probs"]), sub(_soft_plus(q["logits"]), _soft_plus(p["logits"])))
-    zeros = where(op("Equal", q["probs"], one), _number(np.inf, zeros), zeros)
+    zeros = mul(sub(1, p["probs"]), sub(soft_plus(q["logits"]), soft_plus(p["logits"])))
+    zeros = where(op("Equal", q["probs"], one), number_like(np.inf, zeros), zeros)
     return add(ones, where(op("Equal", p["probs"], one), zero, zeros))
 
 
@@ -79,7 +77,7 @@ def _between_poissons(p: Parameters, q: Parameters) -> Any:
 def _between_uniforms(p: Parameters, q: Parameters) -> Any:
     found = log(div(sub(q["high"], q["low"]), sub(p["high"], p["low"])))
     outside = op("Or", op("Greater", q["low"], p["low"]), op("Less", q["high"], p["high"]))
-    return where(outside, _number(np.inf, found), found)
+    return where(outside, number_like(np.inf, found), found)
 
 
 DIVERGENCES: dict[str, Callable[[Parameters, Parameters], Any]] = {
