@@ -113,10 +113,14 @@ def _by(
         assert formula is not None
         given = dict(zip(names, values, strict=False))
         behind = [x if kind in _OF_PLACES else cast(x, dtype) for x in values[len(names) :]]
-        found = formula(given, *behind)
-        return sum_over(found, range(-axes, 0), keepdims=False) if axes else found
+        return _over(formula(given, *behind), axes)
 
     return built(t, promised, compute, *real, *operands)
+
+
+def _over(x: Any, axes: int) -> Any:
+    """Return sums over so many last axes."""
+    return sum_over(x, range(-axes, 0), keepdims=False) if axes else x
 
 
 def _draw(t: Core, self: View, sample_shape: Value) -> Tensor:
@@ -297,8 +301,7 @@ def kl_divergence(t: Core, p: Value, q: Value) -> Tensor:
         assert found is not None
         values = tuple(cast(x, dtype) for x in values)
         p, q = (dict(zip(names, part, strict=True)) for part in (values[:count], values[count:]))
-        made = found(p, q)
-        return sum_over(made, range(-axes, 0), keepdims=False) if axes else made
+        return _over(found(p, q), axes)
 
     given = [x[name] for x in (a, b) for name in names]
     return built(t, (dtype, broadcast_shape(t, *shapes)), compute, *given)
