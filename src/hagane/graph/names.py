@@ -18,7 +18,11 @@ def separate_names(graph: ir.Graph) -> None:
     kept = (*graph.inputs, *graph.outputs, *graph.initializers.values())
     values: dict[str, object] = {str(value.name): value for value in kept}
     nodes: dict[str, object] = {}
-    for inner in all_graphs(graph):
+    graphs = list(all_graphs(graph))
+    # A new name is no name of a value that is still to come: a graph refuses it for an initializer.
+    for value in (value for inner in graphs for value in _values(inner) if value.name):
+        values.setdefault(str(value.name), value)
+    for inner in graphs:
         for value in _values(inner):
             # (An output without a name is one that nobody wants.)
             if value.name or value.producer() is None or _is_read(value):

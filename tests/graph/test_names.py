@@ -1,0 +1,38 @@
+"""Names that no two values of a model share."""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir as ir
+from onnx import parser
+
+from hagane.graph.names import separate_names
+from hagane.graph.walk import all_graphs
+
+
+def test_a_new_name_is_none_of_a_value_that_is_still_to_come() -> None:
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (bool b, float[n] x) => (float[n] y) <float k = {1.0}> {
+        h = Add (x, k)
+        y = If (b) <
+            then_branch = t () => (float[n] s)
+            <float k = {2.0}, float k_1 = {3.0}> { u = Mul (h, k) s = Add (u, k_1) },
+            else_branch = e () => (float[n] r) <float k = {4.0}> { r = Mul (h, k) }
+        >
+    }
+    """
+    graph = ir.from_proto(parser.parse_model(text)).graph
+    separate_names(graph)
+    names = [
+        name for inner in all_graphs(graph) for name in (*inner.initializers, *_results(inner))
+    ]
+    assert len(set(names)) == len(names)
+    assert {"k", "k_1", "h", "y"} <= set(names)
+    for inner in all_graphs(graph):
+        assert all(value.name == name for name, value in inner.initializers.items())
+    onnx.checker.check_model(ir.to_proto(ir.Model(graph, ir_version=8)))
+
+
+def _results(graph: ir.Graph) -> list[str]:
+    return [str(value.name) for node in graph for value in node.outputs]
