@@ -136,6 +136,7 @@ x: float32[b=2, t=5, 8]; i: int64[b=2, t=5] < 10; y: float32[b=2, s=3, 8]
     nn.utils.parametrizations.weight_norm(nn.Linear(8, 4))(x)
     nn.utils.clip_grad_norm_(nn.Linear(8, 4).parameters(), 1.0)
     nn.utils.parameters_to_vector(nn.Linear(8, 4).parameters())
+    nn.utils.parameters_to_vector([x, x[0]])
     nn.init.xavier_uniform_(torch.empty(3, 4))
     nn.init.kaiming_normal_(torch.empty(3, 4), mode='fan_out', nonlinearity='relu')
     nn.init.constant_(torch.empty(3), 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 from typing import Any
@@ -18,7 +19,17 @@ from hagane.ops.builder.node import node_of
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes, infer_added
 from hagane.ops.values import tensor_to_array
-from hagane.symbolic import Dim, Expr, symbols_of
+from hagane.symbolic import Dim, Expr, line_in, symbols_of
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An axis of a value that shows a size, as ``factor * size + rest``."""
+
+    value: ir.Value
+    axis: int
+    factor: int = 1
+    rest: int = 0
 
 
 class Nodes:
@@ -55,7 +66,7 @@ class Nodes:
         self.outer = outer
         self.typed = typed
         self._added = added
-        self._sizes: dict[str, tuple[ir.Value, int]] = {}
+        self._sizes: dict[str, Shown] = {}
         self._formulas: dict[Dim, ir.Value] = {}
         for value in graph.inputs:
             self.note_sizes(value)
@@ -153,8 +164,13 @@ class Nodes:
         found = self.types.types.get(value)
         if isinstance(found, TensorType):
             for axis, dim in enumerate(found.shape or ()):
-                if isinstance(dim, Expr):
-                    self._sizes.setdefault(str(dim), (value, axis))
+                if not isinstance(dim, Expr):
+                    continue
+                self._sizes.setdefault(str(dim), Shown(value, axis))
+                for name in symbols_of(dim):
+                    line = line_in(dim, name)
+                    if line is not None:
+                        self._sizes.setdefault(name, Shown(value, axis, *line))
 
     def _computed(self, content: Array) -> ir.Value:
         """Return the array whose elements are sizes, computed when the graph runs."""
@@ -221,12 +237,18 @@ class Nodes:
         found = self._showing(name)
         if found is None:
             raise TypeInferenceError(f"no tensor here has an axis of size '{name}'")
-        value, axis = found
-        shape = self._node("Shape", value, start=axis, end=axis + 1)
-        return self._node("Squeeze", shape, self.initializer(np.array([0]), "axis 0"))
+        return self._read(found)
 
-    def _showing(self, size: str) -> tuple[ir.Value, int] | None:
-        """Return a value and the axis of it that has a size."""
+    def _read(self, shown: Shown) -> ir.Value:
+        """Return a size from the shape that shows it."""
+        shape = self._node("Shape", shown.value, start=shown.axis, end=shown.axis + 1)
+        size = self._node("Squeeze", shape, self.initializer(np.array([0]), "axis 0"))
+        if shown.rest:
+            size = self._node("Sub", size, self.size(shown.rest))
+        return size if shown.factor == 1 else self._node("Div", size, self.size(shown.factor))
+
+    def _showing(self, size: str) -> Shown | None:
+        """Return the axis of a value that shows a size."""
         outer: Nodes | None = self
         while outer is not None:
             if size in outer._sizes:

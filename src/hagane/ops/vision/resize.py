@@ -311,13 +311,19 @@ def _check_positive(
             ctx.fail(f"expected positive {name}, got {values.ravel().tolist()}")
 
 
+_LARGEST_DENOMINATOR = 1000
+
+
 def _scaled(dim: Dim, scale: Any) -> Dim:
     if isinstance(scale, Expr):
         return floor(dim * scale)
     if isinstance(dim, int):
         with np.errstate(over="ignore"):  # infinity is no size, and is refused as such
             return int(np.floor(np.float32(dim) * np.float32(scale)))
-    return floor(dim * Fraction(float(scale)))
+    # A product of floats comes out whole where that of the number meant does: 10 * 1.3 is 13.
+    exact = Fraction(float(scale))
+    short = exact.limit_denominator(_LARGEST_DENOMINATOR)
+    return floor(dim * (short if np.float32(float(short)) == np.float32(scale) else exact))
 
 
 def _keep_aspect(

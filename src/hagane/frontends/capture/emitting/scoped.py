@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from hagane.frontends.python.values.values import Kinds, Place, Tensor
 from hagane.graph.places import note_place
 from hagane.graph.types import Shape, TensorType, Type, to_ir_shape, to_ir_type
 from hagane.ops.builder import Call, Nodes, node_of
+from hagane.ops.builder.nodes import Shown
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import find, operators
@@ -61,9 +63,8 @@ class ScopeNodes(Nodes):
                 f"the number '{name}' is not known when the graph runs: no input has an axis of "
                 "this size, and no operator computes it"
             )
-        value, axis = emitter.sizes[name]
-        shape = self._node("Shape", emitter.visible(value), start=axis, end=axis + 1)
-        return self._node("Squeeze", shape, self.initializer(np.array([0]), "axis 0"))
+        shown = emitter.sizes[name]
+        return self._read(replace(shown, value=emitter.visible(shown.value)))
 
     def initializer(self, content: Array, name: str) -> ir.Value:
         """Return an initializer of the main graph; small constants are there once."""
@@ -117,7 +118,7 @@ class ScopedEmitter(Effects):
         self.numbers: dict[str, Tensor] = {}  # integers that the data decide, by name
         self.kinds: dict[str, Kinds] = {}  # the types that some of them have on other paths
         self.truths: dict[str, Tensor] = {}  # truth values, likewise
-        self.sizes: dict[str, tuple[ir.Value, int]] = {}
+        self.sizes: dict[str, Shown] = {}
         self.shared: dict[object, ir.Value] = {}  # small constants by content
         self.homes: dict[ir.Value, Scope] = {}
         self._places: dict[ir.Value, Scope] = {}  # where the program makes known content

@@ -16,13 +16,14 @@ import onnx_ir as ir
 from hagane.ops.builder import dtype_of, op, rank_of, shape_of
 from hagane.ops.functions.images.windows import padded, tap
 from hagane.ops.functions.numbers.activations import number_like
-from hagane.ops.functions.numbers.elementary import add, cast, div, mul, transpose, unsqueeze
+from hagane.ops.functions.numbers.elementary import add, cast, div, mul, transpose, unsqueeze, where
 from hagane.ops.functions.tensors.filling import filled
 from hagane.ops.functions.tensors.padding import padded_around
 from hagane.ops.functions.tensors.parts import resized
-from hagane.symbolic import Dim, ceildiv, floordiv, maximum, product
+from hagane.symbolic import Dim, Expr, ceildiv, floordiv, maximum, product
 
 _INT64 = ir.DataType.INT64
+_ONES = np.ones(2, np.float32)
 
 
 def _around(pads: Sequence[Dim], extra: Sequence[Dim]) -> list[Dim]:
@@ -228,20 +229,51 @@ def scaled(
         corners: Whether the middles of corner pixels stay in place.
     """
     lead = list(shape_of(x))[:2]
-    settings: dict[str, Any] = {"mode": mode, "coordinate_transformation_mode": "half_pixel"}
     if mode.startswith("nearest"):
-        settings["mode"] = "nearest"
-        settings["nearest_mode"] = "round_prefer_ceil"
-        if mode == "nearest":
-            settings["coordinate_transformation_mode"] = "asymmetric"
-            settings["nearest_mode"] = "floor"
+        if scales is not None and not all(map(_is_plain, scales)):
+            return _nearest(x, sizes, scales, mode)
+        exact = mode == "nearest-exact"
+        settings = {
+            "mode": "nearest",
+            "coordinate_transformation_mode": "half_pixel" if exact else "asymmetric",
+            "nearest_mode": "round_prefer_ceil" if exact else "floor",
+        }
     elif corners:  # of the sizes: ONNX takes those of factors before they are rounded
-        settings["coordinate_transformation_mode"] = "align_corners"
+        settings = {"mode": mode, "coordinate_transformation_mode": "align_corners"}
         scales = None
-    if scales is not None:
-        factors = np.array([1, 1, *scales], np.float32)
-        return op("Resize", x, None, factors, **settings)
-    return op("Resize", x, None, None, [*lead, *sizes], **settings)
+    else:
+        settings = {"mode": mode, "coordinate_transformation_mode": "half_pixel"}
+    if scales is None:
+        return op("Resize", x, None, None, [*lead, *sizes], **settings)
+    sources = list(shape_of(x))[2:]
+    factors = np.array(scales, np.float32)
+    if mode == "linear":  # an axis whose size stays is copied
+        pairs = list(zip(sources, sizes, strict=True))
+        factors[[source == size for source, size in pairs]] = 1
+        small = (factors > 1) & (factors < 1.5)  # a few pixels times these are as many pixels
+        if any(less and isinstance(n, Expr) for less, n in zip(small, sources, strict=True)):
+            stays = op("Equal", sources, list(sizes))
+            found = where(stays, np.float32(1), factors)
+            return op("Resize", x, None, op("Concat", _ONES, found, axis=0), **settings)
+    return op("Resize", x, None, np.concatenate([_ONES, factors]), **settings)
+
+
+def _is_plain(scale: float) -> bool:
+    """Whether places times the inverse of a factor have no error that rounding could show."""
+    return scale == int(scale) or math.frexp(scale)[0] == 0.5
+
+
+def _nearest(x: Any, sizes: Sequence[Dim], scales: Sequence[float], mode: str) -> Any:
+    """Return the nearest elements by factors, at the places that PyTorch's float32 gives."""
+    for axis, (size, scale) in enumerate(zip(sizes, scales, strict=True), 2):
+        if scale == 1:
+            continue
+        places = cast(op("Range", 0, size, 1), ir.DataType.FLOAT)
+        if mode == "nearest-exact":
+            places = add(places, np.float32(0.5))
+        found = cast(op("Floor", mul(places, np.float32(1 / scale))), _INT64)
+        x = op("Gather", x, op("Min", found, shape_of(x)[axis] - 1), axis=axis)
+    return x
 
 
 def bags(

@@ -71,7 +71,7 @@ def hard_shrink(x: Any, bound: float) -> Any:
 
 def soft_shrink(x: Any, bound: float) -> Any:
     """Return ``x`` moved toward 0 by ``bound``, 0 where it would pass it."""
-    return op("Shrink", x, lambd=bound, bias=bound)
+    return op("Shrink", x, lambd=float(bound), bias=float(bound))
 
 
 def threshold(x: Any, bound: float, value: float) -> Any:

@@ -28,6 +28,7 @@ from hagane.ops.functions.numbers.elementary import (
     where,
 )
 from hagane.ops.functions.numbers.pairs import is_negative
+from hagane.symbolic import floordiv
 
 _DOUBLE = ir.DataType.DOUBLE
 # Bernoulli numbers B2, B4, …
@@ -313,6 +314,23 @@ def cosine_window(
     for k, value in enumerate(coefficients[1:], 1):
         found = add(found, mul(op("Cos", mul(place, float(k))), value))
     return cast(found, dtype)
+
+
+def frequencies(length: Any, half: bool, spacing: float, dtype: ir.DataType) -> Any:
+    """Return the frequencies of a Fourier transform, negative ones after the positive.
+
+    Args:
+        length: How many samples the transform has.
+        half: Whether to return those of a transform of real numbers alone, none negative.
+        spacing: The distance of samples.
+        dtype: Floats.
+    """
+    place = op("Range", 0, floordiv(length, 2) + 1 if half else length, 1)
+    if not half:
+        positive = op("Less", op("Mul", place, 2), length)
+        place = where(positive, place, op("Sub", place, length))
+    divisor = mul(op("Cast", length, to=_DOUBLE), spacing)
+    return cast(div(cast(place, _DOUBLE), divisor), dtype)
 
 
 def triangular_window(count: int) -> Any:

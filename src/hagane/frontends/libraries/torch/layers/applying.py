@@ -24,7 +24,8 @@ for _name, _function, _defaults in (
     ("PixelShuffle", "pixel_shuffle", {"upscale_factor": ...}),
     ("PixelUnshuffle", "pixel_unshuffle", {"downscale_factor": ...}),
     ("Upsample", "interpolate",
-     {"size": None, "scale_factor": None, "mode": "nearest", "align_corners": None}),
+     {"size": None, "scale_factor": None, "mode": "nearest", "align_corners": None,
+      "recompute_scale_factor": None}),
     ("Unfold", "unfold", {"kernel_size": ..., "dilation": 1, "padding": 0, "stride": 1}),
     ("Fold", "fold",
      {"output_size": ..., "kernel_size": ..., "dilation": 1, "padding": 0, "stride": 1}),
@@ -32,7 +33,6 @@ for _name, _function, _defaults in (
      {"size": ..., "alpha": 1e-4, "beta": 0.75, "k": 1.0}),
     ("CTCLoss", "ctc_loss", {"blank": 0, "reduction": "mean", "zero_infinity": False}),
     ("Hardshrink", "hardshrink", {"lambd": 0.5}), ("Softshrink", "softshrink", {"lambd": 0.5}),
-    ("RReLU", "rrelu", {"lower": 0.125, "upper": 1 / 3, "inplace": False}),
     ("ChannelShuffle", "channel_shuffle", {"groups": ...}),
     ("UpsamplingNearest2d", "interpolate", {"size": None, "scale_factor": None}),
     ("UpsamplingBilinear2d", "interpolate",
@@ -81,6 +81,8 @@ functional("GaussianNLLLoss", "nn.functional.gaussian_nll_loss",
            {"full": False, "eps": 1e-6, "reduction": "mean"})  # fmt: skip
 functional("Softmax2d", "nn.functional.softmax", {"dim": -3})
 functional("Tanh", "tanh")
+functional("RReLU", "nn.functional.rrelu", {"lower": 1 / 8, "upper": 1 / 3, "inplace": False},
+           training=True)  # fmt: skip
 functional("Sigmoid", "sigmoid")
 for _name, _function in (
     ("Dropout", "dropout"), ("Dropout1d", "dropout1d"), ("Dropout2d", "dropout2d"),

@@ -50,33 +50,15 @@ def _conv(spatial: int, transposed: bool) -> None:
         return {**found, "output_padding": _spread(t, output_padding, spatial, "output_padding")}
 
     def forward(t: Core, self: View, input: Value) -> Value:
-        if self.padding_mode != "zeros" and not isinstance(self.padding, str):
-            amounts = [p for size in reversed(self.padding) for p in (size, size)]
-            input = t.call_library(
-                "torch.nn.functional.pad", [input, tuple(amounts), self.padding_mode]
-            )
-            return windows.conv(
-                t,
-                spatial,
-                input,
-                self.weight,
-                self.bias,
-                self.stride,
-                0,
-                self.dilation,
-                self.groups,
-            )
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            amounts = _around(padding, self.kernel_size, self.dilation)
+            input = t.call_library("torch.nn.functional.pad", [input, amounts, self.padding_mode])
+            padding = 0
         return windows.conv(
-            t,
-            spatial,
-            input,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            self.dilation,
+            t, spatial, input, self.weight, self.bias, self.stride, padding, self.dilation,
             self.groups,
-        )
+        )  # fmt: skip
 
     def forward_transposed(t: Core, self: View, input: Value, output_size: Value = None) -> Value:
         y = windows.conv_transpose(
@@ -123,6 +105,18 @@ def _lazy(spatial: int, kind: str) -> None:
 
 def _spread(t: Core, value: Value, count: int, what: str) -> Value:
     return value if isinstance(value, str) else tuple(per_axis(t, value, count, what))
+
+
+def _around(padding: Value, kernel: Value, dilation: Value) -> tuple[Value, ...]:
+    """The amounts before and after each axis, the last axis first, as ``pad`` takes them."""
+    amounts: list[Value] = []
+    for axis in reversed(range(len(kernel))):
+        if padding == "same":
+            total = dilation[axis] * (kernel[axis] - 1)
+            amounts += [total // 2, total - total // 2]
+        else:
+            amounts += [0, 0] if padding == "valid" else [padding[axis]] * 2
+    return tuple(amounts)
 
 
 for _spatial in (1, 2, 3):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hagane.frontends.libraries.torch.operands import FLOAT, elements
+from hagane.frontends.libraries.torch.operands import FLOAT
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Many, Real, Tensor, Value
@@ -48,7 +48,7 @@ def parameters_to_vector(t: Core, parameters: Value) -> Tensor:
     found = t.sequence(t.wrap(parameters))
     if isinstance(found, Many):
         return t.emit.new(FLOAT, (t.emit.fresh("parameters"),))
-    return t.emit.typed("Concat", found, found[0].dtype, (sum(elements(x) for x in found),))
+    return t.call_library("torch.cat", [[t.call_library("torch.flatten", [x]) for x in found]])
 
 
 @TORCH.function(

@@ -103,6 +103,11 @@ def interpolate(
         kinds = "floating-point numbers or uint8" if bytes_too else "floating-point numbers"
         t.fail("dtype-mismatch", f"mode '{mode}' expects {kinds}, got {t.show(x)}", x,
                remedy="convert it with .float()")  # fmt: skip
+    if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
+        t.fail(
+            "value", f"expected align_corners to be None in mode '{mode}', got {align_corners}",
+            remedy="leave it out: only linear, bilinear, bicubic and trilinear take it",
+        )  # fmt: skip
     if (size is None) == (scale_factor is None):
         t.fail("value", "expected either size or scale_factor")
     if size is not None:

@@ -23,7 +23,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.functions.numbers import special
 from hagane.ops.functions.tensors import parts
-from hagane.symbolic import Dim, floordiv
+from hagane.symbolic import Dim, Expr, floordiv
 
 
 def _transformed(
@@ -99,20 +99,22 @@ _shift("fftshift")
 _shift("ifftshift")
 
 
-@TORCH.function("fft.fftfreq")
-def fftfreq(
-    t: Core, n: Value, d: Value = 1.0, *, dtype: Value = None, device: Value = None, **_: Value
-) -> Tensor:
-    """Return the frequencies of a transform of length ``n``."""
-    return made(t, dtype_of(dtype, FLOAT), [n], device_of(device))
+def _frequencies(name: str, half: bool) -> None:
+    def frequencies(
+        t: Core, n: Value, d: Value = 1.0, *, dtype: Value = None, device: Value = None, **_: Value
+    ) -> Tensor:
+        wanted = dtype_of(dtype, FLOAT)
+        count = floordiv(n, 2) + 1 if half else n
+        if not isinstance(n, int | Expr) or not isinstance(d, int | float):
+            return made(t, wanted, [count], device_of(device))
+        return placed(t, wanted, [count], device_of(device), special.frequencies, n, half,
+                      float(d), wanted)  # fmt: skip
+
+    TORCH.function(name)(frequencies)
 
 
-@TORCH.function("fft.rfftfreq")
-def rfftfreq(
-    t: Core, n: Value, d: Value = 1.0, *, dtype: Value = None, device: Value = None, **_: Value
-) -> Tensor:
-    """Return the frequencies of a transform of real numbers of length ``n``."""
-    return made(t, dtype_of(dtype, FLOAT), [floordiv(n, 2) + 1], device_of(device))
+_frequencies("fft.fftfreq", half=False)
+_frequencies("fft.rfftfreq", half=True)
 
 
 @TORCH.function("stft", methods=("stft",))
