@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,7 @@ from hagane.ops.functions.numbers.elementary import sum_over
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
 from hagane.ops.vjp import DISCRETE
+from hagane.symbolic import Dim
 
 
 def convolve(x: Array, weight: Array, window: Window, group: int) -> Array:
@@ -116,16 +118,15 @@ def infer_conv(ctx: InferContext, x: int = 0, w: int = 1, bias: int | None = 2) 
         (size,) = ctx.shape(bias, rank=1)
         ctx.unify(size, w_shape[0], f"expected one bias a map ({w_shape[0]})")
     kernel = ctx.attr("kernel_shape")
-    if kernel is None:
-        if not all(isinstance(dim, int) for dim in w_shape[2:]):
-            return [(x_shape[0], w_shape[0], *(ctx.fresh() for _ in x_shape[2:]))]
-        kernel = w_shape[2:]
-    else:
+    if kernel is not None:
         check_kernel_shape(ctx, kernel, w_shape[2:])
+    sizes: Sequence[Dim] = kernel or w_shape[2:]
+    known = [size if isinstance(size, int) else 1 for size in sizes]
     window = Window.of(
-        kernel, ctx.attr("strides"), ctx.attr("dilations"), ctx.attr("pads"), ctx.attr("auto_pad")
+        known, ctx.attr("strides"), ctx.attr("dilations"), ctx.attr("pads"), ctx.attr("auto_pad")
     )
     check_window(ctx, window, x_shape[2:])
+    window = replace(window, kernel=tuple(sizes))
     return [(x_shape[0], w_shape[0], *window.output(x_shape[2:]))]
 
 

@@ -19,7 +19,7 @@ class Window:
     """A sliding window over the spatial axes, with every default filled in.
 
     Attributes:
-        kernel: Size along each axis.
+        kernel: Size along each axis; open ones give the sizes of results alone.
         strides: Step along each axis.
         dilations: Distance between neighbouring taps along each axis.
         pads: Amounts at the beginnings, then at the ends, unless ``auto_pad`` decides.
@@ -27,7 +27,7 @@ class Window:
         ceil_mode: Whether a last, partial window counts.
     """
 
-    kernel: tuple[int, ...]
+    kernel: tuple[Any, ...]
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
     pads: tuple[int, ...]
@@ -60,7 +60,7 @@ class Window:
         """The number of spatial axes."""
         return len(self.kernel)
 
-    def extent(self, axis: int) -> int:
+    def extent(self, axis: int) -> Any:
         """Return the size of the dilated kernel."""
         return (self.kernel[axis] - 1) * self.dilations[axis] + 1
 

@@ -233,7 +233,7 @@ def scaled(
         if scales is not None and not all(map(_is_plain, scales)):
             return _nearest(x, sizes, scales, mode)
         exact = mode == "nearest-exact"
-        settings = {
+        settings: dict[str, Any] = {
             "mode": "nearest",
             "coordinate_transformation_mode": "half_pixel" if exact else "asymmetric",
             "nearest_mode": "round_prefer_ceil" if exact else "floor",

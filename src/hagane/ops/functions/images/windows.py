@@ -24,9 +24,10 @@ def explicit_pads(call: Call, kernel: Sequence[int], strides: Sequence[int]) -> 
     from hagane.ops.convolution.window import Window
 
     auto_pad = call.attr("auto_pad") or "NOTSET"
-    window = Window.of(kernel, strides, call.attr("dilations"), call.attr("pads"), auto_pad)
     if not auto_pad.startswith("SAME"):
-        return list(window.pads)
+        given = call.attr("pads") if auto_pad == "NOTSET" else None
+        return list(given or [0] * 2 * len(kernel))
+    window = Window.of(kernel, strides, call.attr("dilations"), None, auto_pad)
     sizes = []
     for size in shape_of(call.inputs[0])[2:]:
         if not isinstance(size, int):

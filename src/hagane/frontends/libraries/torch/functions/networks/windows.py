@@ -27,7 +27,8 @@ from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.images import images
 from hagane.ops.functions.images.pooling import adaptive_means
-from hagane.symbolic import Dim
+from hagane.ops.functions.layers.grouped import convolved_in_groups
+from hagane.symbolic import Dim, Expr, floordiv
 
 
 def batched(t: Core, x: Tensor, spatial: int, what: str) -> tuple[Tensor, bool]:
@@ -88,9 +89,46 @@ def conv(t: Core, spatial: int, x: Value, weight: Value, bias: Value, stride: Va
             pads = [n // 2 for n in totals] + [n - n // 2 for n in totals]
     else:
         pads = per_axis(t, padding, spatial, "padding") * 2
-    y = t.op("Conv", x, w, bias, strides=strides, dilations=dilations, pads=pads, group=groups,
-             kernel_shape=[int(str(k)) for k in kernel[2:]])  # fmt: skip
+    settings: dict[str, Any] = {
+        "strides": strides,
+        "dilations": dilations,
+        "pads": pads or [0] * 2 * spatial,
+    }
+    if isinstance(groups, Expr):
+        if t.emit.indivisible(kernel[0], groups, "output channels in groups"):
+            t.fail("value", f"expected weights that {groups} groups divide, got {t.show(w)}", w)
+        y = _in_groups(t, "Conv", x, w, bias, groups, kernel[0], settings)
+    else:
+        y = t.op("Conv", x, w, bias, group=groups, **settings)
     return unbatched(t, _positive(t, y, spatial, what), lone)
+
+
+def _in_groups(
+    t: Core, operator: str, x: Tensor, w: Tensor, bias: Value, groups: Expr, outside: Dim,
+    settings: dict[str, Any],
+) -> Tensor:  # fmt: skip
+    """Return a convolution in a number of groups that is not known before it runs."""
+    batch, _, *space = shape_of(t, x)
+    _, _, *kernel = shape_of(t, w)
+    pads, extra = settings["pads"], settings.get("output_padding", [0] * len(space))
+    reach = [d * (k - 1) + 1 for d, k in zip(settings["dilations"], kernel, strict=True)]
+    sums = [a + b for a, b in zip(pads[: len(space)], pads[len(space) :], strict=True)]
+    if operator == "Conv":
+        made = [
+            floordiv(n + p - r, s) + 1
+            for n, p, r, s in zip(space, sums, reach, settings["strides"], strict=True)
+        ]
+    else:
+        made = [
+            (n - 1) * s - p + r + e
+            for n, s, p, r, e in zip(space, settings["strides"], sums, reach, extra, strict=True)
+        ]
+    b = [] if bias is None else [need_tensor(t, bias, "bias")]
+
+    def convolved(x: Any, w: Any, b: Any = None) -> Any:
+        return convolved_in_groups(operator, x, w, b, groups, **settings)
+
+    return built(t, (x.dtype, (batch, outside, *made)), convolved, x, w, *b)
 
 
 def conv_transpose(
@@ -117,8 +155,15 @@ def conv_transpose(
     if any(e >= max(s, d) for e, s, d in zip(extra, strides, dilations, strict=True)):
         t.fail("value", f"expected output_padding below stride or dilation, got {extra}")
     pads = per_axis(t, padding, spatial, "padding")
-    y = t.op("ConvTranspose", x, w, bias, strides=strides, dilations=dilations, pads=pads * 2,
-             output_padding=extra, group=groups)  # fmt: skip
+    settings: dict[str, Any] = {
+        "strides": strides, "dilations": dilations, "pads": pads * 2, "output_padding": extra
+    }  # fmt: skip
+    if isinstance(groups, Expr):
+        if t.emit.indivisible(shape[1], groups, "channels in groups"):
+            t.fail("value", f"expected channels that {groups} groups divide, got {t.show(x)}", x)
+        y = _in_groups(t, "ConvTranspose", x, w, bias, groups, kernel[1] * groups, settings)
+    else:
+        y = t.op("ConvTranspose", x, w, bias, group=groups, **settings)
     return unbatched(t, _positive(t, y, spatial, what), lone)
 
 
