@@ -23,6 +23,7 @@ from hagane.frontends.libraries.numpy.composing import COMPOSED
 from hagane.frontends.libraries.sharing import SharingTables, refuse_complex
 from hagane.frontends.libraries.stacking import stacked
 from hagane.frontends.libraries.table import arguments_of
+from hagane.frontends.libraries.torch.composing import COMPOSED as TORCHS
 from hagane.frontends.libraries.torch.functions.arrays.drawing import DRAWN
 from hagane.frontends.libraries.torch.functions.numbers.storing import stored
 from hagane.frontends.libraries.typed_only import reason_of
@@ -46,7 +47,7 @@ _ADDED = frozenset(
      *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
 )  # fmt: skip
 _NOT_IN_PLACE = ("requires_grad_", "ix_")
-MEANT = meant.MEANT | CHAINERS | ADDITIONS | _ADDED | COMPOSED
+MEANT = meant.MEANT | CHAINERS | ADDITIONS | _ADDED | COMPOSED | TORCHS
 # Makers of objects: the operators are in the use of these.
 _MAKING = ("__init__",)
 

@@ -6,13 +6,13 @@ https://numpy.org/doc/stable/reference/generated/numpy.c_.html
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.libraries.composed import programmed
 from hagane.frontends.libraries.numpy import programs
 from hagane.frontends.libraries.numpy.joining import concatenated
 from hagane.frontends.libraries.numpy.operands import axis as checked_axis
@@ -90,20 +90,6 @@ def _reduced_at(name: str, function: str) -> None:
     NUMPY.function(f"{name}.reduceat")(reduceat)
 
 
-def _programmed(name: str, program: Callable[..., Any]) -> None:
-    def function(t: Core, *arguments: Value, **keywords: Value) -> Value:
-        given = [t.wrap(argument) for argument in arguments]
-        named = {name: t.wrap(argument) for name, argument in keywords.items()}
-        return run_own(t, program, given, named)
-
-    own = inspect.signature(program)
-    first = inspect.Parameter("t", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    function.__signature__ = own.replace(  # type: ignore[attr-defined]
-        parameters=[first, *own.parameters.values()]
-    )
-    NUMPY.function(name)(function)
-
-
 def _outer(name: str) -> None:
     def outer(t: Core, A: Value, B: Value) -> Value:
         """Return a ufunc of each element of one array with each of another."""
@@ -123,7 +109,7 @@ for _name in _FOLDED:
 for _name, _function in _REDUCED.items():
     _reduced_at(_name, _function)
 for _name, _program in _PROGRAMS.items():
-    _programmed(_name, _program)
+    programmed(NUMPY, _name, _program)
 for _name in _OUTER:
     _outer(_name)
 

@@ -1,5 +1,6 @@
 """PyTorch: the meaning of its names to the checker (https://pytorch.org/docs/stable/)."""
 
+from hagane.frontends.libraries.torch import composing
 from hagane.frontends.libraries.torch.functions import in_place
 from hagane.frontends.libraries.torch.functions.arrays import (
     asking,
@@ -73,8 +74,8 @@ PARTS = (
     attending, dropping, embedding, losses, normalising, recurrent, resizing, weighing, windows,
     applying, layers_attending, convolving, initialising, layers_normalising, module, plain,
     recurring,
-    casting, data, gradients, hooks, optimizers, precision, processes, schedules, stopping,
-    transforms,
+    composing, casting, data, gradients, hooks, optimizers, precision, processes, schedules,
+    stopping, transforms,
 )  # fmt: skip
 in_place.enter()
 

@@ -73,6 +73,10 @@ for _name, _function, _last in (
     )  # fmt: skip
 functional("PairwiseDistance", "nn.functional.pairwise_distance",
            {"p": 2.0, "eps": 1e-6, "keepdim": False}, kept={"p": "norm"})  # fmt: skip
+functional(
+    "TripletMarginWithDistanceLoss", "nn.functional.triplet_margin_with_distance_loss",
+    {"distance_function": None, "margin": 1.0, "swap": False, "reduction": "mean"},
+)  # fmt: skip
 functional("HuberLoss", "nn.functional.huber_loss", {"reduction": "mean", "delta": 1.0})
 functional("PoissonNLLLoss", "nn.functional.poisson_nll_loss",
            {"log_input": True, "full": False, "size_average": None, "eps": 1e-8, "reduce": None,

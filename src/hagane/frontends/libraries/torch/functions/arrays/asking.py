@@ -32,6 +32,8 @@ from hagane.ops.builder import op
 from hagane.ops.functions.numbers import pairs
 from hagane.ops.functions.tensors import ordering
 
+_STATE = 5056  # bytes of the state of PyTorch's generator of random numbers
+
 
 @TORCH.function("finfo", "iinfo")
 def finfo(t: Core, dtype: Value = None) -> Value:
@@ -140,10 +142,23 @@ def one(t: Core, *_: Value, **__: Value) -> Value:
 @TORCH.function("cuda.synchronize", "cuda.empty_cache", "cuda.set_device", "cuda.manual_seed",
                 "cuda.manual_seed_all", "set_printoptions", "set_float32_matmul_precision",
                 "seed", "save", "set_default_device", "autograd.backward",
-                "distributed.barrier")  # fmt: skip
+                "distributed.barrier", "set_rng_state", "random.set_rng_state",
+                "cuda.set_rng_state", "cuda.set_rng_state_all")  # fmt: skip
 def nothing(t: Core, *_: Value, **__: Value) -> Value:
     """Return None."""
     return None
+
+
+@TORCH.function("get_rng_state", "random.get_rng_state")
+def get_rng_state(t: Core) -> Tensor:
+    """Return the state of PyTorch's generator."""
+    return t.emit.new(ir.DataType.UINT8, (_STATE,), kind="torch.Tensor")
+
+
+@TORCH.function("initial_seed", "random.initial_seed")
+def initial_seed(t: Core) -> Value:
+    """Return the number that the stream of random numbers began with."""
+    return t.emit.fresh("seed")
 
 
 @TORCH.layer("Generator")

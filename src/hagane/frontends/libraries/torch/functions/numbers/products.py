@@ -198,7 +198,7 @@ def outer(t: Core, input: Value, vec2: Value) -> Tensor:
     )
 
 
-@TORCH.function("kron")
+@TORCH.function("kron", methods=("kron",))
 def kron(t: Core, input: Value, other: Value) -> Tensor:
     """Return the Kronecker product."""
     pairs = zip(shape_of(t, input), shape_of(t, other), strict=True)
