@@ -48,6 +48,11 @@ def _checked(folder: Path, *functions: tuple[str, str]) -> Report:
         ("x.narrow(1, -3, 2)", "b, {}", " >= 3"),
         ("x.kthvalue(3)[0]", "b, {}", " >= 3"),
         ("x.topk(3)[0]", "b, {}", " >= 3"),
+        ("x[:, :3] @ torch.ones(3, 4)", "b, {}", " >= 3"),
+        ("F.linear(x[..., :3], torch.ones(4, 3))", "b, {}", " >= 3"),
+        ("torch.einsum('bn,nk->bk', x[:, -3:], torch.ones(3, 4))", "b, {}", " >= 3"),
+        ("torch.cat([x[:, :5], torch.ones(2, 5)])", "b, {}", " >= 5"),
+        ("x[:, 2:7] @ torch.ones(5, 4)", "b, {}", " >= 7"),
         ('rearrange(x, "b (h d) -> b h d", h=8)', "b, {}", " == "),
     ],
 )

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Tensor
-from hagane.symbolic import Dim, Expr, floordiv, symbol
+from hagane.symbolic import Dim, Expr, floordiv, number_of, symbol, symbols_of
 from hagane.symbolic.logic import either
 from hagane.symbolic.path import Finding, Verdict
 from hagane.symbolic.questions import Knowledge
@@ -60,6 +60,8 @@ class Claims:
             return not self._holds_here(claim)
         finding = self.knowledge.same(left, right)
         if finding.verdict is Verdict.REFUTED:
+            if self._is_need(left, right, claim):
+                return False
             self._refuted(finding, self.knowledge.equal(left, right))
             return True
         if finding.verdict is Verdict.UNKNOWN:
@@ -70,7 +72,28 @@ class Claims:
         """Whether some sizes keep two sizes from broadcasting."""
         known = self.knowledge
         claim = either(known.equal(left, right), known.equal(left, 1), known.equal(right, 1))
+        if self._is_need(left, right, claim):
+            return False
         return not self.holds(claim, f"{left} and {right} broadcast")
+
+    def _is_need(self, left: Dim, right: Dim, claim: Term) -> bool:
+        """Whether a part of an axis is whole where the axis is long enough, which is required.
+
+        ``x[:, :12]`` has ``min(12, n)`` columns: where 12 are expected, ``n`` has to be 12 or more,
+        a need of one size alone. Inputs are restricted to it.
+        """
+        part, whole = (left, right) if isinstance(right, int) else (right, left)
+        if not isinstance(part, Expr) or not isinstance(whole, int) or len(symbols_of(part)) != 1:
+            return False
+        if self.knowledge.concolic or not _is_cut(part):
+            return False
+        most = self.knowledge.ask(self.knowledge.less(part, whole, strict=False))
+        if most.verdict is not Verdict.PROVED:
+            return False
+        (name,) = symbols_of(part)
+        enough = next((n for n in range(1, 4096) if number_of(part, {name: n}) == whole), None)
+        told = f"{part} == {whole}" if enough is None else f"{name} >= {enough}"
+        return self.restrict(claim, f"{told} (an axis of which {whole} are taken)")
 
     def holds(self, claim: Term, text: str) -> bool:
         """Whether ``claim`` holds for all sizes; an undecided claim is assumed, and reported."""
@@ -198,3 +221,9 @@ class Claims:
             counterexample=self.counterexample,
             claim=self.claim,
         )
+
+
+def _is_cut(size: Expr) -> bool:
+    """Whether a size has a bound, as that of a part between fixed places of an axis."""
+    atoms = [atom for monomial in size.terms for atom, _ in monomial]
+    return any(atom.head in ("min", "max") for atom in atoms)

@@ -28,6 +28,13 @@ def steps(count: Dim) -> Any:
     return op("Range", 0, count, 1)
 
 
+def paced(start: Any, count: Any, step: float, dtype: ir.DataType) -> Any:
+    """Return ``count`` floats from a number on, ``step`` apart; computed in float64."""
+    places = cast(op("Range", 0, count, 1), ir.DataType.DOUBLE)
+    first = op("Cast", start, to=ir.DataType.DOUBLE)
+    return cast(add(mul(places, float(step)), first), dtype)
+
+
 def counted(start: Any, count: Dim, step: Any, dtype: ir.DataType) -> Any:
     """Return ``count`` numbers from ``start`` on, by a step."""
     return cast(

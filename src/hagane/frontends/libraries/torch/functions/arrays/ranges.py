@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -21,6 +22,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.operands import size as size_of
 from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.arithmetic import exact, round_up
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import (
     DType,
@@ -31,6 +33,7 @@ from hagane.frontends.python.values.values import (
 )
 from hagane.ops.functions.tensors import filling
 from hagane.symbolic import Dim, Expr, ceildiv, floordiv, maximum
+from hagane.symbolic.expression import multiply
 
 
 @TORCH.function("range")
@@ -80,13 +83,14 @@ def arange(
         return placed(
             t, wanted, [count], device_of(device), filling.counted, start, count, step, wanted
         )
-    formula = _length(start, end, step)
-    return made(
-        t,
-        dtype_of(dtype, FLOAT),
-        [formula if formula is not None else t.emit.fresh("arange")],
-        device_of(device),
-    )
+    formula, wanted = _length(start, end, step), dtype_of(dtype, FLOAT)
+    first = start if isinstance(start, int | float) else exact(start)
+    is_known = isinstance(first, int | float) or is_size(first)
+    if formula is None or category(wanted) != 2 or not is_known:
+        return made(t, wanted, [t.emit.fresh("arange") if formula is None else formula],
+                    device_of(device))  # fmt: skip
+    count = _not_negative(t, formula)
+    return placed(t, wanted, [count], device_of(device), filling.paced, first, count, step, wanted)
 
 
 def _not_negative(t: Core, length: Dim) -> Dim:
@@ -99,14 +103,9 @@ def _not_negative(t: Core, length: Dim) -> Dim:
 
 
 def _length(start: Value, end: Value, step: Value) -> Dim | None:
-    from hagane.frontends.python.interpret.arithmetic import exact, round_up
-    from hagane.symbolic.expression import multiply
-
     first, last, by = exact(start), exact(end), exact(step)
-    if first is None or last is None or by is None or isinstance(by, Expr) or by <= 0:
+    if first is None or last is None or by is None or isinstance(by, Expr) or by == 0:
         return None
-    from fractions import Fraction
-
     return round_up(multiply(last - first, 1 / Fraction(by)))
 
 
