@@ -14,8 +14,10 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.complex_rules import RULES
+from hagane.frontends.libraries.writing import tensors_in
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.memory import share
 from hagane.frontends.python.values.values import DType, Tensor, Value
 from hagane.ops.builder import interpreting, op
 from hagane.ops.functions.numbers.elementary import add, div, mul, sqrt, sub
@@ -43,6 +45,19 @@ _LINEAR = frozenset({
     "gather", "take_along_dim", "sum", "mean", "cumsum", "diff", "tril", "triu", "diagonal",
     "where", "neg", "negative", "positive", "item",
 })  # fmt: skip
+# Results that may lie in the memory of the operand.
+_SHARING = _LINEAR - {
+    "clone", "copy", "repeat", "tile", "repeat_interleave", "roll", "flip", "cat", "concat",
+    "concatenate", "stack", "hstack", "vstack", "index_select", "gather", "take_along_dim", "sum",
+    "mean", "cumsum", "diff", "tril", "triu", "where", "neg", "negative", "positive", "item",
+} | {"real", "imag", "view_as_real", "view_as_complex", "conj", "resolve_conj", "resolve_neg", "to",
+     "cpu", "type"}  # fmt: skip
+# Functions that fill a new tensor.
+_FILLING = frozenset(
+    f"{start}{name}{end}"
+    for name in ("zeros", "ones", "empty")
+    for start, end in (("", ""), ("", "_like"), ("new_", ""))
+)
 # Of these, real operands count as complex ones.
 _JOINING = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", "where"})
 _MATRIX_PRODUCTS = frozenset({"matmul", "bmm", "mm", "dot", "einsum"})
@@ -60,6 +75,7 @@ class ComplexParts:
 
     def __init__(self) -> None:
         self._pairs: dict[ir.Value, Pair] = {}
+        self._wholes: dict[ir.Value, ir.Value] = {}  # of tensors that may share their memory
 
     def result(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value],
@@ -78,11 +94,108 @@ class ComplexParts:
         Raises:
             CheckError: The function has no formula here.
         """
+        found = self._result(core, name, arguments, keywords, typed, again)
+        last = name.replace(" ", ".").rpartition(".")[2]
+        if found is not NotImplemented and last in _SHARING and arguments:
+            self._note_shared(arguments[0], found)
+        return found
+
+    def _note_shared(self, whole: Value, found: Value) -> None:
+        """Note that tensors may lie in the memory of another one."""
+        if isinstance(whole, Tensor):
+            for part in _flat([found]):
+                if isinstance(part, Tensor) and part.value is not whole.value:
+                    self._wholes[part.value] = self._wholes.get(whole.value, whole.value)
+                    if part.dtype not in COMPLEX:  # what is written there, its parts hold
+                        share(
+                            part.value, [x.value for x in self._pairs[whole.value] if x is not None]
+                        )
+
+    def check_writable(self, core: Core, x: Tensor, remedy: str) -> None:
+        """Refuse to write a tensor whose memory another one may have.
+
+        Raises:
+            CheckError: It is a part, the program has an array of it, or names hold parts of it.
+        """
+        whole = self._wholes.get(x.value, x.value)
+        held = [t for content in core.heap.contents.values() for t in tensors_in(content)]
+        parts = any(t.value is not x.value and self._wholes.get(t.value) is whole for t in held)
+        if whole is not x.value or parts or core.emit.real_pair(x) is not None:
+            raise CheckError(
+                "capture",
+                "a complex tensor changes in place that shares its memory with another one, such "
+                f"as .real, a part or a view; {remedy}",
+            )
+
+    def renewed(self, core: Core, x: Tensor, made: Value) -> Tensor:
+        """Return the new content of a complex tensor as a tensor that no other name has.
+
+        Raises:
+            CheckError: It is of another type or shape.
+        """
+        if not isinstance(made, Tensor) or made.dtype != x.dtype or made.shape != x.shape:
+            raise CheckError(
+                "capture",
+                f"an operation in place makes {core.show(made)} of {core.show(x)}; in place, type "
+                "and shape stay",
+            )
+        found = self._wrapped(core, self._pair(core, made), x.kind, None)
+        assert isinstance(found, Tensor)
+        return found
+
+    def with_item(
+        self, core: Core, x: Tensor, item: Value, put: Callable[[Tensor, Value], Tensor]
+    ) -> Value:
+        """Return a complex tensor with other items.
+
+        Args:
+            core: The interpreter.
+            x: The tensor.
+            item: The items, complex or real.
+            put: Returns a real tensor with other items.
+        """
+        parts = self._pair(core, x)
+        core.emit.kind = x.kind
+        with interpreting(core.emit):
+            imaginary = mul(parts[0], 0) if parts[1] is None else parts[1]
+        items = self._pair(core, item)
+        if isinstance(item, int | float):
+            items = float(item), None
+        pair = put(parts[0], items[0]), put(imaginary, 0.0 if items[1] is None else items[1])
+        return self._wrapped(core, pair, x.kind, None)
+
+    def _filled(
+        self, core: Core, last: str, arguments: Sequence[Value], keywords: Mapping[str, Value],
+        again: Run,
+    ) -> Value:  # fmt: skip
+        """Return a new complex tensor of one real number; ``NotImplemented`` if it is real."""
+        given = [*arguments, *keywords.values()]
+        dtype = next((x.dtype for x in given if isinstance(x, DType)), None)
+        like = arguments[0] if last.endswith("_like") or last.startswith("new_") else None
+        if dtype is None and isinstance(like, Tensor):
+            dtype = like.dtype
+        if dtype not in COMPLEX:
+            return NotImplemented
+        real = DType(COMPLEX[dtype])
+        changed = [real if isinstance(x, DType) else x for x in arguments]
+        named = {name: real if isinstance(x, DType) else x for name, x in keywords.items()}
+        if like is not None:
+            changed[0] = self._pair(core, like)[0]
+            named["dtype"] = real
+        made = again(changed, named)
+        return self._wrapped(core, (made, None), made.kind, None)
+
+    def _result(
+        self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value],
+        typed: Run, again: Run,
+    ) -> Value:  # fmt: skip
         if not core.emit.builds:
             return NotImplemented
         last = name.replace(" ", ".").rpartition(".")[2]
         transforms = last in _FFT and ".fft." in name
         given = [*arguments, *keywords.values()]
+        if last in _FILLING:
+            return self._filled(core, last, arguments, keywords, again)
         concerned = any(map(_is_complex, given))
         if not (concerned or transforms or name in _MAKING):
             return NotImplemented
@@ -138,7 +251,9 @@ class ComplexParts:
     def item(self, core: Core, value: Tensor, again: Callable[[Tensor], Value]) -> Value:
         """Return an item or a slice of a complex tensor."""
         pair = tuple(None if x is None else again(x) for x in self._pair(core, value))
-        return self._wrapped(core, pair, value.kind, None)
+        found = self._wrapped(core, pair, value.kind, None)
+        self._note_shared(value, found)
+        return found
 
     # Forms of functions.
 

@@ -18,9 +18,9 @@ from hagane.frontends.libraries import meant
 from hagane.frontends.libraries.additions import MEANT as ADDITIONS
 from hagane.frontends.libraries.chainer.meant import MEANT as CHAINERS
 from hagane.frontends.libraries.chainer.uncomputed import UNCOMPUTED
-from hagane.frontends.libraries.complex_parts import COMPLEX, ComplexParts
+from hagane.frontends.libraries.complex_parts import COMPLEX
 from hagane.frontends.libraries.numpy.composing import COMPOSED
-from hagane.frontends.libraries.sharing import SharingTables, refuse_complex
+from hagane.frontends.libraries.sharing import SharingTables
 from hagane.frontends.libraries.stacking import stacked
 from hagane.frontends.libraries.table import arguments_of
 from hagane.frontends.libraries.torch.composing import COMPOSED as TORCHS
@@ -65,7 +65,6 @@ class MeaningTables(SharingTables):
         self._used = used
         self._trusting = trusting
         self._frame: object = None  # of the program, in which a function of a library runs
-        self._complex = ComplexParts()
         self._default = _default_of_torch()
 
     @cached_property
@@ -231,6 +230,11 @@ class MeaningTables(SharingTables):
         in_place = name.endswith("_") and not name.endswith("__")  # of conversions
         if in_place and isinstance(x, Tensor) and self._handler(computes) is not None:
             remedy = f"use its result, as in x = x.{plain.rpartition('.')[2]}(...)"
+            if x.dtype in COMPLEX:
+                return self._written(
+                    core, x, remedy,
+                    lambda: self.call_method(core, plain, arguments, keywords),
+                )  # fmt: skip
             run = _super(self).call_method
             return self._written(core, x, remedy, lambda: stored(core, x, self._within(
                 core, computes, lambda: run(core, computes, arguments, keywords)
@@ -280,8 +284,11 @@ class MeaningTables(SharingTables):
         """Return an operator of which at least one operand is a tensor."""
         kind = next(v.kind for v in (left, right) if isinstance(v, Tensor))
         whole = f"{kind} {name.removeprefix('i') if name in _IN_PLACE else name}"
-        if name in _IN_PLACE and isinstance(left, Tensor):
-            refuse_complex(left)
+        if name in _IN_PLACE and isinstance(left, Tensor) and left.dtype in COMPLEX:
+            return self._written(
+                core, left, "write x = x + y for x += y",
+                lambda: self.operator(core, name.removeprefix("i"), left, right),
+            )  # fmt: skip
         found = self._complex.result(
             core, whole, (left, right), {},
             lambda a, _: _super(self).operator(core, name, *a),

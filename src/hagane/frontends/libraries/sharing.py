@@ -7,10 +7,17 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from hagane.frontends.libraries.complex_parts import COMPLEX
+from hagane.frontends.libraries.complex_parts import COMPLEX, ComplexParts
 from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.libraries.viewing import Put, is_view, put_back
-from hagane.frontends.libraries.writing import Into, check_writable, copied, write
+from hagane.frontends.libraries.writing import (
+    Into,
+    check_handed_on,
+    check_writable,
+    copied,
+    rename,
+    write,
+)
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import (
@@ -41,6 +48,7 @@ class SharingTables(LibraryTables):
         # Views that indices took, with the whole and the index; and others, with the way back.
         self._parts: dict[ir.Value, tuple[Tensor, Value]] = {}
         self._views: dict[ir.Value, tuple[Tensor, Put]] = {}
+        self._complex = ComplexParts()
         self._arrays: set[ir.Value] = set()  # NumPy's arrays without axes, which are no scalars
 
     def _noted_view(self, core: Core, name: str, whole: Value, made: Value) -> Value:
@@ -76,7 +84,13 @@ class SharingTables(LibraryTables):
         A part that was taken by an index is set as an item of the whole: ``x[i].zero_()``, and
         other views are put back into theirs: ``x.t().mul_(2)``.
         """
-        refuse_complex(x)
+        if x.dtype in COMPLEX:
+            self._complex.check_writable(core, x, remedy)
+            check_writable(core, x, remedy, by_statement=by_statement)
+            check_handed_on(core, x)
+            fresh = self._complex.renewed(core, x, run())
+            rename(core, {x.value: fresh})
+            return fresh
         if x.value in self._views:
             whole, put = self._views[x.value]
             view = run()
@@ -154,6 +168,12 @@ class SharingTables(LibraryTables):
 
     def _with(self, core: Core, value: Tensor, index: Value, item: Value) -> Tensor:
         """Return a tensor with another item."""
+        if value.dtype in COMPLEX:
+            made = self._complex.with_item(
+                core, value, item, lambda part, item: self._with(core, part, index, item)
+            )
+            assert isinstance(made, Tensor)
+            return made
         made = core.op("Identity", value) if value.known is not None else replace(value)
         made.known = None
         super().set_tensor_item(core, made, index, item)
@@ -179,13 +199,4 @@ class SharingTables(LibraryTables):
         return made
 
 
-def refuse_complex(x: Tensor) -> None:
-    """Refuse to write a complex tensor in place: its parts may have been taken before."""
-    if x.dtype in COMPLEX:
-        raise CheckError(
-            "capture",
-            "a complex tensor changes in place; make a new one, as in x = x * y for x *= y",
-        )
-
-
-__all__ = ["SharingTables", "refuse_complex"]
+__all__ = ["SharingTables"]

@@ -162,13 +162,8 @@ def write(
             f"an operation in place makes {core.show(made)} of {core.show(x)}; in place, type and "
             "shape stay",
         )
-    if not core.collector.muted and core.emit.leaves_loop(base_of(x.value)):
-        raise CheckError(
-            "capture",
-            "an operation in place in a loop changes a tensor that iterations have no name for "
-            "to hand it on; give it one before the loop",
-        )
-    held = [t for content in core.heap.contents.values() for t in _tensors(content)]
+    check_handed_on(core, x)
+    held = [t for content in core.heap.contents.values() for t in tensors_in(content)]
     if base_of(made.value) is not made.value or any(t.value is made.value for t in held):
         made = copied(core, core.op("Identity", made), None)
     _note(core, x, made)
@@ -185,11 +180,26 @@ def write(
             core.emit.tensors[value] = fresh[view.value]
     if renewed is not None:
         renewed.update(fresh)
+    rename(core, fresh)
+    return made
+
+
+def rename(core: Core, fresh: Mapping[ir.Value, Tensor]) -> None:
+    """Give all names of tensors the ones that stand for them from here on."""
     for key, content in list(core.heap.contents.items()):
-        if any(tensor.value in fresh for tensor in _tensors(content)):
+        if any(tensor.value in fresh for tensor in tensors_in(content)):
             # Another path may have the same content, which the heap copies for this one.
             core.heap.contents[key] = _replaced(core.heap[key], fresh)
-    return made
+
+
+def check_handed_on(core: Core, x: Tensor) -> None:
+    """Refuse to change a tensor that lies outside of the loop that changes it."""
+    if not core.collector.muted and core.emit.leaves_loop(base_of(x.value)):
+        raise CheckError(
+            "capture",
+            "an operation in place in a loop changes a tensor that iterations have no name for "
+            "to hand it on; give it one before the loop",
+        )
 
 
 def renew(core: Core, x: Tensor, new: Callable[[Tensor], Any]) -> None:
@@ -230,7 +240,7 @@ def _is_first(core: Core, x: Tensor, *, by_statement: bool) -> bool:
     held = {
         key
         for key, content in core.heap.contents.items()
-        if any(tensor.value is x.value for tensor in _tensors(content))
+        if any(tensor.value is x.value for tensor in tensors_in(content))
     }
     frame = core.frame
     if by_statement and frame is not None:
@@ -279,15 +289,16 @@ def _is_argument(x: Tensor) -> bool:
     return graph is not None and graph.name == "captured" and not held
 
 
-def _tensors(content: Any) -> Iterator[Tensor]:
+def tensors_in(content: Any) -> Iterator[Tensor]:
+    """Yield the tensors that an object of the program holds."""
     if isinstance(content, Tensor):
         yield content
     elif isinstance(content, dict):
         for item in content.values():
-            yield from _tensors(item)
+            yield from tensors_in(item)
     elif isinstance(content, tuple | list):
         for item in content:
-            yield from _tensors(item)
+            yield from tensors_in(item)
 
 
 def _replaced(content: Any, fresh: Mapping[ir.Value, Tensor]) -> Any:
@@ -302,4 +313,7 @@ def _replaced(content: Any, fresh: Mapping[ir.Value, Tensor]) -> Any:
     return content
 
 
-__all__ = ["Into", "check_writable", "copied", "renew", "write", "written_into"]
+__all__ = [
+    "Into", "check_handed_on", "check_writable", "copied", "rename", "renew", "tensors_in", "write",
+    "written_into",
+]  # fmt: skip
