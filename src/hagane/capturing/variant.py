@@ -209,7 +209,9 @@ class Variant:
             (a, rebuilt(structure, made, returned, given)) for a, structure in self.captured.state
         ]
         for attribute, value in state:
-            if not (attribute.in_place and _written(attribute.now(), value)):
+            held = attribute.now()
+            stays = attribute.in_place or _is_torch_parameter(held)  # modules take no other tensor
+            if not (stays and _written(held, value)):
                 setattr(attribute.owner, attribute.name, value)
         if self.captured.changes:
             tensors = {leaf.path: leaf for leaf in found_leaves if isinstance(leaf, TensorLeaf)}
@@ -270,9 +272,14 @@ class Variant:
         self.guards = self._guards()
 
 
+def _is_torch_parameter(held: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(held, torch.nn.Parameter)
+
+
 def _written(held: Any, value: Any) -> bool:
     """Write the content of a tensor or array into another one, if it fits there."""
-    if type(held).__name__ == "Parameter" or not hasattr(held, "shape"):
+    if not hasattr(held, "shape") or (is_variable(held) and type(held).__name__ == "Parameter"):
         return False
     if held.shape != value.shape or held.dtype != value.dtype:
         return False

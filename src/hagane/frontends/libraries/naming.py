@@ -11,6 +11,7 @@ from hagane.frontends.python.values.values import (
     Device,
     DType,
     Library,
+    Tensor,
     Value,
 )
 from hagane.graph.types import dtype_name
@@ -117,6 +118,10 @@ class Names:
         table = self.table_of(whole)
         if table is not None and whole in table.names:
             table.names[whole][1](core, value)
+
+    def set_content(self, core: Core, x: Tensor, value: Value) -> bool:
+        """Do ``x.data = value`` where a graph can tell it; whether it was done."""
+        return False
 
     def is_class_method(self, library: Library, name: str) -> bool:
         """Whether a name of a library's class is a method that gets the class."""

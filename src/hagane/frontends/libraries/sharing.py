@@ -16,6 +16,7 @@ from hagane.frontends.libraries.writing import (
     check_writable,
     copied,
     rename,
+    tensors_in,
     write,
 )
 from hagane.frontends.python.interpret.core import Core
@@ -55,7 +56,8 @@ class SharingTables(LibraryTables):
         """Note how a view that a function returned is written back, or that it may be a copy."""
         if name in _CONTIGUOUS and isinstance(made, Tensor) and not lies_in_order(made.value):
             made = replace(made, value=core.op("Identity", made).value)
-        put = put_back(name, whole, made)
+        base = core.emit.base_of(whole) if isinstance(whole, Tensor) else None
+        put = put_back(name, whole, made, base)
         if put is not None:
             self._views[made.value] = whole, put
         elif not isinstance(whole, Tensor) or not isinstance(made, Tensor):
@@ -93,12 +95,14 @@ class SharingTables(LibraryTables):
             return fresh
         if x.value in self._views:
             whole, put = self._views[x.value]
+            base = core.emit.base_of(whole)
             view = run()
             if not isinstance(view, Tensor) or view.dtype != x.dtype or view.shape != x.shape:
                 return write(core, x, view)  # which is refused
             now = self._written(core, whole, remedy, lambda: put(core, whole, view))
             assert isinstance(now, Tensor)
-            value = core.emit.again(x.value, whole.value, now.value)
+            old = whole.value if base is base_of(whole.value) else base  # of the program's arrays
+            value = core.emit.again(x.value, old, now.value)
             made = core.emit.tensors[value] = replace(x, value=value, known=None)
             self._views[value] = now, put
             return made
@@ -119,6 +123,23 @@ class SharingTables(LibraryTables):
         (whole, index), item = self._parts[x.value], run()
         new = self._written(core, whole, remedy, lambda: self._with(core, whole, index, item))
         return self.tensor_item(core, new, index)
+
+    def set_content(self, core: Core, x: Tensor, value: Value) -> bool:
+        """Do ``x.data = value`` where a graph can tell it; whether it was done.
+
+        From then on both would have one memory: no name may hold the value.
+        """
+        if not isinstance(value, Tensor) or x.dtype in COMPLEX or x.kind != "torch.Tensor":
+            return False
+        whole = self._views[value.value][0] if value.value in self._views else None
+        if whole is not None and whole.value is x.value:  # x.data *= y has changed x already
+            return True
+        memory = memory_of(value.value)
+        held = [t for content in core.heap.contents.values() for t in tensors_in(content)]
+        if value.value in self._parts or any(memory & memory_of(t.value) for t in held):
+            return False
+        self._written(core, x, "make a new tensor", lambda: core.op("Identity", value))
+        return True
 
     def _into(
         self, core: Core, name: str, into: Into,

@@ -18,6 +18,7 @@ from hagane.frontends.capture.emitting.terms import as_value
 from hagane.frontends.python.values.memory import (
     Lazy,
     Written,
+    base_of,
     memory_of,
     own,
     share,
@@ -291,6 +292,11 @@ class ScopedEmitter(Effects):
             self._reasons.get(value, "a tensor that no operator of the graph computes"),
         )
         raise AssertionError
+
+    def base_of(self, tensor: Tensor) -> ir.Value:
+        """Return the value whose memory a tensor has, of the graph too for the program's arrays."""
+        known = tensor.value in self._contents
+        return self._initializer(tensor.value) if known else base_of(tensor.value)
 
     def _cast(self, value: ir.Value, dtype: ir.DataType) -> ir.Value:
         return self.scope.nodes._node("Cast", value, to=int(dtype))

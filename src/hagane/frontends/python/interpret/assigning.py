@@ -232,6 +232,8 @@ class Assignments(Core):
         if name in _OF_GRADIENTS:
             return
         if self.emit.builds:
+            if name == "data" and self.tables.set_content(self, x, value):
+                return
             raise CheckError(
                 "capture",
                 f"'{name}' of {self.show(x)} is set, for all that hold the tensor; make a new one, "

@@ -282,6 +282,10 @@ class Emitter(Claims):
         del value
         return False
 
+    def base_of(self, tensor: Tensor) -> ir.Value:
+        """Return the value whose memory a tensor has."""
+        return tensor.value
+
     def again(
         self,
         value: ir.Value,

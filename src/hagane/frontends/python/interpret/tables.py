@@ -62,6 +62,10 @@ class Tables(Protocol):
         """Set a name of a library that the program can change; others are left alone."""
         ...
 
+    def set_content(self, core: Core, x: Tensor, value: Value) -> bool:
+        """Do ``x.data = value`` where a graph can tell it; whether it was done."""
+        ...
+
     def constant_attribute(self, value: DType | Device, name: str) -> Value:
         """Return an attribute of an element type or a device."""
         ...
