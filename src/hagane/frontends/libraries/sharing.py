@@ -56,8 +56,7 @@ class SharingTables(LibraryTables):
         """Note how a view that a function returned is written back, or that it may be a copy."""
         if name in _CONTIGUOUS and isinstance(made, Tensor) and not lies_in_order(made.value):
             made = replace(made, value=core.op("Identity", made).value)
-        base = core.emit.base_of(whole) if isinstance(whole, Tensor) else None
-        put = put_back(name, whole, made, base)
+        put = put_back(name, whole, made, lambda: core.emit.base_of(whole))
         if put is not None:
             self._views[made.value] = whole, put
         elif not isinstance(whole, Tensor) or not isinstance(made, Tensor):

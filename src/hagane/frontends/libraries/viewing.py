@@ -57,18 +57,18 @@ _RESHAPED = ("view", "view_as", "squeeze", "unsqueeze", "expand_dims")
 _TURNED = ("t", "T", "mT", "transpose", "swapaxes", "swapdims", "permute", "movedim", "moveaxis")
 
 
-def put_back(name: str, whole: Value, made: Value, base: ir.Value | None) -> Put | None:
+def put_back(name: str, whole: Value, made: Value, base: Callable[[], ir.Value]) -> Put | None:
     """Return how the content of a view gets back into its whole; None where that is not known.
 
     Args:
         name: The function, method or attribute that made the view.
         whole: Its operand.
         made: Its result.
-        base: The value in the graph whose memory the operand has.
+        base: Returns the value in the graph whose memory the operand has.
     """
     if not isinstance(whole, Tensor) or not isinstance(made, Tensor) or made.value is whole.value:
         return None
-    if whole.shape is None or base_of(made.value) is not base:
+    if whole.shape is None or base_of(made.value) is not base():
         return None
     last = name.rpartition(".")[2]
     if last in _SAME:
