@@ -153,3 +153,23 @@ def test_plain_annotations_are_numbers_of_any_value(tmp_path: Path) -> None:
         """
     (error,) = check_text(tmp_path, source).errors
     assert error.place.line == line_of(source, "return y")
+
+
+def test_type_variables_bound_to_classes_and_new_types_are_read(tmp_path: Path) -> None:
+    source = """
+    from typing import Generic, NewType, TypeVar
+    M = TypeVar("M", bound=nn.Module)
+    Ids = NewType("Ids", torch.Tensor)
+
+    class Holder(Generic[M]):
+        def __init__(self, module: M):
+            self.module = module
+
+    def f(x: Shaped["float32[b, 4]"]):
+        return Ids(Holder(nn.Linear(4, 5)).module(x))
+    """
+    report = check_text(tmp_path, source)
+    assert (report.exit_code, report.returned) == (
+        0,
+        "torch.Tensor(dtype=float32, shape=(b, 5))",
+    )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hagane.checking import Request, check_source
 
+from .checking import check_text
 from .test_training_context import checked
 
 OWN_STATE = """
@@ -118,3 +119,27 @@ def test_registries_are_filled_as_their_module_is_read(tmp_path: Path) -> None:
     assert any("'print('loaded')' has effects at import" in n.message for n in report.notices)
     (error,) = check_source(Request(file, "Net", {"x": "float32[n, 4]"}, "Net('silu')")).errors
     assert "KeyError" in error.message
+
+
+def test_texts_may_be_drawn_and_arrays_of_texts_are_named(tmp_path: Path) -> None:
+    source = """
+    import numpy as np
+
+    def f(x: Shaped["float32[b, 4]"]):
+        words = [["good", "fine"], ["bad", "poor"]]
+        drawn = [" ".join(np.random.choice(words[k], 3)) for k in np.random.randint(0, 2, 5)]
+        names = np.array(["low", "high"])
+        return (x @ x.T)[: len(drawn)], names
+    """
+    report = check_text(tmp_path, source)
+    assert not report.errors
+    assert report.returned == "(numpy.ndarray(dtype=float32, shape=(min(5, b), b)), unknown)"
+
+
+def test_padding_by_reflection_needs_channels(tmp_path: Path) -> None:
+    source = """
+    def f(x: Shaped["float32[b, 6]"]):
+        return F.pad(x[2:], (1, 3), mode="reflect")
+    """
+    report = check_text(tmp_path, source)
+    assert "channels of a padding by 'reflect'" in str(report.assumptions + report.errors)

@@ -19,6 +19,7 @@ from hagane.frontends.libraries.numpy.operands import (
     broadcast_shape,
     cast,
     dtype_of,
+    holds_text,
     is_number,
     new,
     promoted,
@@ -144,8 +145,10 @@ def full_like(t: Core, a: Value, fill_value: Value, dtype: Value = None, *_: Val
 @NUMPY.function("array", "asarray", "asanyarray", "asfortranarray", "copy")
 def array(
     t: Core, a: Value, dtype: Value = None, *_: Value, ndmin: Value = 0, **__: Value
-) -> Tensor:
+) -> Value:
     """Return content as an array: numbers, nested lists, arrays."""
+    if dtype is None and holds_text(a):
+        return t.outside("an array of texts")
     if isinstance(a, str | dict) or a is None:
         t.fail("type", f"expected numbers or arrays, got {t.show(t.wrap(a))}")
     wanted = None if dtype is None else dtype_of(t, dtype, DOUBLE)
@@ -162,7 +165,7 @@ def array(
 
 
 @NUMPY.function("ascontiguousarray")
-def ascontiguousarray(t: Core, a: Value, dtype: Value = None, **keywords: Value) -> Tensor:
+def ascontiguousarray(t: Core, a: Value, dtype: Value = None, **keywords: Value) -> Value:
     """Return content as an array of one axis or more."""
     return array(t, a, dtype, ndmin=1, **keywords)
 

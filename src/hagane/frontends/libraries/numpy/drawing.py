@@ -12,6 +12,7 @@ from hagane.frontends.libraries.numpy.operands import (
     INT64,
     broadcast_shape,
     dtype_of,
+    holds_text,
     is_number,
     new,
     shape_of,
@@ -91,6 +92,8 @@ def _choice(
 ) -> Value:  # fmt: skip
     if is_number(a):
         return drawn(t, INT64, size)
+    if holds_text(a):
+        return t.outside("a text that is drawn")
     x = to_array(t, a)
     if p is not None:
         chances = to_array(t, p)

@@ -227,6 +227,11 @@ def leaves(value: Value) -> list[Value]:
     return [value]
 
 
+def holds_text(value: Value) -> bool:
+    """Whether an array of this content is one of texts, which has no element type here."""
+    return any(isinstance(leaf, str) for leaf in leaves(value))
+
+
 def _nested(t: Core, value: Value, dtype: ir.DataType | None) -> Tensor:
     items = leaves(value)
     for item in items:

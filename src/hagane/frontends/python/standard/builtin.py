@@ -10,7 +10,7 @@ import operator
 import sys
 import types
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain, round_down
 from hagane.frontends.python.report.findings import CheckError
@@ -331,6 +331,13 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             found.update(known)
         cls = Class(self.heap.new({}), "SimpleNamespace", (), self.frame.module)
         return Instance(self.heap.new({**found, **attributes}), cls)
+
+    def _call_TypeVar(self, name: Value, *_: Value, **__: Value) -> Value:
+        # Bounds may be classes of the program; nothing at run time asks for them.
+        return Host(TypeVar(str(name)))
+
+    def _call_NewType(self, name: Value, supertype: Value) -> Value:
+        return Host(identity)
 
     def _call_vars(self, value: Value) -> Value:
         return self.new_dict(self.heap[value]) if isinstance(value, Instance) else self.new_dict()

@@ -78,6 +78,8 @@ def _check_mode(t: Core, x: Tensor, mode: Value, amounts: list[Dim]) -> None:
             f"{t.show(x)}",
             x,
         )
+    if mode != "circular":
+        t.emit.require_size(shape[-count - 1], 1, f"channels of a padding by '{mode}'")
     if mode == "replicate":
         return
     for number, amount in enumerate(amounts):
