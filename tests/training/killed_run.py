@@ -1,7 +1,8 @@
-"""A run that ends itself by SIGKILL at a moment: ``killed_run.py OUT MOMENT [compiled]``.
+"""A run that ends itself by SIGKILL at a moment: ``killed_run.py OUT MOMENT [compiled] [WRITER]``.
 
 A moment is a number of events of Python's profiler (calls and returns, those of C functions too)
-since training began; -1 for none. Steps are compiled if asked for. A run that comes to its end
+since training began; -1 for none. Steps are compiled if asked for; a writer of snapshots is named
+by its class. A run that comes to its end
 writes ``end.npz`` with all parameters, states of the optimizer and the log, and ``events`` with the
 number of its events.
 """
@@ -39,7 +40,7 @@ class Net(hagane.Chain):
         return self.last(F.dropout(F.relu(self.norm(self.first(x))), 0.3))
 
 
-def trainer(out: str, *, compiled: bool) -> training.Trainer:
+def trainer(out: str, *, compiled: bool, writer: str = "") -> training.Trainer:
     """Return a run of 21 iterations with a snapshot after every second one."""
     hagane.config.deterministic = True
     np.random.seed(5)
@@ -52,7 +53,8 @@ def trainer(out: str, *, compiled: bool) -> training.Trainer:
     step = hagane.compile(model, optimizer) if compiled else None
     updater = training.StandardUpdater(batches, optimizer, loss_func=step)
     made = training.Trainer(updater, (21, "iteration"), out=out)
-    made.extend(extensions.snapshot(n_retains=2), trigger=(2, "iteration"))
+    chosen = getattr(extensions.snapshot_writers, writer)() if writer else None
+    made.extend(extensions.snapshot(n_retains=2, writer=chosen), trigger=(2, "iteration"))
     made.extend(extensions.LogReport(trigger=(3, "iteration")))
     made.extend(extensions.ExponentialShift("alpha", 0.9), trigger=(1, "epoch"))
     return made
@@ -61,7 +63,9 @@ def trainer(out: str, *, compiled: bool) -> training.Trainer:
 def main() -> None:
     """Train."""
     out, moment = sys.argv[1], int(sys.argv[2])
-    made = trainer(out, compiled=sys.argv[3:] == ["compiled"])
+    options = set(sys.argv[3:])
+    writers = [*options - {"compiled"}]
+    made = trainer(out, compiled="compiled" in options, writer=writers[0] if writers else "")
     count = 0
 
     def event(*_: Any) -> None:

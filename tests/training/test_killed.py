@@ -12,11 +12,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hagane.errors import InvalidArgument
+from hagane.training import extensions
+
 SCRIPT = Path(__file__).parent / "killed_run.py"
 
 
 def run(
-    out: Path, moment: int = -1, largest: int | None = None, *, compiled: bool = False
+    out: Path,
+    moment: int = -1,
+    largest: int | None = None,
+    *,
+    compiled: bool = False,
+    writer: str = "",
 ) -> subprocess.CompletedProcess[str]:
     """Train in a process of its own; ``largest`` bounds the bytes of a file."""
     out.mkdir(exist_ok=True)
@@ -26,7 +34,8 @@ def run(
             resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
 
     return subprocess.run(
-        [sys.executable, str(SCRIPT), str(out), str(moment), *["compiled"] * compiled],
+        [sys.executable, str(SCRIPT), str(out), str(moment),
+         *["compiled"] * compiled, *[writer] * bool(writer)],
         preexec_fn=limit, capture_output=True, text=True, check=False,
         # Bytecode that is cut off could be read by no process.
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
@@ -60,11 +69,13 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def killed_at(moment: int, out: Path, whole: Path, *, compiled: bool = False) -> None:
+def killed_at(
+    moment: int, out: Path, whole: Path, *, compiled: bool = False, writer: str = ""
+) -> None:
     """Kill a run at a moment, resume it, and compare its end."""
-    assert run(out, moment, compiled=compiled).returncode == -signal.SIGKILL
+    assert run(out, moment, compiled=compiled, writer=writer).returncode == -signal.SIGKILL
     assert not (out / "end.npz").exists()
-    again = run(out, compiled=compiled)
+    again = run(out, compiled=compiled, writer=writer)
     assert again.returncode == 0, again.stderr
     assert not [name for name in os.listdir(out) if name.startswith("tmp")]
     the_same(out, whole)
@@ -75,11 +86,15 @@ def test_snapshots_that_a_killed_run_began_are_removed(whole: Path, tmp_path: Pa
     out.mkdir()
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    names = [f"tmpsnapshot_iter_2.{number}.ab_12x" for number in (ended.pid, os.getpid())]
+    listed = subprocess.Popen([sys.executable, "-c", ""])  # that nobody has waited for
+    os.waitid(os.P_PID, listed.pid, os.WEXITED | os.WNOWAIT)
+    processes = ended.pid, os.getpid(), listed.pid
+    names = [f"tmpsnapshot_iter_2.{number}.ab_12x" for number in processes]
     for name in (*names, "tmp.other", "tmpsnapshot.9"):
         (out / name).mkdir()
         (out / name / "snapshot_iter_2").write_bytes(b"half")
     assert run(out).returncode == 0
+    listed.wait()
     left = sorted(name for name in os.listdir(out) if name.startswith("tmp"))
     assert left == sorted(
         [names[1], "tmp.other", "tmpsnapshot.9"]
@@ -94,6 +109,21 @@ def test_a_killed_run_resumes_to_the_same_weights(draw: int, whole: Path, tmp_pa
     events = int((whole / "events").read_text())
     moment = int(np.random.default_rng(draw).integers(events))
     killed_at(moment, tmp_path / "out", whole)
+
+
+@pytest.mark.parametrize(
+    "writer",
+    [
+        "ProcessQueueWriter",
+        *(pytest.param(name, marks=pytest.mark.long)
+          for name in ("ThreadWriter", "ThreadQueueWriter", "ProcessWriter")),
+    ],
+)  # fmt: skip
+def test_a_killed_run_whose_snapshots_others_write_resumes_to_the_same_weights(
+    writer: str, whole: Path, tmp_path: Path
+) -> None:
+    events = int((whole / "events").read_text())
+    killed_at(events * 3 // 4, tmp_path / "out", whole, writer=writer)
 
 
 @pytest.mark.long
@@ -140,3 +170,12 @@ def test_a_full_disk_keeps_the_snapshots_of_before(whole: Path, tmp_path: Path) 
     again = run(out)
     assert again.returncode == 0, again.stderr
     the_same(out, whole)
+
+
+def test_a_process_is_not_asked_to_write_snapshots_that_it_cannot_be_sent(tmp_path: Path) -> None:
+    writer = extensions.snapshot_writers.ProcessQueueWriter()
+    writer.add_cleanup_hook(lambda: None)
+    with pytest.raises(InvalidArgument, match="ProcessQueueWriter: .*use ThreadQueueWriter"):
+        writer("snapshot", str(tmp_path), {"x": np.zeros(2)})
+    writer.finalize()
+    assert not [*tmp_path.iterdir()]

@@ -37,6 +37,9 @@ from hagane.frontends.python.values.values import ListRef, Many, Tensor, Value
 _ADDED = frozenset(
     ("torch.ops.torchvision.nms", "torch.ops.torchvision.roi_align", "numpy.fill_diagonal",
      "numpy.copyto", "numpy.ndarray.fill", "torch.Tensor.fill_diagonal_",
+     "torch.autograd.grad", "torch.Tensor.requires_grad_",
+     *(f"torch.autocast.{name}" for name in ("__enter__", "__exit__", "__call__")),
+     "torch.amp.<decorated>",
      "torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pad_packed_sequence",
      "numpy.ndarray.sort", "numpy.ndarray.partition", "numpy.ndarray.is_integer",
      *(f"{owner}.{name}" for owner in ("numpy.ndarray", "torch.Tensor")

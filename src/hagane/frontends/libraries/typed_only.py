@@ -11,8 +11,6 @@ _COMPLEX = "it makes complex numbers, of which no formula over real ones is know
 _BITS = "it reads the bits of floats or the order of memory, which no operator shows"
 _SIDE = "it changes or reads something beside its result: files, settings, memory"
 _PLACE = "it changes an array in place; make a new one"
-_CAST = ("it casts the arguments of functions on the way; a step of training takes "
-         "precision='bf16' in its place")  # fmt: skip
 _DATES = "it is about dates, which no tensor holds"
 _SETTING = "it is no computation: what it changes or tells belongs to the process"
 
@@ -41,7 +39,6 @@ TYPED_ONLY: dict[str, str] = {
         _PLACE,
     ),
     "numpy.isnat": _DATES,
-    **dict.fromkeys(("torch.autocast.", "torch.amp.autocast.", "torch.cpu.amp.autocast."), _CAST),
     **dict.fromkeys(
         ("torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.rand_like",
          "torch.randn_like", "torch.randint_like", "torch.normal", "torch.bernoulli",

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import queue
 import threading
 from collections.abc import Callable
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import numpy as np
 
+from hagane.errors import InvalidArgument
 from hagane.nn.serializers.npz import save_npz
 from hagane.training.extensions.whole_files import written_whole
+
+# A worker whose trainer was killed has so long to write the snapshots that it got.
+_SECONDS_TO_END = 60.0
 
 
 class Writer:
@@ -248,6 +254,16 @@ class ThreadQueueWriter(QueueWriter):
             raise error
 
 
+def _end_after_parent(q: Any, ended: threading.Event) -> None:
+    """End this process once that which started it is gone, and what it queued is written."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    q.put(None)
+    if not ended.wait(_SECONDS_TO_END):  # it was killed while it sent something
+        os._exit(1)
+
+
 class ProcessQueueWriter(QueueWriter):
     """Writes in one process."""
 
@@ -256,8 +272,28 @@ class ProcessQueueWriter(QueueWriter):
         return multiprocessing.JoinableQueue()
 
     def create_consumer(self, q: Any) -> Any:
-        """Return a process."""
-        return multiprocessing.Process(target=self.consume, args=(q,))
+        """Return a process.
+
+        Raises:
+            InvalidArgument: It cannot be handed the writer.
+        """
+        try:  # The queue itself would lose snapshots that it cannot send.
+            ForkingPickler.dumps(self._task)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise InvalidArgument(
+                "ProcessQueueWriter: expected functions of modules as savefun, task and hooks, "
+                f"which another process can be handed, got one that it cannot ({error}); use "
+                "ThreadQueueWriter"
+            ) from error
+        return multiprocessing.Process(target=self._consume, args=(q,))
+
+    def _consume(self, q: Any) -> None:
+        ended = threading.Event()
+        threading.Thread(target=_end_after_parent, args=(q, ended), daemon=True).start()
+        try:
+            self.consume(q)
+        finally:
+            ended.set()
 
     def _check(self, consumer: Any) -> None:
         if consumer.exitcode:

@@ -8,6 +8,7 @@ import string
 import warnings
 import zipfile
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from hagane.errors import InvalidArgument
@@ -35,6 +36,12 @@ def find_snapshots(pattern: str, folder: str) -> list[str]:
                 numbers = [int(text) for text in re.findall(r"\d+", entry.name)]
                 found.append((entry.stat().st_mtime_ns, numbers, entry.name))
     return [name for _, _, name in sorted(found)]
+
+
+def delete_old(pattern: str, folder: str, kept: int) -> None:
+    """Delete all snapshots but the newest ones."""
+    for name in find_snapshots(pattern, folder)[:-kept]:
+        os.remove(os.path.join(folder, name))
 
 
 class Snapshot(Extension):
@@ -67,15 +74,11 @@ class Snapshot(Extension):
         """Load the newest snapshot, if that is asked for, and begin to delete old ones."""
         if self.autoload and isinstance(self.filename, str):
             self.load(trainer)
-        if self.n_retains > 0 and isinstance(self.filename, str):
-            pattern, folder, kept = self.filename, trainer.out, self.n_retains
-
-            def delete_old() -> None:
-                for name in find_snapshots(pattern, folder)[:-kept]:
-                    os.remove(os.path.join(folder, name))
-
-            if isinstance(self.writer, Writer):
-                self.writer.add_cleanup_hook(delete_old)
+        retains = self.n_retains > 0 and isinstance(self.filename, str)
+        if retains and isinstance(self.writer, Writer):
+            # (A writer in another process takes the hook with it.)
+            hook = partial(delete_old, self.filename, trainer.out, self.n_retains)
+            self.writer.add_cleanup_hook(hook)
 
     def load(self, trainer: Any) -> str | None:
         """Load the newest snapshot that is whole, and return its path; None if there is none.

@@ -37,10 +37,18 @@ def remove_begun(folder: str) -> None:
 
 
 def _runs(process: int) -> bool:
+    """Whether a process is at work; one that has ended may stay listed until it is waited for."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
     except (OSError, OverflowError):
         return True  # of another user, or no number of a process
-    return True
+    try:
+        with open(f"/proc/{process}/stat", "rb") as file:
+            state = file.read().rpartition(b")")[2].split()[:1]
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # a system without these files
+    return state not in ([b"Z"], [b"X"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from hagane.frontends.capture.emitting.terms import as_value
 from hagane.frontends.python.values.memory import Written, mark_stale, share, written_since
 from hagane.frontends.python.values.values import Tensor
 from hagane.graph.types import Shape, TensorType
-from hagane.ops.builder import node_of
+from hagane.ops.builder import interpreting, node_of
+from hagane.ops.gradient.accumulate import accumulate
+from hagane.ops.gradient.replay import call_of
 from hagane.ops.registry import operators
 from hagane.symbolic.logic import negate
 from hagane.symbolic.term import Term
@@ -84,6 +87,36 @@ class GraphEmitter(ScalarEmitter):
         """Return a tensor that nothing depends on."""
         shape = tuple(dim if isinstance(dim, int) else 1 for dim in type_.shape or ())
         return self.root.nodes.initializer(np.zeros(shape, type_.dtype.numpy()), "filler")
+
+    # Derivatives.
+
+    def gradients(
+        self, of: Sequence[Tensor], seeds: Sequence[Tensor], inputs: Sequence[Tensor]
+    ) -> list[Tensor | None]:
+        """Return the gradients of tensors by others, computed where the path lies.
+
+        Args:
+            of: The tensors that are differentiated.
+            seeds: The gradient of each.
+            inputs: Those by which.
+
+        Returns:
+            One of the type of each input; None where nothing in ``of`` depends on it.
+
+        Raises:
+            NotDifferentiable: An operator on the way has no gradient.
+        """
+        scope = self.scope
+        calls = [call_of(node) for outer in reversed([*scope.chain()]) for node in outer.graph]
+        ends, starts, sources = ([self.value_of(x) for x in each] for each in (of, seeds, inputs))
+        with interpreting(scope.nodes):
+            found = accumulate(calls, ends, starts, sources)
+        made: list[Tensor | None] = []
+        for x, value in zip(inputs, found, strict=True):
+            made.append(None if value is None else self.tensor(value, x.kind))
+            if value is not None and x.shape is not None:
+                self.show_sizes(made[-1], x.shape)  # type: ignore[arg-type]
+        return made
 
     # Attempts.
 

@@ -189,6 +189,12 @@ class Emitter(Claims):
         made.kind, made.strides = tensor.kind, tensor.strides
         return made
 
+    def gradients(
+        self, of: Sequence[Tensor], seeds: Sequence[Tensor], inputs: Sequence[Tensor]
+    ) -> list[Tensor | None]:
+        """Return the gradients of tensors by others, where a graph is built."""
+        raise NotImplementedError
+
     def value_of(self, tensor: Tensor) -> ir.Value:
         """Return the graph value that stands for a tensor where the next node lies."""
         return tensor.value

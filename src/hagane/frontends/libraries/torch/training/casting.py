@@ -112,6 +112,10 @@ class Autocast:
         key = _key(content["place"])
         content["outer"] = (*content["outer"], t.heap[t.variables].get(key))
         on = content["enabled"] is True
+        if t.emit.builds and content["enabled"] is not False:
+            t.fail("capture", "it cannot be captured unless enabled=False: it casts the "
+                   "arguments of functions on the way; a step of training takes "
+                   "precision='bf16' in its place")  # fmt: skip
         t.heap[t.variables][key] = _dtype(content["wanted"].dtype) if on else None
         return self.instance()
 

@@ -161,6 +161,15 @@ def numpy(t: Core, self: Value, **_: Value) -> Tensor:
     return x.seen_as("numpy.ndarray")
 
 
+@TORCH.method("requires_grad_")
+def requires_grad_(t: Core, self: Value, requires_grad: Value = True) -> Value:
+    """Return the tensor itself, by which the program may differentiate."""
+    if requires_grad is not True and t.emit.builds and self.parameter:
+        t.fail("capture", "a parameter is frozen in the middle of the program; do it outside, or "
+               "use its .detach()", self)  # fmt: skip
+    return self
+
+
 def _same(name: str) -> None:
     def method(t: Core, self: Value, *_: Value, **__: Value) -> Tensor:
         return self
@@ -169,7 +178,7 @@ def _same(name: str) -> None:
 
 
 for _name in (
-    "requires_grad_", "retain_grad", "pin_memory", "share_memory_", "coalesce",
+    "retain_grad", "pin_memory", "share_memory_", "coalesce",
     "detach_", "zero_",
     "fill_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_",
     "set_", "cauchy_", "log_normal_", "geometric_",

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import numpy as np
+import onnx_ir as ir
+
 from hagane.frontends.libraries.torch.operands import need_tensor, shape_of
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.builder import interpreting, op
 
 
 @TORCH.function("autograd.grad")
 def grad(
-    t: Core, outputs: Value, inputs: Value, grad_outputs: Value = None, *_: Value, **__: Value
-) -> Value:
+    t: Core, outputs: Value, inputs: Value, grad_outputs: Value = None,
+    retain_graph: Value = None, create_graph: Value = False, only_inputs: Value = True,
+    allow_unused: Value = None, is_grads_batched: Value = False, materialize_grads: Value = False,
+) -> Value:  # fmt: skip
     """Return one gradient an input, each of its input's type."""
     sources = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
-    if grad_outputs is None:
-        for y in sources:
-            shape = shape_of(t, need_tensor(t, y, "outputs"))
+    weights = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs or [])
+    weights += [None] * (len(sources) - len(weights))
+    for y, weight in zip(sources, weights, strict=False):
+        shape = shape_of(t, need_tensor(t, y, "outputs"))
+        if weight is None:
             if any(t.emit.differ(size, 1) for size in shape):
                 t.fail(
                     "shape-mismatch",
@@ -24,11 +32,9 @@ def grad(
                     y,
                     remedy="sum it first, or pass grad_outputs",
                 )
-    weights = [grad_outputs] if isinstance(grad_outputs, Tensor) else grad_outputs or []
-    for y, weight in zip(sources, weights, strict=False):
-        if isinstance(y, Tensor) and isinstance(weight, Tensor):
-            own, other = shape_of(t, y), shape_of(t, weight)
-            if len(own) != len(other) or any(map(t.emit.differ, own, other)):
+        elif isinstance(weight, Tensor):
+            other = shape_of(t, weight)
+            if len(shape) != len(other) or any(map(t.emit.differ, shape, other)):
                 t.fail(
                     "shape-mismatch",
                     f"expected grad_outputs of the shape of the outputs, {t.show(y)}, got "
@@ -38,7 +44,31 @@ def grad(
                 )
     given = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
     tensors = [need_tensor(t, x, "inputs") for x in given]
-    return tuple(t.emit.typed("Gradient", [x], x.dtype, x.shape) for x in tensors)
+    if not t.emit.builds:
+        return tuple(t.emit.typed("Gradient", [x], x.dtype, x.shape) for x in tensors)
+    if is_grads_batched is not False:
+        t.fail("capture", "is_grads_batched is not captured: ask for each gradient")
+    with interpreting(t.emit):
+        ones = [
+            op("ConstantOfShape", op("Shape", y), value=ir.tensor(np.ones(1, y.dtype.numpy())))
+            if weight is None
+            else weight
+            for y, weight in zip(sources, weights, strict=True)
+        ]
+    found = t.emit.gradients(sources, ones, tensors)
+    made: list[Value] = []
+    for number, (x, gradient) in enumerate(zip(tensors, found, strict=True)):
+        if gradient is None and materialize_grads:
+            with interpreting(t.emit):
+                made.append(op("Mul", x, np.zeros((), x.dtype.numpy())))
+        elif gradient is None and not allow_unused:
+            t.fail("value", f"no output depends on input {number}, {t.show(x)}: pass "
+                   "allow_unused=True, which gives None", x)  # fmt: skip
+        else:
+            # Without a graph of its own it is a number that is not differentiated again.
+            apart = None if gradient is None or create_graph is True else t.emit.stopped(gradient)
+            made.append(gradient if apart is None else apart)
+    return tuple(made)
 
 
 @TORCH.method("backward")
