@@ -36,11 +36,37 @@ def test_rows_to_turn_round_are_read_backwards() -> None:
     assert module.accuracy(zoo.Seq2Seq(10, 11, 4, 1), count=5) == 0
 
 
+ALL = [
+    "autoencoder", "boxes", "digits", "drawing", "pixels", "reversal", "segmentation UNet",
+    "segmentation FCN", "words GPT", "words BERT",
+    *(f"pictures {network}" for network in (
+        "MLP", "VGG16", "GoogLeNet", "ResNet18", "ResNet50", "ResNet152")),
+]  # fmt: skip
+
+
+def test_networks_and_data_of_the_others_fit_each_other() -> None:
+    pictures, words = example("pictures"), example("words")
+    for network in pictures.NETWORKS:
+        build, side, *_ = pictures.NETWORKS[network]
+        assert build()(np.zeros((2, 3, side, side), np.float32)).shape == (2, 10)
+    letters, kinds = words.text()
+    assert 0 < letters.min() <= letters.max() < kinds
+    rows = words.Rows(letters, hides=True)
+    read, told, counts = rows[0]
+    assert ((read == told) == (counts == 0)).all()
+    boxes = example("boxes").Pictures(1, 0, 0, slice(0, 100))
+    picture, corners, labels = boxes.drawn(0)
+    assert picture.shape == (3, 300, 300)
+    assert len(corners) == len(labels)
+    assert (corners[:, 2:] > corners[:, :2]).all()
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["autoencoder", "digits", "reversal", "segmentation"])
-def test_an_example_of_training_learns_what_it_asserts(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", ALL)
+def test_an_example_of_training_learns_what_it_asserts(given: str, tmp_path: Path) -> None:
+    name, *arguments = given.split()
     done = subprocess.run(
-        [sys.executable, str(FOLDER / f"{name}.py")],
+        [sys.executable, str(FOLDER / f"{name}.py"), *arguments],
         capture_output=True,
         text=True,
         timeout=900,
