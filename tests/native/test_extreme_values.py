@@ -7,6 +7,7 @@ from collections import defaultdict
 import ml_dtypes
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 from onnx import helper
 
@@ -108,6 +109,35 @@ def check_lines(kind: str) -> None:
     for name, got, want in zip(names, native, wanted, strict=True):
         if not (name.startswith(_ORDERED) and kind in REAL):
             alike(f"{name} of {kind}", got, want, summed=True)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_casts_of_what_does_not_fit_are_those_of_processors(kind: str) -> None:
+    """As the compilers of NumPy and ONNX Runtime convert them; the standard leaves them open."""
+    low, high = -(2**31), 2**31
+    x = np.array([np.nan, np.inf, -np.inf, 2.0**64, 2.0**63, 2.0**32, 2.0**31, -1], kind)
+    wanted = {
+        "uint32": [high, 0, high, 0, 0, 0, high, 2**32 - 1],
+        "uint64": [2**63, 0, 2**63, 0, 2**63, 2**32, high, 2**64 - 1],
+        "int32": [low, low, low, low, low, low, low, -1],
+        "int64": [-(2**63)] * 5 + [2**32, high, -1],
+    }
+    nodes = [
+        helper.make_node("Cast", ["x"], [to], to=int(ir.DataType[to.upper()])) for to in wanted
+    ]
+    proto = model(nodes, {"x": x}, list(wanted), shapes={"x": ["n"]})
+    for to, got in zip(wanted, session(proto).run(None, {"x": x}), strict=True):
+        np.testing.assert_array_equal(got, np.array(wanted[to], to), to)
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_doubles_are_cut_to_four_bits_without_rounding(engine: str) -> None:
+    """A double just below a whole number is that number as a float."""
+    x = np.array([0.9999999999, -0.9999999999, 7.9999999999, -7.9999999999, 9, -9])
+    to = int(ir.DataType.INT4)
+    proto = model([helper.make_node("Cast", ["x"], ["y"], to=to)], {"x": x}, shapes={"x": ["n"]})
+    (got,) = session(proto, engine=engine).run(None, {"x": x})
+    assert got.astype(int).tolist() == [0, 0, 7, -7, -7, 7]
 
 
 @every_level
