@@ -12,7 +12,7 @@ import pytest
 from onnx import helper
 
 from tests.native.extreme_values import REAL, WHOLE, elementwise, grid, lines, of_lines
-from tests.native.models import every_level, model, session
+from tests.native.models import draw, every_level, model, session
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 _FIRST = ("float32", "int32")
@@ -138,6 +138,25 @@ def test_doubles_are_cut_to_four_bits_without_rounding(engine: str) -> None:
     proto = model([helper.make_node("Cast", ["x"], ["y"], to=to)], {"x": x}, shapes={"x": ["n"]})
     (got,) = session(proto, engine=engine).run(None, {"x": x})
     assert got.astype(int).tolist() == [0, 0, 7, -7, -7, 7]
+
+
+@every_level
+def test_a_range_with_no_number_has_none(level: str) -> None:
+    """Wherever it lies, and whatever the rest; numbers next to nothing have a scale of nought."""
+    node = helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "s", "z"])
+    rows = [np.array([2, 3], np.float32), np.array([np.nan], np.float32)]
+    rows += [np.full(3, 1e-45, np.float32), np.array([0, 1e-45, -1e-45], np.float32)]
+    for size, place in ((3, 1), (40, 0), (97, 96), (300, 77)):
+        rows.append(draw((size,)))
+        rows[-1][place] = np.nan
+    proto = model([node], {"x": rows[0]}, ["y", "s", "z"], shapes={"x": ["n"]})
+    native = session(proto, instructions=level, threads=1)
+    reference = session(proto, engine="reference")
+    for x in rows:
+        got, want = native.run(None, {"x": x}), reference.run(None, {"x": x})
+        for name, left, right in zip("ysz", got, want, strict=True):
+            np.testing.assert_allclose(left, right, rtol=1e-6, err_msg=f"{name} of {x}")
+        assert np.isnan(got[1]) == np.isnan(x).any()
 
 
 @every_level
