@@ -189,3 +189,18 @@ def test_windows_with_no_number_are_none(level: str, size: int, stride: int, pad
     for name, got, want in zip(names, native, wanted, strict=True):
         np.testing.assert_array_equal(np.isnan(got), np.isnan(want), name)
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("ratio", [0, 2])
+def test_regions_with_no_number_have_the_largest_after_it(ratio: int) -> None:
+    """As comparisons in the order of samples decide."""
+    sizes = {"output_height": 2, "output_width": 3, "sampling_ratio": ratio}
+    regions = np.array([[0, 0, 4, 4], [1, 1, 5, 6], [2, 1, 3, 3]], np.float32)
+    feed = {"x": draw((1, 2, 6, 7)), "regions": regions, "images": np.zeros(3, np.int64)}
+    proto = model([helper.make_node("RoiAlign", [*feed], ["y"], mode="max", **sizes)], feed)
+    native, reference = session(proto), session(proto, engine="reference")
+    for place in ((0, 0, 2, 2), (0, 1, 1, 3), (0, 0, 4, 5)):
+        x = draw((1, 2, 6, 7))
+        x[place] = np.nan
+        (got,), (want,) = (each.run(None, feed | {"x": x}) for each in (native, reference))
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5, err_msg=str(place))
