@@ -7,11 +7,12 @@ from collections import defaultdict
 import ml_dtypes
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 from onnx import helper
 
 from tests.native.extreme_values import REAL, WHOLE, elementwise, grid, lines, of_lines
-from tests.native.models import every_level, model, session
+from tests.native.models import draw, every_level, model, session
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 _FIRST = ("float32", "int32")
@@ -110,6 +111,54 @@ def check_lines(kind: str) -> None:
             alike(f"{name} of {kind}", got, want, summed=True)
 
 
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_casts_of_what_does_not_fit_are_those_of_processors(kind: str) -> None:
+    """As the compilers of NumPy and ONNX Runtime convert them; the standard leaves them open."""
+    low, high = -(2**31), 2**31
+    x = np.array([np.nan, np.inf, -np.inf, 2.0**64, 2.0**63, 2.0**32, 2.0**31, -1], kind)
+    wanted = {
+        "uint32": [high, 0, high, 0, 0, 0, high, 2**32 - 1],
+        "uint64": [2**63, 0, 2**63, 0, 2**63, 2**32, high, 2**64 - 1],
+        "int32": [low, low, low, low, low, low, low, -1],
+        "int64": [-(2**63)] * 5 + [2**32, high, -1],
+    }
+    nodes = [
+        helper.make_node("Cast", ["x"], [to], to=int(ir.DataType[to.upper()])) for to in wanted
+    ]
+    proto = model(nodes, {"x": x}, list(wanted), shapes={"x": ["n"]})
+    for to, got in zip(wanted, session(proto).run(None, {"x": x}), strict=True):
+        np.testing.assert_array_equal(got, np.array(wanted[to], to), to)
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_doubles_are_cut_to_four_bits_without_rounding(engine: str) -> None:
+    """A double just below a whole number is that number as a float."""
+    x = np.array([0.9999999999, -0.9999999999, 7.9999999999, -7.9999999999, 9, -9])
+    to = int(ir.DataType.INT4)
+    proto = model([helper.make_node("Cast", ["x"], ["y"], to=to)], {"x": x}, shapes={"x": ["n"]})
+    (got,) = session(proto, engine=engine).run(None, {"x": x})
+    assert got.astype(int).tolist() == [0, 0, 7, -7, -7, 7]
+
+
+@every_level
+def test_a_range_with_no_number_has_none(level: str) -> None:
+    """Wherever it lies, and whatever the rest; numbers next to nothing have a scale of nought."""
+    node = helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "s", "z"])
+    rows = [np.array([2, 3], np.float32), np.array([np.nan], np.float32)]
+    rows += [np.full(3, 1e-45, np.float32), np.array([0, 1e-45, -1e-45], np.float32)]
+    for size, place in ((3, 1), (40, 0), (97, 96), (300, 77)):
+        rows.append(draw((size,)))
+        rows[-1][place] = np.nan
+    proto = model([node], {"x": rows[0]}, ["y", "s", "z"], shapes={"x": ["n"]})
+    native = session(proto, instructions=level, threads=1)
+    reference = session(proto, engine="reference")
+    for x in rows:
+        got, want = native.run(None, {"x": x}), reference.run(None, {"x": x})
+        for name, left, right in zip("ysz", got, want, strict=True):
+            np.testing.assert_allclose(left, right, rtol=1e-6, err_msg=f"{name} of {x}")
+        assert np.isnan(got[1]) == np.isnan(x).any()
+
+
 @every_level
 @pytest.mark.parametrize(("size", "stride", "pad"), [(2, 2, 0), (3, 2, 1), (3, 3, 0)])
 def test_windows_with_no_number_are_none(level: str, size: int, stride: int, pad: int) -> None:
@@ -140,3 +189,18 @@ def test_windows_with_no_number_are_none(level: str, size: int, stride: int, pad
     for name, got, want in zip(names, native, wanted, strict=True):
         np.testing.assert_array_equal(np.isnan(got), np.isnan(want), name)
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("ratio", [0, 2])
+def test_regions_with_no_number_have_the_largest_after_it(ratio: int) -> None:
+    """As comparisons in the order of samples decide."""
+    sizes = {"output_height": 2, "output_width": 3, "sampling_ratio": ratio}
+    regions = np.array([[0, 0, 4, 4], [1, 1, 5, 6], [2, 1, 3, 3]], np.float32)
+    feed = {"x": draw((1, 2, 6, 7)), "regions": regions, "images": np.zeros(3, np.int64)}
+    proto = model([helper.make_node("RoiAlign", [*feed], ["y"], mode="max", **sizes)], feed)
+    native, reference = session(proto), session(proto, engine="reference")
+    for place in ((0, 0, 2, 2), (0, 1, 1, 3), (0, 0, 4, 5)):
+        x = draw((1, 2, 6, 7))
+        x[place] = np.nan
+        (got,), (want,) = (each.run(None, feed | {"x": x}) for each in (native, reference))
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5, err_msg=str(place))

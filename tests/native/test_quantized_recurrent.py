@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.native.written import check, check_fault, node
+from tests.native.models import session
+from tests.native.written import check, check_fault, node, proto_of
 
 RNG = np.random.default_rng(0)
 INPUTS = ("x", "w", "r", "b", "l", "h", "c", "p", "ws", "wz", "rs", "rz")
@@ -77,3 +78,12 @@ def test_cells_have_other_functions(attributes: dict[str, Any], peephole: bool) 
             one["p"] = draw(1, 3 * sizes[3])
     check(lstm(feeds[0], ("y",), **attributes), feeds, length=400)
     check(lstm(feeds[0], ("", "yh"), **attributes), feeds, length=400)
+
+
+@pytest.mark.parametrize("place", [(0, 0, 0), (2, 1, 6)])
+def test_no_number_in_an_input_reaches_every_state(place: tuple[int, ...]) -> None:
+    one = feed(1, 5, 2, 7, 4, columns=False, dtype="int8")
+    one["x"][place] = np.nan
+    check(lstm(one), [one], length=400)
+    got = session(proto_of([lstm(one)], one)).run(None, one)
+    assert all(np.isnan(each).all() for each in got)

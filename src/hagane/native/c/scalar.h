@@ -130,11 +130,13 @@ INLINE int64_t hg_divide(int64_t a, int64_t b) { return b == -1 ? 0 - a : a / b;
     const __typeof__(a) hg_rest = hg_remainder(a, b);                          \
     hg_rest + ((hg_rest < 0) != ((b) < 0) && hg_rest != 0 ? (b) : 0);          \
   })
-/* A float as an integer: one out of range is the smallest integer, as processors have it. */
+/* A float as an integer: one out of range is the smallest integer, as processors have it, but 0 above the range
+ * of uint64. */
 INLINE int32_t hg_to_i32(double x) { return x > -0x1p31 - 1 && x < 0x1p31 ? (int32_t)x : INT32_MIN; }
 INLINE int64_t hg_to_i64(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
 INLINE uint64_t hg_to_u64(double x) {
-  return x >= 0x1p63 && x < 0x1p64 ? (uint64_t)(x - 0x1p63) ^ (1ULL << 63) : (uint64_t)hg_to_i64(x);
+  if (x >= 0x1p63) return x < 0x1p64 ? (uint64_t)(x - 0x1p63) ^ (1ULL << 63) : 0;
+  return (uint64_t)hg_to_i64(x);
 }
 /* The float beside a double that is odd if it is not exact: a second rounding then does no harm. */
 INLINE float hg_odd(double x) {

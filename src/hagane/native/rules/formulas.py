@@ -191,12 +191,13 @@ def _converted(attributes: Attributes, source: np.dtype[Any], to: np.dtype[Any])
             return f"hg_round_e8m0((float){{0}}, {saturate}, HG_{mode})"
         return f"hg_round_{TINY_FLOATS[to]}((float){{0}}, {saturate})"
     if to in TINY_INTEGERS:
-        number = "hg_to_i64({0})" if is_real(source) else "{0}"
+        number = "hg_to_i32({0})" if is_real(source) else "{0}"
         return f"s_load_{TINY_INTEGERS[to]}((uint8_t){number})"
     if is_real(source) and to.kind in "iu":
         if to.name == "uint32":
             below = "{0} >= -0x1p31 ? (uint32_t)(int32_t){0} : 0x80000000u"
-            return f"({{0}} < 0x1p31 ? ({below}) : {{0}} < 0x1p32 ? (uint32_t)(int64_t){{0}} : 0u)"
+            above = "{0} < 0x1p32 ? (uint32_t)(int64_t){0} : 0u"
+            return f"({{0}} >= 0x1p31 ? ({above}) : {below})"
         if to.name not in ("int32", "int64"):
             through = "u64" if to.name == "uint64" else "i32"
             return f"({c_type(to)})hg_to_{through}({{0}})"

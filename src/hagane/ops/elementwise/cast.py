@@ -53,15 +53,15 @@ def convert(x: Array, to: ir.DataType, *, saturate: bool = True, round_mode: str
         return np.asarray(x.astype(np.float32) if x.dtype.kind == "V" else x).astype(np.bool_)
     if source.is_integer() and source.itemsize < 1:
         x = x.astype(np.int8)
-    if to.is_integer() and to.itemsize < 1 and x.dtype.kind in "iub":
-        return _wrapped(x, to)
-    if x.dtype.kind not in "iubfc" and target.kind in "iu":
-        return x.astype(np.float32).astype(target)
+    if x.dtype.kind not in "iubfc" and to.is_integer():
+        x = x.astype(np.float32)
+    if to.is_integer() and to.itemsize < 1:
+        return _wrapped(x if x.dtype.kind in "iub" else x.astype(np.int32), to)
     return x.astype(target)
 
 
 def _wrapped(x: Array, to: ir.DataType) -> Array:
-    """Keep the low bits, as conversions between integers do."""
+    """Keep the low bits of whole numbers, as conversions between integers do."""
     bits = int(to.itemsize * 8)
     low = x.astype(np.int64) & ((1 << bits) - 1)
     if to.name.startswith("INT"):

@@ -186,9 +186,8 @@ def dynamic_quantize(x: Array) -> tuple[Array, Array, Array]:
     scale = np.float32((np.float32(high) - np.float32(low)) / np.float32(255))
     zero = np.float32(0) if scale == 0 else np.rint(np.float32(0) - np.float32(low) / scale)
     zero_point = np.array(np.clip(zero, 0, 255), dtype=np.uint8)
-    divisor = np.array(scale if scale != 0 else 1, dtype=np.float32)
-    y = quantize(x, divisor, zero_point, ir.DataType.UINT8)
-    return y, np.array(scale, dtype=np.float32), zero_point
+    scale_of_all = np.array(scale, np.float32)
+    return quantize(x, scale_of_all, zero_point, ir.DataType.UINT8), scale_of_all, zero_point
 
 
 def composed_dequantize(

@@ -142,7 +142,10 @@ def lower_dequantize(low: Lowering, node: ir.Node) -> None:
 
 
 def lower_dynamic_quantize(low: Lowering, node: ir.Node) -> None:
-    """Lower DynamicQuantizeLinear: the range is found first, zero always lies in it."""
+    """Lower DynamicQuantizeLinear: the range is found first, zero always lies in it.
+
+    What is not a number comes through the least of x, hence to the scale.
+    """
     source = low.forms.contiguous(node.inputs[0])
     y, scale_value, zero_value = node.outputs
     scale, zero = low.forms.result(scale_value), low.forms.result(zero_value)
@@ -154,11 +157,12 @@ def lower_dynamic_quantize(low: Lowering, node: ir.Node) -> None:
         "vf least[4] = {0}, most[4] = {0};",
         "for (; i + 4 * VL <= n; i += 4 * VL) for (int j = 0; j < 4; j++) {",
         f"vf v = v_load({x} + i + j * VL);",
-        "least[j] = v_min2(v, least[j]); most[j] = v_max2(v, most[j]); }",
+        "least[j] = v_min(v, least[j]); most[j] = v_max2(v, most[j]); }",
         f"for (; i < n; i += VL) {{ vf v = v_load_n({x} + i, hg_min(n - i, VL));",
-        "least[0] = v_min2(v, least[0]); most[0] = v_max2(v, most[0]); }",
+        "least[0] = v_min(v, least[0]); most[0] = v_max2(v, most[0]); }",
         "for (int j = 0; j < 4; j++) for (int k = 0; k < VL; k++) {",
-        "low = least[j][k] < low ? least[j][k] : low; high = most[j][k] > high ? most[j][k] : high; }",
+        "float a = least[j][k], b = most[j][k];",
+        "low = a < low || a != a ? a : low; high = b > high ? b : high; }",
         "float step = (high - low) / 255.f;",
         f"{s}[0] = step; {z}[0] = step == 0 ? 0 : hg_saturate(-low / step, 0, 0, 255);",
     )

@@ -39,22 +39,21 @@ _FUNCTIONS = {
     "tanh": "v_tanh(x)",
     "thresholdedrelu": "v_sel(x > {a}, x, v_set1(0))",
 }
-# Scale and zero point of numbers; a row of them as signed bytes, filled up to whole quads, and their sum;
-# some rows of bytes times a packed matrix, added to floats.
+# Scale and zero point of numbers (a scale that is not a number where one of them is not); a row of them as
+# signed bytes, filled up to whole quads, and their sum; some rows of bytes times a packed matrix, added to floats.
 _QUANTIZED = """
 static float KERNEL_range(const float *x, int64_t n, float *zero) {
 vf low = v_set1(0), high = v_set1(0);
-for (int64_t i = 0; i < n; i += VL) { const vf v = v_load_n(x + i, hg_min(VL, n - i)); low = v_min2(low, v); high = v_max2(high, v); }
+for (int64_t i = 0; i < n; i += VL) { const vf v = v_load_n(x + i, hg_min(VL, n - i)); low = v_min(v, low); high = v_max2(v, high); }
 float least = 0;
-for (int i = 0; i < VL; i++) least = low[i] < least ? low[i] : least;
+for (int i = 0; i < VL; i++) least = low[i] < least || low[i] != low[i] ? low[i] : least;
 const float scale = (v_top(high) - least) / 255.f, at = scale == 0 ? 0 : rintf(0 - least / scale);
-*zero = at < 0 ? 0 : at > 255 ? 255 : at;
+*zero = at > 255 ? 255 : at > 0 ? at : 0;
 return scale; }
 static int32_t KERNEL_quantize(const float *restrict x, int8_t *restrict q, int64_t n, int64_t wide, float scale, float zero) {
-const float by = scale == 0 ? 1 : scale;
 int32_t sum = 0;
 for (int64_t i = 0; i < n; i++) {
-float v = rintf(x[i] / by) + zero;
+float v = rintf(x[i] / scale) + zero;
 v = v < 0 ? 0 : v > 255 ? 255 : v;
 const int32_t whole = (int32_t)(v == v ? v : 0) - 128;
 q[i] = (int8_t)whole, sum += whole; }

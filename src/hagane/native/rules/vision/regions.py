@@ -41,7 +41,7 @@ return 1; }""".replace("T ", c_type(x.dtype) + " ").replace("(T)", f"({c_type(x.
         "sums[c] += (v[0] + v[1]) + (v[2] + v[3]);"
         if mean
         else "T m = v[0]; for (int i = 1; i < 4; i++) m = v[i] > m ? v[i] : m;\n"
-        "sums[c] = any && sums[c] >= m ? sums[c] : m;"
+        "sums[c] = any && !(m > sums[c]) ? sums[c] : m;"
     )
     text = f"""
 int64_t roi = q / pieces, c0 = q % pieces * {_CHANNELS}, count = hg_min({_CHANNELS}, channels - c0);
