@@ -15,6 +15,7 @@ from typing import Any
 
 from hagane.tools.cluster.errors import InvalidManifest
 from hagane.tools.cluster.link import resources, tables
+from hagane.tools.cluster.link.accepting import wants_table
 from hagane.tools.cluster.link.changing import (
     evictable,
     named_anew,
@@ -114,6 +115,7 @@ class ApiServer:
         if found is not None:
             return JSONResponse(found)
         target = _Target(path)
+        tabled = wants_table(",".join(request.headers.getlist("accept")))
         if target.sub in _OF_CONTAINERS:
             self._one(target)
             raise Refused(
@@ -122,7 +124,7 @@ class ApiServer:
                 f"pods are simulated and run no containers: {target.key} has no {target.sub}",
             )
         if verb == "GET":
-            return await self._get(request, target)
+            return await self._get(request, target, tabled)
         if target.resource.plural != "pods" or target.sub != "binding":
             _check_verb(target, verb)
         body = await _body(request) if verb != "DELETE" else await _options(request)
@@ -157,12 +159,11 @@ class ApiServer:
 
     # Reading
 
-    async def _get(self, request: Any, target: _Target) -> Any:
+    async def _get(self, request: Any, target: _Target, tabled: bool) -> Any:
         from starlette.responses import JSONResponse, StreamingResponse
 
         query = dict(request.query_params)
         kind = target.resource
-        tabled = tables.is_wanted(request.headers.get("accept", ""))
         if target.name and query.get("watch") not in ("true", "1"):
             one = self._one(target)
             return JSONResponse(tables.table(kind, [one], {}, self.clock) if tabled else one)
