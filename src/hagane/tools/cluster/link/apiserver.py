@@ -133,8 +133,7 @@ class ApiServer:
             return JSONResponse(self._post(target, body), 201)
         if verb == "DELETE":
             return JSONResponse(self._delete(target))
-        kind = request.headers.get("content-type", "")
-        return JSONResponse(self._change(target, verb, body, kind))
+        return JSONResponse(self._change(target, verb, body))
 
     def _described(self, path: str) -> dict[str, Any] | None:
         steps = path.strip("/").split("/")
@@ -269,12 +268,12 @@ class ApiServer:
         self.store.drop(target.resource.name, target.key)
         return value
 
-    def _change(self, target: _Target, verb: str, body: Any, content: str) -> dict[str, Any]:
+    def _change(self, target: _Target, verb: str, body: Any) -> dict[str, Any]:
         kind = target.resource
         if verb == "PUT" and self.store.get(kind.name, target.key) is None:
             raise Refused(404, "NotFound", f'{kind.plural} "{target.name}" not found')
         value = self._one(target)
-        new = put_in_place(value, body) if verb == "PUT" else patched(value, body, content)
+        new = put_in_place(value, body) if verb == "PUT" else patched(value, body)
         described: dict[str, Any] = {}
         if target.sub == "status" or kind.plural == "poddisruptionbudgets":
             # Of budgets only the status may change.
@@ -375,6 +374,13 @@ def _check_verb(target: _Target, method: str) -> None:
 
 async def _body(request: Any) -> Any:
     content = request.headers.get("content-type", "")
+    if "apply-patch" in content:
+        raise Refused(
+            415,
+            "UnsupportedMediaType",
+            f"server-side apply ({content}) is not served: apply with kubectl apply "
+            "--server-side=false, or send a merge patch",
+        )
     if "protobuf" in content or "cbor" in content or "yaml" in content:
         raise Refused(
             415,
