@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +13,12 @@ from typing import Any
 
 import pytest
 
+from hagane.tools.cluster.link.accepting import wants_table
 from hagane.tools.cluster.link.apiserver import ApiServer
+from hagane.tools.cluster.link.listing import Refused
 from hagane.tools.cluster.link.outside import Outside
 from hagane.tools.cluster.link.resources import RESOURCES
-from hagane.tools.cluster.link.tables import age, is_wanted
+from hagane.tools.cluster.link.tables import age
 from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import Cluster
 from tests.cluster.manifests import node, objects, pod
@@ -81,10 +84,47 @@ def test_ages_have_the_largest_units(seconds: int, text: str) -> None:
     assert age({"metadata": {}}, 5.0) == "<unknown>"
 
 
-def test_a_table_is_given_to_those_that_prefer_one() -> None:
-    assert is_wanted(TABLE)
-    assert not is_wanted("application/json, application/json;as=Table")
-    assert not is_wanted("application/vnd.kubernetes.protobuf;as=Table;v=v1")
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+
+@pytest.mark.parametrize(
+    ("accept", "table"),
+    [
+        ("", False), ("*/*", False), (TABLE, True), (f"{PROTOBUF},application/json", False),
+        (f"{PROTOBUF}, */*", False), ("application/json;stream=watch", False),
+        ("application/json, application/json;as=Table", False),
+        ("application/json;q=0.5, application/json;as=Table;q=0.9", True),
+        ("application/json;as=Table;q=0, application/json", False),
+        ("*/*, application/json;as=Table", True),
+        (f"{PROTOBUF};as=Table,application/json;as=Table,application/json", True),
+        ("application/json;as=PartialObjectMetadata;v=v1,application/json", False),
+    ],
+)  # fmt: skip
+def test_a_table_is_given_to_those_that_prefer_one(accept: str, table: bool) -> None:
+    assert wants_table(accept) is table
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [PROTOBUF, f"{PROTOBUF};as=Table;v=v1", "application/yaml, text/html", "application/json;q=0",
+     "application/json;as=PartialObjectMetadata"],
+)  # fmt: skip
+def test_clients_that_accept_nothing_served_are_refused(accept: str) -> None:
+    with pytest.raises(Refused, match="only the following media types are accepted: .*; got appl"):
+        wants_table(accept)
+
+
+def test_nothing_is_created_for_a_client_that_could_not_read_the_answer(api: ApiServer) -> None:
+    path = f"{api.url}/api/v1/namespaces/default/pods"
+    body = json.dumps(pod("c", namespace="default")).encode()
+    headers = {"Accept": PROTOBUF, "Content-Type": "application/json"}
+    for data in (None, body):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(urllib.request.Request(path, data, headers), timeout=20)
+        with caught.value as error:
+            assert (error.code, json.loads(error.read())["reason"]) == (406, "NotAcceptable")
+    assert api.store.get("pods", "default/c") is None
+    assert api.requests.empty()
 
 
 def test_a_pod_that_waits_takes_labels_and_annotations_and_others_are_refused(

@@ -15,6 +15,7 @@ from typing import Any
 
 from hagane.tools.cluster.errors import InvalidManifest
 from hagane.tools.cluster.link import resources, tables
+from hagane.tools.cluster.link.accepting import wants_table
 from hagane.tools.cluster.link.changing import (
     evictable,
     named_anew,
@@ -114,6 +115,7 @@ class ApiServer:
         if found is not None:
             return JSONResponse(found)
         target = _Target(path)
+        tabled = wants_table(",".join(request.headers.getlist("accept")))
         if target.sub in _OF_CONTAINERS:
             self._one(target)
             raise Refused(
@@ -122,7 +124,7 @@ class ApiServer:
                 f"pods are simulated and run no containers: {target.key} has no {target.sub}",
             )
         if verb == "GET":
-            return await self._get(request, target)
+            return await self._get(request, target, tabled)
         if target.resource.plural != "pods" or target.sub != "binding":
             _check_verb(target, verb)
         body = await _body(request) if verb != "DELETE" else await _options(request)
@@ -131,8 +133,7 @@ class ApiServer:
             return JSONResponse(self._post(target, body), 201)
         if verb == "DELETE":
             return JSONResponse(self._delete(target))
-        kind = request.headers.get("content-type", "")
-        return JSONResponse(self._change(target, verb, body, kind))
+        return JSONResponse(self._change(target, verb, body))
 
     def _described(self, path: str) -> dict[str, Any] | None:
         steps = path.strip("/").split("/")
@@ -157,12 +158,11 @@ class ApiServer:
 
     # Reading
 
-    async def _get(self, request: Any, target: _Target) -> Any:
+    async def _get(self, request: Any, target: _Target, tabled: bool) -> Any:
         from starlette.responses import JSONResponse, StreamingResponse
 
         query = dict(request.query_params)
         kind = target.resource
-        tabled = tables.is_wanted(request.headers.get("accept", ""))
         if target.name and query.get("watch") not in ("true", "1"):
             one = self._one(target)
             return JSONResponse(tables.table(kind, [one], {}, self.clock) if tabled else one)
@@ -268,12 +268,12 @@ class ApiServer:
         self.store.drop(target.resource.name, target.key)
         return value
 
-    def _change(self, target: _Target, verb: str, body: Any, content: str) -> dict[str, Any]:
+    def _change(self, target: _Target, verb: str, body: Any) -> dict[str, Any]:
         kind = target.resource
         if verb == "PUT" and self.store.get(kind.name, target.key) is None:
             raise Refused(404, "NotFound", f'{kind.plural} "{target.name}" not found')
         value = self._one(target)
-        new = put_in_place(value, body) if verb == "PUT" else patched(value, body, content)
+        new = put_in_place(value, body) if verb == "PUT" else patched(value, body)
         described: dict[str, Any] = {}
         if target.sub == "status" or kind.plural == "poddisruptionbudgets":
             # Of budgets only the status may change.
@@ -374,6 +374,13 @@ def _check_verb(target: _Target, method: str) -> None:
 
 async def _body(request: Any) -> Any:
     content = request.headers.get("content-type", "")
+    if "apply-patch" in content:
+        raise Refused(
+            415,
+            "UnsupportedMediaType",
+            f"server-side apply ({content}) is not served: apply with kubectl apply "
+            "--server-side=false, or send a merge patch",
+        )
     if "protobuf" in content or "cbor" in content or "yaml" in content:
         raise Refused(
             415,

@@ -70,19 +70,17 @@ def put_in_place(value: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str,
     return {**body, "metadata": dict(meta)}
 
 
-def patched(value: Mapping[str, Any], body: Any, content: str) -> dict[str, Any]:
+def patched(value: Mapping[str, Any], body: Any) -> dict[str, Any]:
     """Return an object with a merge patch, or a JSON patch, applied.
 
     Raises:
-        Refused: The patch does not fit, or is of another kind.
+        Refused: The patch does not fit.
     """
     if isinstance(body, list):
         try:
             return json_patched(value, body)
         except BadPatch as error:
             raise Refused(422, "Invalid", f"the patch cannot be applied: {error}") from None
-    if "apply-patch" in content:
-        raise Refused(415, "UnsupportedMediaType", "server-side apply is not served")
     return merged(value, body)
 
 

@@ -16,13 +16,6 @@ from hagane.tools.cluster.link.resources import Resource
 Column = tuple[str, bool, Callable[[Mapping[str, Any]], Any]]
 
 _ROLE = "node-role.kubernetes.io/"
-_ACCEPTED = "as=Table"
-
-
-def is_wanted(accept: str) -> bool:
-    """Return whether a client prefers a table, by its header ``Accept``."""
-    first = accept.partition(",")[0].replace(" ", "")
-    return first.startswith("application/json") and _ACCEPTED in first
 
 
 def table(
