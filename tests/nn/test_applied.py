@@ -133,3 +133,16 @@ def test_times_are_reported_under_the_names_of_chainers_classes(capsys: Any) -> 
     timer.print_report()
     assert "SoftmaxCrossEntropy" in capsys.readouterr().out
     assert timer.summary()["ReLU"]["occurrence"] == 2
+
+
+def test_a_program_that_builds_a_graph_itself_sets_ranks_and_creators() -> None:
+    class Maker(chainer.Function):
+        pass
+
+    function = Maker()
+    function.node.rank = 10
+    x, y = chainer.Variable(np.ones(2, "f")), chainer.Variable(np.ones(2, "f"))
+    x.set_creator(function)
+    y.set_creator_node(function.node)
+    assert x.creator is function and y.creator_node is function.node
+    assert x.rank == y.rank == 11

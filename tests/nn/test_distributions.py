@@ -207,6 +207,34 @@ def test_mistakes_are_told_of() -> None:
         chainer.kl_divergence(joint, D.Independent(normal, 2))
     with pytest.raises(ValueError, match="`scale_tril` must have a value"):
         D.MultivariateNormal(np.zeros(3, "f"))
+    with pytest.raises(KeyError, match="^no divergence is registered for Normal and Independent"):
+        chainer.kl_divergence(normal, joint)
+
+
+def test_the_divergence_of_a_class_goes_before_that_of_its_base() -> None:
+    class Mine(D.Normal):
+        pass
+
+    class Other(Mine):
+        pass
+
+    @chainer.register_kl(Mine, D.Normal)
+    def rule(p: Any, q: Any) -> Any:
+        return F.mean(p.loc + 7)
+
+    base, mine, other = (one(np.zeros(2, "f"), np.ones(2, "f")) for one in (D.Normal, Mine, Other))
+    assert [float(chainer.kl_divergence(p, base).array.sum()) for p in (base, mine, other)] == [
+        0.0, 7.0, 7.0,
+    ]  # fmt: skip
+
+
+def test_a_uniform_distribution_lists_the_parameters_that_it_was_given() -> None:
+    loc, scale = chainer.Variable(np.ones(2, "f")), chainer.Variable(np.full(2, 4, "f"))
+    moved = D.Uniform(loc=loc, scale=scale)
+    assert moved.params == {"loc": loc, "scale": scale}
+    F.sum(moved.log_prob(np.array([2, 3], "f"))).backward()
+    np.testing.assert_array_equal(scale.grad, np.full(2, -0.25, "f"))
+    assert sorted(D.Uniform(low=loc, high=scale).params) == ["high", "low"]
 
 
 # The last four of six samples that Chainer 7.8.1 draws after ``seed(9)``, and the sum of all.

@@ -73,7 +73,20 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "an index beyond the rows": (
         lambda: L.EmbedID(10, 3)(np.array([1, 12], "i")),
         ValueError,
-        "need to satisfy `0 <= x < len(W)`, here 10, got 12",
+        "embed_id: Each not ignored `x` value need to satisfy `0 <= x < len(W)`, here 10, got 12"
+        f"\nAt: {__file__}",
+    ),
+    "a label beyond the classes": (
+        lambda: F.softmax_cross_entropy(_ones(2, 3), np.array([0, 3], "i")),
+        ValueError,
+        "softmax_cross_entropy: Each label `t` need to satisfy `0 <= t < x.shape[1]` (= 3) or to "
+        f"be ignore_label (-1), got 3\nAt: {__file__}",
+    ),
+    "a batch that grows": (
+        lambda: (rows := L.LSTM(3, 4), rows(_ones(2, 3)), rows(_ones(3, 3))),
+        TypeError,
+        "LSTM: The batch size of x must be equal to or less than the size of the previous state "
+        f"h: 3 and 2\nAt: {__file__}",
     ),
     "states of too few layers": (
         lambda: L.NStepGRU(2, 3, 4, 0.0)(_ones(1, 2, 4), [_ones(5, 3), _ones(4, 3)]),

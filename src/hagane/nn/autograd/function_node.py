@@ -64,6 +64,10 @@ class FunctionNode:
             count_rank(self)
         return self.known_rank or 0
 
+    @rank.setter
+    def rank(self, rank: int) -> None:
+        self.known_rank = self._depth = rank
+
     @property
     def label(self) -> str:
         """The name for messages and drawings."""

@@ -269,17 +269,18 @@ class Uniform(Distribution):
         if (low is None or high is None) == (loc is None or scale is None):
             raise ValueError("Either `low, high` or `loc, scale` (not both) must have a value.")
         if low is None:
-            self.low = parameter(loc)
-            self.high = self.low + parameter(scale)
+            self.loc, self.scale = parameter(loc), parameter(scale)
+            self.low, self.high = self.loc, self.loc + self.scale
+            self._given = ("loc", "scale")
         else:
             self.low, self.high = parameter(low), parameter(high)
-        self.loc = self.low
-        self.scale = self.high - self.low
+            self.loc, self.scale = self.low, self.high - self.low
+            self._given = ("low", "high")
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters by name."""
-        return {"low": self.low, "high": self.high}
+        """The parameters by name: the two that were given."""
+        return {name: getattr(self, name) for name in self._given}
 
     @property
     def batch_shape(self) -> tuple[int, ...]:

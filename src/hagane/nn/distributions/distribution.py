@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hagane.errors import HaganeError
 from hagane.nn import functions as F
 from hagane.nn.autograd.variable import Variable, as_variable
 
@@ -128,16 +129,23 @@ def register_kl(Dist1: type, Dist2: type) -> Callable[[Any], Any]:
     return register
 
 
+class NoDivergence(HaganeError, NotImplementedError, KeyError):
+    """No divergence is registered for two classes; a ``KeyError`` too, as programs expect it."""
+
+    __str__ = Exception.__str__
+
+
 def kl_divergence(dist1: Distribution, dist2: Distribution) -> Any:
-    """Return the Kullback–Leibler divergence.
+    """Return the Kullback–Leibler divergence by the rule of the classes, or of their nearest bases.
 
     Raises:
-        NotImplementedError: None is registered for the classes.
+        NoDivergence: None is registered for the classes.
     """
-    for (first, second), function in _DIVERGENCES.items():
-        if isinstance(dist1, first) and isinstance(dist2, second):
-            return function(dist1, dist2)
-    raise NotImplementedError(
+    for first in type(dist1).__mro__:
+        for second in type(dist2).__mro__:
+            if (first, second) in _DIVERGENCES:
+                return _DIVERGENCES[first, second](dist1, dist2)
+    raise NoDivergence(
         f"no divergence is registered for {type(dist1).__name__} and {type(dist2).__name__}: "
         "use register_kl"
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.configuration import using_config
+from hagane.nn.autograd.debugging import at_place
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.functions.applying import array_of, function, lift, noted, require, shape_of
 from hagane.nn.functions.fusing import fused
@@ -92,8 +93,8 @@ def softmax_cross_entropy(
     wrong = (labels != ignore_label) & ((labels < 0) | (labels >= shape[1]))
     if wrong.any():
         raise ValueError(
-            f"Each label `t` need to satisfy `0 <= t < x.shape[1]` (= {shape[1]}) or to be "
-            f"ignore_label ({ignore_label}), got {labels[wrong][0]}"
+            f"{where}: Each label `t` need to satisfy `0 <= t < x.shape[1]` (= {shape[1]}) or to "
+            f"be ignore_label ({ignore_label}), got {labels[wrong][0]}{at_place()}"
         )
     loss = fused(
         losses.softmax_cross_entropy, x, lift(labels), weights,

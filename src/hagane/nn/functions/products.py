@@ -8,6 +8,7 @@ import numpy as np
 
 from hagane.errors import TypeInferenceError
 from hagane.nn.autograd import type_check
+from hagane.nn.autograd.debugging import at_place
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.functions.applying import as_dtype_of, function, lift, promoted, require, shape_of
 from hagane.nn.functions.array import reshape
@@ -290,8 +291,8 @@ def embed_id(x: Any, W: Any, ignore_label: int | None = None) -> Any:
     if valid.size and (valid.min() < 0 or valid.max() >= rows):
         found = valid.min() if valid.min() < 0 else valid.max()
         raise ValueError(
-            "Each not ignored `x` value need to satisfy `0 <= x < len(W)`, "
-            f"here {rows}, got {found}"
+            "embed_id: Each not ignored `x` value need to satisfy `0 <= x < len(W)`, "
+            f"here {rows}, got {found}{at_place()}"
         )
     if ignore_label is None:
         return op("Gather", W, indices, axis=0)

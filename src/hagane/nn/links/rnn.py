@@ -9,6 +9,7 @@ import numpy as np
 
 from hagane.nn import functions as F
 from hagane.nn.autograd.configuration import get_dtype
+from hagane.nn.autograd.debugging import at_place
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.functions.recurrent.steps import lstm_step
 from hagane.nn.initializers import get_initializer
@@ -150,8 +151,8 @@ class LSTM(_LSTM):
                 rest = self.h
             elif before < batch:
                 raise TypeError(
-                    "The batch size of x must be equal to or less than the size of the previous "
-                    f"state h: {batch} and {before}"
+                    "LSTM: The batch size of x must be equal to or less than the size of the "
+                    f"previous state h: {batch} and {before}{at_place()}"
                 )
             elif before > batch:
                 first, rest = F.split_axis(self.h, [batch], axis=0)
