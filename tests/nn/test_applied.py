@@ -144,5 +144,6 @@ def test_a_program_that_builds_a_graph_itself_sets_ranks_and_creators() -> None:
     x, y = chainer.Variable(np.ones(2, "f")), chainer.Variable(np.ones(2, "f"))
     x.set_creator(function)
     y.set_creator_node(function.node)
-    assert x.creator is function and y.creator_node is function.node
+    assert x.creator is function
+    assert y.creator_node is function.node
     assert x.rank == y.rank == 11
