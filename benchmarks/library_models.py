@@ -282,7 +282,26 @@ def import_torchvision() -> None:
         "SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor"
     )
     _OPERATORS.impl("roi_align", regions._roi_align.__wrapped__, "CPU")
+    regions._bilinear_interpolate = _none_outside(regions._bilinear_interpolate)
     regions._has_ops, regions._assert_has_ops = _are_there, _there
+
+
+def _none_outside(blend: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Return the blending of samples with 0 outside of the image, as compiled operators have it.
+
+    The source in Python takes the nearest pixel there:
+    https://github.com/pytorch/vision/blob/main/torchvision/csrc/ops/cpu/roi_align_common.h
+    """
+
+    def blended(image: Any, places: Any, y: Any, x: Any, *masks: Any) -> torch.Tensor:
+        rows, columns = (
+            ((at >= -1) & (at <= size)).to(image.dtype)
+            for at, size in zip((y, x), image.shape[-2:], strict=True)
+        )
+        inside = rows[:, None, :, None, :, None] * columns[:, None, None, :, None, :]
+        return blend(image, places, y, x, *masks) * inside
+
+    return blended
 
 
 _OPERATORS = torch.library.Library("torchvision", "FRAGMENT")
