@@ -176,9 +176,9 @@ class MeaningTables(SharingTables):
         given = next((v for v in arguments[:1] if isinstance(v, Tensor)), None)
         made = self._within(core, name, lambda: _super(self).call(core, name, arguments, keywords))
         if name in _COPYING or not any(map(_holds_tensors, (*arguments, *keywords.values()))):
-            return self._noted(name, copied(core, made, given))
+            return self._noted(name, copied(core, made, given), given)
         made = self._noted_view(core, name, given, made)
-        return self._noted(name, made) if x is None else write(core, x, made)
+        return self._noted(name, made, given) if x is None else write(core, x, made)
 
     def _in_place(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
@@ -264,8 +264,8 @@ class MeaningTables(SharingTables):
             core, name, lambda: _super(self).call_method(core, name, arguments, keywords)
         )
         if name in _COPYING and isinstance(x, Tensor):
-            return self._noted(name, copied(core, made, x))
-        return self._noted(name, self._noted_view(core, name, x, made))
+            return self._noted(name, copied(core, made, x), x)
+        return self._noted(name, self._noted_view(core, name, x, made), x)
 
     def tensor_attribute(self, core: Core, value: Tensor, name: str) -> Value:
         """Return an attribute or a method of a tensor."""

@@ -6,6 +6,8 @@ import enum
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hagane.frontends.libraries.naming import Names
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -35,10 +37,13 @@ if TYPE_CHECKING:
     from hagane.frontends.python.interpret.core import Core
 
 _PYTHON = {
-    int: (int, Expr), float: (float, Real), bool: (bool, Truth), str: (str,), list: (ListRef,),
-    dict: (DictRef,), set: (SetRef,), tuple: (tuple,), type(None): (type(None),),
+    int: (int, Expr, Truth), float: (float, Real), bool: (bool, Truth), str: (str,),
+    list: (ListRef,), dict: (DictRef,), set: (SetRef,), tuple: (tuple,), type(None): (type(None),),
     bytes: (bytes,), range: (range, Range), slice: (slice,), type: (Class, Library),
 }  # fmt: skip
+
+
+_NUMBERS = (int, float, Expr, Real, Truth)
 
 
 class Objects(Names):
@@ -152,6 +157,13 @@ class Objects(Names):
         """Return the result of ``isinstance``; None where nobody can tell."""
         if isinstance(value, Unknown) or isinstance(option, Unknown):
             return None
+        if core.emit.builds and isinstance(value, Tensor) and value.kind == "numpy.ndarray":
+            kind = value.dtype.numpy().type if self.is_scalar(value) else np.ndarray
+            asked = _class_of_numpy(option)
+            if asked is not None:
+                return issubclass(kind, asked)
+        if core.emit.builds and isinstance(option, DType) and isinstance(value, _NUMBERS):
+            return False  # Python's own
         if isinstance(option, Class):
             if not isinstance(value, Instance) or not isinstance(value.cls, Class):
                 return False
@@ -197,6 +209,16 @@ class Objects(Names):
     def is_scalar(self, value: Value) -> bool:
         """Whether a value is a scalar of NumPy, which most functions return for no axes."""
         return isinstance(value, Tensor) and value.kind == "numpy.ndarray" and value.shape == ()
+
+
+def _class_of_numpy(option: Value) -> type | None:
+    """Return the class that a scalar or an array of NumPy may be of; None for others."""
+    if isinstance(option, DType):
+        return option.dtype.numpy().type
+    found = option.object if isinstance(option, Host) else None
+    if isinstance(option, Library) and option.name.startswith("numpy."):
+        found = getattr(np, option.name.removeprefix("numpy."), None)
+    return found if isinstance(found, type) else None
 
 
 def _derives(core: Core, cls: Class, option: type) -> bool:

@@ -208,13 +208,19 @@ class SharingTables(LibraryTables):
         memory = {value.value, *memory_of(value.value)}
         return not self._arrays & memory and not any(ARRAY in one.meta for one in memory)
 
-    def _noted(self, name: str, made: Value) -> Value:
-        """Return a result; arrays without axes are noted, as NumPy returns scalars elsewhere."""
-        if (
-            isinstance(made, Tensor)
-            and made.shape == ()
-            and name.removeprefix("numpy.").removeprefix("ndarray.") in _ARRAY_MAKERS
-        ):
+    def _noted(self, name: str, made: Value, given: Value) -> Value:
+        """Return a result; arrays without axes are noted, as NumPy returns scalars elsewhere.
+
+        Args:
+            name: Of the function or method.
+            made: The result.
+            given: The first argument; of a scalar, methods and views are scalars.
+        """
+        last = name.removeprefix("numpy.").removeprefix("ndarray.")
+        if not isinstance(made, Tensor) or made.shape != () or last not in _ARRAY_MAKERS:
+            return made
+        keeps = name.startswith("numpy.ndarray.") or last in ("reshape", "squeeze", "transpose")
+        if not (keeps and self.is_scalar(given)):
             self._arrays.add(made.value)
         return made
 

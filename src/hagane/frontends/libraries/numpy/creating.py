@@ -306,7 +306,8 @@ def can_cast(t: Core, from_: Value, to: Value, casting: Value = "safe") -> Value
 @NUMPY.function("isscalar")
 def isscalar(t: Core, element: Value) -> Value:
     """Return whether a value is a number."""
-    return is_number(element) or isinstance(element, str)
+    scalar = t.emit.builds and t.tables.is_scalar(element)
+    return scalar or is_number(element) or isinstance(element, str)
 
 
 def _window(name: str, coefficients: tuple[float, ...]) -> None:

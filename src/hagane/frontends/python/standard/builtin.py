@@ -284,7 +284,8 @@ class Builtins(Iterables, RealObjects, World, Arguments):
         if isinstance(value, Instance):
             return value.cls
         if isinstance(value, Tensor):
-            return Library(value.kind)
+            scalar = self.emit.builds and self.tables.is_scalar(value)
+            return DType(value.dtype) if scalar else Library(value.kind)
         python = {ListRef: list, DictRef: dict, SetRef: set, Expr: int, Real: float, Truth: bool}
         return Host(python.get(type(value), type(value)))
 
