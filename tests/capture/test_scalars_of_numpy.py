@@ -14,10 +14,10 @@ import hagane
 # v: three float32; a: an array without axes; s: a scalar.
 EXPRESSIONS = [
     "s", "a", "s.astype('f8')", "a.astype('f8')", "s.copy()", "a.copy()", "np.copy(s)",
-    "s.squeeze()", "a.squeeze()", "np.squeeze(s)", "s.reshape(())", "np.zeros_like(s)", "np.asarray(s)",
-    "v.max()", "v.sum().astype(np.float64)", "(v > 0).sum()", "v.argmax()", "np.mean(v)", "a + 1", "s > 0",
-    "float(s)", "s.item()", "round(s)", "np.allclose(s, s)", "v[1]", "v[1, ...]",
-    "v.tolist()[0]", "v",
+    "s.squeeze()", "a.squeeze()", "np.squeeze(s)", "s.reshape(())", "np.zeros_like(s)",
+    "np.asarray(s)", "v.max()", "v.sum().astype(np.float64)", "(v > 0).sum()", "v.argmax()",
+    "np.mean(v)", "a + 1", "s > 0", "float(s)", "s.item()", "round(s)", "np.allclose(s, s)",
+    "v[1]", "v[1, ...]", "v.tolist()[0]", "v",
 ]  # fmt: skip
 QUESTIONS = [
     "isinstance(r, np.ndarray)", "isinstance(r, np.generic)", "isinstance(r, float)",
