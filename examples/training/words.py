@@ -91,7 +91,7 @@ class Rows:
 
 
 # Of each: the model, the iterations, the step of Adam, and the nats a letter that it reaches.
-MODELS = {"GPT": (Next, 800, 2e-3, 2.1), "BERT": (Hidden, 2000, 5e-4, 2.8)}
+MODELS = {"GPT": (Next, 600, 2e-3, 2.3), "BERT": (Hidden, 2000, 5e-4, 2.8)}
 
 
 def make(iterations=None, out="words", model="GPT"):

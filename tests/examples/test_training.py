@@ -37,7 +37,7 @@ def test_rows_to_turn_round_are_read_backwards() -> None:
 
 
 ALL = [
-    "autoencoder", "boxes", "digits", "drawing", "pixels", "reversal", "segmentation UNet",
+    "autoencoder", "digits", "drawing", "pixels", "reversal", "segmentation UNet",
     "segmentation FCN", "words GPT", "words BERT",
     *(f"pictures {network}" for network in (
         "MLP", "VGG16", "GoogLeNet", "ResNet18", "ResNet50", "ResNet152")),
@@ -54,11 +54,6 @@ def test_networks_and_data_of_the_others_fit_each_other() -> None:
     rows = words.Rows(letters, hides=True)
     read, told, counts = rows[0]
     assert ((read == told) == (counts == 0)).all()
-    boxes = example("boxes").Pictures(1, 0, 0, slice(0, 100))
-    picture, corners, labels = boxes.drawn(0)
-    assert picture.shape == (3, 300, 300)
-    assert len(corners) == len(labels)
-    assert (corners[:, 2:] > corners[:, :2]).all()
 
 
 @pytest.mark.long
