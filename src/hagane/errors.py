@@ -14,7 +14,8 @@ libraries keeps catching it)::
     ├── CaptureError                  (NotImplementedError)   a program that cannot become a graph
     ├── InvalidArgument               (ValueError)            a caller passed something unusable
     │   ├── InvalidFeed                                       an input of ``run`` does not fit
-    │   └── WrongLength           (AssertionError)        not as many numbers as there are axes
+    │   ├── WrongLength           (AssertionError)        not as many numbers as there are axes
+    │   └── NoDevice              (RuntimeError)          a device that is not there
     ├── NotDifferentiable             (NotImplementedError)   an operator on the way has no gradient
     ├── KernelError                   (RuntimeError)          a node failed while it ran
     │   ├── InvalidContent            (ValueError)            its kernel refused its operands
@@ -81,6 +82,10 @@ class InvalidArgument(HaganeError, ValueError):
 
 class InvalidFeed(InvalidArgument):
     """An input given to ``run`` that does not fit the model."""
+
+
+class NoDevice(InvalidArgument, RuntimeError):
+    """A device that this machine, or hagane, does not have."""
 
 
 class WrongLength(InvalidArgument, AssertionError):

@@ -297,6 +297,20 @@ def test_a_device_is_a_number_also_as_text() -> None:
     assert chainer.get_device("-1") is chainer.get_device(-1)
     with pytest.raises(InvalidArgument, match="hagane computes on the CPU and has no CUDA device"):
         chainer.get_device("0")
+    # Programs go on without a GPU where Chainer raises a RuntimeError.
+    x = chainer.Variable(np.ones((2, 2), "f"))
+    for ask in (
+        lambda: chainer.get_device(0),
+        lambda: x.to_device("@cupy:0"),
+        lambda: L.Linear(2, 2).to_gpu(0),
+        lambda: L.Linear(2, 2).to_device("@cupy:0"),
+        lambda: F.copy(x, 0),
+        lambda: chainer.dataset.concat_examples([x.array], 0),
+        lambda: chainer.backend.GpuDevice.from_device_id(0),
+        lambda: chainer.get_device("abacus"),
+    ):
+        with pytest.raises(RuntimeError, match=r"device .*: (hagane computes|expected '@numpy')"):
+            ask()
 
 
 def test_modules_of_datasets_are_found_under_the_names_of_chainer() -> None:

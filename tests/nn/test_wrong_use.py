@@ -113,6 +113,60 @@ def test_a_mistake_is_told_with_its_remedy(name: str) -> None:
         call()
 
 
+def _recurrent(layers: int = 1) -> tuple[Any, ...]:
+    state, weight, bias = _ones(1, 1, 2), _ones(2, 2), _ones(2)
+    return layers, 0.0, state, state, [[weight] * 8], [[bias] * 8], [weight]
+
+
+# What is called with an argument of each name that it once had, and with an unknown one.
+ONCE: dict[str, tuple[Callable[..., Any], str]] = {
+    "dropout": (lambda **k: F.dropout(_ones(2), **k), "train"),
+    "zoneout": (lambda **k: F.zoneout(_ones(2), _ones(2), **k), "train"),
+    "convolution_2d": (
+        lambda **k: F.convolution_2d(_ones(1, 1, 3, 3), _ones(1, 1, 2, 2), **k),
+        "deterministic",
+    ),
+    "deconvolution_2d": (
+        lambda **k: F.deconvolution_2d(_ones(1, 1, 3, 3), _ones(1, 1, 2, 2), **k),
+        "deterministic",
+    ),
+    "spatial_transformer_grid": (
+        lambda **k: F.spatial_transformer_grid(_ones(1, 2, 3), (2, 2), **k),
+        "use_cudnn",
+    ),
+    "n_step_lstm": (lambda **k: F.n_step_lstm(*_recurrent(), **k), "train use_cudnn"),
+    "Convolution2D": (lambda **k: L.Convolution2D(1, 1, 2, **k), "deterministic"),
+    "Deconvolution2D": (lambda **k: L.Deconvolution2D(1, 1, 2, **k), "deterministic"),
+    "MLPConvolution2D": (lambda **k: L.MLPConvolution2D(1, (1, 1), 2, **k), "wscale"),
+    "BatchNormalization": (lambda **k: L.BatchNormalization(2)(_ones(3, 2), **k), "test"),
+    "StatefulZoneoutLSTM": (lambda **k: L.StatefulZoneoutLSTM(2, 2, **k), "train"),
+    "NStepBiLSTM": (
+        lambda **k: L.NStepBiLSTM(1, 2, 2, 0.0, **k),
+        "use_cudnn use_bi_direction activation",
+    ),
+    "NStepLSTM": (lambda **k: L.NStepLSTM(1, 2, 2, 0.0)(None, None, [_ones(3, 2)], **k), "train"),
+    "NStepGRU": (lambda **k: L.NStepGRU(1, 2, 2, 0.0)(None, [_ones(3, 2)], **k), "train"),
+}
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_arguments_of_earlier_versions_and_unknown_ones_are_refused(name: str) -> None:
+    call, removed = ONCE[name]
+    for argument in removed.split():
+        with pytest.raises(
+            ValueError, match=f"{name}: {argument} argument is not supported anymore; .* instead"
+        ):
+            call(**{argument: True})
+    with pytest.raises(TypeError, match=rf"{name}\(\) got unexpected keyword argument.*'ratios'"):
+        call(ratios=1)
+
+
+def test_a_drawing_with_split_nodes_is_refused() -> None:
+    y = F.relu(chainer.Variable(_ones(2)))
+    with pytest.raises(ValueError, match="remove_split=False is not supported anymore"):
+        chainer.computational_graph.build_computational_graph([y], remove_split=False)
+
+
 def test_parameters_are_listed_that_a_backward_before_the_update_did_not_reach() -> None:
     model = chainer.Sequential(L.Linear(2, 3), L.Linear(3, 1))
     optimizer = chainer.optimizers.SGD().setup(model)

@@ -98,6 +98,8 @@ def build_computational_graph(
         remove_variable: Whether functions are joined directly.
         show_name: Whether names of variables are shown.
     """
+    if not remove_split:
+        raise ValueError("build_computational_graph: remove_split=False is not supported anymore")
     row = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
     nodes: dict[Any, None] = {}
     edges: dict[tuple[Any, Any], None] = {}

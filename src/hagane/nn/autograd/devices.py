@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from hagane.errors import InvalidArgument
+from hagane.errors import InvalidArgument, NoDevice
 
 
 class Device:
@@ -77,6 +77,15 @@ class GpuDevice(Device):
 
     name = "@cupy:0"
 
+    @staticmethod
+    def from_device_id(device_id: int) -> Device:
+        """Refuse: there is no GPU.
+
+        Raises:
+            NoDevice: Always.
+        """
+        return cast(Device, get_device(f"@cupy:{device_id}"))
+
 
 class ChainerxDevice(Device):
     """A device of ChainerX, of which hagane has none; the class stands for checks of programs."""
@@ -113,7 +122,7 @@ def get_device(spec: Any = None) -> Any:
     Without one, the name of the device of sessions: ``CPU``.
 
     Raises:
-        InvalidArgument: It names no device, or one that is not there.
+        NoDevice: It names no device, or one that is not there.
     """
     if spec is None:
         return "CPU"
@@ -128,11 +137,11 @@ def get_device(spec: Any = None) -> Any:
         return cpu
     text = str(spec)
     if isinstance(spec, int) or text.startswith(("@cupy", "cuda")):
-        raise InvalidArgument(
+        raise NoDevice(
             f"device {spec!r}: hagane computes on the CPU and has no CUDA device; "
             "use '@numpy' (or -1 on the command line)"
         )
-    raise InvalidArgument(f"device {spec!r}: expected '@numpy', the only device there is")
+    raise NoDevice(f"device {spec!r}: expected '@numpy', the only device there is")
 
 
 @contextmanager

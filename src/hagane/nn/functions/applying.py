@@ -253,18 +253,40 @@ def array_of(x: Any) -> Any:
     return x.array if isinstance(x, Variable) else np.asarray(x)
 
 
-def pop_options(where: str, options: dict[str, Any], **defaults: Any) -> tuple[Any, ...]:
+# Arguments that programs of earlier versions give, and what says the same today.
+REMOVED = {
+    "train": "use using_config('train', …)",
+    "test": "use using_config('train', …)",
+    "volatile": "use using_config('enable_backprop', …)",
+    "deterministic": "use using_config('deterministic', …)",
+    "use_cudnn": "leave it out, as kernels are the engine's",
+    "use_bi_direction": "use the link of both directions, as NStepBiLSTM",
+    "activation": "use the link of that activation, as NStepRNNReLU",
+    "wscale": "use conv_init, an initializer with that scale",
+}
+
+
+def pop_options(
+    where: str, options: dict[str, Any], removed: Sequence[str] = ("train",), **defaults: Any
+) -> tuple[Any, ...]:
     """Return named options that a function takes beside its parameters.
 
+    Args:
+        where: The function, for messages.
+        options: Those that were given; what is known is taken out.
+        removed: Arguments that it once had, of ``REMOVED``.
+        defaults: The options that it has.
+
     Raises:
+        ValueError: It once had one of them.
         TypeError: There is an unknown one.
     """
     found = tuple(options.pop(name, default) for name, default in defaults.items())
-    if "train" in options:
-        raise ValueError(
-            f"{where}: train argument is not supported anymore; "
-            "use using_config('train', …) instead"
-        )
+    for name in removed:
+        if name in options:
+            raise ValueError(
+                f"{where}: {name} argument is not supported anymore; {REMOVED[name]} instead"
+            )
     if options:
         raise TypeError(
             f"{where}() got unexpected keyword argument(s) {', '.join(map(repr, options))}"

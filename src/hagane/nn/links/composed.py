@@ -7,7 +7,8 @@ from typing import Any
 
 from hagane.nn import functions as F
 from hagane.nn.autograd.configuration import get_dtype
-from hagane.nn.links.convolution import Convolution2D, _pop
+from hagane.nn.functions.applying import pop_options
+from hagane.nn.links.convolution import Convolution2D
 from hagane.nn.links.normalization import BatchNormalization
 from hagane.nn.model.chain import Chain, ChainList
 
@@ -29,7 +30,9 @@ class MLPConvolution2D(ChainList):
         *args: Any,
         **kwargs: Any,
     ):
-        conv_init, bias_init = _pop("MLPConvolution2D", kwargs, conv_init=None, bias_init=None)
+        conv_init, bias_init = pop_options(
+            "MLPConvolution2D", kwargs, ("wscale",), conv_init=None, bias_init=None
+        )
         if ksize is None:
             out_channels, ksize, in_channels = in_channels, out_channels, None
         if not callable(activation):

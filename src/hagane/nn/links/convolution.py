@@ -9,17 +9,11 @@ from typing import Any
 
 from hagane.nn import functions as F
 from hagane.nn.autograd.parameter import Parameter
+from hagane.nn.functions.applying import pop_options
 from hagane.nn.functions.images.windows import as_tuple, get_conv_outsize
 from hagane.nn.initializers import Constant, get_initializer
 from hagane.nn.links.connection import bias_initializer
 from hagane.nn.model.link import Link
-
-
-def _pop(where: str, options: dict[str, Any], **defaults: Any) -> tuple[Any, ...]:
-    found = tuple(options.pop(key, value) for key, value in defaults.items())
-    if options:
-        raise TypeError(f"{where}() got unexpected keyword argument(s) {', '.join(options)}")
-    return found
 
 
 def _of_rank(construct: Callable[..., None], ndim: int) -> Any:
@@ -212,7 +206,9 @@ class _Convolution2D(_Convolution):
         initial_bias: Any = None,
         **kwargs: Any,
     ):
-        dilate, groups = _pop("Convolution2D", kwargs, dilate=1, groups=1)
+        dilate, groups = pop_options(
+            "Convolution2D", kwargs, ("deterministic",), dilate=1, groups=1
+        )
         super().__init__(
             2,
             in_channels,
@@ -370,7 +366,9 @@ class Deconvolution2D(_Deconvolution):
         initial_bias: Any = None,
         **kwargs: Any,
     ):
-        dilate, groups = _pop("Deconvolution2D", kwargs, dilate=1, groups=1)
+        dilate, groups = pop_options(
+            "Deconvolution2D", kwargs, ("deterministic",), dilate=1, groups=1
+        )
         super().__init__(
             2,
             in_channels,
@@ -461,7 +459,7 @@ class LocalConvolution2D(Link):
         initial_bias: Any = None,
         **kwargs: Any,
     ):
-        _pop("LocalConvolution2D", kwargs)
+        pop_options("LocalConvolution2D", kwargs, ())
         super().__init__()
         self.ksize = ksize
         self.stride = as_tuple(stride, 2)

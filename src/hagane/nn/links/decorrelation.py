@@ -57,7 +57,7 @@ class DecorrelatedBatchNormalization(Link):
             **kwargs: ``finetune``, in training: whether the statistics become means of all batches
                 since ``start_finetuning``.
         """
-        (finetune,) = pop_options("DecorrelatedBatchNormalization", kwargs, finetune=False)
+        (finetune,) = pop_options("DecorrelatedBatchNormalization", kwargs, (), finetune=False)
         if not config.train:
             return F.fixed_decorrelated_batch_normalization(
                 x, self.avg_mean, self.avg_projection, groups=self.groups

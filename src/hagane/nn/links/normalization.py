@@ -9,6 +9,7 @@ import numpy as np
 from hagane.nn import functions as F
 from hagane.nn.autograd.configuration import config, get_dtype
 from hagane.nn.autograd.parameter import Parameter
+from hagane.nn.functions.applying import pop_options
 from hagane.nn.initializers import generate_array, get_initializer
 from hagane.nn.model.link import Link
 
@@ -122,11 +123,7 @@ class BatchNormalization(Link):
             kwargs: With ``finetune`` the running means become plain means from
                 ``start_finetuning`` on.
         """
-        finetune = kwargs.pop("finetune", False)
-        if "test" in kwargs:
-            raise ValueError("test argument is not supported anymore. Use using_config('train', …)")
-        if kwargs:
-            raise TypeError(f"forward() got unexpected keyword argument(s) {', '.join(kwargs)}")
+        (finetune,) = pop_options(type(self).__name__, kwargs, ("test",), finetune=False)
         if self.avg_mean is None:
             self._initialize_params(tuple(n for i, n in enumerate(x.shape) if i not in self.axis))
         gamma, beta = self._scale_and_shift()

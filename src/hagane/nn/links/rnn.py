@@ -11,6 +11,7 @@ from hagane.nn import functions as F
 from hagane.nn.autograd.configuration import get_dtype
 from hagane.nn.autograd.debugging import at_place
 from hagane.nn.autograd.variable import Variable
+from hagane.nn.functions.applying import pop_options
 from hagane.nn.functions.recurrent.steps import lstm_step
 from hagane.nn.initializers import get_initializer
 from hagane.nn.links.connection import Linear
@@ -227,8 +228,7 @@ class StatefulZoneoutLSTM(Chain):
         h_ratio: float = 0.5,
         **kwargs: Any,
     ):
-        if kwargs:
-            raise TypeError(f"got unexpected keyword argument(s) {', '.join(kwargs)}")
+        pop_options("StatefulZoneoutLSTM", kwargs)
         super().__init__()
         self.state_size = out_size
         self.c_ratio = c_ratio

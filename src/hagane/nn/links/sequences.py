@@ -10,7 +10,7 @@ import numpy as np
 from hagane.nn import functions as F
 from hagane.nn.autograd.parameter import Parameter
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.functions.applying import lift, require
+from hagane.nn.functions.applying import lift, pop_options, require
 from hagane.nn.initializers import get_initializer
 from hagane.nn.model.chain import ChainList
 from hagane.nn.model.link import Link
@@ -60,8 +60,9 @@ class NStep(ChainList):
         initial_bias: Any = None,
         **kwargs: Any,
     ):
-        for name in kwargs:
-            raise TypeError(f"{type(self).__name__}: unexpected keyword argument '{name}'")
+        pop_options(
+            type(self).__name__, kwargs, removed=("use_cudnn", "use_bi_direction", "activation")
+        )
         direction = 2 if self.use_bi_direction else 1
         weight, bias = (
             get_initializer(initialW),
@@ -107,8 +108,7 @@ class NStep(ChainList):
         return type(self).function(*args, **self.options)
 
     def _call(self, hs: Sequence[Any], xs: Any, **kwargs: Any) -> Any:
-        if "train" in kwargs:
-            raise ValueError("train argument is not supported anymore. Use using_config")
+        pop_options(type(self).__name__, kwargs)
         assert isinstance(xs, list | tuple), f"xs: expected a list of sequences, got {type(xs)}"
         where, features = type(self).function.__name__, self.ws[0][0].shape[1]
         for i, x in enumerate(xs):

@@ -82,7 +82,7 @@ class DeviceResident:
         """Refuse: there is no GPU.
 
         Raises:
-            InvalidArgument: Always.
+            NoDevice: Always.
         """
         return self.to_device("@cupy:0" if device is None else device)
 

@@ -64,7 +64,7 @@ def gaussian(mean: Any, ln_var: Any, **kwargs: Any) -> Any:
         ln_var: Logarithms of the variances.
         kwargs: ``eps`` gives the standard normal sample; with ``return_eps`` it is returned too.
     """
-    eps, return_eps = pop_options("gaussian", kwargs, eps=None, return_eps=False)
+    eps, return_eps = pop_options("gaussian", kwargs, (), eps=None, return_eps=False)
     require("gaussian", "mean", mean, kind="f")
     require("gaussian", "ln_var", ln_var, dtype_as=("mean", mean), shape_as=("mean", mean))
     if eps is None:

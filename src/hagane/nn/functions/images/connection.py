@@ -79,7 +79,7 @@ def convolution_2d(
         cover_all: Whether every pixel lies in a window.
         kwargs: ``dilate`` and ``groups``, both 1 by default.
     """
-    dilate, groups = pop_options("convolution_2d", kwargs, dilate=1, groups=1)
+    dilate, groups = pop_options("convolution_2d", kwargs, ("deterministic",), dilate=1, groups=1)
     return _convolve("convolution_2d", x, W, b, 2, stride, pad, cover_all, dilate, groups)
 
 
@@ -157,7 +157,7 @@ def deconvolution_2d(
         outsize: Height and width of the result; by default the smallest.
         kwargs: ``dilate`` and ``groups``, both 1 by default.
     """
-    dilate, groups = pop_options("deconvolution_2d", kwargs, dilate=1, groups=1)
+    dilate, groups = pop_options("deconvolution_2d", kwargs, ("deterministic",), dilate=1, groups=1)
     return _transposed("deconvolution_2d", x, W, b, 2, stride, pad, outsize, dilate, groups)
 
 

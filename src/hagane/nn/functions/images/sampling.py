@@ -43,7 +43,7 @@ def spatial_transformer_grid(theta: Any, output_shape: Any, **kwargs: Any) -> An
     Returns:
         Places between -1 and 1, first along the width: (batch, 2, height, width).
     """
-    pop_options("spatial_transformer_grid", kwargs, use_cudnn=None)
+    pop_options("spatial_transformer_grid", kwargs, removed=("use_cudnn",))
     require("spatial_transformer_grid", "theta", theta, kind="f", shape=(None, 2, 3))
     height, width = output_shape
     return images.affine_grid(theta, height, width)
@@ -58,7 +58,7 @@ def spatial_transformer_sampler(x: Any, grid: Any, **kwargs: Any) -> Any:
         grid: Places between -1 and 1, first along the width: (batch, 2, rows, columns).
         **kwargs: None are known.
     """
-    pop_options("spatial_transformer_sampler", kwargs, use_cudnn=None)
+    pop_options("spatial_transformer_sampler", kwargs, removed=("use_cudnn",))
     require("spatial_transformer_sampler", "x", x, kind="f", ndim=4)
     require("spatial_transformer_sampler", "grid", grid, shape=(x.shape[0], 2, None, None))
     return images.sampled(x, grid)

@@ -126,7 +126,7 @@ def _lstm(
     both: bool,
     kwargs: dict[str, Any],
 ) -> Any:
-    pop_options("n_step_lstm", kwargs)
+    pop_options("n_step_lstm", kwargs, removed=("train", "use_cudnn"))
     (h, c), ys = _n_step(_lstm_step, 4, n_layers, ratio, (hx, cx), ws, bs, xs, both)
     return h, c, ys
 
@@ -167,7 +167,7 @@ def n_step_gru(
 
     Weights are six a layer: of inputs, then of outputs, for reset gate, update gate and candidate.
     """
-    pop_options("n_step_gru", kwargs)
+    pop_options("n_step_gru", kwargs, removed=("train", "use_cudnn"))
     (h,), ys = _n_step(_gru_step, 3, n_layers, dropout_ratio, (hx,), ws, bs, xs, False)
     return h, ys
 
@@ -176,7 +176,7 @@ def n_step_bigru(
     n_layers: int, dropout_ratio: float, hx: Any, ws: Any, bs: Any, xs: Any, **kwargs: Any
 ) -> Any:
     """Return the states and outputs of GRUs in both directions."""
-    pop_options("n_step_bigru", kwargs)
+    pop_options("n_step_bigru", kwargs, removed=("train", "use_cudnn"))
     (h,), ys = _n_step(_gru_step, 3, n_layers, dropout_ratio, (hx,), ws, bs, xs, True)
     return h, ys
 
@@ -198,7 +198,7 @@ def n_step_rnn(
     **kwargs: Any,
 ) -> Any:
     """Return the states and outputs of a stack of simple recurrent layers over sequences."""
-    pop_options("n_step_rnn", kwargs)
+    pop_options("n_step_rnn", kwargs, removed=("train", "use_cudnn"))
     step = _rnn_step(_activation(activation))
     (h,), ys = _n_step(step, 1, n_layers, dropout_ratio, (hx,), ws, bs, xs, False)
     return h, ys
@@ -215,7 +215,7 @@ def n_step_birnn(
     **kwargs: Any,
 ) -> Any:
     """Return the states and outputs of simple recurrent layers in both directions."""
-    pop_options("n_step_birnn", kwargs)
+    pop_options("n_step_birnn", kwargs, removed=("train", "use_cudnn"))
     step = _rnn_step(_activation(activation))
     (h,), ys = _n_step(step, 1, n_layers, dropout_ratio, (hx,), ws, bs, xs, True)
     return h, ys

@@ -104,7 +104,7 @@ class ImageModel(Chain):
         Raises:
             InvalidArgument: There is no step of a name.
         """
-        pop_options(type(self).__name__, kwargs)
+        pop_options(type(self).__name__, kwargs, removed=("train", "test"))
         steps = self.functions
         wanted = {"prob"} if layers is None else set(layers)
         if not wanted <= steps.keys():
@@ -138,7 +138,7 @@ class ImageModel(Chain):
             size: Width and height that images are brought to; None for their own, all the same.
             **kwargs: None are known.
         """
-        pop_options(type(self).__name__, kwargs)
+        pop_options(type(self).__name__, kwargs, removed=("train", "test", "volatile"))
         x = np.stack([self.prepare(image, size=size) for image in images])
         return self(Variable(x), layers=[self.extracted] if layers is None else layers)
 
