@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.complex_rules import RULES
-from hagane.frontends.libraries.writing import tensors_in
+from hagane.frontends.libraries.complex_memory import COMPLEX, SharedMemory
+from hagane.frontends.libraries.complex_rules import RULES, normalised, transform_axes
+from hagane.frontends.libraries.viewing import is_view
+from hagane.frontends.libraries.writing import fitting
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.memory import share
 from hagane.frontends.python.values.values import DType, Tensor, Value
 from hagane.ops.builder import interpreting, op
-from hagane.ops.functions.numbers.elementary import add, div, mul, sqrt, sub
+from hagane.ops.functions.numbers.elementary import add, div, mul, sub
 from hagane.ops.functions.sums import spectra
 from hagane.ops.functions.sums.spectra import Pair
 from hagane.ops.functions.tensors.parts import element, part
 from hagane.symbolic import Dim, floordiv
 
-COMPLEX = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: ir.DataType.DOUBLE}
 RESULT = (
     "a complex tensor is two real ones in a graph, and cannot be a result or the state of a loop; "
     "use torch.view_as_real, or .real and .imag"
@@ -45,13 +45,6 @@ _LINEAR = frozenset({
     "gather", "take_along_dim", "sum", "mean", "cumsum", "diff", "tril", "triu", "diagonal",
     "where", "neg", "negative", "positive", "item",
 })  # fmt: skip
-# Results that may lie in the memory of the operand.
-_SHARING = _LINEAR - {
-    "clone", "copy", "repeat", "tile", "repeat_interleave", "roll", "flip", "cat", "concat",
-    "concatenate", "stack", "hstack", "vstack", "index_select", "gather", "take_along_dim", "sum",
-    "mean", "cumsum", "diff", "tril", "triu", "where", "neg", "negative", "positive", "item",
-} | {"real", "imag", "view_as_real", "view_as_complex", "conj", "resolve_conj", "resolve_neg", "to",
-     "cpu", "type"}  # fmt: skip
 # Functions that fill a new tensor.
 _FILLING = frozenset(
     f"{start}{name}{end}"
@@ -75,7 +68,7 @@ class ComplexParts:
 
     def __init__(self) -> None:
         self._pairs: dict[ir.Value, Pair] = {}
-        self._wholes: dict[ir.Value, ir.Value] = {}  # of tensors that may share their memory
+        self._memory = SharedMemory()
 
     def result(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value],
@@ -95,21 +88,15 @@ class ComplexParts:
             CheckError: The function has no formula here.
         """
         found = self._result(core, name, arguments, keywords, typed, again)
-        last = name.replace(" ", ".").rpartition(".")[2]
-        if found is not NotImplemented and last in _SHARING and arguments:
+        if found is not NotImplemented and is_view(name.replace(" ", ".")) and arguments:
             self._note_shared(arguments[0], found)
         return found
 
     def _note_shared(self, whole: Value, found: Value) -> None:
         """Note that tensors may lie in the memory of another one."""
         if isinstance(whole, Tensor):
-            for part in _flat([found]):
-                if isinstance(part, Tensor) and part.value is not whole.value:
-                    self._wholes[part.value] = self._wholes.get(whole.value, whole.value)
-                    if part.dtype not in COMPLEX:  # what is written there, its parts hold
-                        share(
-                            part.value, [x.value for x in self._pairs[whole.value] if x is not None]
-                        )
+            parts = [x.value for x in self._pairs.get(whole.value, ()) if isinstance(x, Tensor)]
+            self._memory.note(whole, [x for x in _flat([found]) if isinstance(x, Tensor)], parts)
 
     def check_writable(self, core: Core, x: Tensor, remedy: str) -> None:
         """Refuse to write a tensor whose memory another one may have.
@@ -117,10 +104,7 @@ class ComplexParts:
         Raises:
             CheckError: It is a part, the program has an array of it, or names hold parts of it.
         """
-        whole = self._wholes.get(x.value, x.value)
-        held = [t for content in core.heap.contents.values() for t in tensors_in(content)]
-        parts = any(t.value is not x.value and self._wholes.get(t.value) is whole for t in held)
-        if whole is not x.value or parts or core.emit.real_pair(x) is not None:
+        if core.emit.real_pair(x) is not None or self._memory.is_shared(core, x):
             raise CheckError(
                 "capture",
                 "a complex tensor changes in place that shares its memory with another one, such "
@@ -133,12 +117,7 @@ class ComplexParts:
         Raises:
             CheckError: It is of another type or shape.
         """
-        if not isinstance(made, Tensor) or made.dtype != x.dtype or made.shape != x.shape:
-            raise CheckError(
-                "capture",
-                f"an operation in place makes {core.show(made)} of {core.show(x)}; in place, type "
-                "and shape stay",
-            )
+        made = fitting(core, x, made)
         found = self._wrapped(core, self._pair(core, made), x.kind, None)
         assert isinstance(found, Tensor)
         return found
@@ -353,7 +332,7 @@ class ComplexParts:
         pair = self._pair(core, given["input"])
         pair = _cast(pair[0], to), None if pair[1] is None else _cast(pair[1], to)
         rank = len(pair[0].shape)
-        axes, lengths = _axes(given.get("dim"), given.get("n"), count, rank)
+        axes, lengths = transform_axes(given.get("dim"), given.get("n"), count, rank)
         sizes: list[Dim] = []
         order = list(zip(axes, lengths, strict=True))
         for axis, length in reversed(order):
@@ -375,7 +354,7 @@ class ComplexParts:
                 if core.emit.differ(half, pair[0].shape[axis]):
                     raise CheckError("capture", f"'{last}' of more elements than the input has")
             pair = spectra.real_from_half(pair, axis, size), None
-        return _normalised(pair, given.get("norm"), kind.startswith("i"), sizes, to)
+        return normalised(pair, given.get("norm"), kind.startswith("i"), sizes, to)
 
     def _frames(
         self, core: Core, promised: Tensor, to: ir.DataType, *, input: Value, n_fft: Value,
@@ -399,7 +378,7 @@ class ComplexParts:
         pair = spectra.frames(signal, factors, step, onesided=onesided is not False)
         if flat:
             pair = op("Squeeze", pair[0], [0]), op("Squeeze", pair[1], [0])
-        return _normalised(pair, "ortho" if normalized else None, False, [n_fft], to)
+        return normalised(pair, "ortho" if normalized else None, False, [n_fft], to)
 
     def _signal(
         self, core: Core, promised: Tensor, to: ir.DataType, *, input: Value, n_fft: Value,
@@ -419,7 +398,7 @@ class ComplexParts:
             )
         step = n_fft // 4 if hop_length is None else hop_length
         factors = self._window(core, window, n_fft, win_length, to)
-        pair = _normalised((real, imaginary), "ortho" if normalized else None, True, [n_fft], to)
+        pair = normalised((real, imaginary), "ortho" if normalized else None, True, [n_fft], to)
         total, weights = spectra.overlapped(pair, factors, n_fft, step)
         assert promised.shape is not None
         start, size = n_fft // 2 if center else 0, promised.shape[-1]
@@ -517,36 +496,3 @@ def _flat(values: Sequence[Value]) -> list[Value]:
 
 def _cast(x: Any, to: ir.DataType) -> Any:
     return op("Cast", x, to=to) if isinstance(x, Tensor) and x.dtype != to else x
-
-
-def _axes(dim: Value, n: Value, count: str, rank: int) -> tuple[list[int], list[Dim | None]]:
-    """Return the axes of a transform and its lengths."""
-    lengths: list[Any] = list(n) if isinstance(n, list | tuple) else []
-    if not count:
-        return [(-1 if dim is None else dim) % rank], [n]
-    if dim is None:
-        kept = 2 if count == "2" else len(lengths) or rank
-        dim = range(rank - kept, rank)
-    axes = [axis % rank for axis in ((dim,) if isinstance(dim, int) else dim)]
-    return axes, [None if x == -1 else x for x in lengths] or [None] * len(axes)
-
-
-def _normalised(
-    pair: Pair, norm: Value, inverse: bool, sizes: Sequence[Dim], to: ir.DataType
-) -> Pair:
-    """Return a transform in the norm of PyTorch and NumPy: backward, ortho or forward."""
-    if norm in (None, "backward"):
-        return pair
-    if norm not in ("ortho", "forward"):
-        raise CheckError("capture", f"a transform with norm={norm!r}")
-    count: Dim = 1
-    for size in sizes:
-        count = count * size
-    number: Any = (
-        np.array(count, to.numpy())
-        if isinstance(count, int)
-        else op("Cast", op("Squeeze", [count], [0]), to=to)
-    )
-    factor = sqrt(number) if norm == "ortho" else number
-    rule = mul if inverse else div
-    return rule(pair[0], factor), None if pair[1] is None else rule(pair[1], factor)

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+import onnx_ir as ir
+
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import Value
 from hagane.ops.builder import op
 from hagane.ops.functions.chainer.elementwise import arctan2
-from hagane.ops.functions.numbers.elementary import add, exp, log, mul, neg, sqrt, sub
+from hagane.ops.functions.numbers.elementary import (
+    add,
+    div,
+    exp,
+    log,
+    mul,
+    neg,
+    sqrt,
+    sub,
+)
 from hagane.ops.functions.sums import spectra
 from hagane.ops.functions.sums.spectra import Pair
+from hagane.symbolic import Dim
 
 _PRODUCTS = ("mul", "multiply")
 _QUOTIENTS = ("div", "divide", "true_divide", "truediv")
@@ -75,6 +89,41 @@ def _joined(x: Pair) -> Any:
     rank = len(x[0].shape)
     both = [op("Unsqueeze", y, [rank]) for y in (x[0], _imaginary(x))]
     return op("Concat", *both, axis=rank)
+
+
+def transform_axes(
+    dim: Value, n: Value, count: str, rank: int
+) -> tuple[list[int], list[Dim | None]]:
+    """Return the axes of a transform and its lengths."""
+    lengths: list[Any] = list(n) if isinstance(n, list | tuple) else []
+    if not count:
+        return [(-1 if dim is None else dim) % rank], [n]
+    if dim is None:
+        kept = 2 if count == "2" else len(lengths) or rank
+        dim = range(rank - kept, rank)
+    axes = [axis % rank for axis in ((dim,) if isinstance(dim, int) else dim)]
+    return axes, [None if x == -1 else x for x in lengths] or [None] * len(axes)
+
+
+def normalised(
+    pair: Pair, norm: Value, inverse: bool, sizes: Sequence[Dim], to: ir.DataType
+) -> Pair:
+    """Return a transform in the norm of PyTorch and NumPy: backward, ortho or forward."""
+    if norm in (None, "backward"):
+        return pair
+    if norm not in ("ortho", "forward"):
+        raise CheckError("capture", f"a transform with norm={norm!r}")
+    count: Dim = 1
+    for size in sizes:
+        count = count * size
+    number: Any = (
+        np.array(count, to.numpy())
+        if isinstance(count, int)
+        else op("Cast", op("Squeeze", [count], [0]), to=to)
+    )
+    factor = sqrt(number) if norm == "ortho" else number
+    rule = mul if inverse else div
+    return rule(pair[0], factor), None if pair[1] is None else rule(pair[1], factor)
 
 
 # By the last part of the name of a function, method, attribute or operator.

@@ -18,7 +18,7 @@ from hagane.frontends.libraries import meant
 from hagane.frontends.libraries.additions import MEANT as ADDITIONS
 from hagane.frontends.libraries.chainer.meant import MEANT as CHAINERS
 from hagane.frontends.libraries.chainer.uncomputed import UNCOMPUTED
-from hagane.frontends.libraries.complex_parts import COMPLEX
+from hagane.frontends.libraries.complex_memory import COMPLEX
 from hagane.frontends.libraries.numpy.composing import COMPOSED
 from hagane.frontends.libraries.sharing import SharingTables
 from hagane.frontends.libraries.stacking import stacked

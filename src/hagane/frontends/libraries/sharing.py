@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from hagane.frontends.libraries.complex_parts import COMPLEX, ComplexParts
+from hagane.frontends.libraries.complex_memory import COMPLEX
+from hagane.frontends.libraries.complex_parts import ComplexParts
 from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.libraries.viewing import Put, is_view, put_back
 from hagane.frontends.libraries.writing import (

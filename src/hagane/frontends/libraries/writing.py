@@ -156,12 +156,7 @@ def write(
     Raises:
         CheckError: The new one is of another type or shape.
     """
-    if not isinstance(made, Tensor) or made.dtype != x.dtype or made.shape != x.shape:
-        raise CheckError(
-            "capture",
-            f"an operation in place makes {core.show(made)} of {core.show(x)}; in place, type and "
-            "shape stay",
-        )
+    made = fitting(core, x, made)
     check_handed_on(core, x)
     held = [t for content in core.heap.contents.values() for t in tensors_in(content)]
     if base_of(made.value) is not made.value or any(t.value is made.value for t in held):
@@ -190,6 +185,21 @@ def rename(core: Core, fresh: Mapping[ir.Value, Tensor]) -> None:
         if any(tensor.value in fresh for tensor in tensors_in(content)):
             # Another path may have the same content, which the heap copies for this one.
             core.heap.contents[key] = _replaced(core.heap[key], fresh)
+
+
+def fitting(core: Core, x: Tensor, made: Value) -> Tensor:
+    """Return the new content of a tensor that changes in place.
+
+    Raises:
+        CheckError: It is of another type or shape.
+    """
+    if not isinstance(made, Tensor) or made.dtype != x.dtype or made.shape != x.shape:
+        raise CheckError(
+            "capture",
+            f"an operation in place makes {core.show(made)} of {core.show(x)}; in place, type and "
+            "shape stay",
+        )
+    return made
 
 
 def check_handed_on(core: Core, x: Tensor) -> None:
@@ -314,6 +324,6 @@ def _replaced(content: Any, fresh: Mapping[ir.Value, Tensor]) -> Any:
 
 
 __all__ = [
-    "Into", "check_handed_on", "check_writable", "copied", "rename", "renew", "tensors_in", "write",
-    "written_into",
+    "Into", "check_handed_on", "check_writable", "copied", "fitting", "rename", "renew",
+    "tensors_in", "write", "written_into",
 ]  # fmt: skip

@@ -30,7 +30,7 @@ def steps(count: Dim) -> Any:
 
 def paced(start: Any, count: Any, step: float, dtype: ir.DataType) -> Any:
     """Return ``count`` floats from a number on, ``step`` apart; computed in float64."""
-    places = cast(op("Range", 0, count, 1), ir.DataType.DOUBLE)
+    places = cast(steps(count), ir.DataType.DOUBLE)
     first = op("Cast", start, to=ir.DataType.DOUBLE)
     return cast(add(mul(places, float(step)), first), dtype)
 
