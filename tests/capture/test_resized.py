@@ -35,6 +35,32 @@ def test_rows_of_all_sizes_are_resized_as_pytorch_does(mode: str, factor: float)
             np.testing.assert_allclose(y, resized(x).numpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+@pytest.mark.parametrize("axes", [2, 3])
+def test_pictures_of_all_sizes_are_resized_as_pytorch_does(mode: str, axes: int) -> None:
+    def resized(x: torch.Tensor, factors: list[float]) -> torch.Tensor:
+        return torch.nn.functional.interpolate(x, scale_factor=factors, mode=mode)
+
+    sizes = (1, 2, 3, 4, 9, 20)
+    for factor in (1.02, 1.3, 1.95, 2.05, 2.3, 0.7, 0.95, 3.4):
+        factors = [2.0, factor, factor][-axes:]
+
+        def function(x: torch.Tensor, factors: list[float] = factors) -> torch.Tensor:
+            return resized(x, factors)
+
+        shape = ", ".join(["1, 2", *"dhw"[-axes:]])
+        for engine in engines(function, f"float32[{shape}]"):
+            for height, width in zip(sizes, reversed(sizes), strict=True):
+                size = (1, 2, 2, height, width)[:2] + (2, height, width)[-axes:]
+                if factor * min(height, width) < 1:
+                    continue
+                x = torch.randn(size, generator=torch.Generator().manual_seed(0))
+                (y,) = engine.run(None, {"x": x.numpy()})
+                np.testing.assert_allclose(
+                    y, resized(x, factors).numpy(), err_msg=f"{factor} {size}"
+                )
+
+
 def test_an_axis_whose_size_stays_is_copied_where_rows_are_blended() -> None:
     def resized(x: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.interpolate(x, scale_factor=(1.3, 2.0), mode="bilinear")

@@ -264,15 +264,25 @@ def _is_plain(scale: float) -> bool:
 
 
 def _nearest(x: Any, sizes: Sequence[Dim], scales: Sequence[float], mode: str) -> Any:
-    """Return the nearest elements by factors, at the places that PyTorch's float32 gives."""
+    """Return the nearest elements by factors, at the places that PyTorch's float32 gives.
+
+    In pictures, an axis that comes out as long as it was, or twice as long, is copied so in mode
+    ``nearest``, whatever the factor.
+    """
+    picture = len(sizes) == 2 and mode == "nearest"
     for axis, (size, scale) in enumerate(zip(sizes, scales, strict=True), 2):
         if scale == 1:
             continue
         places = cast(op("Range", 0, size, 1), ir.DataType.FLOAT)
         if mode == "nearest-exact":
             places = add(places, np.float32(0.5))
-        found = cast(op("Floor", mul(places, np.float32(1 / scale))), _INT64)
-        x = op("Gather", x, op("Min", found, shape_of(x)[axis] - 1), axis=axis)
+        step: Any = np.float32(1 / scale)
+        source = shape_of(x)[axis]
+        if picture and 1 < scale < 3:  # the only factors that give these lengths
+            times = int(scale)
+            step = where(op("Equal", size, source * times), np.float32(1 / times), step)
+        found = cast(op("Floor", mul(places, step)), _INT64)
+        x = op("Gather", x, op("Min", found, source - 1), axis=axis)
     return x
 
 
