@@ -60,12 +60,13 @@ class RealNames(Names):
             return lift_torch(core, found)
         if isinstance(found, np.dtype) and found.kind in "biufc":
             return DType(ir.DataType.from_numpy(found), "numpy")
-        if root not in ("chainer", "hagane"):
+        if root not in ("chainer", "hagane", "einops"):
             return MISSING
         if hasattr(found, "array") and hasattr(found, "creator_node"):
             return self.lift_array(core, found, "chainer.Variable")
         known = self.name_of(type(found))
-        if known is not None and known in self.tables["chainer"].layers:
+        tables = (self.tables[name] for name in ("chainer", "einops"))
+        if known is not None and any(known in table.layers for table in tables):
             return Instance(core.heap.new({}), Library(known), found)
         return MISSING
 

@@ -42,7 +42,8 @@ _VIEWS = frozenset(
 )  # fmt: skip
 _LIBRARY_VIEWS = frozenset(
     ("numpy.flip", "numpy.flipud", "numpy.fliplr", "numpy.rot90", "torch.nn.Flatten.forward",
-     "torch.nn.Unflatten.forward", "torch.nn.Identity.forward")
+     "torch.nn.Unflatten.forward", "torch.nn.Identity.forward", "einops.repeat",
+     "einops.layers.torch.Rearrange.forward")
 )  # fmt: skip
 
 
