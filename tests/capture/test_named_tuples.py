@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import torch
 
 import hagane
 
@@ -96,3 +98,42 @@ def _leaves(value: Any) -> list[Any]:
     if isinstance(value, tuple | list):
         return [leaf for item in value for leaf in _leaves(item)]
     return [value]
+
+
+class Scales(NamedTuple):
+    scale: float
+    shift: torch.Tensor
+    times: int = 2
+
+    def both(self) -> float:
+        return self.scale * self.times
+
+
+class Holder(torch.nn.Module):
+    """A module whose attributes are named tuples, one among the items of a list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.own = Scales(0.5, torch.tensor([1.0, 2.0]))
+        self.several = [Scales(2.0, torch.zeros(2)), Scales(3.0, torch.ones(2), 5)]
+
+    def forward(self, x: torch.Tensor) -> Any:
+        scale, shift, times = self.own
+        for one in self.several:
+            x = x * one.both() + one.shift
+        return x * scale + shift * times + len(self.own), self.own._replace(times=7)
+
+
+def test_named_tuples_that_an_object_holds_keep_their_class() -> None:
+    module = Holder()
+    x = torch.randn(3, 2)
+    compiled = hagane.compile(module, fullgraph=True)
+    for scale in (0.5, 0.25):
+        module.own = module.own._replace(scale=scale)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", hagane.CompileNotice)
+            (y, own), (expected, wanted) = compiled(x), module(x)
+        torch.testing.assert_close(y, expected)
+        assert type(own) is Scales
+        assert tuple(own)[::2] == tuple(wanted)[::2]
+    assert len(compiled.captures) == 2

@@ -37,7 +37,7 @@ from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.interpret.effects import Training
 from hagane.frontends.python.interpret.running import Budget, OutOfTime
 from hagane.frontends.python.interpret.tables import Tables
-from hagane.frontends.python.report.findings import CheckError, Report
+from hagane.frontends.python.report.findings import CheckError, Note, Problem, Report
 from hagane.frontends.python.values.values import (
     Value,
 )
@@ -354,7 +354,8 @@ def _refuse_hooks(found: Any, *, of_all: bool) -> None:
 
 def _refuse_doubts(report: Report) -> None:
     problems = [
-        f"{problem.place.file}:{problem.place.line}: {problem.message}" for problem in report.errors
+        f"{problem.place.file}:{problem.place.line}: {problem.message}{_within(problem)}"
+        for problem in report.errors
     ]
     if not problems and report.unknown:
         problems = _told(report)
@@ -366,9 +367,15 @@ def _refuse_doubts(report: Report) -> None:
 
 def _told(report: Report) -> list[str]:
     return [
-        f"{note.place.file}:{note.place.line}: {note.message}" if note.place else note.message
+        (f"{note.place.file}:{note.place.line}: " if note.place else "")
+        + f"{note.message}{_within(note)}"
         for note in report.unknown
     ]
+
+
+def _within(found: Problem | Note) -> str:
+    """Return the line of a library that something was found in, for a message."""
+    return f" (in {found.within.file}:{found.within.line})" if found.within else ""
 
 
 __all__ = ["GLOBAL_HOOKS", "Captured", "capture_object", "has_global_hooks"]

@@ -37,6 +37,7 @@ TORCH.transparent.update(
         "jit.unused", "jit.script_method", "compile", "profiler.record_function",
         "autograd.set_detect_anomaly", "compiler.disable", "set_default_dtype",
         "manual_seed", "random.fork_rng", "backends.cudnn.flags", "nn.attention.sdpa_kernel",
+        "backends.cuda.sdp_kernel",
         "utils.checkpoint.set_checkpoint_debug_enabled", "fx.wrap", "nn.utils.weight_norm",
         "nn.utils.spectral_norm", "nn.utils.parametrizations.weight_norm",
         "nn.utils.parametrizations.spectral_norm", "set_num_threads",

@@ -137,7 +137,7 @@ class Core(Parts):
 
     def lost(self, reason: str) -> Unknown:
         """Return an unknown value and tell the reader why it is not known."""
-        self.collector.open_question(self.here(), reason)
+        self.collector.open_question(self.here(), reason, self.collector.within(self.frame))
         return Unknown(reason, told=not self.collector.muted)
 
     # Truth.

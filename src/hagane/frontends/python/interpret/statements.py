@@ -58,6 +58,7 @@ class Statements(Assignments):
         try:
             self.domain.interpret(statement)
         except CheckError as error:
+            error.within = error.within or self.collector.within(frame)
             if self.handlers:
                 if self.catches(error):
                     raise

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import onnx_ir as ir
 
+import hagane
 from hagane.frontends.python.report.findings import (
     CheckError,
     Note,
@@ -24,6 +26,7 @@ from hagane.symbolic.path import PathCondition
 from hagane.symbolic.questions import Knowledge
 from hagane.symbolic.term import Term
 
+_OWN = str(Path(hagane.__file__).parent)  # programs of hagane that stand for functions
 _MAX_STEPS = 6
 _MOST_CALLS = 5
 
@@ -90,6 +93,15 @@ class Collector:
             frame = frame.caller
         return None
 
+    def within(self, frame: Frame | None) -> Place | None:
+        """Return where the innermost frame is, if it is one of a library."""
+        while frame is not None and not frame.is_user:
+            node = self.nodes.get(frame.key)
+            if node is not None and not frame.file.startswith(_OWN):
+                return self.place(frame.file, node)
+            frame = frame.caller
+        return None
+
     def calls_to(self, frame: Frame | None) -> list[Place]:
         """Return the calls of functions by functions that led to the innermost frame of the user's.
 
@@ -145,6 +157,7 @@ class Collector:
                 self._shown(error.counterexample, condition),
                 condition,
                 tuple(_calls(frame))[:_MOST_CALLS],
+                within=error.within,
             )
         )
 
@@ -198,9 +211,9 @@ class Collector:
         """Record an assumption."""
         self._note(self.report.assumptions, place, message)
 
-    def open_question(self, place: Place | None, message: str) -> None:
+    def open_question(self, place: Place | None, message: str, within: Place | None = None) -> None:
         """Record an expression whose type could not be told."""
-        self._note(self.report.unknown, place, message)
+        self._note(self.report.unknown, place, message, within)
 
     def notice(self, place: Place | None, message: str) -> None:
         """Record a notice to the reader."""
@@ -215,10 +228,12 @@ class Collector:
         """Record which way a branch went in the example, and the path up to it."""
         self.decisions.append((place, path, decision))
 
-    def _note(self, notes: list[Note], place: Place | None, message: str) -> None:
-        note = Note(place, message)
-        if not self.muted and note not in notes:
-            notes.append(note)
+    def _note(
+        self, notes: list[Note], place: Place | None, message: str, within: Place | None = None
+    ) -> None:
+        known = any(note.place == place and note.message == message for note in notes)
+        if not self.muted and not known:
+            notes.append(Note(place, message, within))
 
 
 def _computed(tensors: Sequence[Tensor]) -> Iterator[ir.Value]:

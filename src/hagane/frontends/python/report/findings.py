@@ -21,6 +21,9 @@ class CheckError(HaganeError, TypeError):
         tensors: The tensors it is about, whose origins the reader is shown.
         counterexample: Sizes with which it fails.
         claim: The condition under which it does not fail.
+
+    Attributes:
+        within: The line of a library that was being read, if it was not the user's.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class CheckError(HaganeError, TypeError):
         self.tensors = tensors
         self.counterexample = dict(counterexample or {})
         self.claim = claim
+        self.within: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class Problem:
         calls: The calls on the way, innermost first.
         inputs: Concrete types of inputs that trigger it, where the concolic search found it.
         replayed: Whether the framework itself fails with them; None if it was not tried.
+        within: The line of a library, which the user's code called; None for the user's own.
     """
 
     place: Place
@@ -71,6 +76,7 @@ class Problem:
     calls: tuple[Place, ...] = ()
     inputs: Mapping[str, str] = field(default_factory=dict)
     replayed: bool | None = None
+    within: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +100,17 @@ class TypedExpression:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """An assumption, a notice or an open question, with its place."""
+    """An assumption, a notice or an open question, with its place.
+
+    Attributes:
+        place: Where in the user's code; None if nowhere.
+        message: The text.
+        within: The line of a library, which the user's code called; None for the user's own.
+    """
 
     place: Place | None
     message: str
+    within: Place | None = None
 
 
 @dataclass
