@@ -39,6 +39,7 @@ class Shortcut:
         ]
         self._parameters = variant.parameters
         self._layout = variant.asks_layout
+        self._gradients = variant.asks_gradients
         self._torch = any(leaf.kind == "torch.Tensor" for leaf in leaves)  # type: ignore[union-attr]
         # Modes of PyTorch, such as autocast, mean nothing to arrays and functions of NumPy.
         self.is_plain = not (self._torch or variant.asks_torch)
@@ -61,6 +62,12 @@ class Shortcut:
             return None
         return Shortcut(variant, leaves)
 
+    def _is_odd(self, tensor: Any) -> bool:
+        """Whether a question of the program about a tensor has another answer than it had."""
+        if self._gradients and tensor.requires_grad:
+            return True
+        return self._layout and bool(not tensor.is_contiguous() or tensor.storage_offset())
+
     def run(self, args: Sequence[Any]) -> Any:
         """Return the result of a call, ``MISSED`` where it has to take the long way."""
         if len(args) != len(self._expected) or _default_dtype() is not self._default:
@@ -71,7 +78,7 @@ class Shortcut:
                 return MISSED
             if kind is np.ndarray:
                 feeds[path] = arg
-            elif self._layout and (not arg.is_contiguous() or arg.storage_offset()):
+            elif self._is_odd(arg):
                 return MISSED
             elif arg.is_cpu and arg.layout is sys.modules["torch"].strided:
                 feeds[path] = array_of(arg)

@@ -119,6 +119,7 @@ class Variant:
         modes: The modes of PyTorch that it asked for, by the function that tells.
         asks_torch: Whether it computes with anything of PyTorch, whose modes then matter.
         asks_layout: Whether it asks for the layout of a tensor, which then has to be contiguous.
+        asks_gradients: Whether it asks if a tensor requires gradients, which no argument may then.
     """
 
     pattern: Pattern | None
@@ -131,6 +132,7 @@ class Variant:
     modes: dict[str, bool] = field(default_factory=dict)
     asks_torch: bool = True
     asks_layout: bool = False
+    asks_gradients: bool = False
     _weights: list[tuple[Any, ir.Value]] = field(default_factory=list)
     _state: list[tuple[Attribute, ir.Value, str]] = field(default_factory=list)
 
@@ -174,6 +176,10 @@ class Variant:
         given = [leaf for leaf in found if isinstance(leaf, TensorLeaf)]
         if self.captured is not None and self.captured.changes:
             check_apart(self.captured.changes, given)
+        if self.asks_gradients and any(getattr(one.value, "requires_grad", 0) for one in given):
+            raise Obstacle(
+                "an argument requires gradients, and the program asks whether a tensor does"
+            )
         if not self.asks_layout:
             return
         tensors = [(f"'{leaf.path}'", leaf.value) for leaf in given if leaf.kind == "torch.Tensor"]
@@ -354,6 +360,7 @@ def made_variant(
         reads.tensors or reads.modules or any(not name.startswith("numpy") for name in used)
     )
     variant.asks_layout = bool(used.intersection(_LAYOUT))
+    variant.asks_gradients = "torch.Tensor.requires_grad" in used
     asked = {_ASKED[name] for name in used.intersection(_ASKED)}
     variant.modes = {name: getattr(sys.modules["torch"], name)() for name in sorted(asked)}
     return variant

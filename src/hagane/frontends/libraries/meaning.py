@@ -39,6 +39,7 @@ _ADDED = frozenset(
     ("torch.ops.torchvision.nms", "torch.ops.torchvision.roi_align", "numpy.fill_diagonal",
      "numpy.copyto", "numpy.ndarray.fill", "torch.Tensor.fill_diagonal_",
      "torch.autograd.grad", "torch.Tensor.requires_grad_",
+     "torch.Tensor.requires_grad",
      *(f"torch.autocast.{name}" for name in ("__enter__", "__exit__", "__call__")),
      "torch.amp.<decorated>",
      "torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pad_packed_sequence",
@@ -383,7 +384,7 @@ _STRUCTURE = frozenset(
     )
 ) | {"torch.Tensor.device", "torch.Tensor.is_quantized", "torch._C._log_api_usage_once",
      "torch.is_grad_enabled", "torch.are_deterministic_algorithms_enabled",
-     "torch.jit.annotate", "torch.autograd.Function.apply",
+     "torch.jit.annotate", "torch.jit.isinstance", "torch.autograd.Function.apply",
      "torch.autograd.function.Function.apply",
      *(f"torch.{manager}.{method}"
        for manager in ("utils._contextlib._DecoratorContextManager", "set_grad_enabled",

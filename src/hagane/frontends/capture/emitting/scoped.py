@@ -38,6 +38,8 @@ from hagane.symbolic.term import Term
 # Constants under these names are shared; others are arrays of the program.
 _SHARED = ("constant", "axis 0", "filler", "shape")
 
+_GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+
 
 class ScopeNodes(Nodes):
     """Nodes of one scope; names of sizes are found in all of them."""
@@ -311,6 +313,28 @@ class ScopedEmitter(Effects):
     def keep(self, tensor: Tensor, found: Any, content: Callable[[], Array]) -> None:
         """Take note of the real array behind a tensor."""
         self._contents[tensor.value] = found, content
+
+    def object_of(self, tensor: Tensor) -> Any:
+        """Return the real object behind a tensor; None if there is none."""
+        return self._contents.get(tensor.value, (None, None))[0]
+
+    def may_be_trained(self, tensor: Tensor) -> bool:
+        """Whether a parameter may be among the tensors that one is computed from."""
+        trained = {made for found, made in self._real.values()
+                   if getattr(found, "requires_grad", False)}  # fmt: skip
+        seen: set[ir.Value | None] = {None}
+        waiting: list[ir.Value | None] = [tensor.value]
+        while waiting:
+            value = waiting.pop()
+            if value in trained:
+                return True
+            node = None if value is None or value in seen else value.producer()
+            seen.add(value)
+            if node is not None:
+                if any(a.type in _GRAPHS for a in node.attributes.values()):
+                    return True  # a branch or loop may read any
+                waiting.extend(node.inputs)
+        return False
 
     def real_pair(self, tensor: Tensor) -> Tensor | None:
         """Return the real array behind a complex tensor, with its parts in a last axis of 2."""

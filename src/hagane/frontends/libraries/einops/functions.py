@@ -127,6 +127,9 @@ def reduce(
     t: Core, tensor: Value, pattern: Value, reduction: Value, **axes_lengths: Value
 ) -> Tensor:
     """Return the tensor with the axes reduced that the right side lacks."""
+    if reduction in ("rearrange", "repeat"):  # as layers write them
+        other = rearrange if reduction == "rearrange" else repeat
+        return other(t, tensor, pattern, **axes_lengths)
     x = _taken(t, tensor, "reduce")
     found = parse(t, pattern, "reduce")
     new = names_of(found.right) - names_of(found.left)

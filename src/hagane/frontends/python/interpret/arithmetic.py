@@ -252,11 +252,21 @@ def equal_values(knowledge: Knowledge, left: Value, right: Value) -> bool | Term
         return True
     if left is None or right is None or isinstance(left, str) or isinstance(right, str):
         return False
+    if _kind(left) != _kind(right) and _kind(left) and _kind(right):
+        return False
     if isinstance(left, dict) and isinstance(right, dict):
         if left.keys() != right.keys():
             return False
         return equal_values(knowledge, list(left.values()), [right[key] for key in left])
     return None
+
+
+def _kind(value: Value) -> str:
+    """Return the kind of values that a value may be equal to; empty for other objects."""
+    if isinstance(value, int | float | complex | Expr | Real | Truth | Fraction):
+        return "number"
+    kinds = (list, tuple, dict, set | frozenset, str, bytes, range, slice)
+    return next((str(kind) for kind in kinds if isinstance(value, kind)), "")
 
 
 def negate_number(value: Value) -> Value:

@@ -317,6 +317,14 @@ class Emitter(Claims):
     def explain(self, tensor: Tensor, reason: str) -> None:
         """Say why nothing computes a tensor of which only the type is known."""
 
+    def object_of(self, tensor: Tensor) -> Any:
+        """Return the real object behind a tensor; None if there is none."""
+        return None
+
+    def may_be_trained(self, tensor: Tensor) -> bool:
+        """Whether a parameter may be among the tensors that one is computed from."""
+        return tensor.parameter
+
     def is_kept(self, tensor: Tensor) -> bool:
         """Whether a real object is behind a tensor, whose content can be had."""
         return False

@@ -129,6 +129,8 @@ class Lift(Core):
                     tuple(map(self.lift, found.args)),
                     {name: self.lift(value) for name, value in found.keywords.items()},
                 )
+            case _ if hasattr(found, "_torchdynamo_inline"):  # made of it by torch.jit.script
+                return self.lift(found._torchdynamo_inline)
             case _ if hasattr(found, "cache_info") and hasattr(found, "__wrapped__"):
                 # One of the user's own may be there to give one random number, not two.
                 own = _is_user(getattr(inspect.unwrap(found), "__code__", _NO_CODE).co_filename)

@@ -46,6 +46,9 @@ _FILLING = frozenset(
 )
 
 
+_CONSTANTS = (bool, type(None), type(Ellipsis))
+
+
 class Modules(Core):
     """Loads modules and finds their names."""
 
@@ -140,7 +143,7 @@ class Modules(Core):
         built_in = getattr(builtins, name, MISSING)
         if built_in is MISSING:
             raise CheckError("name", f"NameError: the name '{name}' is not defined")
-        return built_in if isinstance(built_in, bool | type(None)) else Host(built_in)
+        return built_in if isinstance(built_in, _CONSTANTS) else Host(built_in)
 
     # Import statements.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hagane.frontends.libraries.torch.operands import FLOAT
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Many, Real, Tensor, Value
+from hagane.frontends.python.values.values import Host, Many, Real, Tensor, Value
 
 
 def _fills(name: str) -> None:
@@ -34,6 +34,12 @@ def nothing(t: Core, *_: Value, **__: Value) -> Value:
 def annotate(t: Core, the_type: Value, the_value: Value) -> Value:
     """Return the value: a type for the compiler of scripts."""
     return t.wrap(the_value)
+
+
+@TORCH.function("jit.isinstance")
+def is_of_type(t: Core, obj: Value, target_type: Value) -> Value:
+    """Return whether a value is of a type, for the compiler of scripts."""
+    return t.call(Host(isinstance), [obj, target_type], {})
 
 
 @TORCH.function("nn.init.calculate_gain")

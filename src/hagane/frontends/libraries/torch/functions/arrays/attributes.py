@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hagane.frontends.libraries import indexing
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.listing import listed, number
@@ -58,10 +60,25 @@ def grad(t: Core, x: Tensor) -> Value:
     return t.emit.typed("Identity", [x], x.dtype, x.shape)
 
 
-@TORCH.attribute("requires_grad", "is_leaf")
-def requires_grad(t: Core, x: Tensor) -> Value:
-    """Return whether it is trained."""
+@TORCH.attribute("is_leaf")
+def is_leaf(t: Core, x: Tensor) -> Value:
+    """Return whether no operator made it: of tensors of the program, parameters."""
     return x.parameter
+
+
+@TORCH.attribute("requires_grad")
+def requires_grad(t: Core, x: Tensor) -> Value:
+    """Return whether it is trained, or computed from what is while gradients are recorded."""
+    real = t.emit.object_of(x)
+    if real is not None:
+        t.observer.asked(real, partial(getattr, real, "requires_grad"), real.requires_grad)
+        return bool(real.requires_grad)
+    if not t.emit.builds:
+        return x.parameter
+    if t.emit.training is not None or (not t.emit.still and t.emit.may_be_trained(x)):
+        t.fail("capture", "whether a result 'requires_grad' is known while no gradients are "
+               "recorded", x, remedy="capture under torch.no_grad()")  # fmt: skip
+    return False
 
 
 @TORCH.attribute("is_cuda")
