@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from collections import OrderedDict
 from typing import Any, NamedTuple
 
 import pytest
 import torch
+from torch.utils._pytree import (
+    tree_flatten,
+    tree_leaves,
+    tree_map,
+    tree_map_only,
+    tree_structure,
+    tree_unflatten,
+)
 
 import hagane
 from hagane.errors import CaptureError
@@ -98,3 +107,45 @@ def test_values_of_different_kinds_are_not_equal_and_scripted_functions_have_sou
     session = hagane.InferenceSession(hagane.capture(module, "float32[b, 2]"))
     (y,) = session.run(None, {"x": x.numpy()})
     torch.testing.assert_close(torch.from_numpy(y), module(x).detach())
+
+
+def test_the_type_of_a_container_is_that_of_python() -> None:
+    values = {"list": [1], "tuple": (1, 2), "dict": {"k": 1}, "ordered": OrderedDict(k=1)}
+    kinds = (list, tuple, dict, OrderedDict, int, float, str)
+
+    def answers(x: torch.Tensor) -> list[torch.Tensor]:
+        found = []
+        sizes = {list: 1, tuple: 2, int: 3}
+        for value in (*values.values(), (x, x), [x], {"k": x}, 3, 2.5, "s"):
+            for kind in kinds:
+                found += [type(value) is kind, type(value) is not kind]
+                found += [type(value) in (kind, OrderedDict), isinstance(value, kind)]
+            found.append(sizes.get(type(value), 9) == 2)
+        return [x + (11 if answer else 12) for answer in found]
+
+    x = torch.zeros(1)
+    model = hagane.capture(answers, x)
+    found = [int(y[0]) for y in hagane.InferenceSession(model).run(None, {"x": x.numpy()})]
+    assert found == [int(y) for y in answers(x)]
+
+
+def test_trees_are_flattened_and_made_anew() -> None:
+    def function(x: torch.Tensor) -> Any:
+        tree = (x, [x * 2, {"k": x + 1, "none": None}], Block([1], 3))
+        (first, *rest), spec = tree_flatten(tree)
+        made = tree_unflatten((first + 5, *rest), spec)
+        both = tree_map(lambda a, b: a + b, [x, x * 3], [x, x])
+        return (
+            made[0],
+            made[1][1],
+            both,
+            x + len(rest),
+            tree_map_only(torch.Tensor, torch.neg, made[1]),
+        )
+
+    x = torch.randn(3)
+    got, expected = hagane.compile(function, fullgraph=True)(x), function(x)
+    leaves = tree_leaves(got)
+    assert tree_structure(got) == tree_structure(expected)
+    for one, other in zip(leaves, tree_leaves(expected), strict=True):
+        assert one is None if other is None else torch.equal(one, other)

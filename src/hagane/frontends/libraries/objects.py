@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import enum
+import sys
+import types
+from collections import OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -25,11 +28,13 @@ from hagane.frontends.python.values.values import (
     Range,
     Real,
     SetRef,
+    Stream,
     Tensor,
     Truth,
     Unknown,
     Value,
     Wrapped,
+    is_plain,
 )
 from hagane.symbolic import Expr
 
@@ -43,6 +48,10 @@ _PYTHON = {
 }  # fmt: skip
 
 
+_CLASSES: dict[type, type] = {
+    ListRef: list, SetRef: set, Expr: int, Real: float, Truth: bool, Range: range,
+    Function: types.FunctionType, Bound: types.MethodType, Class: type,
+}  # fmt: skip
 _NUMBERS = (int, float, Expr, Real, Truth)
 
 
@@ -191,20 +200,32 @@ class Objects(Names):
         return name == "torch.Size" and isinstance(value, tuple)
 
     def _is_python_instance(self, value: Value, option: type) -> bool | None:
-        if option in _PYTHON:
-            found = isinstance(value, _PYTHON[option])
-            return found or (isinstance(value, Host) and isinstance(value.object, option))
-        if option is object:
-            return True
         if isinstance(value, Host):
             return isinstance(value.object, option)
+        cls = self.class_of(value)
+        if cls is not None:
+            return issubclass(cls, option)
+        if option in _PYTHON:
+            return isinstance(value, _PYTHON[option])
+        if option is object:
+            return True
         name = option.__name__
         if name == "Callable":
             return isinstance(value, Function | Bound | Wrapped | Class | Library)
-        containers = {"Sequence": (ListRef, tuple, str), "Mapping": (DictRef,),
-                      "Iterable": (ListRef, tuple, str, DictRef, SetRef), "Number": (int, float),
-                      "Integral": (int, Expr), "OrderedDict": (DictRef,)}  # fmt: skip
-        return isinstance(value, containers[name]) if name in containers else False
+        return name in ("Iterable", "Iterator") and isinstance(value, Stream)
+
+    def class_of(self, value: Value) -> type | None:
+        """Return the class of Python's that a value is of; None for objects of other classes."""
+        if isinstance(value, DictRef):
+            kinds = {"OrderedDict": OrderedDict, "defaultdict": defaultdict}
+            return kinds.get(value.kind.partition(":")[0], dict)
+        if isinstance(value, Tensor):
+            torch = sys.modules.get("torch") if value.kind == "torch.Tensor" else None
+            array = value.kind == "numpy.ndarray"
+            return torch.Tensor if torch is not None else np.ndarray if array else None
+        if is_plain(value) or isinstance(value, tuple | slice | frozenset):
+            return type(value)
+        return next((cls for known, cls in _CLASSES.items() if isinstance(value, known)), None)
 
     def is_scalar(self, value: Value) -> bool:
         """Whether a value is a scalar of NumPy, which most functions return for no axes."""

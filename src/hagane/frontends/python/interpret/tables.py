@@ -153,6 +153,10 @@ class Tables(Protocol):
         """Return the result of ``isinstance``; None where nobody can tell."""
         ...
 
+    def class_of(self, value: Value) -> type | None:
+        """Return the class of Python's that a value is of; None for objects of other classes."""
+        ...
+
     def is_scalar(self, value: Value) -> bool:
         """Whether a value is a scalar of NumPy, and no array without axes."""
         ...

@@ -286,8 +286,9 @@ class Builtins(Iterables, RealObjects, World, Arguments):
         if isinstance(value, Tensor):
             scalar = self.emit.builds and self.tables.is_scalar(value)
             return DType(value.dtype) if scalar else Library(value.kind)
-        python = {ListRef: list, DictRef: dict, SetRef: set, Expr: int, Real: float, Truth: bool}
-        return Host(python.get(type(value), type(value)))
+        if isinstance(value, Host):
+            return self.lift(type(value.object))
+        return Host(self.tables.class_of(value) or type(value))
 
     def _call_callable(self, value: Value) -> Value:
         if isinstance(value, Instance):

@@ -189,6 +189,12 @@ class Host:
 
     object: Any
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Host) and other.object is self.object
+
+    def __hash__(self) -> int:
+        return id(self.object)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ref:
