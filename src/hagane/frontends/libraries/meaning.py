@@ -19,6 +19,7 @@ from hagane.frontends.libraries.additions import MEANT as ADDITIONS
 from hagane.frontends.libraries.chainer.meant import MEANT as CHAINERS
 from hagane.frontends.libraries.chainer.uncomputed import UNCOMPUTED
 from hagane.frontends.libraries.complex_memory import COMPLEX
+from hagane.frontends.libraries.ignored import check_ignored
 from hagane.frontends.libraries.numpy.composing import COMPOSED
 from hagane.frontends.libraries.sharing import SharingTables
 from hagane.frontends.libraries.stacking import stacked
@@ -143,6 +144,8 @@ class MeaningTables(SharingTables):
         into = written_into(name, table.functions[name], arguments, keywords)
         if into is not None:
             return self._into(core, name, into, lambda a, k: self.call(core, name, a, k))
+        if self._frame is None or self._frame is not core.frame:
+            check_ignored(name, table.functions[name], arguments, keywords)
         if name.endswith(".at") and arguments and isinstance(arguments[0], Tensor):
             self._written(core, arguments[0], f"make a copy for '{name}'", lambda: self._within(
                 core, name, lambda: _super(self).call(core, name, arguments, keywords)
@@ -167,8 +170,10 @@ class MeaningTables(SharingTables):
             self._used(name)
             return found
         x = arguments[0] if arguments else keywords.get("input")
-        if not isinstance(x, Tensor) or not _is_in_place(
-            table.functions[name], arguments, keywords
+        if not (
+            isinstance(x, Tensor)
+            and name.startswith("torch.nn.functional.")
+            and _is_in_place(table.functions[name], arguments, keywords)
         ):
             x = None
         else:
@@ -212,6 +217,10 @@ class MeaningTables(SharingTables):
         into = written_into(name, self._handler(name), arguments, keywords)
         if into is not None:
             return self._into(core, name, into, lambda a, k: self.call_method(core, name, a, k))
+        if self._frame is None or self._frame is not core.frame:
+            handler = self._handler(name) or self._handler(name.rstrip("_"))
+            if handler is not None:
+                check_ignored(name, handler, arguments, keywords)
         found = self._complex.result(
             core, name, arguments, keywords,
             lambda a, k: _super(self).call_method(core, name, a, k),

@@ -8,6 +8,7 @@ from functools import partial
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built, several
+from hagane.frontends.libraries.indexing import broadcast_shapes
 from hagane.frontends.libraries.numpy.operands import (
     DOUBLE,
     FLOAT,
@@ -337,6 +338,10 @@ def solve(t: Core, a: Value, b: Value) -> Tensor:
     if t.emit.differ(rows, shape[-1]):
         t.fail("shape-mismatch", f"{t.show(x)} does not fit {t.show(right)}", x, right)
     dtype = FLOAT if x.dtype == FLOAT == right.dtype else DOUBLE
+    if len(own) == 1:
+        own = shape[:-1]
+    elif shape[:-2] != own[:-2]:
+        own = (*broadcast_shapes(t, [shape[:-2], own[:-2]], x), *own[-2:])
     if x.dtype.numpy().kind == "c" or right.dtype.numpy().kind == "c":
         return typed(t, "Solve", [x, right], dtype, own)
     operands = [cast(t, v, dtype) for v in (x, right)]

@@ -30,6 +30,7 @@ from hagane.frontends.libraries.numpy.operands import (
     typed,
 )
 from hagane.frontends.libraries.numpy.table import NUMPY
+from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.values.values import Tensor, Value
@@ -156,18 +157,31 @@ def take_along_axis(t: Core, arr: Value, indices: Value, axis: Value = -1) -> Te
 
 
 @NUMPY.function("choose", methods=("choose",))
-def choose(t: Core, a: Value, choices: Value, *_: Value, **__: Value) -> Tensor:
+def choose(t: Core, a: Value, choices: Value, out: Value = None, mode: Value = "raise") -> Tensor:
     """Return elements of one of several arrays."""
-    arrays = [to_array(t, c) for c in choices]
     places = to_array(t, a)
-    shape = broadcast_shape(t, places, *arrays)
-    dtype = promoted(t, arrays)
-    given = [cast(t, x, dtype) for x in arrays]
-    return typed(t, "Choose", [places, *given], dtype, shape, None, _chosen)
+    dtype = promoted(t, [c if is_number(c) else to_array(t, c) for c in choices])
+    given = [cast(t, to_array(t, c), dtype) for c in choices]
+    shape = broadcast_shape(t, places, *given)
+    if mode not in ("raise", "wrap", "clip"):
+        return typed(t, "Choose", [places, *given], dtype, shape)
+    rule = partial(_chosen, mode=mode)
+    return typed(t, "Choose", [places, *given], dtype, shape, None, rule)
 
 
-def _chosen(places: Any, *arrays: Any) -> Any:
-    """Return the elements of arrays that places name."""
+def _chosen(places: Any, *arrays: Any, mode: str) -> Any:
+    """Return the elements of arrays that places name.
+
+    Numbers beyond the last are counted from the first again with ``wrap``, are the nearest one
+    with ``clip``, and fail in the run otherwise.
+    """
+    places = positions.to_places(places)
+    if mode == "wrap":
+        places = op("Mod", places, len(arrays))
+    elif mode == "clip":
+        places = op("Min", op("Max", places, 0), len(arrays) - 1)
+    else:
+        places = op("Gather", np.arange(len(arrays)), places, axis=0)
     found = arrays[0]
     for number, x in enumerate(arrays[1:], 1):
         found = op("Where", op("Equal", places, number), x, found)
@@ -223,16 +237,25 @@ def extract(t: Core, condition: Value, arr: Value) -> Tensor:
 
 
 @NUMPY.function("interp")
-def interp(t: Core, x: Value, xp: Value, fp: Value, *_: Value) -> Tensor:
+def interp(
+    t: Core, x: Value, xp: Value, fp: Value, left: Value = None, right: Value = None,
+    period: Value = None,
+) -> Tensor:  # fmt: skip
     """Return values between known points."""
     places = to_array(t, x)
     known, values = to_array(t, xp), to_array(t, fp)
     if t.emit.differ(shape_of(t, known, 1, "xp")[0], shape_of(t, values, 1, "fp")[0]):
         t.fail("shape-mismatch", f"{t.show(known)} does not fit {t.show(values)}", known, values)
     operands = [cast(t, v, DOUBLE) for v in (places, known, values)]
-    if _ or values.dtype.numpy().kind == "c":
+    if period is not None or values.dtype.numpy().kind == "c":
         return typed(t, "Interpolate", [places], DOUBLE, places.shape)
-    return typed(t, "Interpolate", operands, DOUBLE, places.shape, None, ordering.between_points)
+    made = typed(t, "Interpolate", operands, DOUBLE, places.shape, None, ordering.between_points)
+    for bound, end, beyond in ((left, 0, "less"), (right, -1, "greater")):
+        if bound is not None:
+            edge = t.call_library("numpy.take", [operands[1], end])
+            out = elementwise(t, beyond, operands[0], edge)
+            made = t.call_library("numpy.where", [out, cast(t, to_array(t, bound), DOUBLE), made])
+    return made
 
 
 @NUMPY.function("convolve")
@@ -351,6 +374,8 @@ def _together(name: str, function: Callable[..., Any]) -> None:
         rows = shape_of(t, found)[0]
         if isinstance(rows, int) and rows == 1 and len(shape_of(t, found)) == 2:
             found = reshape(t, found, [-1])  # one variable has a number as result
+        elif len(shape_of(t, found)) == 2:
+            t.emit.suppose_not_one(rows, "number of variables, of which one gives a number")
         shape = () if len(shape_of(t, found)) == 1 else (rows, rows)
         ddof = __.get("ddof")
         unlike = [key for key in __ if key != "ddof" or name == "corrcoef"]

@@ -240,10 +240,11 @@ def _sets(name: str, function: Callable[..., Any]) -> None:
         left, right = to_array(t, ar1), to_array(t, ar2)
         dtype = promoted(t, [left, right])
         shape = (t.emit.fresh("elements"),)
+        own = left.dtype if name == "setdiff1d" else dtype  # elements of the first alone
         if dtype.numpy().kind == "c" or _:
-            return typed(t, "Set", [left, right], dtype, shape)
+            return typed(t, "Set", [left, right], own, shape)
         operands = [cast(t, v, dtype) for v in (left, right)]
-        return typed(t, "Set", operands, dtype, shape, None, function)
+        return cast(t, typed(t, "Set", operands, dtype, shape, None, function), own)
 
     NUMPY.function(name)(made)
 

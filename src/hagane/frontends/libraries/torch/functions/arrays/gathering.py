@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built
@@ -157,6 +158,8 @@ def index_select(t: Core, input: Value, dim: Value, index: Value) -> Tensor:
         t.fail("rank", f"index_select takes one axis of indices, got {t.show(places)}", places)
     if shape_of(t, x):
         check_places(t, x, places, where)
+        if not shape_of(t, places):  # one place is a vector of one
+            places = t.op("Unsqueeze", places, np.array([0]))
     return t.op("Gather", x, places, axis=where)
 
 
