@@ -15,12 +15,14 @@ from typing import Any
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Value
 
-# Where a result lies, how fast it comes, and in which memory.
+# Where a result lies, how fast it comes, in which memory, and what it keeps for later.
 _WITHOUT_EFFECT = frozenset((
-    "assume_unique", "async_op", "casting", "check_errors", "check_finite", "copy", "device",
-    "driver", "generator", "inplace", "kind", "layout", "like", "memory_format", "name", "names",
-    "non_blocking", "optimize", "order", "overwrite_input", "pin_memory", "requires_grad",
-    "signature", "sorted", "sparse_grad", "stable", "subok", "writeable",
+    "assume_unique", "casting", "check_errors", "check_finite", "chunk_size", "copy",
+    "create_graph", "device", "driver", "generator", "inplace", "kind", "kth", "layout", "like",
+    "memory_format", "name", "names", "non_blocking", "optimize", "order", "overwrite_input",
+    "pin_memory", "preserve_rng_state", "randomness", "requires_grad", "retain_graph",
+    "scale_grad_by_freq", "signature", "sorted", "sparse", "sparse_grad", "stable", "strict",
+    "subok", "tie_weights", "use_reentrant", "writeable",
 ))  # fmt: skip
 
 

@@ -144,8 +144,7 @@ class MeaningTables(SharingTables):
         into = written_into(name, table.functions[name], arguments, keywords)
         if into is not None:
             return self._into(core, name, into, lambda a, k: self.call(core, name, a, k))
-        if self._frame is None or self._frame is not core.frame:
-            check_ignored(name, table.functions[name], arguments, keywords)
+        self._check_ignored(core, name, table.functions[name], arguments, keywords)
         if name.endswith(".at") and arguments and isinstance(arguments[0], Tensor):
             self._written(core, arguments[0], f"make a copy for '{name}'", lambda: self._within(
                 core, name, lambda: _super(self).call(core, name, arguments, keywords)
@@ -185,6 +184,15 @@ class MeaningTables(SharingTables):
         made = self._noted_view(core, name, given, made)
         return self._noted(name, made, given) if x is None else write(core, x, made)
 
+    def _check_ignored(
+        self, core: Core, name: str, handler: Any, arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+    ) -> None:  # fmt: skip
+        """Refuse arguments that the function of a listed name would ignore."""
+        within = self._frame is not None and self._frame is core.frame
+        if not within and id(handler) in self._handlers:
+            check_ignored(name, handler, arguments, keywords)
+
     def _in_place(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
@@ -217,10 +225,9 @@ class MeaningTables(SharingTables):
         into = written_into(name, self._handler(name), arguments, keywords)
         if into is not None:
             return self._into(core, name, into, lambda a, k: self.call_method(core, name, a, k))
-        if self._frame is None or self._frame is not core.frame:
+        if name != "torch.Tensor.copy_":  # its second flag is of speed
             handler = self._handler(name) or self._handler(name.rstrip("_"))
-            if handler is not None:
-                check_ignored(name, handler, arguments, keywords)
+            self._check_ignored(core, name, handler, arguments, keywords)
         found = self._complex.result(
             core, name, arguments, keywords,
             lambda a, k: _super(self).call_method(core, name, a, k),

@@ -205,10 +205,19 @@ def tensordot(t: Core, left: Tensor, right: Tensor, pairs: Value, dtype: ir.Data
 
 
 @NUMPY.function("cross", "linalg.cross")
-def cross(t: Core, a: Value, b: Value, *_: Value, axis: Value = -1) -> Tensor:
+def cross(
+    t: Core, a: Value, b: Value, axisa: Value = -1, axisb: Value = -1, axisc: Value = -1,
+    axis: Value = None,
+) -> Tensor:  # fmt: skip
     """Return the cross product of vectors of 3."""
     from hagane.frontends.libraries.numpy.operands import axis as checked
 
+    if axis is None and (axisa, axisb, axisc) != (-1, -1, -1):
+        moved = [t.call_library("numpy.moveaxis", [x, place, -1])
+                 for x, place in ((a, axisa), (b, axisb))]  # fmt: skip
+        found: Tensor = t.call_library("numpy.moveaxis", [cross(t, *moved), -1, axisc])
+        return found
+    axis = -1 if axis is None else axis
     left, right, dtype = _pair(t, a, b)
     place = checked(t, axis, len(shape_of(t, left)), left)
     if t.emit.differ(shape_of(t, left)[place], 3):

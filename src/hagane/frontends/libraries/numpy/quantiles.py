@@ -18,8 +18,8 @@ from hagane.ops.functions.tensors import ordering
 
 
 def _median(name: str) -> None:
-    def function(t: Core, a: Value, axis: Value = None, out: Value = None, *_: Value,
-                 keepdims: Value = False) -> Tensor:  # fmt: skip
+    def function(t: Core, a: Value, axis: Value = None, out: Value = None,
+                 overwrite_input: Value = False, keepdims: Value = False) -> Tensor:  # fmt: skip
         x = to_array(t, a)
         dtype = x.dtype if x.dtype.numpy().kind in "fc" else DOUBLE
         if x.dtype.numpy().kind == "c":
@@ -40,9 +40,9 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _quantile(name: str) -> None:
-    def function(t: Core, a: Value, q: Value, axis: Value = None, out: Value = None, *_: Value,
-                 method: Value = "linear", keepdims: Value = False,
-                 **__: Value) -> Tensor:  # fmt: skip
+    def function(t: Core, a: Value, q: Value, axis: Value = None, out: Value = None,
+                 overwrite_input: Value = False, method: Value = "linear",
+                 keepdims: Value = False, **_: Value) -> Tensor:  # fmt: skip
         x, part = to_array(t, a), to_array(t, q)
         own = x.dtype if x.dtype.numpy().kind in "fc" else DOUBLE
         if isinstance(q, Tensor | list | tuple):

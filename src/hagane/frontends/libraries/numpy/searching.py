@@ -29,6 +29,7 @@ from hagane.frontends.libraries.numpy.operands import (
     to_array,
     typed,
 )
+from hagane.frontends.libraries.numpy.shaping import permuted
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
@@ -367,21 +368,29 @@ def _as_rows(t: Core, x: Tensor) -> Tensor:
 
 
 def _together(name: str, function: Callable[..., Any]) -> None:
-    def made(t: Core, x: Value, y: Value = None, *_: Value, **__: Value) -> Tensor:
+    def made(
+        t: Core, x: Value, y: Value = None, rowvar: Value = True, bias: Value = False,
+        ddof: Value = None, fweights: Value = None, aweights: Value = None, **_: Value,
+    ) -> Tensor:  # fmt: skip
         found = to_array(t, x)
+        if rowvar is False and len(shape_of(t, found)) == 2:
+            found = permuted(t, found, None)
         if y is not None:  # its rows behind those of x
-            found = concatenate(t, [_as_rows(t, found), _as_rows(t, to_array(t, y))], 0)
+            more = _as_rows(t, to_array(t, y))
+            if rowvar is False and len(shape_of(t, to_array(t, y))) == 2:
+                more = permuted(t, more, None)
+            found = concatenate(t, [_as_rows(t, found), more], 0)
         rows = shape_of(t, found)[0]
         if isinstance(rows, int) and rows == 1 and len(shape_of(t, found)) == 2:
             found = reshape(t, found, [-1])  # one variable has a number as result
         elif len(shape_of(t, found)) == 2:
             t.emit.suppose_not_one(rows, "number of variables, of which one gives a number")
         shape = () if len(shape_of(t, found)) == 1 else (rows, rows)
-        ddof = __.get("ddof")
-        unlike = [key for key in __ if key != "ddof" or name == "corrcoef"]
-        if found.dtype.numpy().kind == "c" or _ or unlike:
+        weighed = fweights is not None or aweights is not None
+        plain = all(isinstance(v, bool | int | None) for v in (rowvar, bias, ddof))
+        if found.dtype.numpy().kind == "c" or weighed or not plain:
             return typed(t, "Covariance", [found], DOUBLE, shape)
-        correction = 1 if ddof is None else ddof
+        correction = (0 if bias else 1) if ddof is None else ddof
         return built(t, (DOUBLE, shape), function, cast(t, found, DOUBLE), correction)
 
     NUMPY.function(name)(made)

@@ -223,16 +223,18 @@ def histogram(t: Core, a: Value, bins: Value = 10, *_: Value, density: Value = N
 
 
 @NUMPY.function("isin")
-def isin(t: Core, element: Value, test_elements: Value, **_: Value) -> Tensor:
+def isin(
+    t: Core, element: Value, test_elements: Value, assume_unique: Value = False,
+    invert: Value = False, *, kind: Value = None,
+) -> Tensor:  # fmt: skip
     """Return which elements are among others."""
     x, others = to_array(t, element), to_array(t, test_elements)
     dtype = promoted(t, [x, others])
-    inverted = _.get("invert", False)
     operands = [cast(t, v, dtype) for v in (x, others)]
-    if dtype.numpy().kind == "c" or not isinstance(inverted, bool):
+    if dtype.numpy().kind == "c" or not isinstance(invert, bool):
         return typed(t, "IsIn", operands, BOOL, x.shape)
     made = typed(t, "IsIn", operands, BOOL, x.shape, None, ordering.is_among)
-    return typed(t, "Not", [made], BOOL, x.shape, None, partial(op, "Not")) if inverted else made
+    return typed(t, "Not", [made], BOOL, x.shape, None, partial(op, "Not")) if invert else made
 
 
 def _sets(name: str, function: Callable[..., Any]) -> None:
