@@ -171,3 +171,22 @@ def test_a_number_of_rows_that_gives_a_single_number_fails_in_the_run(tmp_path: 
     assert session.run(None, {"x": np.ones((2, 3), np.float32)})[0].shape == (2, 2)
     with pytest.raises(hagane.errors.HaganeError):
         session.run(None, {"x": np.ones((1, 3), np.float32)})
+
+
+def test_reductions_of_some_elements_are_scalars(tmp_path: Path) -> None:
+    source = """import numpy as np
+
+def call(x, t):
+    return (
+        np.mean(x, where=t), np.nanvar(x, where=t), np.max(x, initial=0.0, where=t),
+        x.sum(where=t), np.interp(0.5, np.arange(3.0), np.arange(3.0), left=-1.0),
+        np.any(x, where=t), np.average(x, returned=True), np.quantile(x, 0.5, method="lower"),
+    )
+"""
+    function = loaded(source, tmp_path)
+    x = np.float32([[1, 2], [3, 4.5]])
+    expected, found = function(x, x > 1), hagane.compile(function)(x, x > 1)
+    for one, other in zip(flat(found), flat(expected), strict=True):
+        np.testing.assert_allclose(one, other)
+    kinds = [[type(item) for item in (*row[:6], *row[6], row[7])] for row in (found, expected)]
+    assert kinds[0] == kinds[1]

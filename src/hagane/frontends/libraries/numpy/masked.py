@@ -9,10 +9,19 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.numpy.operands import BOOL, FLOATS, cast, shape_of, to_array
+from hagane.frontends.libraries.computing import built
+from hagane.frontends.libraries.numpy.operands import (
+    BOOL,
+    FLOATS,
+    broadcast_shape,
+    cast,
+    shape_of,
+    to_array,
+)
 from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value, is_size
+from hagane.ops.functions.numbers.elementary import where as where_of
 
 # The function of two elements that a reduction repeats, and the number that changes nothing.
 _REPEATED: dict[str, tuple[str, Any]] = {
@@ -30,11 +39,19 @@ def masked(t: Core, x: Tensor, where: Value, neutral: Value) -> Tensor:
         rest = elementwise(t, "logical_not", there) if neutral else there
         both: Tensor = elementwise(t, "logical_or" if neutral else "logical_and", x, rest)
         return both
-    fill = cast(t, to_array(t, neutral), x.dtype)
-    made: Tensor = t.call_library("numpy.where", [there, x, fill])
+    made = either(t, there, x, neutral)
     if len(shape_of(t, made)) != len(shape_of(t, x)):
         t.fail("shape-mismatch", f"where={t.show(there)} does not broadcast to {t.show(x)}", there)
     return made
+
+
+def either(t: Core, there: Tensor, x: Tensor, other: Value) -> Tensor:
+    """Return the elements of an array, and others where a condition does not hold.
+
+    Unlike ``numpy.where``, of scalars it makes a scalar.
+    """
+    fill = cast(t, to_array(t, other), x.dtype)
+    return built(t, (x.dtype, broadcast_shape(t, there, x, fill)), where_of, there, x, fill)
 
 
 def selected(t: Core, name: str, x: Tensor, where: Value, initial: Value) -> Tensor:

@@ -12,6 +12,7 @@ from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.indexing import broadcast_shapes, check_places
 from hagane.frontends.libraries.numpy import programs
 from hagane.frontends.libraries.numpy.joining import concatenate
+from hagane.frontends.libraries.numpy.masked import either
 from hagane.frontends.libraries.numpy.operands import (
     BOOL,
     DOUBLE,
@@ -254,8 +255,8 @@ def interp(
     for bound, end, beyond in ((left, 0, "less"), (right, -1, "greater")):
         if bound is not None:
             edge = t.call_library("numpy.take", [operands[1], end])
-            out = elementwise(t, beyond, operands[0], edge)
-            made = t.call_library("numpy.where", [out, cast(t, to_array(t, bound), DOUBLE), made])
+            inside = elementwise(t, "logical_not", elementwise(t, beyond, operands[0], edge))
+            made = either(t, inside, made, bound)
     return made
 
 
