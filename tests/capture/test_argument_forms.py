@@ -79,6 +79,10 @@ torch.repeat_interleave(x, 0)
 x[:0].flatten(), x[:, :0].flatten(), torch.diagflat(x[:, :0])
 x[:, :0].reshape(x.shape[1], 0), torch.roll(x[:0], 1)
 torch.corrcoef(x)
+torch.diag(x, diagonal=1)
+x.scatter(1, torch.zeros_like(x[:, :1], dtype=torch.int64), 2.5, reduce='multiply')
+torch.scatter_reduce(x, 0, x[:1].long() * 0, x[:1] * 2, 'amax', include_self=False)
+torch.scatter(x, dim=1, index=torch.zeros_like(x[:, :1], dtype=torch.int64), value=2.5)
 """.strip().splitlines()
 _SIZES = ({"n": 3, "m": 4, "k": 2}, {"n": 2, "m": 5, "k": 1}, {"n": 5, "m": 2, "k": 3})
 
@@ -190,3 +194,18 @@ def call(x, t):
         np.testing.assert_allclose(one, other)
     kinds = [[type(item) for item in (*row[:6], *row[6], row[7])] for row in (found, expected)]
     assert kinds[0] == kinds[1]
+
+
+def test_a_label_that_is_ignored_does_not_count_in_summaries(tmp_path: Path) -> None:
+    source = """import hagane.functions as F
+
+def call(y, t):
+    return F.classification_summary(y, t, 3, 1.0, ignore_label=0)
+"""
+    function = loaded(source, tmp_path)
+    session = hagane.InferenceSession(hagane.capture(function, "float32[n, 3]", "int32[n]"))
+    y = np.eye(3, dtype=np.float32)[[0, 0, 2, 1]]
+    t = np.array([0, 1, 2, 1], np.int32)
+    found = session.run(None, {"y": y, "t": t})
+    for one, other in zip(found, function(y, t), strict=True):
+        np.testing.assert_allclose(one, other.array)
