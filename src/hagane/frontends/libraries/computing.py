@@ -109,3 +109,17 @@ def several(
     for tensor, shape in zip(made, shapes, strict=True):
         t.emit.show_sizes(tensor, tuple(shape))
     return made
+
+
+def zero_is_a_size(x: Tensor, dims: Sequence[Dim]) -> int | None:
+    """Return the attribute ``allowzero`` of a Reshape: 1 where a 0 is no size of the input.
+
+    A 0 otherwise copies the size of the input's axis at that place; that is right where the two are
+    the same name.
+    """
+    before = x.shape or ()
+    plain = all(
+        dim != 0 if isinstance(dim, int) else place < len(before) and dim == before[place]
+        for place, dim in enumerate(dims)
+    )
+    return None if plain or -1 in dims else 1

@@ -20,6 +20,7 @@ from hagane.frontends.libraries.chainer.meant import MEANT as CHAINERS
 from hagane.frontends.libraries.chainer.uncomputed import UNCOMPUTED
 from hagane.frontends.libraries.complex_memory import COMPLEX
 from hagane.frontends.libraries.einops import COMPOSED as EINOPS
+from hagane.frontends.libraries.ignored import check_ignored
 from hagane.frontends.libraries.numpy.composing import COMPOSED
 from hagane.frontends.libraries.sharing import SharingTables
 from hagane.frontends.libraries.stacking import stacked
@@ -145,6 +146,7 @@ class MeaningTables(SharingTables):
         into = written_into(name, table.functions[name], arguments, keywords)
         if into is not None:
             return self._into(core, name, into, lambda a, k: self.call(core, name, a, k))
+        self._check_ignored(core, name, table.functions[name], arguments, keywords)
         if name.endswith(".at") and arguments and isinstance(arguments[0], Tensor):
             self._written(core, arguments[0], f"make a copy for '{name}'", lambda: self._within(
                 core, name, lambda: _super(self).call(core, name, arguments, keywords)
@@ -169,8 +171,10 @@ class MeaningTables(SharingTables):
             self._used(name)
             return found
         x = arguments[0] if arguments else keywords.get("input")
-        if not isinstance(x, Tensor) or not _is_in_place(
-            table.functions[name], arguments, keywords
+        if not (
+            isinstance(x, Tensor)
+            and name.startswith("torch.nn.functional.")
+            and _is_in_place(table.functions[name], arguments, keywords)
         ):
             x = None
         else:
@@ -181,6 +185,15 @@ class MeaningTables(SharingTables):
             return self._noted(name, copied(core, made, given), given)
         made = self._noted_view(core, name, given, made)
         return self._noted(name, made, given) if x is None else write(core, x, made)
+
+    def _check_ignored(
+        self, core: Core, name: str, handler: Any, arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+    ) -> None:  # fmt: skip
+        """Refuse arguments that the function of a listed name would ignore."""
+        within = self._frame is not None and self._frame is core.frame
+        if not within and id(handler) in self._handlers:
+            check_ignored(name, handler, arguments, keywords)
 
     def _in_place(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
@@ -214,6 +227,9 @@ class MeaningTables(SharingTables):
         into = written_into(name, self._handler(name), arguments, keywords)
         if into is not None:
             return self._into(core, name, into, lambda a, k: self.call_method(core, name, a, k))
+        if name != "torch.Tensor.copy_":  # its second flag is of speed
+            handler = self._handler(name) or self._handler(name.rstrip("_"))
+            self._check_ignored(core, name, handler, arguments, keywords)
         found = self._complex.result(
             core, name, arguments, keywords,
             lambda a, k: _super(self).call_method(core, name, a, k),

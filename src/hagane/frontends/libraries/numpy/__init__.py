@@ -9,6 +9,7 @@ from hagane.frontends.libraries.numpy import (
     matrices,
     methods,
     products,
+    quantiles,
     reducing,
     searching,
     shaping,
@@ -19,8 +20,8 @@ from hagane.frontends.libraries.numpy.table import NUMPY
 
 # Importing a module enters its functions into the table.
 PARTS = (
-    accumulating, composing, creating, drawing, joining, matrices, methods, products, reducing,
-    searching, shaping, sorting, ufuncs,
+    accumulating, composing, creating, drawing, joining, matrices, methods, products, quantiles,
+    reducing, searching, shaping, sorting, ufuncs,
 )  # fmt: skip
 
 __all__ = ["NUMPY", "PARTS"]

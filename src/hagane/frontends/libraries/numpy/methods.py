@@ -21,7 +21,7 @@ from hagane.frontends.libraries.numpy.operands import (
     to_array,
     typed,
 )
-from hagane.frontends.libraries.numpy.shaping import permuted
+from hagane.frontends.libraries.numpy.shaping import permuted, read_in_order
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Device, DType, Tensor, Value, is_plain
@@ -146,7 +146,7 @@ def view(t: Core, self: Value, dtype: Value = None, *_: Value) -> Tensor:
 def reshape_method(t: Core, self: Value, *shape: Value, order: Value = "C", **_: Value) -> Tensor:
     """Return the array with another shape, of which one size may be -1."""
     wanted = shape[0] if len(shape) == 1 else shape
-    return reshape(t, self, sizes(t, wanted))
+    return read_in_order(t, self, sizes(t, wanted), order)
 
 
 @NUMPY.method("transpose")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.computing import built
+from hagane.frontends.libraries.computing import built, zero_is_a_size
 from hagane.frontends.libraries.numpy.table import DTYPES, NUMPY
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
@@ -388,8 +388,7 @@ def elements(t: Core, x: Tensor) -> Dim:
 
 def reshape(t: Core, x: Tensor, dims: Sequence[Dim]) -> Tensor:
     """Return ``x`` with another shape; -1 stands for the rest."""
-    zero = any(isinstance(dim, int) and dim == 0 for dim in dims)
-    made: Tensor = t.op("Reshape", x, dims_input(dims), allowzero=1 if zero else None)
+    made: Tensor = t.op("Reshape", x, dims_input(dims), allowzero=zero_is_a_size(x, dims))
     return made
 
 

@@ -8,6 +8,7 @@ from functools import partial
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built, several
+from hagane.frontends.libraries.indexing import broadcast_shapes
 from hagane.frontends.libraries.numpy.operands import (
     DOUBLE,
     FLOAT,
@@ -204,10 +205,19 @@ def tensordot(t: Core, left: Tensor, right: Tensor, pairs: Value, dtype: ir.Data
 
 
 @NUMPY.function("cross", "linalg.cross")
-def cross(t: Core, a: Value, b: Value, *_: Value, axis: Value = -1) -> Tensor:
+def cross(
+    t: Core, a: Value, b: Value, axisa: Value = -1, axisb: Value = -1, axisc: Value = -1,
+    axis: Value = None,
+) -> Tensor:  # fmt: skip
     """Return the cross product of vectors of 3."""
     from hagane.frontends.libraries.numpy.operands import axis as checked
 
+    if axis is None and (axisa, axisb, axisc) != (-1, -1, -1):
+        moved = [t.call_library("numpy.moveaxis", [x, place, -1])
+                 for x, place in ((a, axisa), (b, axisb))]  # fmt: skip
+        found: Tensor = t.call_library("numpy.moveaxis", [cross(t, *moved), -1, axisc])
+        return found
+    axis = -1 if axis is None else axis
     left, right, dtype = _pair(t, a, b)
     place = checked(t, axis, len(shape_of(t, left)), left)
     if t.emit.differ(shape_of(t, left)[place], 3):
@@ -337,6 +347,10 @@ def solve(t: Core, a: Value, b: Value) -> Tensor:
     if t.emit.differ(rows, shape[-1]):
         t.fail("shape-mismatch", f"{t.show(x)} does not fit {t.show(right)}", x, right)
     dtype = FLOAT if x.dtype == FLOAT == right.dtype else DOUBLE
+    if len(own) == 1:
+        own = shape[:-1]
+    elif shape[:-2] != own[:-2]:
+        own = (*broadcast_shapes(t, [shape[:-2], own[:-2]], x), *own[-2:])
     if x.dtype.numpy().kind == "c" or right.dtype.numpy().kind == "c":
         return typed(t, "Solve", [x, right], dtype, own)
     operands = [cast(t, v, dtype) for v in (x, right)]

@@ -10,6 +10,13 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built
+from hagane.frontends.libraries.numpy.masked import (
+    begun,
+    continued,
+    mean_of_selected,
+    selected,
+    variance_of_selected,
+)
 from hagane.frontends.libraries.numpy.operands import (
     BOOL,
     DOUBLE,
@@ -32,7 +39,7 @@ from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers.elementary import where as chosen
 from hagane.ops.functions.sums import statistics
-from hagane.ops.functions.tensors import ordering, parts
+from hagane.ops.functions.tensors import parts
 from hagane.symbolic import product
 
 _KIND = {"u": ir.DataType.UINT64, "i": INT64, "b": INT64}
@@ -90,14 +97,14 @@ def _sum_like(name: str, operator: str) -> None:
         wanted = dtype_of(t, dtype, _accumulated(x.dtype))
         whole = axis is None and x.known is not None
         known = _total(name, x.known) if whole and wanted.is_integer() else None
-        x = cast(t, x, wanted)
+        x = selected(t, name, cast(t, x, wanted), where, initial)
         if name.startswith("nan") and wanted in FLOATS:
             neutral = np.array(name == "nanprod", wanted.numpy())
             x = built(t, (wanted, shape_of(t, x)), lambda x: chosen(op("IsNaN", x), neutral, x), x)
         rule = statistics.total if operator == "ReduceSum" else statistics.product_of
-        if initial is not None or where is not True:
-            return reduced(t, "", x, axis, keepdims, wanted)
         made = reduced(t, operator, x, axis, keepdims, wanted, rule)
+        if initial is not None or where is not True:
+            return continued(t, name, made, initial)
         if known is not None and not keepdims:
             made.known = known
         return made
@@ -140,25 +147,39 @@ _SPREADS: dict[str, Callable[..., Any]] = {
 def _mean_like(name: str, real: bool) -> None:
     def function(
         t: Core, a: Value, axis: Value = None, dtype: Value = None, out: Value = None,
-        keepdims: Value = False, *_: Value, ddof: Value = 0, **__: Value,
+        keepdims: Value = False, *, where: Value = True, ddof: Value = 0, around: Value = None,
     ) -> Tensor:  # fmt: skip
         x = to_array(t, a)
         own = x.dtype if x.dtype.numpy().kind in "fc" else DOUBLE
         wanted = dtype_of(t, dtype, own)
         x = cast(t, x, wanted)
-        if name == "mean":
+        if (where is not True or around is not None) and wanted in FLOATS:
+            skips = name.startswith("nan")
+            if not real:
+                return mean_of_selected(t, x, axis, keepdims, where, numbers=skips)
+            made = variance_of_selected(t, x, axis, keepdims, where, around, ddof, numbers=skips)
+            return elementwise(t, "sqrt", made) if name.endswith("std") else made
+        if where is not True or around is not None:
+            return reduced(t, "", x, axis, keepdims, wanted)
+        if name == "mean" or (name == "nanmean" and to_array(t, a).dtype not in FLOATS):
             return reduced(t, "ReduceMean", x, axis, keepdims, wanted)
         if wanted in _REAL:
             made = reduced(t, "", x, axis, keepdims, wanted)
             return t.emit.like(made, _REAL[wanted]) if real else made
-        function = _SPREADS.get(name)
+        whole = to_array(t, a).dtype not in FLOATS  # which are never NaN
+        function = _SPREADS.get(name.removeprefix("nan") if whole else name)
         return reduced(t, "", x, axis, keepdims, wanted, function, *([ddof] if real else []))
 
     def deviation(
         t: Core, a: Value, axis: Value = None, dtype: Value = None, out: Value = None,
-        ddof: Value = 0, keepdims: Value = False, **_: Value,
+        ddof: Value = 0, keepdims: Value = False, *, where: Value = True, mean: Value = None,
+        correction: Value = None,
     ) -> Tensor:  # fmt: skip
-        return function(t, a, axis, dtype, out, keepdims, ddof=ddof)
+        if correction is not None:
+            if ddof != 0:
+                t.fail("value", "ValueError: ddof and correction can't be provided simultaneously.")
+            ddof = correction
+        return function(t, a, axis, dtype, out, keepdims, where=where, ddof=ddof, around=mean)
 
     methods = (name,) if name in ("mean", "std", "var") else ()
     NUMPY.function(name, methods=methods)(deviation if real else function)
@@ -204,7 +225,8 @@ def average(t: Core, a: Value, axis: Value = None, weights: Value = None, return
     made = reduced(t, "ReduceMean", x, axis, keepdims, dtype)
     if not returned:
         return made
-    return made, elementwise(t, "divide", reduced(t, "ReduceSum", x, axis, keepdims, dtype), made)
+    ones = t.call_library("numpy.ones_like", [x])
+    return made, reduced(t, "ReduceSum", ones, axis, keepdims, dtype)
 
 
 def _extreme(name: str, operator: str) -> None:
@@ -216,10 +238,12 @@ def _extreme(name: str, operator: str) -> None:
         if initial is None:
             not_empty(t, x, axis, name)
         if initial is not None or where is not True:
-            return reduced(t, "", x, axis, keepdims, x.dtype)
+            x = begun(t, name, x, axes(t, axis, len(shape_of(t, x)), x), where, initial)
         skips = name.startswith("nan") and x.dtype in FLOATS
         rule = partial(statistics.extreme, operator, skip=skips)
         made = reduced(t, "" if skips else operator, x, axis, keepdims, x.dtype, rule)
+        if initial is not None:
+            return continued(t, name, made, initial)
         if axis is None and not keepdims and x.known is not None and x.known.size:
             made.known = _known_extreme(operator, x.known)
         return made
@@ -260,10 +284,13 @@ def _truth(name: str) -> None:
         axis: Value = None,
         out: Value = None,
         keepdims: Value = False,
-        **_: Value,
+        *,
+        where: Value = True,
     ) -> Tensor:
         x = to_array(t, a)
         function_of = statistics.any_true if name == "any" else statistics.all_true
+        if where is not True:
+            x = selected(t, name, cast(t, x, BOOL), where, None)
         made = reduced(t, "", x, axis, keepdims, BOOL, function_of)
         if axis is None and not keepdims and x.known is not None and x.known.dtype != object:
             made.known = np.asarray(getattr(np, name)(x.known))
@@ -280,55 +307,6 @@ _truth("all")
 def count_nonzero(t: Core, a: Value, axis: Value = None, *, keepdims: Value = False) -> Tensor:
     """Return how many elements are not zero."""
     return reduced(t, "", to_array(t, a), axis, keepdims, INT64, statistics.count)
-
-
-def _median(name: str) -> None:
-    def function(t: Core, a: Value, axis: Value = None, out: Value = None, *_: Value,
-                 keepdims: Value = False) -> Tensor:  # fmt: skip
-        x = to_array(t, a)
-        dtype = x.dtype if x.dtype.numpy().kind in "fc" else DOUBLE
-        if x.dtype.numpy().kind == "c":
-            return reduced(t, "", x, axis, keepdims, dtype)
-        rule = partial(ordering.quantiles, skip=name == "nanmedian")
-        return reduced(
-            t, "", cast(t, x, dtype), axis, keepdims, dtype,
-            lambda x, places, keeps: rule(x, np.array(0.5), places, keeps),
-        )  # fmt: skip
-
-    NUMPY.function(name)(function)
-
-
-_median("median")
-_median("nanmedian")
-
-_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
-
-
-def _quantile(name: str) -> None:
-    def function(t: Core, a: Value, q: Value, axis: Value = None, out: Value = None, *_: Value,
-                 method: Value = "linear", keepdims: Value = False,
-                 **__: Value) -> Tensor:  # fmt: skip
-        x, part = to_array(t, a), to_array(t, q)
-        own = x.dtype if x.dtype.numpy().kind in "fc" else DOUBLE
-        if isinstance(q, Tensor | list | tuple):
-            found = np.result_type(own.numpy(), part.dtype.numpy(), np.float32)
-            own = ir.DataType.from_numpy(found)
-        made = reduced(t, "", x, axis, keepdims, own)
-        shape = (*shape_of(t, part), *shape_of(t, made))
-        if x.dtype.numpy().kind == "c" or method not in _METHODS:
-            return typed(t, "Quantile", [made], own, shape)
-        share = cast(t, part, DOUBLE)
-        if name.endswith("percentile"):
-            share = elementwise(t, "divide", share, 100.0)
-        places = axes(t, axis, len(shape_of(t, x)), x)
-        rule = partial(ordering.quantiles, method=method, skip=name.startswith("nan"))
-        return built(t, (own, shape), rule, cast(t, x, own), share, places, bool(keepdims))
-
-    NUMPY.function(name)(function)
-
-
-for _name in ("quantile", "percentile", "nanquantile", "nanpercentile"):
-    _quantile(_name)
 
 
 def _cumulative(name: str) -> None:
@@ -396,16 +374,21 @@ _cumulative_of_standard("cumprod")
 
 
 @NUMPY.function("diff")
-def diff(t: Core, a: Value, n: Value = 1, axis: Value = -1, **_: Value) -> Tensor:
+def diff(
+    t: Core, a: Value, n: Value = 1, axis: Value = -1, prepend: Value = None,
+    append: Value = None,
+) -> Tensor:  # fmt: skip
     """Return the differences of neighbours along an axis."""
     x = to_array(t, a)
+    if prepend is not None or append is not None:
+        x = _lengthened(t, x, axis, prepend, append)
     shape = list(shape_of(t, x))
     if not shape:
         t.fail("rank", f"diff requires at least one axis, got {t.show(x)}", x)
     place = _axis(t, axis, x)
     left = shape[place] - n
     shape[place] = max(0, left) if isinstance(left, int) else left
-    if not isinstance(n, int) or _ or x.dtype.numpy().kind == "c":
+    if not isinstance(n, int) or x.dtype.numpy().kind == "c":
         return typed(t, "Diff", [x], x.dtype, tuple(shape))
 
     def differences(x: Any) -> Any:
@@ -416,14 +399,29 @@ def diff(t: Core, a: Value, n: Value = 1, axis: Value = -1, **_: Value) -> Tenso
     return typed(t, "Diff", [x], x.dtype, tuple(shape), None, differences)
 
 
+def _lengthened(t: Core, x: Tensor, axis: Value, before: Value, after: Value) -> Tensor:
+    """Return an array with values before and behind those of an axis; numbers stand for a row."""
+    place, rows = _axis(t, axis, x), []
+    row = tuple(1 if i == place else n for i, n in enumerate(shape_of(t, x)))
+    for value in (before, x, after):
+        if value is not None:
+            part = to_array(t, value)
+            alone = not shape_of(t, part)
+            rows.append(t.call_library("numpy.broadcast_to", [part, row]) if alone else part)
+    made: Tensor = t.call_library("numpy.concatenate", [tuple(rows), place])
+    return made
+
+
 @NUMPY.function("gradient")
-def gradient(t: Core, f: Value, *_: Value, axis: Value = None, **__: Value) -> Value:
+def gradient(
+    t: Core, f: Value, *spacing: Value, axis: Value = None, edge_order: Value = 1
+) -> Value:
     """Return central differences, an array for each axis."""
     x = to_array(t, f)
     dtype = x.dtype if x.dtype in FLOATS else DOUBLE
     places = axes(t, axis, len(shape_of(t, x)), x)
-    distances = [*_] if len(_) > 1 else [*(_ or [1.0])] * len(places)
-    plain = not __ and all(isinstance(d, int | float) for d in distances)
+    distances = [*spacing] if len(spacing) > 1 else [*(spacing or [1.0])] * len(places)
+    plain = edge_order == 1 and all(isinstance(d, int | float) for d in distances)
     wide = cast(t, x, dtype)
     found = [
         built(t, (dtype, shape_of(t, x)), parts.slopes, wide, place, float(distance))

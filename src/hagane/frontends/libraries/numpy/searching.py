@@ -12,6 +12,7 @@ from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.indexing import broadcast_shapes, check_places
 from hagane.frontends.libraries.numpy import programs
 from hagane.frontends.libraries.numpy.joining import concatenate
+from hagane.frontends.libraries.numpy.masked import either
 from hagane.frontends.libraries.numpy.operands import (
     BOOL,
     DOUBLE,
@@ -29,7 +30,9 @@ from hagane.frontends.libraries.numpy.operands import (
     to_array,
     typed,
 )
+from hagane.frontends.libraries.numpy.shaping import permuted
 from hagane.frontends.libraries.numpy.table import NUMPY
+from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.values.values import Tensor, Value
@@ -156,18 +159,31 @@ def take_along_axis(t: Core, arr: Value, indices: Value, axis: Value = -1) -> Te
 
 
 @NUMPY.function("choose", methods=("choose",))
-def choose(t: Core, a: Value, choices: Value, *_: Value, **__: Value) -> Tensor:
+def choose(t: Core, a: Value, choices: Value, out: Value = None, mode: Value = "raise") -> Tensor:
     """Return elements of one of several arrays."""
-    arrays = [to_array(t, c) for c in choices]
     places = to_array(t, a)
-    shape = broadcast_shape(t, places, *arrays)
-    dtype = promoted(t, arrays)
-    given = [cast(t, x, dtype) for x in arrays]
-    return typed(t, "Choose", [places, *given], dtype, shape, None, _chosen)
+    dtype = promoted(t, [c if is_number(c) else to_array(t, c) for c in choices])
+    given = [cast(t, to_array(t, c), dtype) for c in choices]
+    shape = broadcast_shape(t, places, *given)
+    if mode not in ("raise", "wrap", "clip"):
+        return typed(t, "Choose", [places, *given], dtype, shape)
+    rule = partial(_chosen, mode=mode)
+    return typed(t, "Choose", [places, *given], dtype, shape, None, rule)
 
 
-def _chosen(places: Any, *arrays: Any) -> Any:
-    """Return the elements of arrays that places name."""
+def _chosen(places: Any, *arrays: Any, mode: str) -> Any:
+    """Return the elements of arrays that places name.
+
+    Numbers beyond the last are counted from the first again with ``wrap``, are the nearest one
+    with ``clip``, and fail in the run otherwise.
+    """
+    places = positions.to_places(places)
+    if mode == "wrap":
+        places = op("Mod", places, len(arrays))
+    elif mode == "clip":
+        places = op("Min", op("Max", places, 0), len(arrays) - 1)
+    else:
+        places = op("Gather", np.arange(len(arrays)), places, axis=0)
     found = arrays[0]
     for number, x in enumerate(arrays[1:], 1):
         found = op("Where", op("Equal", places, number), x, found)
@@ -223,16 +239,25 @@ def extract(t: Core, condition: Value, arr: Value) -> Tensor:
 
 
 @NUMPY.function("interp")
-def interp(t: Core, x: Value, xp: Value, fp: Value, *_: Value) -> Tensor:
+def interp(
+    t: Core, x: Value, xp: Value, fp: Value, left: Value = None, right: Value = None,
+    period: Value = None,
+) -> Tensor:  # fmt: skip
     """Return values between known points."""
     places = to_array(t, x)
     known, values = to_array(t, xp), to_array(t, fp)
     if t.emit.differ(shape_of(t, known, 1, "xp")[0], shape_of(t, values, 1, "fp")[0]):
         t.fail("shape-mismatch", f"{t.show(known)} does not fit {t.show(values)}", known, values)
     operands = [cast(t, v, DOUBLE) for v in (places, known, values)]
-    if _ or values.dtype.numpy().kind == "c":
+    if period is not None or values.dtype.numpy().kind == "c":
         return typed(t, "Interpolate", [places], DOUBLE, places.shape)
-    return typed(t, "Interpolate", operands, DOUBLE, places.shape, None, ordering.between_points)
+    made = typed(t, "Interpolate", operands, DOUBLE, places.shape, None, ordering.between_points)
+    for bound, end, beyond in ((left, 0, "less"), (right, -1, "greater")):
+        if bound is not None:
+            edge = t.call_library("numpy.take", [operands[1], end])
+            inside = elementwise(t, "logical_not", elementwise(t, beyond, operands[0], edge))
+            made = either(t, inside, made, bound)
+    return made
 
 
 @NUMPY.function("convolve")
@@ -344,19 +369,29 @@ def _as_rows(t: Core, x: Tensor) -> Tensor:
 
 
 def _together(name: str, function: Callable[..., Any]) -> None:
-    def made(t: Core, x: Value, y: Value = None, *_: Value, **__: Value) -> Tensor:
+    def made(
+        t: Core, x: Value, y: Value = None, rowvar: Value = True, bias: Value = False,
+        ddof: Value = None, fweights: Value = None, aweights: Value = None, **_: Value,
+    ) -> Tensor:  # fmt: skip
         found = to_array(t, x)
+        if rowvar is False and len(shape_of(t, found)) == 2:
+            found = permuted(t, found, None)
         if y is not None:  # its rows behind those of x
-            found = concatenate(t, [_as_rows(t, found), _as_rows(t, to_array(t, y))], 0)
+            more = _as_rows(t, to_array(t, y))
+            if rowvar is False and len(shape_of(t, to_array(t, y))) == 2:
+                more = permuted(t, more, None)
+            found = concatenate(t, [_as_rows(t, found), more], 0)
         rows = shape_of(t, found)[0]
         if isinstance(rows, int) and rows == 1 and len(shape_of(t, found)) == 2:
             found = reshape(t, found, [-1])  # one variable has a number as result
+        elif len(shape_of(t, found)) == 2:
+            t.emit.suppose_not_one(rows, "number of variables, of which one gives a number")
         shape = () if len(shape_of(t, found)) == 1 else (rows, rows)
-        ddof = __.get("ddof")
-        unlike = [key for key in __ if key != "ddof" or name == "corrcoef"]
-        if found.dtype.numpy().kind == "c" or _ or unlike:
+        weighed = fweights is not None or aweights is not None
+        plain = all(isinstance(v, bool | int | None) for v in (rowvar, bias, ddof))
+        if found.dtype.numpy().kind == "c" or weighed or not plain:
             return typed(t, "Covariance", [found], DOUBLE, shape)
-        correction = 1 if ddof is None else ddof
+        correction = (0 if bias else 1) if ddof is None else ddof
         return built(t, (DOUBLE, shape), function, cast(t, found, DOUBLE), correction)
 
     NUMPY.function(name)(made)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from hagane.frontends.libraries.numpy.operands import (
 )
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.builder import shape_of as op_shape
@@ -42,7 +43,24 @@ def reshape_function(
     **_: Value,
 ) -> Tensor:
     """Return the array with another shape, of which one size may be -1."""
-    return reshape(t, to_array(t, a), sizes(t, newshape if shape is None else shape))
+    return read_in_order(t, to_array(t, a), sizes(t, newshape if shape is None else shape), order)
+
+
+def read_in_order(t: Core, x: Tensor, dims: Sequence[Dim], order: Value) -> Tensor:
+    """Return the elements of an array, read in an order, in another shape of the same order.
+
+    Raises:
+        CheckError: The order is that of memory, which a graph does not know.
+    """
+    if order == "F":
+        read = reshape(t, permuted(t, x, None), [*dims][::-1])
+        return permuted(t, read, None)
+    if order != "C" and len(shape_of(t, x)) > 1 and t.emit.builds:
+        raise CheckError(
+            "capture", f"order={order!r} depends on how an array lies in memory, which a graph "
+            "does not know; give order='C' or 'F'",
+        )  # fmt: skip
+    return reshape(t, x, dims)
 
 
 @NUMPY.function("lib.stride_tricks.sliding_window_view")
@@ -76,7 +94,7 @@ def _windows(t: Core, x: Tensor, place: int, window: Dim) -> Tensor:
 @NUMPY.function("ravel", methods=("ravel", "flatten"))
 def ravel(t: Core, a: Value, order: Value = "C") -> Tensor:
     """Return all elements in one axis."""
-    return reshape(t, to_array(t, a), [-1])
+    return read_in_order(t, to_array(t, a), [-1], order)
 
 
 @NUMPY.function("transpose", "permute_dims")

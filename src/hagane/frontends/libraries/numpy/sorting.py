@@ -223,16 +223,18 @@ def histogram(t: Core, a: Value, bins: Value = 10, *_: Value, density: Value = N
 
 
 @NUMPY.function("isin")
-def isin(t: Core, element: Value, test_elements: Value, **_: Value) -> Tensor:
+def isin(
+    t: Core, element: Value, test_elements: Value, assume_unique: Value = False,
+    invert: Value = False, *, kind: Value = None,
+) -> Tensor:  # fmt: skip
     """Return which elements are among others."""
     x, others = to_array(t, element), to_array(t, test_elements)
     dtype = promoted(t, [x, others])
-    inverted = _.get("invert", False)
     operands = [cast(t, v, dtype) for v in (x, others)]
-    if dtype.numpy().kind == "c" or not isinstance(inverted, bool):
+    if dtype.numpy().kind == "c" or not isinstance(invert, bool):
         return typed(t, "IsIn", operands, BOOL, x.shape)
     made = typed(t, "IsIn", operands, BOOL, x.shape, None, ordering.is_among)
-    return typed(t, "Not", [made], BOOL, x.shape, None, partial(op, "Not")) if inverted else made
+    return typed(t, "Not", [made], BOOL, x.shape, None, partial(op, "Not")) if invert else made
 
 
 def _sets(name: str, function: Callable[..., Any]) -> None:
@@ -240,10 +242,11 @@ def _sets(name: str, function: Callable[..., Any]) -> None:
         left, right = to_array(t, ar1), to_array(t, ar2)
         dtype = promoted(t, [left, right])
         shape = (t.emit.fresh("elements"),)
+        own = left.dtype if name == "setdiff1d" else dtype  # elements of the first alone
         if dtype.numpy().kind == "c" or _:
-            return typed(t, "Set", [left, right], dtype, shape)
+            return typed(t, "Set", [left, right], own, shape)
         operands = [cast(t, v, dtype) for v in (left, right)]
-        return typed(t, "Set", operands, dtype, shape, None, function)
+        return cast(t, typed(t, "Set", operands, dtype, shape, None, function), own)
 
     NUMPY.function(name)(made)
 

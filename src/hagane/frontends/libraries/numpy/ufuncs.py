@@ -264,6 +264,10 @@ def array_equal(t: Core, a1: Value, a2: Value, equal_nan: Value = False) -> Valu
     """Return whether two arrays hold the same."""
     left, right = to_array(t, a1), to_array(t, a2)
     if left.shape is None or left.shape != right.shape or equal_nan:
+        if t.emit.builds:
+            t.fail("capture", f"np.array_equal: expected arrays of one known shape, and no "
+                   f"equal_nan=True, got {t.show(left)} and {t.show(right)}; compare their shapes, "
+                   "then (x == y).all()", left, right)  # fmt: skip
         return Truth(t.unknown_truth())
     same = elementwise(t, "equal", left, right)
     return t.as_truth(t.as_term(t.truth(t.call_library("numpy.all", [same]))))

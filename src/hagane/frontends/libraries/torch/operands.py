@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import computed as computed
+from hagane.frontends.libraries.computing import zero_is_a_size
 from hagane.frontends.libraries.torch.memory import seen_as
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
@@ -270,8 +271,7 @@ def size_input(dim: Dim) -> Any:
 def reshape(t: Core, x: Tensor, dims: Sequence[Dim]) -> Tensor:
     """Return ``x`` with another shape; -1 stands for the rest."""
     _need_rest(t, x, dims)
-    zero = any(isinstance(dim, int) and dim == 0 for dim in dims)
-    made: Tensor = t.op("Reshape", x, dims_input(dims), allowzero=1 if zero else None)
+    made: Tensor = t.op("Reshape", x, dims_input(dims), allowzero=zero_is_a_size(x, dims))
     if x.strides is not None and x.shape is not None and made.shape is not None:
         strides, _ = seen_as(t, x, made.shape)
         if strides is not None:  # else it is a copy

@@ -249,7 +249,8 @@ def class_summary(y: Any, labels: Any, count: int, beta: float, ignored: int) ->
     dtype = ir.DataType.DOUBLE
     classes = op("Reshape", cast(labels, _INT64), [-1])
     found = op("Reshape", op("ArgMax", y, axis=1, keepdims=0), [-1])
-    found = where(op("Equal", classes, ignored), ignored, found)
+    left_out = op("Equal", classes, ignored)
+    classes, found = (where(left_out, np.array(-1), places) for places in (classes, found))
     numbers = np.arange(count).reshape(count, 1)
     wanted, told = op("Equal", classes, numbers), op("Equal", found, numbers)
 

@@ -90,8 +90,8 @@ def divergence(x: Any, y: Any, log_target: bool) -> Any:
     if log_target:
         return mul(exp(y), sub(y, x))
     zero = number_like(0, x)
-    positive = op("Greater", y, zero)
-    entropy = where(positive, mul(y, log(where(positive, y, number_like(1, x)))), zero)
+    some = op("Not", op("Equal", y, zero))
+    entropy = where(some, mul(y, log(where(some, y, number_like(1, x)))), zero)
     return sub(entropy, mul(y, x))
 
 

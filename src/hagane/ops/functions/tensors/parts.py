@@ -46,7 +46,9 @@ def flip(x: Any, axes: Sequence[int]) -> Any:
 
 def roll(x: Any, shift: Dim, axis: int) -> Any:
     """Return ``x`` with elements moved on along an axis; those beyond its end come in front."""
-    places = op("Mod", sub(positions_along(x, axis), shift), extent(x, axis))
+    size = extent(x, axis)
+    least_one = max(size, 1) if isinstance(size, int) else op("Max", size, 1)
+    places = op("Mod", sub(positions_along(x, axis), shift), least_one)
     return op("Gather", x, places, axis=axis)
 
 
@@ -62,7 +64,8 @@ def resized(x: Any, shape: Sequence[Dim]) -> Any:
 
 def repeat_each(x: Any, axis: int, times: Dim) -> Any:
     """Return ``x`` with each element along an axis as many times in a row."""
-    places = op("Div", op("Range", 0, shape_of(x)[axis] * times, 1), times)
+    each = max(times, 1) if isinstance(times, int) else op("Max", times, 1)
+    places = op("Div", op("Range", 0, shape_of(x)[axis] * times, 1), each)
     return op("Gather", x, places, axis=axis)
 
 

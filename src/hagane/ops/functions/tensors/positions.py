@@ -67,6 +67,8 @@ def taken(x: Any, places: Any, axis: int, mode: str) -> Any:
     """
     places = to_places(places)
     size = extent(x, axis)
+    if not isinstance(size, int) and not rank_of(places):
+        size = op("Squeeze", size, [0])
     if mode == "wrap":
         places = op("Mod", places, size)
     elif mode == "clip":

@@ -22,6 +22,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Device, DType, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.tensors import ordering
+from hagane.symbolic import maximum
 
 
 @TORCH.attribute("shape")
@@ -267,7 +268,7 @@ def stride(t: Core, self: Value, dim: Value = None) -> Value:
     sizes = shape_of(t, self)
     steps: list[Value] = [1]
     for size_ in reversed(sizes[1:]):
-        steps.insert(0, steps[0] * size_)
+        steps.insert(0, steps[0] * maximum(size_, 1))
     return tuple(steps) if dim is None else steps[axis(t, dim, len(sizes), self)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built
@@ -41,7 +42,7 @@ from hagane.symbolic import Dim, definitely_equal, product
 
 def _gathered(name: str) -> None:
     def function(
-        t: Core, input: Value, dim: Value, index: Value, *rest: Value, **_: Value
+        t: Core, input: Value, dim: Value, index: Value, *rest: Value, **others: Value
     ) -> Tensor:
         x, places = need_tensor(t, input, "input"), need_tensor(t, index, "index")
         shape = shape_of(t, x)
@@ -72,10 +73,10 @@ def _gathered(name: str) -> None:
                     places,
                 )
         if name != "gather":
-            source = rest[0] if rest else _.get("src")
+            source = rest[0] if rest else others.get("src")
             if isinstance(source, Tensor):
                 _need_source(t, name, x, places, source)
-            return _scattered(t, name, x, where, places, rest, _)
+            return _scattered(t, name, x, where, places, rest, others)
         return built(t, (x.dtype, shape_of(t, places)), lambda x, places: op(
             "GatherElements", x, places, axis=where), x, places)  # fmt: skip
 
@@ -157,6 +158,8 @@ def index_select(t: Core, input: Value, dim: Value, index: Value) -> Tensor:
         t.fail("rank", f"index_select takes one axis of indices, got {t.show(places)}", places)
     if shape_of(t, x):
         check_places(t, x, places, where)
+        if not shape_of(t, places):  # one place is a vector of one
+            places = t.op("Unsqueeze", places, np.array([0]))
     return t.op("Gather", x, places, axis=where)
 
 

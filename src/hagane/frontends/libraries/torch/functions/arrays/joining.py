@@ -182,15 +182,16 @@ def diagonal(t: Core, input: Value, offset: Value = 0, dim1: Value = 0, dim2: Va
 
 
 @TORCH.function("diag", methods=("diag",))
-def diag(t: Core, input: Value, diagonal_: Value = 0) -> Tensor:
+def diag(t: Core, input: Value, diagonal: Value = 0) -> Tensor:
     """Return the diagonal of a matrix, or a matrix with a diagonal."""
     x = need_tensor(t, input, "input")
     shape = shape_of(t, x)
     if len(shape) == 2:
-        return diagonal(t, x, diagonal_)
+        made: Tensor = t.call_library("torch.diagonal", [x, diagonal])
+        return made
     if len(shape) != 1:
         t.fail("rank", f"diag takes one or two axes, got {t.show(x)}", x)
-    return diag_embed(t, x, diagonal_)
+    return diag_embed(t, x, diagonal)
 
 
 @TORCH.function("diagflat", methods=("diagflat",))

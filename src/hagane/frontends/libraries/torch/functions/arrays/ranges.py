@@ -175,7 +175,17 @@ def meshgrid(t: Core, *tensors: Value, indexing: Value = "ij") -> Value:
 def _triangle(name: str) -> None:
     upper = name == "triu_indices"
 
-    def indices(t: Core, row: Value, col: Value, offset: Value = 0, **_: Value) -> Tensor:
+    def indices(
+        t: Core, row: Value, col: Value, offset: Value = 0, dtype: Value = None, **_: Value
+    ) -> Tensor:
+        places = places_of(t, row, col, offset)
+        wanted = INT64 if dtype is None else dtype_of(dtype)
+        if wanted == INT64:
+            return places
+        made_: Tensor = t.op("Cast", places, to=int(wanted))
+        return made_
+
+    def places_of(t: Core, row: Value, col: Value, offset: Value) -> Tensor:
         rows, columns = size_of(t, row), size_of(t, col)
         if is_plain((rows, columns, offset)):
             count: Dim = len(getattr(np, name)(rows, offset, columns)[0])

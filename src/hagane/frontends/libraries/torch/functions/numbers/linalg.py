@@ -364,7 +364,7 @@ def _of_rows(
         t.fail("rank", f"expected one or two axes, got {t.show(x)}", x)
     lone = len(shape) < 2 or (isinstance(shape[0], int) and shape[0] == 1)
     if not lone and shape[0] != 0:
-        t.emit.require_size(shape[0], 2, "number of variables, of which one gives a single number")
+        t.emit.suppose_not_one(shape[0], "number of variables, of which one gives a single number")
     dtype = FLOAT if category(x.dtype) < 2 else x.dtype
     made = (dtype, () if lone else (shape[0], shape[0]))
     correction = keywords.get("correction", 1)

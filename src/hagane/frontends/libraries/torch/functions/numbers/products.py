@@ -16,6 +16,7 @@ from hagane.frontends.libraries.torch.operands import (
     category,
     need_tensor,
     promoted,
+    reshape,
     same_dtype,
     shape_of,
 )
@@ -201,7 +202,12 @@ def outer(t: Core, input: Value, vec2: Value) -> Tensor:
 @TORCH.function("kron", methods=("kron",))
 def kron(t: Core, input: Value, other: Value) -> Tensor:
     """Return the Kronecker product."""
-    pairs = zip(shape_of(t, input), shape_of(t, other), strict=True)
+    left, right = shape_of(t, input), shape_of(t, other)
+    if len(left) != len(right):  # ones in front of the shorter shape
+        rank = max(len(left), len(right))
+        left, right = ((1,) * (rank - len(s)) + tuple(s) for s in (left, right))
+        input, other = reshape(t, input, left), reshape(t, other, right)
+    pairs = zip(left, right, strict=True)
     made = (promoted(input.dtype, other.dtype), tuple(a * b for a, b in pairs))
     return built(t, made, lambda x, y: products.kronecker(
         cast(x, made[0]), cast(y, made[0])), input, other)  # fmt: skip
