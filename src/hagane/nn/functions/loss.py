@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.configuration import using_config
 from hagane.nn.autograd.debugging import at_place
 from hagane.nn.autograd.variable import Variable
+from hagane.nn.functions.activation import softplus
 from hagane.nn.functions.applying import array_of, function, lift, noted, require, shape_of
+from hagane.nn.functions.arithmetic import add, div, mul, neg, sub
 from hagane.nn.functions.fusing import fused
+from hagane.nn.functions.math import average, exp, sum
 from hagane.ops.builder import op
 from hagane.ops.functions.chainer import losses
 
@@ -223,7 +227,14 @@ def triplet(
     return losses.triplet(anchor, positive, negative, margin, reduce)
 
 
-@function("mean", "ln_var")
+def _folded(x: Any, reduce: str) -> Any:
+    """Return losses as they are, their mean or their sum, by calls that programs see."""
+    if reduce == "no":
+        return x
+    return sum(x) if reduce == "sum" else average(x)
+
+
+@function("mean", "ln_var", composed=True)
 def gaussian_kl_divergence(mean: Any, ln_var: Any, reduce: str = "sum") -> Any:
     """Return the divergence of Gaussians from the standard one.
 
@@ -234,23 +245,28 @@ def gaussian_kl_divergence(mean: Any, ln_var: Any, reduce: str = "sum") -> Any:
     """
     check_reduce("gaussian_kl_divergence", reduce, "sum", "mean", "no")
     _same("gaussian_kl_divergence", mean=mean, ln_var=ln_var)
-    return losses.gaussian_kl_divergence(mean, ln_var, reduce)
+    variance = exp(ln_var)
+    parts = add(sub(add(mul(mean, mean), variance), ln_var), -1)
+    return _folded(mul(parts, 0.5), reduce)
 
 
-@function("x", "mean", "ln_var")
+@function("x", "mean", "ln_var", composed=True)
 def gaussian_nll(x: Any, mean: Any, ln_var: Any, reduce: str = "sum") -> Any:
     """Return the negative logarithm of the density of Gaussians."""
     check_reduce("gaussian_nll", reduce, "sum", "mean", "no")
     _same("gaussian_nll", x=x, mean=mean, ln_var=ln_var)
-    return losses.gaussian_nll(x, mean, ln_var, reduce)
+    precision = exp(neg(ln_var))
+    difference = sub(x, mean)
+    power = mul(mul(mul(difference, difference), precision), -0.5)
+    return _folded(sub(div(add(ln_var, math.log(2 * math.pi)), 2), power), reduce)
 
 
-@function("x", "y")
+@function("x", "y", composed=True)
 def bernoulli_nll(x: Any, y: Any, reduce: str = "sum") -> Any:
     """Return the negative logarithm of Bernoulli probabilities ``sigmoid(y)`` of ``x``."""
     check_reduce("bernoulli_nll", reduce, "sum", "mean", "no")
     _same("bernoulli_nll", x=x, y=y)
-    return losses.bernoulli_nll(x, y, reduce)
+    return _folded(sub(softplus(y), mul(x, y)), reduce)
 
 
 @function("y", "z")
