@@ -26,6 +26,14 @@ for path in {PATHS}:
     functools.reduce(getattr, path.split("."), chainer)
 assert not hasattr(chainer.datasets, "nothing")
 assert not hasattr(chainer.functions, "nothing")
+from chainer.links.caffe import CaffeFunction
+for refused in (CaffeFunction, chainer.links.caffe.CaffeFunction):
+    try:
+        refused("a.caffemodel")
+    except NotImplementedError as error:
+        assert "CaffeFunction: hagane reads no models of Caffe, as 'a.caffemodel'" in str(error)
+    else:
+        raise AssertionError
 print("found")
 """
 

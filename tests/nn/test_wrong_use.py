@@ -32,6 +32,26 @@ def _never_called() -> Any:
 
 
 CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "a sample that is shorter than the first": (
+        lambda: chainer.dataset.concat_examples([(1, 2), (1, 3), (4,)]),
+        IndexError,
+        "concat_examples: expected 2 elements in each sample, as in the first, got 1 in sample 2",
+    ),
+    "a gradient by an array": (
+        lambda: chainer.grad([F.sum(chainer.Variable(_ones(2)))], [_ones(2)]),
+        TypeError,
+        "grad: expected inputs[0] to be a Variable, got ndarray",
+    ),
+    "an initializer that is a text": (
+        lambda: L.Linear(2, 2, initialW="he"),
+        TypeError,
+        "expected None, a number, an array or an initializer, as initializers.HeNormal(), got 'he'",
+    ),
+    "initial weights of other sizes": (
+        lambda: L.Linear(2, 3, initialW=_ones(2, 3)),
+        ValueError,
+        "initializer: expected an array that fills (3, 2), got (2, 3)",
+    ),
     "a loss that is an array": (
         lambda: _updated(lambda link: link(_ones(1, 3)).array),
         TypeError,

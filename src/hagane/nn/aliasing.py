@@ -60,6 +60,10 @@ _CLASSES = {
         )
         for name, _, rule in (pair.partition(".") for pair in pairs.split())
     },
+    **{
+        name: {"CaffeFunction": "hagane.nn.links.connection"}
+        for name in ("links.caffe", "links.caffe.caffe_function")
+    },
     "links.rnn.n_step_rnn": dict.fromkeys(
         ("argsort_list_descent", "permutate_list"), "hagane.nn.links.sequences"
     ),

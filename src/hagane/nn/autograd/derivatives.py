@@ -49,6 +49,12 @@ def grad(
     for name, value in (("outputs", outputs), ("inputs", inputs)):
         if not isinstance(value, tuple | list):
             raise TypeError(f"{name} must be a tuple or a list, not {type(value)}.")
+        for i, one in enumerate(value):
+            if not isinstance(one, Variable):
+                raise TypeError(
+                    f"grad: expected {name}[{i}] to be a Variable, got {type(one).__name__}; "
+                    "the gradient is that of what was computed from a Variable"
+                )
     if grad_outputs is not None:
         check_gradients("grad_outputs", grad_outputs, "outputs", outputs)
     if grad_inputs is not None:
