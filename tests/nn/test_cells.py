@@ -103,3 +103,12 @@ def test_variables_are_not_compared() -> None:
         bool(x)
     with pytest.raises(TypeError, match="unhashable"):
         hash(x)
+
+
+def test_integers_and_truth_values_get_no_gradient_through_a_cast() -> None:
+    for array in (np.array([1, 2], "i"), np.array([True, False])):
+        given = chainer.Variable(array)
+        weights = chainer.Variable(draw(2))
+        F.sum(F.cast(given, weights.dtype) * weights).backward()
+        assert given.grad is None
+        np.testing.assert_array_equal(weights.grad, array)

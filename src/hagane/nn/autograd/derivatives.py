@@ -55,13 +55,14 @@ def grad(
                     f"grad: expected {name}[{i}] to be a Variable, got {type(one).__name__}; "
                     "the gradient is that of what was computed from a Variable"
                 )
+            if name == "outputs":
+                one.node.check_old_style_gradient()
     if grad_outputs is not None:
         check_gradients("grad_outputs", grad_outputs, "outputs", outputs)
     if grad_inputs is not None:
         check_gradients("grad_inputs", grad_inputs, "inputs", inputs)
     gradients = Gradients(from_leaves=False)
     for i, y in enumerate(outputs):
-        y.node.check_old_style_gradient()
         gradient = None if grad_outputs is None else grad_outputs[i]
         if gradient is None:
             scale = 1 if loss_scale is None else loss_scale
