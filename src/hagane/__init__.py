@@ -82,6 +82,7 @@ _MODULES = {
     "sequential": "hagane.sequential",
     "serializer": "hagane.serializer",
     "serializers": "hagane.serializers",
+    "testing": "hagane.testing",
     "training": "hagane.training",
     "zoo": "hagane.zoo",
     "utils": "hagane.utils",

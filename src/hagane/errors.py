@@ -14,6 +14,7 @@ libraries keeps catching it)::
     ├── CaptureError                  (NotImplementedError)   a program that cannot become a graph
     ├── InvalidArgument               (ValueError)            a caller passed something unusable
     │   ├── InvalidFeed                                       an input of ``run`` does not fit
+    │   ├── OutOfRange            (IndexError)            a label or an index beyond those there are
     │   ├── WrongLength           (AssertionError)        not as many numbers as there are axes
     │   └── NoDevice              (RuntimeError)          a device that is not there
     ├── NotDifferentiable             (NotImplementedError)   an operator on the way has no gradient
@@ -82,6 +83,10 @@ class InvalidArgument(HaganeError, ValueError):
 
 class InvalidFeed(InvalidArgument):
     """An input given to ``run`` that does not fit the model."""
+
+
+class OutOfRange(InvalidArgument, IndexError):
+    """A label, an identifier or an index that is not among those there are."""
 
 
 class NoDevice(InvalidArgument, RuntimeError):

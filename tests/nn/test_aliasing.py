@@ -19,6 +19,7 @@ training.updaters.standard_updater.StandardUpdater utils.walker_alias.WalkerAlia
 
 PROGRAM = f"""
 import functools, sys
+import numpy
 import chainer
 import chainer.training.extensions
 from chainer.training.extensions.value_observation import observe_lr
@@ -26,6 +27,24 @@ for path in {PATHS}:
     functools.reduce(getattr, path.split("."), chainer)
 assert not hasattr(chainer.datasets, "nothing")
 assert not hasattr(chainer.functions, "nothing")
+from chainer.links.caffe import CaffeFunction
+for refused in (CaffeFunction, chainer.links.caffe.CaffeFunction):
+    try:
+        refused("a.caffemodel")
+    except NotImplementedError as error:
+        assert "CaffeFunction: hagane reads no models of Caffe, as 'a.caffemodel'" in str(error)
+    else:
+        raise AssertionError
+from chainer.functions.activation.sigmoid import Sigmoid
+(y,) = Sigmoid().apply((chainer.Variable(numpy.zeros(2, "f")),))
+assert (y.array == 0.5).all() and y.creator.label == "Sigmoid"
+try:
+    from chainer.functions.activation.elu import ELU
+except ImportError as error:
+    assert "cannot import name 'ELU' from 'chainer.functions.activation.elu'" in str(error)
+    assert "call the function, or derive from chainer.FunctionNode" in str(error)
+else:
+    raise AssertionError
 print("found")
 """
 
@@ -137,3 +156,14 @@ def test_programs_see_the_version_of_chainer_that_they_were_written_for(tmp_path
     command = [sys.executable, "-m", "hagane", "chainer", str(script)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("7.8.1 chainer False\n['Gemm', 'Relu']\n", "")
+
+
+def test_scripts_that_import_chainermn_are_told_what_to_leave_out(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("try:\n    import cupy\nexcept ImportError:\n    pass\nimport chainermn\n")
+    command = [sys.executable, "-m", "hagane", "chainer", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ModuleNotFoundError: No module named 'chainermn'" in done.stderr
+    assert "hagane trains in one process and has no communicators; leave out" in done.stderr
+    assert "cupy" not in done.stderr

@@ -84,6 +84,17 @@ def test_what_a_function_drew_is_found_in_it() -> None:
         y.creator.other  # noqa: B018
 
 
+def test_weights_of_classes_do_not_count_for_probabilities() -> None:
+    # As in Chainer, whose loss of probabilities is computed before the weights are looked at.
+    x = np.random.default_rng(0).normal(size=(3, 4)).astype("f")
+    soft = np.full((3, 4), 0.25, "f")
+    weights = np.array([1, 2, 3, 4], "f")
+    weighted = F.softmax_cross_entropy(x, soft, class_weight=weights, reduce="no")
+    np.testing.assert_array_equal(
+        weighted.array, F.softmax_cross_entropy(x, soft, reduce="no").array
+    )
+
+
 def test_variables_are_not_compared() -> None:
     x = chainer.Variable(draw(2))
     with pytest.raises(TypeError, match="compare their arrays: x.array == y.array"):
@@ -92,3 +103,12 @@ def test_variables_are_not_compared() -> None:
         bool(x)
     with pytest.raises(TypeError, match="unhashable"):
         hash(x)
+
+
+def test_integers_and_truth_values_get_no_gradient_through_a_cast() -> None:
+    for array in (np.array([1, 2], "i"), np.array([True, False])):
+        given = chainer.Variable(array)
+        weights = chainer.Variable(draw(2))
+        F.sum(F.cast(given, weights.dtype) * weights).backward()
+        assert given.grad is None
+        np.testing.assert_array_equal(weights.grad, array)

@@ -61,7 +61,7 @@ def test_labels_of_ctc_are_checked() -> None:
     x = [chainer.Variable(np.ones((2, 3), "f"))] * 2
     with pytest.raises(InvalidType, match=r"Expect: t of shape \(2, labels\)"):
         F.connectionist_temporal_classification(x, np.array([[1]], "i"), 0)
-    with pytest.raises(ValueError, match="expected labels from 0 to 2, the classes of x, got 1 to"):
+    with pytest.raises(ValueError, match="expected 0 <= t < 3, got"):
         F.connectionist_temporal_classification(x, np.array([[1], [9]], "i"), 0)
 
 

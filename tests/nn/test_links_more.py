@@ -209,6 +209,13 @@ def test_names_stand_in_a_drawn_graph_and_not_in_labels() -> None:
     )
     assert '"W: (2, 4), float32"' in named
     assert "W: " not in plain
+    assert 'shape="octagon",style="filled"' in plain
+    red = hagane.computational_graph.build_computational_graph(
+        [y], variable_style={"fillcolor": "red"}, function_style=None
+    ).dump()
+    assert 'shape="oval",fillcolor="red"' in red
+    assert 'label="LinearFunction",shape="box"]' in red
+    assert "filled" not in red
 
 
 def test_functions_that_fill_weights_of_a_maxout_see_outputs_and_pools() -> None:

@@ -32,6 +32,51 @@ def _never_called() -> Any:
 
 
 CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "a sample that is shorter than the first": (
+        lambda: chainer.dataset.concat_examples([(1, 2), (1, 3), (4,)]),
+        IndexError,
+        "concat_examples: expected 2 elements in each sample, as in the first, got 1 in sample 2",
+    ),
+    "classes of CTC that are no integers": (
+        lambda: _aligned([[1.0, 2.0], [1.0, 2.0]]),
+        TypeError,
+        "Expect: t.dtype.kind == 'i'",
+    ),
+    "lengths of another batch": (
+        lambda: _aligned(input_length=[3]),
+        TypeError,
+        "Expect: input_length: 2 integers",
+    ),
+    "a padding that is a word": (
+        lambda: L.Convolution2D(3, 2, 3, pad="same")(_ones(1, 3, 5, 5)),
+        TypeError,
+        "expected an integer or 2 of them, got 'same'\nAt: ",
+    ),
+    "a device that is a pair": (
+        lambda: chainer.get_device(("cuda", 0)),
+        TypeError,
+        "device: expected a Device, a name or a number, got ('cuda', 0)",
+    ),
+    "a drawing of an array": (
+        lambda: chainer.computational_graph.build_computational_graph([_ones(2)]),
+        TypeError,
+        "build_computational_graph: expected outputs[0] to be a Variable or a node, got ndarray",
+    ),
+    "a gradient by an array": (
+        lambda: chainer.grad([F.sum(chainer.Variable(_ones(2)))], [_ones(2)]),
+        TypeError,
+        "grad: expected inputs[0] to be a Variable, got ndarray",
+    ),
+    "an initializer that is a text": (
+        lambda: L.Linear(2, 2, initialW="he"),
+        TypeError,
+        "expected None, a number, an array or an initializer, as initializers.HeNormal(), got 'he'",
+    ),
+    "initial weights of other sizes": (
+        lambda: L.Linear(2, 3, initialW=_ones(2, 3)),
+        ValueError,
+        "initializer: expected an array that fills (3, 2), got (2, 3)",
+    ),
     "a loss that is an array": (
         lambda: _updated(lambda link: link(_ones(1, 3)).array),
         TypeError,
@@ -104,6 +149,42 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "Actual: float32 != float64; convert one of them by astype or hagane.functions.cast",
     ),
 }
+
+
+def _aligned(labels: Any = None, **lengths: Any) -> Any:
+    scores = [_ones(2, 4)] * 3
+    given = np.ones((2, 2), "i") if labels is None else np.array(labels)
+    sizes = {name: np.array(one) for name, one in lengths.items()}
+    return F.connectionist_temporal_classification(scores, given, 0, **sizes)
+
+
+def _hierarchy(*labels: int) -> Any:
+    return L.BinaryHierarchicalSoftmax(3, ((0, 1), 2))(_ones(len(labels), 3), np.array(labels))
+
+
+# Calls with a label or an index beyond those there are.
+OUTSIDE: dict[str, tuple[Callable[[], Any], str]] = {
+    "softmax_cross_entropy": (
+        lambda: F.softmax_cross_entropy(_ones(2, 3), np.array([0, 3])),
+        "`0 <= t < x.shape[1]` (= 3) or to be ignore_label (-1), got 3",
+    ),
+    "hinge": (lambda: F.hinge(_ones(2, 3), np.array([0, -1])), "0 <= t < 3, got -1"),
+    "select_item": (lambda: F.select_item(_ones(2, 3), np.array([5, 0])), "0 <= t < 3, got 5"),
+    "permutate": (lambda: F.permutate(_ones(2, 3), np.array([0, 2])), "each index of 2 once"),
+    "embed_id": (lambda: F.embed_id(np.array([0, 9]), _ones(4, 3)), "got 9"),
+    "hierarchy": (lambda: _hierarchy(0, 5), "the tree has no class 5"),
+    "labels of CTC": (lambda: _aligned([[1, 4], [1, 2]]), "0 <= t < 4, got 4"),
+    "times of CTC": (lambda: _aligned(input_length=[3, 4]), "0 <= input_length < 4, got 4"),
+    "counts of CTC": (lambda: _aligned(label_length=[-1, 2]), "0 <= label_length < 3, got -1"),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_labels_and_indices_that_are_not_there_are_refused(name: str) -> None:
+    call, text = OUTSIDE[name]
+    for kind in (IndexError, ValueError):
+        with pytest.raises(kind, match=re.escape(text) + r".*\nAt: .*test_wrong_use.py:\d+"):
+            call()
 
 
 @pytest.mark.parametrize("name", CASES)

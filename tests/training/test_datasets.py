@@ -134,6 +134,8 @@ def test_images_come_channels_first_from_files_folders_and_archives(tmp_path: Pa
     assert [image.shape for image in plain[:]] == [(3, 5, 4), (1, 5, 4)]
     assert plain[0].dtype == np.float32
     classes = datasets.LabeledImageDataset.from_directory(tmp_path, dtype=np.uint8)
+    assert isinstance(classes[0][1], np.ndarray)
+    assert classes[0][1].shape == ()
     assert classes.classes == ("cat", "dog")
     assert [int(label) for _, label in classes[:]] == [0, 0, 1]
     assert same(batches(classes, workers=2), classes[:])
@@ -151,6 +153,27 @@ def test_images_come_channels_first_from_files_folders_and_archives(tmp_path: Pa
     assert same(batches(zipped, workers=2), pairs[:])
     both = datasets.MultiZippedImageDataset([tmp_path / "images.zip"] * 2)
     assert len(both) == 4
+
+
+def test_masks_keep_the_classes_of_their_palette(tmp_path: Path) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    classes = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    mask = pillow.fromarray(classes).convert("P")
+    mask.putpalette([9, 99, 199] * 256)
+    mask.putdata(classes.ravel().tolist())
+    mask.save(tmp_path / "mask.png")
+    (image,) = datasets.ImageDataset(["mask.png"], tmp_path, dtype=np.int32)[:]
+    np.testing.assert_array_equal(image, classes[np.newaxis])
+
+
+def test_files_that_are_not_there_are_errors_of_files_too(tmp_path: Path) -> None:
+    for call in (
+        lambda: datasets.LabeledImageDataset(tmp_path / "none.txt"),
+        lambda: datasets.ImageDataset(["none.png"], tmp_path)[0],
+    ):
+        with pytest.raises(FileNotFoundError, match=r"there is no .*none") as raised:
+            call()
+        assert isinstance(raised.value, DatasetError)
 
 
 def test_bad_pictures_and_lists_are_named_with_file_and_line(tmp_path: Path) -> None:

@@ -149,6 +149,34 @@ def test_numpy_seed_settles_a_run_without_a_seed() -> None:
     assert runs[0] == runs[1]
 
 
+class Augmenting:
+    """Draws from the generators of the program, as augmentation of pictures does."""
+
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, index: int) -> tuple[int, int, float]:
+        return index, int(np.random.randint(100)), random.random()
+
+
+def test_a_serial_iterator_without_a_seed_draws_samples_in_chainers_order() -> None:
+    np.random.seed(3)
+    random.seed(3)
+    iterator = SerialIterator(Augmenting(), 5)
+    found = []
+    for _ in range(3):
+        found.append((iterator.next(), np.random.rand()))
+    np.random.seed(3)
+    random.seed(3)
+    data, order = Augmenting(), np.random.permutation(5)
+    for batch, after in found:
+        # The next epoch's order comes before the samples that end this one.
+        following = np.random.permutation(5)
+        assert batch == [data[i] for i in order]
+        assert after == np.random.rand()
+        order = following
+
+
 def test_reset_shuffles_anew() -> None:
     iterator = SerialIterator(list(range(50)), 50, repeat=False, seed=1)
     epochs = []

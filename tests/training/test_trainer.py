@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -151,6 +152,39 @@ def test_a_resumed_run_equals_one_without_a_break(tmp_path: Path, how: str) -> N
         np.testing.assert_array_equal(parameters(again)[name], wanted, err_msg=name)
     assert log(again) == log(whole)
     assert again.updater.get_optimizer("main").lr == whole.updater.get_optimizer("main").lr
+
+
+def test_a_resumed_run_goes_on_with_the_draws_of_its_dataset(tmp_path: Path) -> None:
+    class Drawing(chainer.dataset.DatasetMixin):
+        def __len__(self) -> int:
+            return 5
+
+        def get_example(self, i: int) -> float:
+            return random.random() + random.gauss(0, 1) + float(np.random.rand())
+
+    def run(stop: int, start: str | None = None) -> list[float]:
+        random.seed(1)
+        np.random.seed(1)
+        seen: list[float] = []
+
+        class Updater(training.StandardUpdater):
+            def update_core(self) -> None:
+                seen.extend(self.get_iterator("main").next())
+
+        optimizer = chainer.optimizers.SGD().setup(L.Linear(1, 1))
+        made = training.Trainer(
+            Updater(chainer.iterators.SerialIterator(Drawing(), 3), optimizer),
+            (stop, "iteration"),
+            out=tmp_path,
+        )
+        made.extend(extensions.snapshot(filename="kept"), trigger=(4, "iteration"))
+        if start is not None:
+            chainer.serializers.load_npz(tmp_path / start, made)
+        made.run()
+        return seen
+
+    whole = run(6)
+    assert run(6, "kept") == whole[12:]
 
 
 def test_triggers_of_snapshots_have_the_names_of_chainers_files(tmp_path: Path) -> None:

@@ -14,6 +14,13 @@ from hagane.errors import NoSuchFile
 
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
+# Packages around Chainer that scripts import, and why they are not there.
+_ABSENT = {
+    "chainermn": "hagane trains in one process and has no communicators; leave out the "
+    "communicator, the multi-node optimizer and the scattered dataset",
+    "cupy": "hagane computes on the CPU; take arrays of NumPy",
+}
+
 
 def command(
     context: typer.Context,
@@ -37,7 +44,13 @@ def command(
     # Processes that the script starts, which import it anew, find hagane too.
     sys.path.insert(0, str(Path(stand_in.__file__).parent))
     sys.path.insert(0, str(path.resolve().parent))
-    runpy.run_path(file, run_name="__main__")
+    try:
+        runpy.run_path(file, run_name="__main__")
+    except ModuleNotFoundError as error:
+        absent = _ABSENT.get((error.name or "").partition(".")[0])
+        if absent is not None:
+            error.add_note(f"hagane chainer: {absent}")
+        raise
 
 
 def _start_method() -> str:

@@ -39,6 +39,9 @@ _CLASSES = {
         for name, classes in (
             ("math.basic_math", "Absolute Add Div Mul Neg PowVarVar Sub"),
             ("math.exponential", "Exp"),
+            ("activation.relu", "ReLU"),
+            ("activation.sigmoid", "Sigmoid"),
+            ("activation.tanh", "Tanh"),
             ("math.identity", "Identity"),
             ("math.trigonometric", "Cos Sin Tan"),
             ("noise.dropout", "Dropout"),
@@ -59,6 +62,10 @@ _CLASSES = {
             ),
         )
         for name, _, rule in (pair.partition(".") for pair in pairs.split())
+    },
+    **{
+        name: {"CaffeFunction": "hagane.nn.links.connection"}
+        for name in ("links.caffe", "links.caffe.caffe_function")
     },
     "links.rnn.n_step_rnn": dict.fromkeys(
         ("argsort_list_descent", "permutate_list"), "hagane.nn.links.sequences"
@@ -154,6 +161,13 @@ def _folded(name: str, inner: str) -> types.ModuleType:
         raise ModuleNotFoundError(
             f"No module named '{name}': hagane has no module of Chainer's under that name",
             name=name,
+        )
+    if rest[-1][0].isupper():
+        # What ``from file import Class`` asks for last.
+        raise ModuleNotFoundError(
+            f"cannot import name '{rest[-1]}' from '{name.rpartition('.')[0]}': hagane's functions "
+            "are made of operators, and have no class of that name; call the function, or derive "
+            "from chainer.FunctionNode"
         )
     whole = importlib.import_module(_FOLDED[first])
     for part in rest[:-1]:

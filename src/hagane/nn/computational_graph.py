@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from hagane.nn.autograd.node import creator_of
+from hagane.nn.autograd.variable import Variable
+
+_VARIABLE = {"shape": "octagon", "style": "filled", "fillcolor": "#E0E0E0"}
+_FUNCTION = {"shape": "record", "style": "filled", "fillcolor": "#6495ED"}
 
 
 class ComputationalGraph:
@@ -20,8 +24,8 @@ class ComputationalGraph:
         self,
         nodes: Sequence[Any],
         edges: Sequence[tuple[Any, Any]],
-        variable_style: dict[str, str] | None = None,
-        function_style: dict[str, str] | None = None,
+        variable_style: dict[str, str] | str | None = "default",
+        function_style: dict[str, str] | str | None = "default",
         rankdir: str = "TB",
         remove_variable: bool = False,
         show_name: bool = True,
@@ -30,10 +34,8 @@ class ComputationalGraph:
             raise ValueError(f"rankdir must be in TB, BT, LR or RL, got {rankdir!r}")
         self.nodes = nodes
         self.edges = edges
-        self._variable_style = {"shape": "octagon", "style": "filled", "fillcolor": "#E0E0E0"}
-        self._variable_style.update(variable_style or {})
-        self._function_style = {"shape": "record", "style": "filled", "fillcolor": "#6495ED"}
-        self._function_style.update(function_style or {})
+        self._variable_style = _style(variable_style, _VARIABLE, "oval")
+        self._function_style = _style(function_style, _FUNCTION, "box")
         self._rankdir = rankdir
         self._remove_variable = remove_variable
         self._show_name = show_name
@@ -61,6 +63,11 @@ class ComputationalGraph:
         return "\n".join([*lines, "}"])
 
 
+def _style(given: dict[str, str] | str | None, usual: dict[str, str], shape: str) -> dict[str, str]:
+    """Return Graphviz attributes: the usual ones, or those given with a shape by default."""
+    return dict(usual) if isinstance(given, str) else {"shape": shape, **(given or {})}
+
+
 def _name(node: Any) -> str:
     return f"{'function' if _is_function(node) else 'variable'}_{id(node)}"
 
@@ -81,8 +88,8 @@ def _without_variables(
 def build_computational_graph(
     outputs: Any,
     remove_split: bool = True,
-    variable_style: dict[str, str] | None = None,
-    function_style: dict[str, str] | None = None,
+    variable_style: dict[str, str] | str | None = "default",
+    function_style: dict[str, str] | str | None = "default",
     rankdir: str = "TB",
     remove_variable: bool = False,
     show_name: bool = True,
@@ -92,7 +99,7 @@ def build_computational_graph(
     Args:
         outputs: A variable or node, or several.
         remove_split: Kept for programs that set it.
-        variable_style: Graphviz attributes of variables.
+        variable_style: Graphviz attributes of variables, in place of the usual ones.
         function_style: Those of functions.
         rankdir: The direction of the drawing.
         remove_variable: Whether functions are joined directly.
@@ -101,6 +108,12 @@ def build_computational_graph(
     if not remove_split:
         raise ValueError("build_computational_graph: remove_split=False is not supported anymore")
     row = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
+    for i, one in enumerate(row):
+        if not isinstance(one, Variable) and not hasattr(one, "rank"):
+            raise TypeError(
+                f"build_computational_graph: expected outputs[{i}] to be a Variable or a node, "
+                f"got {type(one).__name__}"
+            )
     nodes: dict[Any, None] = {}
     edges: dict[tuple[Any, Any], None] = {}
     pending = [getattr(one, "node", one) for one in row]

@@ -75,6 +75,12 @@ def concat_examples(batch: Sequence[Any], device: Any = None, padding: Any = Non
         raise ValueError("batch is empty")
     first = batch[0]
     if isinstance(first, tuple):
+        for i, sample in enumerate(batch):
+            if len(sample) < len(first):
+                raise IndexError(
+                    f"concat_examples: expected {len(first)} elements in each sample, as in the "
+                    f"first, got {len(sample)} in sample {i}"
+                )
         row = padding if isinstance(padding, tuple) else (padding,) * len(first)
         return tuple(_stacked([sample[i] for sample in batch], row[i]) for i in range(len(first)))
     if isinstance(first, dict):

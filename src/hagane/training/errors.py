@@ -5,6 +5,7 @@ The tree continues that of ``hagane.errors``::
     HaganeError
     ├── InvalidArgument (ValueError)
     │   ├── DatasetError                        a dataset cannot be used as one
+    │   │   └── NoSuchData (FileNotFoundError)  a file that it names is not there
     │   └── InvalidState                        a saved state does not fit the iterator
     ├── Diverged          (RuntimeError)        parameters are no longer finite
     ├── NotProvided       (NotImplementedError) a part of Chainer that hagane lacks
@@ -24,6 +25,10 @@ from hagane.errors import HaganeError, InvalidArgument
 
 class DatasetError(InvalidArgument):
     """A dataset, or an index into one, that cannot be used."""
+
+
+class NoSuchData(DatasetError, FileNotFoundError):
+    """A file of a dataset that does not exist."""
 
 
 class InvalidState(InvalidArgument):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import random
 import sys
 import time
 import traceback
@@ -246,9 +247,9 @@ class Trainer:
                     _print_error("Exception in error handler", another)
 
     def serialize(self, serializer: Any) -> None:
-        """Read or write the state of everything, NumPy's global random state included.
+        """Read or write the state of everything, also of the generators of NumPy and ``random``.
 
-        Chainer's snapshots lack the random state; it then stays as it is.
+        Chainer's snapshots lack the random states; these then stay as they are.
         """
         self.updater.serialize(serializer["updater"])
         if hasattr(self.stop_trigger, "serialize"):
@@ -300,3 +301,16 @@ def _serialize_random(serializer: Any) -> None:
                 "gauss": float(gauss),
             }
         )
+    _serialize_python_random(serializer["python"])
+
+
+def _serialize_python_random(serializer: Any) -> None:
+    """Read or write the state of ``random``, from which datasets draw too."""
+    version, words, gauss = random.getstate()
+    found = optional(serializer, "words", np.array(words, np.uint32))
+    if found is None:
+        return
+    kept = serializer("gauss", np.nan if gauss is None else gauss)
+    if not isinstance(serializer, Serializer):
+        number = None if np.isnan(kept) else float(kept)
+        random.setstate((version, tuple(np.asarray(found).tolist()), number))

@@ -49,13 +49,20 @@ def grad(
     for name, value in (("outputs", outputs), ("inputs", inputs)):
         if not isinstance(value, tuple | list):
             raise TypeError(f"{name} must be a tuple or a list, not {type(value)}.")
+        for i, one in enumerate(value):
+            if not isinstance(one, Variable):
+                raise TypeError(
+                    f"grad: expected {name}[{i}] to be a Variable, got {type(one).__name__}; "
+                    "the gradient is that of what was computed from a Variable"
+                )
+            if name == "outputs":
+                one.node.check_old_style_gradient()
     if grad_outputs is not None:
         check_gradients("grad_outputs", grad_outputs, "outputs", outputs)
     if grad_inputs is not None:
         check_gradients("grad_inputs", grad_inputs, "inputs", inputs)
     gradients = Gradients(from_leaves=False)
     for i, y in enumerate(outputs):
-        y.node.check_old_style_gradient()
         gradient = None if grad_outputs is None else grad_outputs[i]
         if gradient is None:
             scale = 1 if loss_scale is None else loss_scale

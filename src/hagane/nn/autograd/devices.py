@@ -123,6 +123,7 @@ def get_device(spec: Any = None) -> Any:
 
     Raises:
         NoDevice: It names no device, or one that is not there.
+        TypeError: It is none of these.
     """
     if spec is None:
         return "CPU"
@@ -136,6 +137,8 @@ def get_device(spec: Any = None) -> Any:
     ):
         return cpu
     text = str(spec)
+    if not isinstance(spec, int | str):
+        raise TypeError(f"device: expected a Device, a name or a number, got {spec!r}")
     if isinstance(spec, int) or text.startswith(("@cupy", "cuda")):
         raise NoDevice(
             f"device {spec!r}: hagane computes on the CPU and has no CUDA device; "

@@ -10,7 +10,7 @@ from hagane.nn.autograd import type_check
 from hagane.nn.autograd.configuration import config
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.functions.applying import constant_like, function, pop_options, require, shape_of
-from hagane.nn.functions.arithmetic import mul
+from hagane.nn.functions.arithmetic import add, div, mul
 from hagane.nn.functions.array import reshape
 from hagane.nn.functions.extremes import extreme
 from hagane.nn.functions.joining import split_axis
@@ -232,7 +232,7 @@ def _largest(x: Any, axis: int) -> Any:
     return extreme("ReduceMax", x, (axis,), False)
 
 
-@function("log_pi")
+@function("log_pi", composed=True)
 def gumbel_softmax(log_pi: Any, tau: float = 0.1, axis: int = 1) -> Any:
     """Return a relaxed sample of categories (Jang, Gu and Poole 2016); one for a number alone."""
     if not shape_of(log_pi):
@@ -240,7 +240,7 @@ def gumbel_softmax(log_pi: Any, tau: float = 0.1, axis: int = 1) -> Any:
     from hagane.nn.autograd.configuration import get_dtype
 
     drawn = np.asarray(np.random.gumbel(size=tuple(shape_of(log_pi))), get_dtype(log_pi.dtype))
-    return softmax(op("Mul", op("Add", log_pi, drawn), constant_like(1 / tau, log_pi)), axis=axis)
+    return softmax(div(add(log_pi, drawn), tau), axis=axis)
 
 
 @function("c_prev", "x")

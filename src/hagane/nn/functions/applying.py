@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 import hagane.nn.autograd.tape  # noqa: F401  operators take variables from then on
-from hagane.errors import KernelError, TypeInferenceError
+from hagane.errors import KernelError, OutOfRange, TypeInferenceError
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.application import CURRENT, Application, nodes_of
 from hagane.nn.autograd.configuration import read
+from hagane.nn.autograd.debugging import at_place
 from hagane.nn.autograd.invalid_type import InvalidType
 from hagane.nn.autograd.labels import ARITHMETIC
 from hagane.nn.autograd.variable import Variable
@@ -251,6 +252,19 @@ def promoted(where: str, a: Any, b: Any) -> tuple[Any, Any]:
 def array_of(x: Any) -> Any:
     """Return the array of a variable; an array as it is."""
     return x.array if isinstance(x, Variable) else np.asarray(x)
+
+
+def check_indices(where: str, name: str, indices: Any, bound: int) -> None:
+    """Refuse integers that are not from 0 to a bound, which is not among them.
+
+    Raises:
+        OutOfRange: One is not.
+    """
+    wrong = (indices < 0) | (indices >= bound)
+    if wrong.any():
+        raise OutOfRange(
+            f"{where}: expected 0 <= {name} < {bound}, got {indices[wrong].flat[0]}{at_place()}"
+        )
 
 
 # Arguments that programs of earlier versions give, and what says the same today.

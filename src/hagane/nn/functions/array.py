@@ -7,10 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from hagane.errors import OutOfRange
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.configuration import read
+from hagane.nn.autograd.debugging import at_place
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.functions.applying import array_of, constant_like, function, lift, require, shape_of
+from hagane.nn.functions.applying import (
+    array_of,
+    check_indices,
+    constant_like,
+    function,
+    lift,
+    require,
+    shape_of,
+)
 from hagane.nn.functions.indexing import get_item, scatter_add
 from hagane.ops.builder import op
 from hagane.ops.values import array_dtype
@@ -244,7 +254,9 @@ def permutate(x: Any, indices: Any, axis: int = 0, inv: bool = False) -> Any:
             f"{order.dtype} of shape {order.shape}",
         )
     if sorted(order.tolist()) != list(range(len(order))):
-        raise ValueError(f"permutate: expected each index of {len(order)} once, got {order}")
+        raise OutOfRange(
+            f"permutate: expected each index of {len(order)} once, got {order}{at_place()}"
+        )
     if inv:
         order = np.argsort(order)
     return op("Gather", x, order.astype(np.int64), axis=place)
@@ -259,8 +271,7 @@ def select_item(x: Any, t: Any) -> Any:
         raise type_check.refuse(
             "select_item", f"t: {shape_of(x)[0]} integers", f"{indices.dtype} {indices.shape}"
         )
-    if indices.size and (indices.min() < 0 or indices.max() >= shape_of(x)[1]):
-        raise ValueError(f"select_item: expected 0 <= t < {shape_of(x)[1]}, got {indices}")
+    check_indices("select_item", "t", indices, shape_of(x)[1])
     found = op("GatherElements", x, indices.astype(np.int64)[:, None], axis=1)
     return op("Squeeze", found, [1])
 

@@ -90,6 +90,9 @@ def _of(name: str, function: Callable[..., Any], sign: str) -> Any:
 
 
 Identity = _of("Identity", F.identity, "identity")
+ReLU = _of("ReLU", F.relu, "ReLU")
+Sigmoid = _of("Sigmoid", F.sigmoid, "Sigmoid")
+Tanh = _of("Tanh", F.tanh, "Tanh")
 Exp = _of("Exp", F.exp, "exp")
 Sin = _of("Sin", F.sin, "sin")
 Cos = _of("Cos", F.cos, "cos")

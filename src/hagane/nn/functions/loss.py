@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from hagane.errors import OutOfRange
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.configuration import using_config
 from hagane.nn.autograd.debugging import at_place
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.functions.applying import array_of, function, lift, noted, require, shape_of
+from hagane.nn.functions.activation import softplus
+from hagane.nn.functions.applying import (
+    array_of,
+    check_indices,
+    function,
+    lift,
+    noted,
+    require,
+    shape_of,
+)
+from hagane.nn.functions.arithmetic import add, div, mul, neg, sub
 from hagane.nn.functions.fusing import fused
+from hagane.nn.functions.math import average, exp, sum
 from hagane.ops.builder import op
 from hagane.ops.functions.chainer import losses
 
@@ -51,7 +64,7 @@ def softmax_cross_entropy(
         t: Classes, integers (batch, *places); or probabilities like ``x``.
         normalize: Whether the mean is over labels that are not ignored, else over the batch.
         cache_score: Whether the function that made the loss tells the softmax, as ``y``.
-        class_weight: A weight for each class.
+        class_weight: A weight for each class; probabilities are not weighted, as in Chainer.
         ignore_label: Places of this class do not count.
         reduce: ``mean`` or ``no``.
         enable_double_backprop: Kept for programs that set it: it is always possible.
@@ -83,7 +96,7 @@ def softmax_cross_entropy(
                 "soft_target_loss must be 'cross-entropy' or 'kl-divergence', but "
                 f"{soft_target_loss!r} is given."
             )
-        return losses.soft_cross_entropy(x, lift(labels), weights, reduce, soft_target_loss)
+        return losses.soft_cross_entropy(x, lift(labels), reduce, soft_target_loss)
     if labels.dtype.kind != "i":
         raise type_check.refuse(where, "t.dtype.kind == 'i'", f"t.dtype == {labels.dtype}")
     if labels.shape != (shape[0], *shape[2:]):
@@ -92,7 +105,7 @@ def softmax_cross_entropy(
         )
     wrong = (labels != ignore_label) & ((labels < 0) | (labels >= shape[1]))
     if wrong.any():
-        raise ValueError(
+        raise OutOfRange(
             f"{where}: Each label `t` need to satisfy `0 <= t < x.shape[1]` (= {shape[1]}) or to "
             f"be ignore_label ({ignore_label}), got {labels[wrong][0]}{at_place()}"
         )
@@ -184,6 +197,7 @@ def hinge(x: Any, t: Any, norm: str = "L1", reduce: str = "mean") -> Any:
     n = shape_of(x)[0]
     if labels.dtype.kind != "i" or labels.shape != (n,):
         raise type_check.refuse("hinge", f"t: {n} integers", f"{labels.dtype} {labels.shape}")
+    check_indices("hinge", "t", labels, shape_of(x)[1])
     return losses.hinge(x, lift(labels), norm, reduce)
 
 
@@ -223,7 +237,14 @@ def triplet(
     return losses.triplet(anchor, positive, negative, margin, reduce)
 
 
-@function("mean", "ln_var")
+def _folded(x: Any, reduce: str) -> Any:
+    """Return losses as they are, their mean or their sum, by calls that programs see."""
+    if reduce == "no":
+        return x
+    return sum(x) if reduce == "sum" else average(x)
+
+
+@function("mean", "ln_var", composed=True)
 def gaussian_kl_divergence(mean: Any, ln_var: Any, reduce: str = "sum") -> Any:
     """Return the divergence of Gaussians from the standard one.
 
@@ -234,23 +255,28 @@ def gaussian_kl_divergence(mean: Any, ln_var: Any, reduce: str = "sum") -> Any:
     """
     check_reduce("gaussian_kl_divergence", reduce, "sum", "mean", "no")
     _same("gaussian_kl_divergence", mean=mean, ln_var=ln_var)
-    return losses.gaussian_kl_divergence(mean, ln_var, reduce)
+    variance = exp(ln_var)
+    parts = add(sub(add(mul(mean, mean), variance), ln_var), -1)
+    return _folded(mul(parts, 0.5), reduce)
 
 
-@function("x", "mean", "ln_var")
+@function("x", "mean", "ln_var", composed=True)
 def gaussian_nll(x: Any, mean: Any, ln_var: Any, reduce: str = "sum") -> Any:
     """Return the negative logarithm of the density of Gaussians."""
     check_reduce("gaussian_nll", reduce, "sum", "mean", "no")
     _same("gaussian_nll", x=x, mean=mean, ln_var=ln_var)
-    return losses.gaussian_nll(x, mean, ln_var, reduce)
+    precision = exp(neg(ln_var))
+    difference = sub(x, mean)
+    power = mul(mul(mul(difference, difference), precision), -0.5)
+    return _folded(sub(div(add(ln_var, math.log(2 * math.pi)), 2), power), reduce)
 
 
-@function("x", "y")
+@function("x", "y", composed=True)
 def bernoulli_nll(x: Any, y: Any, reduce: str = "sum") -> Any:
     """Return the negative logarithm of Bernoulli probabilities ``sigmoid(y)`` of ``x``."""
     check_reduce("bernoulli_nll", reduce, "sum", "mean", "no")
     _same("bernoulli_nll", x=x, y=y)
-    return losses.bernoulli_nll(x, y, reduce)
+    return _folded(sub(softplus(y), mul(x, y)), reduce)
 
 
 @function("y", "z")

@@ -76,10 +76,12 @@ sign = _elementwise("sign", "-1, 0 or 1", _operator("Sign"))
 erf = _elementwise("erf", "the error function", _operator("Erf"))
 
 
-@function("x")
+@function("x", composed=True)
 def fix(x: Any) -> Any:
-    """Return the nearest integer towards zero, element by element."""
+    """Return the nearest integer towards zero, element by element; no gradient flows through it."""
     require("fix", "x", x, kind="f")
+    if isinstance(x, Variable):
+        return lift(np.fix(x.array))
     low = op("Floor", x)
     return op("Where", op("Greater", constant_like(0, low), low), op("Ceil", x), low)
 

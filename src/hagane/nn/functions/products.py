@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.errors import TypeInferenceError
+from hagane.errors import OutOfRange, TypeInferenceError
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.debugging import at_place
 from hagane.nn.autograd.variable import Variable
@@ -290,7 +290,7 @@ def embed_id(x: Any, W: Any, ignore_label: int | None = None) -> Any:
     valid = indices if ignore_label is None else indices[indices != ignore_label]
     if valid.size and (valid.min() < 0 or valid.max() >= rows):
         found = valid.min() if valid.min() < 0 else valid.max()
-        raise ValueError(
+        raise OutOfRange(
             "embed_id: Each not ignored `x` value need to satisfy `0 <= x < len(W)`, "
             f"here {rows}, got {found}{at_place()}"
         )

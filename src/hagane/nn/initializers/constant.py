@@ -20,7 +20,13 @@ class Constant(Initializer):
         """Fill an array in place."""
         if self.dtype is not None:
             assert array.dtype == np.dtype(self.dtype), f"{array.dtype} != {self.dtype}"
-        array[...] = np.asarray(self.fill_value)
+        value = np.asarray(self.fill_value)
+        try:
+            array[...] = value
+        except ValueError as error:
+            raise ValueError(
+                f"initializer: expected an array that fills {array.shape}, got {value.shape}"
+            ) from error
 
 
 class Zero(Constant):

@@ -277,6 +277,11 @@ def get_initializer(initializer: Any) -> Any:
     """
     if initializer is None:
         return _DEFAULT()
+    if isinstance(initializer, str):
+        raise TypeError(
+            "initializer: expected None, a number, an array or an initializer, as "
+            f"initializers.HeNormal(), got {initializer!r}"
+        )
     if np.isscalar(initializer) or isinstance(initializer, np.ndarray):
         return Constant(initializer)
     if not callable(initializer):

@@ -415,3 +415,17 @@ class TheanoFunction(Link):
         raise NotImplementedError(
             "TheanoFunction: hagane runs no Theano graphs; write the function as a FunctionNode"
         )
+
+
+class CaffeFunction(Link):
+    """Refuses models of Caffe by name.
+
+    Raises:
+        NotImplementedError: Always.
+    """
+
+    def __init__(self, model_path: Any):
+        raise NotImplementedError(
+            f"CaffeFunction: hagane reads no models of Caffe, as {model_path!r}; convert it to "
+            "ONNX elsewhere, and use hagane.load"
+        )

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from hagane.errors import OutOfRange
 from hagane.nn import functions as F
 from hagane.nn.autograd.configuration import get_dtype
+from hagane.nn.autograd.debugging import at_place
 from hagane.nn.autograd.parameter import Parameter
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.functions.applying import array_of, function
@@ -168,7 +170,9 @@ class BinaryHierarchicalSoftmax(Link):
         labels = array_of(t).tolist()
         unknown = [one for one in labels if one not in self._paths]
         if unknown:
-            raise ValueError(f"the tree has no class {unknown[0]}")
+            raise OutOfRange(
+                f"BinaryHierarchicalSoftmax: the tree has no class {unknown[0]}{at_place()}"
+            )
         nodes = [node for one in labels for node in self._paths[one]]
         codes = np.array([c for one in labels for c in self._codes[one]], self._dtype)
         rows = np.repeat(np.arange(len(labels)), [len(self._paths[one]) for one in labels])

@@ -237,7 +237,9 @@ def _infer_bit_cast(ctx: InferContext) -> Sequence[Type]:
 
 def _cast_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     x, *rest = call.inputs
-    return [lambda: cast(gradients[0], dtype_of(x)), *(None for _ in rest)]
+    # Integers and truth values have no gradient.
+    own = (lambda: cast(gradients[0], dtype_of(x))) if dtype_of(x).is_floating_point() else None
+    return [own, *(None for _ in rest)]
 
 
 OPERATORS = (

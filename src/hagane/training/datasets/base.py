@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from hagane.training.errors import DatasetError
+from hagane.training.errors import DatasetError, NoSuchData
 
 T = TypeVar("T")
 
@@ -104,9 +104,9 @@ def existing(path: Any) -> str:
     """Return a path as text.
 
     Raises:
-        DatasetError: There is no file there.
+        NoSuchData: There is no file there.
     """
     name = os.fspath(path)
     if not os.path.isfile(name):
-        raise DatasetError(f"dataset: there is no file '{name}'")
+        raise NoSuchData(f"dataset: there is no file '{name}'")
     return str(name)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from hagane.errors import MissingExtra
 from hagane.nn.autograd.configuration import get_dtype
 from hagane.training.datasets.base import DatasetMixin, PerProcess, existing
-from hagane.training.errors import DatasetError
+from hagane.training.errors import DatasetError, NoSuchData
 
 _SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 
@@ -25,6 +25,9 @@ Image = npt.NDArray[Any]
 
 def read_image(source: Any, dtype: Any, name: str) -> Image:
     """Return a picture as an array of ``(channels, height, width)``, values as in the file.
+
+    A picture with a palette has the places in it as its one channel, so that masks keep their
+    classes.
 
     Raises:
         DatasetError: It is no readable picture.
@@ -36,13 +39,10 @@ def read_image(source: Any, dtype: Any, name: str) -> Image:
     except ImportError:
         raise MissingExtra("reading pictures", "image") from None
     try:
-        with pillow.open(source) as opened:
-            image: Any = opened
-            if image.mode in ("P", "CMYK", "YCbCr"):
-                image = image.convert("RGBA" if "transparency" in image.info else "RGB")
+        with pillow.open(source) as image:
             pixels = np.asarray(image, dtype=dtype)
     except FileNotFoundError:
-        raise DatasetError(f"dataset: there is no picture '{name}'") from None
+        raise NoSuchData(f"dataset: there is no picture '{name}'") from None
     except (UnidentifiedImageError, OSError) as error:
         raise DatasetError(f"dataset: cannot read the picture '{name}': {error}") from error
     return pixels[np.newaxis] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
@@ -140,7 +140,7 @@ class LabeledImageDataset(DatasetMixin):
     def get_example(self, i: int) -> tuple[Image, Any]:
         """Return a picture of ``(channels, height, width)`` and its label."""
         path = os.path.join(self._root, self._paths[i])
-        return read_image(path, self._dtype, path), self._labels[i]
+        return read_image(path, self._dtype, path), np.asarray(self._labels[i])
 
 
 def _read_pairs(path: Path, kind: np.dtype[Any]) -> list[tuple[str, Any]]:
@@ -241,4 +241,4 @@ class LabeledZippedImageDataset(DatasetMixin):
     def get_example(self, i: int) -> tuple[Image, Any]:
         """Return a picture of ``(channels, height, width)`` and its label."""
         name, label = self._pairs[i]
-        return self._images.get_example(name), label
+        return self._images.get_example(name), np.asarray(label)

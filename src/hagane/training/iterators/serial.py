@@ -22,7 +22,7 @@ class SerialIterator(BatchIterator):
         order_sampler: Called with the current order and position, returns the next order.
         seed: Settles the orders, and the random state of each sample together with epoch and
             index. Without one, orders are drawn from NumPy's global generator as Chainer draws
-            them, up to a million samples.
+            them, up to a million samples, and samples from the program's generators.
         collate: None gives lists of samples, ``"stack"`` one tree of stacked arrays; a function
             is called with the list.
         drop_last: Leave out the samples of an epoch that fill no batch.
@@ -47,7 +47,8 @@ class SerialIterator(BatchIterator):
         super().__init__(
             dataset, batch_size, repeat, shuffle, order_sampler, seed, collate, drop_last, shard
         )
-        self._loader = Loader(dataset, keep_global=True)
+        # Without a seed, datasets draw from the generators of the program, in Chainer's order.
+        self._loader = Loader(dataset, keep_global=True, use_global=seed is not None)
 
     def __next__(self) -> Any:
         state, draw = self._step(self._state)

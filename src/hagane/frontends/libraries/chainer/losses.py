@@ -78,7 +78,7 @@ def softmax_cross_entropy(
         own = (*shape[:1], *shape[2:])
         kind = soft_target_loss
         return loss_of(t, found.dtype, own, reduce, functions.soft_cross_entropy, found, labels,
-                       class_weight, reduce, kind)  # fmt: skip
+                       reduce, kind)  # fmt: skip
     if len(shape) < 2:
         t.fail("rank", f"expected scores (batch, classes, ...), got {t.show(found)}", found)
     expected = (shape[0], *shape[2:])

@@ -9,7 +9,14 @@ import numpy as np
 
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.functions.applying import array_of, constant_like, function, lift, require
+from hagane.nn.functions.applying import (
+    array_of,
+    check_indices,
+    constant_like,
+    function,
+    lift,
+    require,
+)
 from hagane.nn.functions.array import reshape
 from hagane.nn.functions.joining import concat, separate, split_axis, stack
 from hagane.nn.functions.loss import check_reduce
@@ -194,6 +201,8 @@ def connectionist_temporal_classification(
             f"blank_symbol: expected 0 <= it < {x[0].shape[1]}, got {blank_symbol}"
         )
     labels = array_of(t)
+    if labels.dtype.kind != "i":
+        raise type_check.refuse(where, "t.dtype.kind == 'i'", f"t.dtype == {labels.dtype}")
     if labels.ndim != 2 or len(labels) != x[0].shape[0]:
         raise type_check.refuse(
             where,
@@ -203,12 +212,12 @@ def connectionist_temporal_classification(
     n, most = labels.shape
     times = np.full(n, len(x)) if input_length is None else array_of(input_length)
     counts = np.full(n, most) if label_length is None else array_of(label_length)
+    for name, one, bound in (("input_length", times, len(x)), ("label_length", counts, most)):
+        if one.dtype.kind != "i" or one.shape != (n,):
+            raise type_check.refuse(where, f"{name}: {n} integers", f"{one.dtype} {one.shape}")
+        check_indices(where, name, one, bound + 1)
     used = np.where(np.arange(most) < counts[:, None], labels, blank_symbol)
-    if used.size and not 0 <= used.min() <= used.max() < x[0].shape[1]:
-        raise ValueError(
-            f"{where}: expected labels from 0 to {x[0].shape[1] - 1}, the classes of x, got "
-            f"{used.min()} to {used.max()}"
-        )
+    check_indices(where, "t", used, x[0].shape[1])
     return _aligned(times, counts, used, stack(list(x)), blank_symbol, reduce)
 
 

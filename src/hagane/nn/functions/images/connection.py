@@ -6,6 +6,7 @@ from typing import Any
 
 from hagane.nn.autograd import type_check
 from hagane.nn.functions.applying import function, pop_options, require, shape_of
+from hagane.nn.functions.array import reshape, transpose
 from hagane.nn.functions.images.windows import (
     as_tuple,
     get_conv_outsize,
@@ -195,7 +196,7 @@ def dilated_convolution_2d(
     return convolution_2d(x, W, b, stride, pad, cover_all, dilate=dilate)
 
 
-@function("x", "W", "b")
+@function("x", "W", "b", composed=True)
 def depthwise_convolution_2d(x: Any, W: Any, b: Any = None, stride: Any = 1, pad: Any = 0) -> Any:
     """Return the cross-correlation of each channel with filters of its own.
 
@@ -207,10 +208,11 @@ def depthwise_convolution_2d(x: Any, W: Any, b: Any = None, stride: Any = 1, pad
         pad: Zeros around the image.
     """
     require("depthwise_convolution_2d", "W", W, kind="f", ndim=4)
-    multiplier, channels, *_ = shape_of(W)
+    multiplier, channels, *kernel = shape_of(W)
     require("depthwise_convolution_2d", "x", x, kind="f", shape=(None, channels, None, None))
     _check_convolved("depthwise_convolution_2d", x, W, b, 2, channels, multiplier * channels)
-    return windows.depthwise(x, W, b, as_tuple(stride, 2), as_tuple(pad, 2), channels)
+    filters = reshape(transpose(W, (1, 0, 2, 3)), (multiplier * channels, 1, *kernel))
+    return convolution_2d(x, filters, b, stride, pad, groups=channels)
 
 
 @function("x")

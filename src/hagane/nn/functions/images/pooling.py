@@ -6,12 +6,14 @@ from typing import Any
 
 from hagane.nn.autograd import type_check
 from hagane.nn.functions.applying import array_of, function, lift, require, shape_of
+from hagane.nn.functions.array import reshape
 from hagane.nn.functions.images.windows import (
     as_tuple,
     get_conv_outsize,
     get_deconv_outsize,
     of_rank,
 )
+from hagane.nn.functions.joining import concat
 from hagane.ops.functions.chainer import windows
 
 
@@ -205,7 +207,7 @@ def upsampling_2d(
     )
 
 
-@function("x")
+@function("x", composed=True)
 def spatial_pyramid_pooling_2d(x: Any, pyramid_height: int, pooling: Any = None) -> Any:
     """Return the largest elements of images cut into 1, 4, 16, … parts (He et al. 2014)."""
     if pooling is None or isinstance(pooling, type):
@@ -213,5 +215,12 @@ def spatial_pyramid_pooling_2d(x: Any, pyramid_height: int, pooling: Any = None)
     if pooling != "max":
         raise ValueError(f"Unsupported pooling operation: {pooling}")
     require("spatial_pyramid_pooling_2d", "x", x, kind="f", ndim=4)
-    _n, _c, height, width = shape_of(x)
-    return windows.pyramid(x, pyramid_height, height, width)
+    sizes = tuple(shape_of(x)[2:])
+    found = []
+    for bins in (2**level for level in range(pyramid_height)):
+        kernel = [-(-size // bins) for size in sizes]
+        pads = [(k * bins - size) // 2 for k, size in zip(kernel, sizes, strict=True)]
+        y = max_pooling_2d(x, kernel, None, pads, cover_all=True)
+        batch, channels, height, width = shape_of(y)
+        found.append(reshape(y, (batch, channels * height * width, 1, 1)))
+    return concat(found)

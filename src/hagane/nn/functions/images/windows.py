@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from hagane.errors import WrongLength
+from hagane.nn.autograd.debugging import at_place
 from hagane.nn.functions.applying import function, shape_of
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -45,12 +47,16 @@ def as_tuple(x: Any, n: int) -> tuple[int, ...]:
     Raises:
         WrongLength: It has another length.
     """
-    if hasattr(x, "__getitem__"):
-        found = tuple(int(one) for one in x)
-        if len(found) != n:
-            raise WrongLength(f"expected {n} numbers, got {x}")
-        return found
-    return (int(x),) * n
+    try:
+        if not isinstance(x, str) and hasattr(x, "__getitem__"):
+            found = tuple(operator.index(one) for one in x)
+        else:
+            found = (operator.index(x),) * n
+    except TypeError:
+        raise TypeError(f"expected an integer or {n} of them, got {x!r}{at_place()}") from None
+    if len(found) != n:
+        raise WrongLength(f"expected {n} numbers, got {x}")
+    return found
 
 
 def of_rank(over: _Function, ndim: int) -> _Function:

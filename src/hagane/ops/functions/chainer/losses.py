@@ -80,17 +80,16 @@ def _class_scores(x: Any, weight: Any) -> Any:
     return mul(scores, unsqueeze(weight, [0, *range(2, rank_of(x))]))
 
 
-def soft_cross_entropy(x: Any, targets: Any, weight: Any, reduce: str, kind: str) -> Any:
+def soft_cross_entropy(x: Any, targets: Any, reduce: str, kind: str) -> Any:
     """Return the cross entropy of the softmax over axis 1 against probabilities.
 
     Args:
         x: Scores, (batch, classes, ...).
         targets: Probabilities of the same shape.
-        weight: Of each class, or None.
         reduce: ``mean`` or ``no``.
         kind: ``cross-entropy``, or ``kl-divergence``, which is less by the targets' entropy.
     """
-    loss = neg(op("ReduceSum", mul(targets, _class_scores(x, weight)), [1], keepdims=0))
+    loss = neg(op("ReduceSum", mul(targets, op("LogSoftmax", x, axis=1)), [1], keepdims=0))
     if kind == "kl-divergence":
         entropy = mul(targets, log(add(targets, number_like(1e-7, targets))))
         loss = add(loss, op("ReduceSum", entropy, [1], keepdims=0))
