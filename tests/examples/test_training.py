@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hagane
 from hagane import zoo
 
 FOLDER = Path(__file__).parents[2] / "examples" / "training"
@@ -37,7 +38,7 @@ def test_rows_to_turn_round_are_read_backwards() -> None:
 
 
 ALL = [
-    "autoencoder", "digits", "drawing", "pixels", "reversal", "segmentation UNet",
+    "autoencoder", "boxes", "digits", "drawing", "pixels", "reversal", "segmentation UNet",
     "segmentation FCN", "words GPT", "words BERT",
     *(f"pictures {network}" for network in (
         "MLP", "VGG16", "GoogLeNet", "ResNet18", "ResNet50", "ResNet152")),
@@ -54,6 +55,31 @@ def test_networks_and_data_of_the_others_fit_each_other() -> None:
     rows = words.Rows(letters, hides=True)
     read, told, counts = rows[0]
     assert ((read == told) == (counts == 0)).all()
+
+
+def test_boxes_of_drawn_digits_hold_them_and_are_counted_right() -> None:
+    module = example("boxes")
+    pictures = module.Pictures(3, 0, 0, slice(0, 50))
+    picture, boxes, labels = pictures.drawn(1)
+    left, top, right, bottom = (300 * boxes[0]).round().astype(int)
+    inside = picture[:, top:bottom, left:right]
+    for edge in (inside[:, 0], inside[:, -1], inside[:, :, 0], inside[:, :, -1]):
+        assert edge.max() > 0.5  # (what is behind them is darker)
+    assert 1 <= labels.min() <= labels.max() <= 10
+    offsets, classes = pictures[1][1:]
+    assert set(classes) == {0, *labels}
+    assert module.overlap(boxes[0], boxes[0]) == 1
+
+    class Sure:
+        """Tells the targets of the same picture, and of each object one class."""
+
+        def __call__(self, _: Any) -> Any:
+            scores = 9 * np.eye(11, dtype=np.float32)[classes]
+            return hagane.Variable(offsets[None]), hagane.Variable(scores[None])
+
+    places, found = module.detected(Sure(), picture)
+    assert sorted(found) == sorted(labels)
+    assert all(max(module.overlap(place, box) for place in places) > 0.9 for box in boxes)
 
 
 @pytest.mark.long

@@ -97,6 +97,8 @@ x: float32[b=2, t=5, 8]; i: int64[b=2, t=5] < 10; y: float32[b=2, s=3, 8]
     nn.MultiheadAttention(8, 2, batch_first=True)(x, x, x, key_padding_mask=i > 5)
     nn.MultiheadAttention(8, 2, batch_first=True)(x, x, x, attn_mask=torch.zeros(2 * x.size(0), x.size(1), x.size(1)))
     nn.MultiheadAttention(8, 2)(x[0], y[0], y[0])
+    nn.MultiheadAttention(8, 2, add_bias_kv=True)(x, x, x)
+    nn.MultiheadAttention(8, 2, add_zero_attn=True, batch_first=True)(x, y, y, average_attn_weights=False)
     F.multi_head_attention_forward(x, x, x, 8, 2, torch.arange(192.0).view(24, 8) / 99, torch.arange(24.0), None, None, False, 0.0, torch.arange(64.0).view(8, 8) / 99, None, training=False)
     F.multi_head_attention_forward(x, x, x, 8, 2, torch.empty([0]), torch.arange(24.0), None, None, False, 0.0, torch.eye(8), torch.arange(8.0), False, need_weights=True, attn_mask=torch.ones(2 * x.size(1), x.size(0), x.size(0)), use_separate_proj_weight=True, q_proj_weight=torch.eye(8), k_proj_weight=torch.eye(8) * 2, v_proj_weight=torch.arange(64.0).view(8, 8) / 99)
     nn.MultiheadAttention(8, 2, kdim=3, vdim=4, batch_first=True)(x, y[..., :3], y[..., :4])

@@ -58,6 +58,8 @@ x: float32[b=2, t=5, 8]; y: float32[b=2, t=5, 8]; i: int64[b=2, t=5] < 8
     F.multilabel_soft_margin_loss(x[:, 0], y[:, 0])
     F.multilabel_soft_margin_loss(x[:, 0], y[:, 0], reduction='none')
     F.multi_margin_loss(x[:, 0], i[:, 0])
+    F.multilabel_margin_loss(x[:, 0], i[:, :1].expand(-1, x.size(-1)) - 1, reduction='sum')
+    nn.MultiLabelMarginLoss()(x[:, 0], i[:, :1].expand(-1, x.size(-1)) % 3 - 1)
     F.multi_margin_loss(x[:, 0], i[:, 0], p=2, margin=0.5, weight=torch.arange(8.0), reduction='none')
     F.ctc_loss(F.log_softmax(x, -1), torch.ones(x.size(1), 1, dtype=torch.long), torch.full((x.size(1),), x.size(0)), torch.ones(x.size(1), dtype=torch.long))
     nn.MSELoss()(x, y)

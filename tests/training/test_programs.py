@@ -144,3 +144,52 @@ def test_probabilities_of_zero_and_one_have_finite_gradients() -> None:
     torch.manual_seed(0)
     x = torch.randn(4, 3) * torch.tensor([[1.0], [1.0], [1e5], [-1e5]])
     compare(nn.Linear(3, 2), probable, [(x, torch.rand(4, 2)) for _ in range(2)])
+
+
+class Attending(nn.Module):
+    """Attention that sees keys besides those it is given."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(6, 2, **options)
+
+    def forward(self, x: Any, hidden: Any) -> Any:
+        mask = torch.ones(4, 4, dtype=torch.bool).triu(1)
+        return self.attention(x, x.flip(0), x, attn_mask=mask, key_padding_mask=hidden)
+
+
+def attended(module: Any, x: Any, hidden: Any) -> Any:
+    found, weights = module(x, hidden)
+    return found.square().mean() + weights.square().sum()
+
+
+def test_attention_has_trained_keys_and_zeros_in_addition() -> None:
+    torch.manual_seed(0)
+    module = Attending(add_bias_kv=True, add_zero_attn=True)
+    hidden = torch.tensor([[False, False, True, True], [False] * 4])
+    compare(module, attended, [(torch.randn(4, 2, 6), hidden)])
+
+
+class Unpooled(nn.Module):
+    """Largest elements of windows, put back where they were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(2, 1))
+        self.pool, self.back = nn.MaxPool1d(2, return_indices=True), nn.MaxUnpool1d(2)
+
+    def forward(self, x: Any) -> Any:
+        return self.back(*self.pool(x * self.scale)) * torch.linspace(0, 1, 6)
+
+
+def margins(module: Any, x: Any, labels: Any) -> Any:
+    scores = module(x).flatten(1)
+    each = nn.MultiLabelMarginLoss(reduction="none")(scores, labels)
+    return each.square().sum() + functional.multilabel_margin_loss(scores[0], labels[0])
+
+
+def test_margins_count_labels_in_front_of_the_first_negative_one() -> None:
+    torch.manual_seed(0)
+    labels = torch.full((3, 12), -1)
+    labels[0, :4], labels[2, :4] = torch.tensor([2, 0, -1, 3]), torch.tensor([11, 5, 5, 1])
+    compare(Unpooled(), margins, [(torch.randn(3, 2, 6), labels)])

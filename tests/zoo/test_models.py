@@ -181,6 +181,15 @@ def test_a_detectors_boxes_tile_the_image_from_small_to_large() -> None:
     np.testing.assert_allclose(boxes[-4], [0.5, 0.5, 0.88, 0.88], atol=1e-6)
 
 
+def test_pictures_reach_each_map_of_a_new_detector() -> None:
+    np.random.seed(0)
+    model = zoo.SSD300(3, 0.1)
+    with hagane.no_backprop_mode():
+        maps = model._maps(images(1, 3, 300, 300))
+    assert [each.shape[2] for each in maps] == [38, 19, 10, 5, 3, 1]
+    assert all(each.array.std() > 0.02 for each in maps)
+
+
 def test_a_detector_counts_the_worst_of_the_boxes_without_an_object() -> None:
     class Given(zoo.SSD300):
         def forward(self, x: Any) -> Any:

@@ -59,14 +59,20 @@ class LeNet(Chain):
 _VGG16 = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 
 
-def vgg16_stages(width: float = 1.0) -> ChainList:
+def vgg16_stages(width: float = 1.0, initial: Any = None) -> ChainList:
     """Return VGG-16's thirteen convolutions of size 3, in five stages, for other models too.
 
     Args:
         width: Factor of all channels.
+        initial: The initializer of their weights; that of links where it is None.
     """
     stages = [[scaled(width, each) for each in stage] for stage in _VGG16]
-    return ChainList(*(ChainList(*(L.Convolution2D(None, c, 3, pad=1) for c in s)) for s in stages))
+    return ChainList(
+        *(
+            ChainList(*(L.Convolution2D(None, c, 3, pad=1, initialW=initial) for c in s))
+            for s in stages
+        )
+    )
 
 
 def convolved(stage: Any, x: Any) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from hagane.nn import functions as F  # noqa: N812
+from hagane.nn import initializers
 from hagane.nn import links as L  # noqa: N812
 from hagane.nn.autograd.parameter import Parameter
 from hagane.nn.model.chain import Chain, ChainList
@@ -31,6 +33,15 @@ _BOXES = tuple(2 + 2 * len(ratios) for *_, ratios in _MAPS)
 _VARIANCES = np.array((0.1, 0.1, 0.2, 0.2))
 
 
+def _initial() -> Any:
+    """Return the initializer of weights before rectifiers.
+
+    Behind 23 convolutions with that of links, of which each halves the mean square, nothing is left
+    of a picture.
+    """
+    return initializers.HeNormal()
+
+
 class _Scale(Link):
     """Vectors of channels at length one, times a trained factor each."""
 
@@ -49,8 +60,8 @@ class _Extra(Chain):
     def __init__(self, between: int, channels: int, stride: int, pad: int):
         super().__init__()
         with self.init_scope():
-            self.narrow = L.Convolution2D(None, between, 1)
-            self.wide = L.Convolution2D(between, channels, 3, stride, pad)
+            self.narrow = L.Convolution2D(None, between, 1, initialW=_initial())
+            self.wide = L.Convolution2D(between, channels, 3, stride, pad, initialW=_initial())
 
     def forward(self, x: Any) -> Any:
         return F.relu(self.wide(F.relu(self.narrow(x))))
@@ -72,10 +83,11 @@ class SSD300(Chain):
         super().__init__()
         self.classes = classes
         with self.init_scope():
-            self.stages = vgg16_stages(width)
+            self.stages = vgg16_stages(width, _initial())
             self.norm = _Scale(scaled(width, 512), 20.0)
-            self.conv6 = L.DilatedConvolution2D(None, scaled(width, 1024), 3, pad=6, dilate=6)
-            self.conv7 = L.Convolution2D(None, scaled(width, 1024), 1)
+            wide = scaled(width, 1024)
+            self.conv6 = L.DilatedConvolution2D(None, wide, 3, 1, 6, 6, initialW=_initial())
+            self.conv7 = L.Convolution2D(None, wide, 1, initialW=_initial())
             self.extra = ChainList(
                 *(_Extra(scaled(width, a), scaled(width, b), s, p) for a, b, s, p in _EXTRA)
             )
@@ -147,6 +159,11 @@ def _hardest(errors: Any, counts: Any) -> Any:
 
 def default_boxes() -> Any:
     """Return the boxes of SSD300, (8732, 4): centre x, y, width, height as shares of the image."""
+    return _default_boxes().copy()
+
+
+@cache
+def _default_boxes() -> Any:
     found = []
     for step, size, larger, ratios in _MAPS:
         side = -(-300 // step) if step < 100 else {100: 3, 300: 1}[step]
@@ -175,7 +192,7 @@ def matched_boxes(boxes: Any, labels: Any, threshold: float = 0.5) -> tuple[Any,
     Returns:
         Offsets, float32 (8732, 4), and labels, int32 (8732,), 0 where there is no object.
     """
-    default = default_boxes()
+    default = _default_boxes()
     offsets = np.zeros(default.shape, np.float32)
     classes = np.zeros(len(default), np.int32)
     boxes, labels = np.asarray(boxes, np.float32).reshape(-1, 4), np.asarray(labels)
@@ -197,7 +214,7 @@ def matched_boxes(boxes: Any, labels: Any, threshold: float = 0.5) -> tuple[Any,
 
 def placed_boxes(offsets: Any) -> Any:
     """Return boxes, (..., 8732, 4): left, top, right, bottom, of the offsets of a call."""
-    default = default_boxes()
+    default = _default_boxes()
     given = np.asarray(offsets) * _VARIANCES
     centre = default[:, :2] + given[..., :2] * default[:, 2:]
     half = default[:, 2:] * np.exp(given[..., 2:]) / 2

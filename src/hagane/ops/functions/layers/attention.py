@@ -127,7 +127,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
 
 def multi_head(
     query: Any, key: Any, value: Any, heads: int, projections: Any, out: Any, mask: Any,
-    padding: Any, *, weighted: bool,
+    padding: Any, *, weighted: bool, more: tuple[Any, Any] | None = None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Return attention in several heads, and its weights (Vaswani et al., 2017, section 3.2.2).
 
@@ -142,12 +142,17 @@ def multi_head(
             or numbers that are added to the scores; or None.
         padding: (batch, keys), likewise; or None.
         weighted: Whether weights are wanted; queries that see nothing are NaN then.
+        more: Keys and values that come behind the projected ones and that every query sees, as
+            rows (1, count, features); or None.
 
     Returns:
-        (batch, queries, features), and (batch, heads, queries, keys).
+        (batch, queries, features), and (batch, heads, queries, keys), further keys included.
     """
     given = (query, key, value)
-    q, k, v = (_heads(linear(x, *p), heads) for x, p in zip(given, projections, strict=True))
+    q, k, v = (linear(x, *p) for x, p in zip(given, projections, strict=True))
+    if more is not None:
+        k, v = (_followed(x, rows) for x, rows in zip((k, v), more, strict=True))
+    q, k, v = (_heads(x, heads) for x in (q, k, v))
     added = None
     if mask is not None:
         added = additive(mask, q, hidden=True)
@@ -157,9 +162,17 @@ def multi_head(
     if padding is not None:
         hidden = unsqueeze(additive(padding, q, hidden=True), [1, 2])
         added = hidden if added is None else add(added, hidden)
+    if added is not None and more is not None:
+        rank = rank_of(added)
+        added = op("Pad", added, [*[0] * (2 * rank - 1), shape_of(more[0])[1]])
     y, weights = attend(q, k, v, added, safe=not weighted)
     joined = op("Reshape", transpose(y, [0, 2, 1, 3]), [0, 0, -1])
     return linear(joined, *out), weights
+
+
+def _followed(x: Any, rows: Any) -> Any:
+    batch, _, features = shape_of(x)
+    return op("Concat", x, op("Expand", rows, [batch, shape_of(rows)[1], features]), axis=1)
 
 
 def _heads(x: Any, count: int) -> Any:

@@ -337,6 +337,30 @@ def multi_margin(x: Any, classes: Any, order: int, margin: float, weight: Any) -
     return div(total, size_as_number(x, last, x))
 
 
+def multilabel_margin(x: Any, labels: Any) -> Any:
+    """Return the hinges of the scores of all other classes over each label's, one a sample.
+
+    Args:
+        x: Scores (batch, classes), or (classes,).
+        labels: Integers in the same shape, those of a sample in front of the first negative one.
+    """
+    last = rank_of(x) - 1
+    zero = number_like(0, x)
+    labels = cast(labels, ir.DataType.INT64)
+    ended = op("CumSum", cast(op("Less", labels, 0), ir.DataType.INT64), np.array(last))
+    given = op("Equal", ended, 0)
+    places = op("Max", labels, 0)
+    # Along the axes behind the batch: labels, classes.
+    ranked = unsqueeze(op("GatherElements", x, places, axis=last), [last + 1])
+    named = op("Equal", unsqueeze(places, [last + 1]), op("Range", 0, shape_of(x)[last], 1))
+    named = op("And", named, unsqueeze(given, [last + 1]))
+    own = op("ReduceMax", cast(named, ir.DataType.INT64), [last], keepdims=1)
+    hinge = op("Max", add(sub(unsqueeze(x, [last]), ranked), number_like(1, x)), zero)
+    counted = op("And", unsqueeze(given, [last + 1]), op("Equal", own, 0))
+    total = sum_over(where(counted, hinge, zero), [last, last + 1], keepdims=False)
+    return div(total, size_as_number(x, last, x))
+
+
 def multilabel_soft_margin(x: Any, y: Any, weight: Any) -> Any:
     """Return the mean of the binary cross entropies of labels, one number a sample.
 

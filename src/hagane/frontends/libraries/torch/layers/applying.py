@@ -37,7 +37,11 @@ for _name, _function, _defaults in (
     ("UpsamplingNearest2d", "interpolate", {"size": None, "scale_factor": None}),
     ("UpsamplingBilinear2d", "interpolate",
      {"size": None, "scale_factor": None, "mode": "bilinear", "align_corners": True}),
-    ("MaxUnpool2d", "max_unpool2d", {"kernel_size": ..., "stride": None, "padding": 0}),
+    *(
+        (f"MaxUnpool{rank}d", f"max_unpool{rank}d",
+         {"kernel_size": ..., "stride": None, "padding": 0})
+        for rank in (1, 2, 3)
+    ),
 ):  # fmt: skip
     functional(_name, f"nn.functional.{_function}", _defaults)
 # The arguments of losses before ``reduction``; two of all are old names without effect.

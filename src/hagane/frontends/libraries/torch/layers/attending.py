@@ -67,18 +67,18 @@ class MultiheadAttention:
         projection = self.raw("in_proj_weight")
         if isinstance(projection, Tensor):
             same_dtype(t, q, projection, "query and weight")
+        more = (self.get("bias_k", None) is not None) + bool(self.get("add_zero_attn", False))
+        unseen = attending.hides_more(more, is_causal, key_padding_mask, need_weights)
         return attending.multi_head_attention(
             t, self.embed_dim, self.num_heads, bool(self.batch_first), q, k, v, self.kdim,
             self.vdim, key_padding_mask, attn_mask, need_weights, average_attn_weights,
-            _projected(t, self),
+            None if unseen else _projected(t, self), more,
         )  # fmt: skip
 
 
 def _projected(t: Core, self: View) -> attending.Projected | None:
-    """Return the weights of attention; None where it draws random numbers, or adds keys."""
-    drawn = bool(self.get("training", True)) and self.get("dropout", 0.0) != 0
-    extra = self.get("bias_k", None) is not None or bool(self.get("add_zero_attn", False))
-    if drawn or extra:
+    """Return the weights of attention; None where it draws random numbers."""
+    if bool(self.get("training", True)) and self.get("dropout", 0.0) != 0:
         return None
     joined, biases = self.raw("in_proj_weight"), self.raw("in_proj_bias")
     if joined is None:
@@ -90,7 +90,13 @@ def _projected(t: Core, self: View) -> attending.Projected | None:
         own = list(t.op("Split", biases, axis=0, num_outputs=3, outputs=3))
     out = View(t, self.raw("out_proj"))
     inner = tuple(zip(weights, own, strict=True))
-    return attending.Projected(inner, (out.raw("weight"), out.raw("bias")))
+    zeros = bool(self.get("add_zero_attn", False))
+    keys, values = (
+        self.raw(name) if self.get(name, None) is not None else None
+        for name in ("bias_k", "bias_v")
+    )
+    rows = attending.further(t, keys, values, zeros, out.raw("weight"))
+    return attending.Projected(inner, (out.raw("weight"), out.raw("bias")), rows)
 
 
 def _attended(

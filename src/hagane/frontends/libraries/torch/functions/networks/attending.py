@@ -17,10 +17,11 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.printing import show_dims
 from hagane.frontends.python.values.values import Tensor, Value
-from hagane.ops.builder import interpreting, size_of
+from hagane.ops.builder import interpreting, op, size_of
 from hagane.ops.functions.layers import attention
 from hagane.ops.functions.layers.heads import repeat_heads
 from hagane.ops.functions.numbers.elementary import squeeze, transpose, unsqueeze
+from hagane.ops.functions.tensors.filling import filled
 from hagane.symbolic import Dim, floordiv
 
 
@@ -31,10 +32,25 @@ class Projected:
     Attributes:
         inner: Those of query, key and value.
         outer: Those of the result.
+        more: Projected keys and values behind all others, (1, count, features).
     """
 
     inner: tuple[tuple[Tensor, Tensor | None], ...]
     outer: tuple[Tensor, Tensor | None]
+    more: tuple[Tensor, Tensor] | None = None
+
+
+def further(
+    t: Core, bias_k: Value, bias_v: Value, zeros: bool, weight: Tensor
+) -> tuple[Tensor, Tensor] | None:
+    """Return keys and values that attention has in addition: trained ones, then zeros."""
+    with interpreting(t.emit):
+        none = filled([1, 1, shape_of(t, weight)[0]], 0, weight.dtype) if zeros else None
+        rows = [[x for x in (row, none) if x is not None] for row in (bias_k, bias_v)]
+        if not rows[0]:
+            return None
+        keys, values = (each[0] if len(each) == 1 else op("Concat", *each, axis=1) for each in rows)
+    return keys, values
 
 
 @TORCH.function("nn.functional.scaled_dot_product_attention")
@@ -106,11 +122,11 @@ def _lead(t: Core, tensors: list[Tensor], grouped: bool) -> tuple[Dim, ...]:
 def multi_head_attention(
     t: Core, embed: Dim, heads: Value, batch_first: bool, query: Tensor, key: Tensor, value: Tensor,
     key_features: Dim, value_features: Dim, key_padding_mask: Value, attn_mask: Value,
-    need_weights: Value, average: Value, parts: Projected | None = None,
+    need_weights: Value, average: Value, parts: Projected | None = None, more: int = 0,
 ) -> Value:  # fmt: skip
     """Return the output of ``nn.MultiheadAttention`` and its weights (None if not asked for).
 
-    Where ``parts`` is None, nothing can compute them.
+    Where ``parts`` is None, nothing can compute them. ``more`` keys are added to those given.
     """
     batched = len(shape_of(t, query)) == 3
     if len(shape_of(t, query)) not in (2, 3) or len(shape_of(t, key)) != len(shape_of(t, query)):
@@ -165,7 +181,7 @@ def multi_head_attention(
     middle = () if average else (heads,)
     front = (batch,) if batched else ()
     weights = t.emit.typed(
-        "Attention", [query, key], query.dtype, (*front, *middle, target, source)
+        "Attention", [query, key], query.dtype, (*front, *middle, target, source + more)
     )
     return (out, weights)
 
@@ -180,7 +196,7 @@ def _in_heads(
     if isinstance(padding, Tensor) and not batched:
         padding = unsqueeze(padding, [0])
     y, weights = attention.multi_head(
-        q, k, v, heads, parts.inner, parts.outer, mask, padding, weighted=weighted
+        q, k, v, heads, parts.inner, parts.outer, mask, padding, weighted=weighted, more=parts.more
     )
     y = transpose(y, order) if batched else squeeze(y, [0])
     if not weighted:
@@ -235,9 +251,11 @@ def multi_head_attention_forward(
     q, k, v = (
         need_tensor(t, x, name) for x, name in ((query, "query"), (key, "key"), (value, "value"))
     )
-    extra = any(x is not None for x in (bias_k, bias_v, static_k, static_v)) or bool(add_zero_attn)
+    more = (bias_k is not None) + bool(add_zero_attn)
+    unseen = hides_more(more, is_causal, key_padding_mask, need_weights)
+    given = static_k is not None or static_v is not None
     parts = None
-    if not extra and not (bool(training) and dropout_p != 0):
+    if not given and not unseen and not (bool(training) and dropout_p != 0):
         if use_separate_proj_weight:
             weights = [q_proj_weight, k_proj_weight, v_proj_weight]
         else:
@@ -246,8 +264,14 @@ def multi_head_attention_forward(
         if in_proj_bias is not None:
             biases = list(t.op("Split", in_proj_bias, axis=0, num_outputs=3, outputs=3))
         inner = tuple(zip(weights, biases, strict=True))
-        parts = Projected(inner, (out_proj_weight, out_proj_bias))
+        rows = further(t, bias_k, bias_v, bool(add_zero_attn), out_proj_weight)
+        parts = Projected(inner, (out_proj_weight, out_proj_bias), rows)
     return multi_head_attention(
         t, embed_dim_to_check, num_heads, False, q, k, v, shape_of(t, k)[-1], shape_of(t, v)[-1],
-        key_padding_mask, attn_mask, need_weights, average_attn_weights, parts,
+        key_padding_mask, attn_mask, need_weights, average_attn_weights, parts, more,
     )  # fmt: skip
+
+
+def hides_more(more: int, causal: Value, padding: Value, weighted: Value) -> bool:
+    """Whether PyTorch hides the further keys, too: it then takes a causal mask of all keys."""
+    return bool(more) and bool(causal) and padding is None and not weighted

@@ -420,4 +420,6 @@ def multilabel_margin_loss(
     """Return a margin loss of (batch, classes) against lists of classes that end at -1."""
     reduction = _wanted(t, size_average, reduce, reduction)
     shape = shape_of(t, input)
-    return t.emit.typed("Loss", [input], input.dtype, reduction_shape(reduction, shape[:-1]))
+    made = t.emit.typed("Loss", [input], input.dtype, reduction_shape(reduction, shape[:-1]))
+    return computed(t, made, lambda: losses.reduced(
+        losses.multilabel_margin(input, target), reduction))  # fmt: skip

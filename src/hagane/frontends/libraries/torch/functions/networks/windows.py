@@ -353,21 +353,26 @@ for _spatial in (1, 2, 3):
     _register_pools(_spatial)
 
 
-@TORCH.function("nn.functional.max_unpool2d")
-def max_unpool2d(
-    t: Core, input: Value, indices: Value, kernel_size: Value, stride: Value = None,
-    padding: Value = 0, output_size: Value = None,
-) -> Tensor:  # fmt: skip
-    """Return maxima put back where they came from."""
-    shape = shape_of(t, input)
-    kernel = per_axis(t, kernel_size, 2, "kernel_size")
-    strides = kernel if stride is None else per_axis(t, stride, 2, "stride")
-    pads = per_axis(t, padding, 2, "padding")
-    tail = [
-        (n - 1) * s - 2 * p + k
-        for n, s, p, k in zip(shape[-2:], strides, pads, kernel, strict=True)
-    ]
-    if output_size is not None:
-        tail = sizes(t, (output_size,))[-2:]
-    made = (*shape[:-2], *tail)
-    return built(t, (input.dtype, made), images.put_back, input, indices, tail)
+def _register_unpools(rank: int) -> None:
+    @TORCH.function(f"nn.functional.max_unpool{rank}d")
+    def max_unpool(
+        t: Core, input: Value, indices: Value, kernel_size: Value, stride: Value = None,
+        padding: Value = 0, output_size: Value = None,
+    ) -> Tensor:  # fmt: skip
+        """Return maxima put back where they came from."""
+        shape = shape_of(t, input)
+        kernel = per_axis(t, kernel_size, rank, "kernel_size")
+        strides = kernel if stride is None else per_axis(t, stride, rank, "stride")
+        pads = per_axis(t, padding, rank, "padding")
+        tail = [
+            (n - 1) * s - 2 * p + k
+            for n, s, p, k in zip(shape[-rank:], strides, pads, kernel, strict=True)
+        ]
+        if output_size is not None:
+            tail = sizes(t, (output_size,))[-rank:]
+        made = (*shape[:-rank], *tail)
+        return built(t, (input.dtype, made), images.put_back, input, indices, tail)
+
+
+for _spatial in (1, 2, 3):
+    _register_unpools(_spatial)
