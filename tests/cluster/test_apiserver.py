@@ -292,3 +292,43 @@ def test_a_merge_patch_removes_with_null_and_merges_conditions_by_type() -> None
         "conditions": [{"type": "x", "n": 2}, {"type": "y"}],
         "d": 3,
     }
+
+
+def test_a_node_that_a_client_deletes_is_gone_with_what_ran_on_it() -> None:
+    def delete(connection: Any) -> None:
+        nodes = client.CoreV1Api(connection)
+        answer = json.loads(nodes.delete_node("n", _preload_content=False).data)
+        assert (answer["kind"], answer["status"]) == ("Status", "Success")
+        assert answer["details"]["name"] == "n"
+        with pytest.raises(client.ApiException, match="NotFound"):
+            nodes.read_node("n")
+
+    bound = pod("p", nodeName="n")
+    with ApiServer() as api:
+        sim, events = run(api, [node("n"), node("m"), bound], (5.0, delete))
+    assert (5.0, "remove", "n") in events
+    assert set(sim.cluster.rows) == {"m"}
+    assert "default/p" in sim.queue  # it waits for another node
+
+
+def test_budgets_are_made_and_deleted() -> None:
+    seen: list[Any] = []
+
+    def make(connection: Any) -> None:
+        policy = client.PolicyV1Api(connection)
+        made = policy.create_namespaced_pod_disruption_budget("default", BUDGET)
+        assert made.spec.min_available is not None
+
+    def look(connection: Any) -> None:
+        policy = client.PolicyV1Api(connection)
+        seen.append(policy.read_namespaced_pod_disruption_budget("b", "default").status)
+
+    def delete(connection: Any) -> None:
+        policy = client.PolicyV1Api(connection)
+        policy.delete_namespaced_pod_disruption_budget("b", "default")
+
+    bound = [pod(f"p{i}", nodeName="n", labels={"app": "x"}) for i in range(3)]
+    with ApiServer() as api:
+        sim, _ = run(api, [node("n"), *bound], (1.0, make), (2.0, look), (3.0, delete))
+    assert seen[0].disruptions_allowed == 2
+    assert sim.cluster.budgets == ()

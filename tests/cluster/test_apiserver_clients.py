@@ -362,3 +362,59 @@ def test_other_methods_are_refused(api: ApiServer) -> None:
     code, answer = ask(api, "/api", "OPTIONS")
     assert code == 405
     assert "expected one of GET, POST, PUT, PATCH, DELETE, got OPTIONS" in answer["message"]
+
+
+def test_a_binding_may_name_the_pod_in_its_body(api: ApiServer) -> None:
+    add(api, "x")
+    body = {"metadata": {"name": "x"}, "target": {"name": "n"}}
+    assert ask(api, "/api/v1/namespaces/default/bindings", "POST", body)[0] == 201
+    assert ask(api, "/api/v1/namespaces/default/pods/x")[1]["spec"]["nodeName"] == "n"
+
+
+def test_a_binding_to_a_node_that_is_not_there_is_undone(api: ApiServer) -> None:
+    sim = Simulation(Cluster.of(objects(node("n"))), Outside(api, quiet=0.01, limit=0.01))
+    pods = "/api/v1/namespaces/default/pods"
+    assert ask(api, pods, "POST", pod("x", {"cpu": "1"}))[0] == 201
+    assert ask(api, f"{pods}/x/binding", "POST", {"target": {"name": "other"}})[0] == 201
+    taken = iter([True, False])
+    sim.run(more=lambda: next(taken))
+    assert "nodeName" not in ask(api, f"{pods}/x")[1]["spec"]
+    pending = sim.queue.get("default/x")
+    assert pending is not None
+    assert pending.why == "there is no node 'other', to which it was bound"
+
+
+def test_nodes_are_changed_to_nodes_only(api: ApiServer) -> None:
+    assert ask(api, "/api/v1/nodes", "POST", node("n"))[0] == 201
+    for change, message in (
+        ({"status": {"allocatable": {"cpu": "abc"}}}, "'abc' is malformed"),
+        ({"spec": {"taints": [{"key": "k", "effect": "Never"}]}}, "unsupported value 'Never'"),
+    ):
+        code, answer = ask(api, "/api/v1/nodes/n", "PATCH", change, "application/merge-patch+json")
+        assert (code, answer["reason"]) == (422, "Invalid")
+        assert message in answer["message"]
+
+
+@pytest.mark.parametrize("plural", ["deployments", "replicasets", "statefulsets"])
+def test_sets_of_replicas_have_a_scale(api: ApiServer, plural: str) -> None:
+    path = f"/apis/apps/v1/namespaces/default/{plural}"
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {}}
+    assert ask(api, path, "POST", {"metadata": {"name": "web"}, "spec": spec})[0] == 201
+    code, found = ask(api, f"{path}/web/scale")
+    assert (code, found["kind"], found["spec"]) == (200, "Scale", {"replicas": 2})
+    assert found["status"]["selector"] == "app=web"
+    patch = {"spec": {"replicas": 5}}
+    merge = "application/merge-patch+json"
+    assert ask(api, f"{path}/web/scale", "PATCH", patch, merge)[1]["spec"] == {"replicas": 5}
+    assert ask(api, f"{path}/web")[1]["spec"] == {**spec, "replicas": 5}
+    found["spec"] = {"replicas": 0}
+    assert ask(api, f"{path}/web/scale", "PUT", found)[1]["spec"] == {"replicas": 0}
+    code, answer = ask(api, f"{path}/web/scale", "PATCH", {"spec": {"replicas": -1}}, merge)
+    assert (code, answer["message"]) == (
+        422, "spec.replicas: expected a number of pods from 0 on, got -1",
+    )  # fmt: skip
+    resources = ask(api, "/apis/apps/v1")[1]["resources"]
+    (listed,) = [each for each in resources if each["name"] == f"{plural}/scale"]
+    assert (listed["kind"], listed["group"], listed["verbs"]) == (
+        "Scale", "autoscaling", ["get", "patch", "update"],
+    )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import tempfile
 import time
@@ -18,6 +19,9 @@ def yosys_toggles(sources: Sources, result: Result, seconds: float) -> dict[str,
 
     Registers start at zero, as in the simulators; the solver is Z3.
     """
+    missing = [name for name in ("yosys", "yosys-smtbmc", "z3") if shutil.which(name) is None]
+    if missing:
+        return {"error": f"not found on PATH: {', '.join(missing)}"}
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

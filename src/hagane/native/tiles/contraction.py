@@ -126,6 +126,10 @@ def pack_weights(
         yield packed
 
 
+# Tiles whose places stand in a table; those of larger images are computed.
+MOST_LISTED = 1 << 12
+
+
 @dataclass(frozen=True, slots=True)
 class Pixels:
     """The output pixels of one image, as offsets of floats into source, target and residual.
@@ -135,8 +139,8 @@ class Pixels:
         target: Offset of a pixel's output vector.
         residual: Offset of the residual, or None.
         count: Pixels.
-        row: Pixels of one row if offsets are regular only within a row; 0 if they are regular
-            throughout.
+        row: Pixels of one row if offsets are regular only within a row, and from row to row; 0 if
+            they are regular throughout.
     """
 
     source: Callable[[int], int]
@@ -146,22 +150,43 @@ class Pixels:
     row: int
 
 
-def tile_starts(pixels: Pixels, most: int) -> list[tuple[int, int]]:
-    """Return first pixel and length of near-equal tiles of at most ``most`` pixels."""
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """Near-equal tiles of the pixels of an image: in each row some longer ones, then the others.
 
-    def split(start: int, count: int) -> list[tuple[int, int]]:
-        result = []
-        for size in _near_equal(count, most):
-            result.append((start, size))
-            start += size
-        return result
+    Attributes:
+        rows: Rows of tiles, which are alike.
+        row: Pixels of one.
+        each: Tiles of one.
+        length: Pixels of the last tiles of a row.
+        longer: Tiles at the start of a row that have one pixel more.
+    """
 
-    if pixels.row == 0 or pixels.row < most:
-        return split(0, pixels.count)
-    result = []
-    for start in range(0, pixels.count, pixels.row):
-        result += split(start, pixels.row)
-    return result
+    rows: int
+    row: int
+    each: int
+    length: int
+    longer: int
+
+    @staticmethod
+    def of(pixels: Pixels, most: int) -> Tiling:
+        """Return tiles of at most ``most`` pixels; of narrow rows, they reach across several."""
+        across = pixels.row < most and -(-pixels.count // most) <= MOST_LISTED
+        row = pixels.count if pixels.row == 0 or across else pixels.row
+        each = -(-row // most)
+        length, longer = divmod(row, each)
+        return Tiling(pixels.count // row, row, each, length, longer)
+
+    def __len__(self) -> int:
+        return self.rows * self.each
+
+    def __getitem__(self, number: int) -> tuple[int, int]:
+        """Return the first pixel of a tile, and its pixels."""
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        y, x = divmod(number, self.each)
+        start = y * self.row + x * self.length + min(x, self.longer)
+        return start, self.length + (x < self.longer)
 
 
 @dataclass(frozen=True, slots=True)

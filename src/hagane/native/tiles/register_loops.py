@@ -7,13 +7,13 @@ the pixels stay in the thread's own cache.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from hagane.machine import Level
 from hagane.native.kernels.expression import Expression
 from hagane.native.kernels.kernel import Body, Work, work_of
-from hagane.native.tiles.contraction import Band, Contraction, tile_starts
+from hagane.native.tiles.contraction import MOST_LISTED, Band, Contraction, Pixels, Tiling
 from hagane.native.tiles.matrix import emit_tiles
 from hagane.native.tiles.register_code import tile_function
 from hagane.native.tiles.tile import tile_pixels, uses_tiles
@@ -52,10 +52,10 @@ def emit_contraction(
     bands = 1 if plan.band is None else plan.band.pool.height
     flops = 2.0 * plan.pixels.count * bands * n_blocks * lanes * plan.depth()
     per_size = {
-        size: tile_starts(plan.pixels, tile_pixels(level, size))
+        size: Tiling.of(plan.pixels, tile_pixels(level, size))
         for size in {group.blocks for group in plan.groups}
     }
-    n_tiles = max(len(starts) for starts in per_size.values())
+    n_tiles = max(map(len, per_size.values()))
     weight_floats = n_blocks * lanes * plan.depth()
     target_floats = n_blocks * lanes * plan.pixels.count * bands
     by_group = len(plan.groups) > 1 and (
@@ -99,14 +99,14 @@ def emit_contraction(
     else:
         body.add("const float *r0 = 0;")
     partial = 0 if plan.padded else plan.width % lanes
-    for size, starts in sorted(per_size.items()):
+    for size, tiling in sorted(per_size.items(), key=lambda item: item[0]):
         body.add(f"if (G[2] == {size}) {{")
         if plan.band is None:
-            _emit_tiles(body, plan, level, size, starts, chunks, by_group, partial)
+            _emit_tiles(body, plan, level, size, tiling, chunks, by_group, partial)
         else:
             body.add(f"s0 += chunk * {plan.band.source};", "const int64_t band = chunk;")
             body.add("{ const int64_t chunk = 0;")
-            _emit_tiles(body, plan, level, size, starts, 1, False, partial)
+            _emit_tiles(body, plan, level, size, tiling, 1, False, partial)
             body.add("}", *_pooling(plan, plan.band, size, lanes, target))
         body.add("}")
     body.add("}")
@@ -141,19 +141,21 @@ def _emit_tiles(
     plan: Contraction,
     level: Level,
     size: int,
-    starts: Sequence[tuple[int, int]],
+    tiling: Tiling,
     chunks: int,
     by_group: bool,
     partial: int,
 ) -> None:
     pixels, lanes = plan.pixels, level.lanes
     whole_channels = plan.tile.channels == lanes
-    lines = -(-lanes * lanes * size * 4 // 64 // len(starts)) if by_group and whole_channels else 0
+    lines = -(-lanes * lanes * size * 4 // 64 // len(tiling)) if by_group and whole_channels else 0
     blocks_and_taps = plan.tile.depth * plan.tile.taps[0] * plan.tile.taps[1]
     # Tiles whose pixels lie alike are one function.
     kinds: dict[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None], int] = {}
     rows: list[tuple[int, int, int, int]] = []
-    for start, count in starts:
+    listed = len(tiling) <= MOST_LISTED
+    for number in range(len(tiling)) if listed else (0, tiling.each - 1):
+        start, count = tiling[number]
         source, sources = _offsets(pixels.source, start, count)
         target, targets = _offsets(pixels.target, start, count)
         residual, residuals = (
@@ -192,18 +194,47 @@ def _emit_tiles(
                 f"float edge[{len(tile.targets) * size * lanes}] __attribute__((aligned(64))); "
                 f"{name}_edge(s, w, b, r, edge, pf); {copy} }} else {call}"
             )
-        calls.append(f"if (T[3] == {index}) {{ {call} }}" if len(kinds) > 1 else f"{{ {call} }}")
-    n = len(rows)
-    table = ", ".join(f"{{{', '.join(map(str, row))}}}" for row in rows)
-    body.helper(f"static const int32_t KERNEL_tiles{size}[{n}][4] = {{{table}}};")
+        calls.append(f"if (kind == {index}) {{ {call} }}" if len(kinds) > 1 else f"{{ {call} }}")
+    n = len(tiling)
+    if listed:
+        table = ", ".join(f"{{{', '.join(map(str, row))}}}" for row in rows)
+        body.helper(f"static const int64_t KERNEL_tiles{size}[{n}][4] = {{{table}}};")
     step = lines * 16 * blocks_and_taps
     body.add(
         f"int64_t t0 = chunk * {n} / {chunks}, t1 = (chunk + 1) * {n} / {chunks};",
         f"const float *pf = w + {plan.depth() * size * lanes} + t0 * {step};",
         f"for (int64_t t = t0; t < t1; t++, pf += {step}) {{",
-        f"const int32_t *T = KERNEL_tiles{size}[t];",
-        "const float *s = s0 + T[0], *r = r0 + T[2];",
-        "float *d = d0 + T[1];",
+        *(_listed(size) if listed else _computed(plan.pixels, tiling, len(kinds))),
         " else ".join(calls),
         "}",
     )
+
+
+def _listed(size: int) -> list[str]:
+    """Return the C text of a tile's place and kind, which stand in a table."""
+    return [
+        f"const int64_t *T = KERNEL_tiles{size}[t], kind = T[3]; (void)kind;",
+        "const float *s = s0 + T[0], *r = r0 + T[2];",
+        "float *d = d0 + T[1];",
+    ]
+
+
+def _computed(pixels: Pixels, tiling: Tiling, kinds: int) -> list[str]:
+    """Return the C text of the place and kind of a tile of an image that has many."""
+
+    def place(offset: Callable[[int], int] | None) -> str:
+        if offset is None:
+            return "0"
+        first = offset(0)
+        row = offset(tiling.row) - first if tiling.rows > 1 else 0
+        pixel = offset(1) - first if tiling.row > 1 else 0
+        return f"{first} + y * {row} + i * {pixel}"
+
+    return [
+        f"const int64_t y = t / {tiling.each}, x = t % {tiling.each};",
+        f"const int64_t i = x * {tiling.length} + hg_min(x, {tiling.longer});",
+        f"const int64_t kind = x < {tiling.longer if kinds > 1 else tiling.each} ? 0 : 1;",
+        "(void)y; (void)kind;",
+        f"const float *s = s0 + {place(pixels.source)}, *r = r0 + {place(pixels.residual)};",
+        f"float *d = d0 + {place(pixels.target)};",
+    ]

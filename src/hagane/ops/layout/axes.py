@@ -73,6 +73,8 @@ def _reverse_sequence(
     result = x.copy()
     by_batch = np.moveaxis(result, (batch_axis, time_axis), (0, 1))
     source = np.moveaxis(x, (batch_axis, time_axis), (0, 1))
+    if lengths.shape != (batch := x.shape[batch_axis],):
+        raise ValueError(f"expected lengths of {batch} sequences, got shape {list(lengths.shape)}")
     if wrong := _wrong_lengths(lengths, x.shape[time_axis]):
         raise ValueError(wrong)
     for entry, length in enumerate(int(n) for n in lengths):
@@ -89,6 +91,9 @@ def _wrong_lengths(lengths: Array, steps: int) -> str:
 
 def _infer_reverse_sequence(ctx: InferContext) -> Sequence[Any]:
     shape, lengths = ctx.shape(0), ctx.constant(1)
+    (count,) = ctx.shape(1, rank=1)
+    batch = shape[ctx.axis(ctx.attr("batch_axis"), len(shape))]
+    ctx.unify(count, batch, f"expected lengths of {batch} sequences")
     steps = shape[ctx.axis(ctx.attr("time_axis"), len(shape))]
     if lengths is not None and isinstance(steps, int) and (wrong := _wrong_lengths(lengths, steps)):
         ctx.fail(wrong)

@@ -167,6 +167,8 @@ def run(
     steps, batch = x.shape[:2]
     dtype = x.dtype if dtype is None else dtype
     ends = np.full(batch, steps) if lengths is None else lengths
+    if ends.shape != (batch,):
+        raise ValueError(f"expected lengths of {batch} sequences, got shape {list(ends.shape)}")
     if not _within(ends, steps):
         raise ValueError(f"expected sequence lengths from 0 to {steps}, got {ends.tolist()}")
     outputs = np.zeros((steps, len(cells), batch, hidden), dtype=dtype)

@@ -17,7 +17,7 @@ from hagane.native.lowering.epilogue import Epilogue, follow
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.convolution.depthwise import lower_depthwise
-from hagane.native.rules.convolution.direct import Source, band_pays, emit_direct
+from hagane.native.rules.convolution.direct import MOST_PIXELS, Source, band_pays, emit_direct
 from hagane.native.rules.convolution.few_outputs import has_few_outputs, lower_few_outputs
 from hagane.native.rules.convolution.filtered import filtered_axis, filtered_pads, lower_filtered
 from hagane.native.rules.convolution.images import (
@@ -105,6 +105,8 @@ def _direct_words(low: Lowering, window: Window) -> Words:
         and (window.groups == 1 or _has_whole_blocks(low, window))
     )
     if window.is_open:
+        return Words.FLOAT
+    if low.facts.level.tiles and window.sizes[2] * window.sizes[3] > MOST_PIXELS:
         return Words.FLOAT
     if pairs and low.facts.words is Words.TRIPLE:
         height, width, out_height, out_width = window.sizes

@@ -52,6 +52,10 @@ _NAMES = {
 
 # As many pixels as images of open sizes are taken to have.
 _MANY = 1024
+# Pixels of an image whose matrix tiles, which are listed one by one, are worth it.
+MOST_PIXELS = 1 << 21
+# Floats from the first to the last block of channels: what instructions count, in bytes, in 32 bits.
+_FARTHEST = (1 << 31) // 4 - 1
 # Pixels of a row of windows: enough for a register tile, and few enough for the nearest caches.
 _BAND = range(8, 1024)
 
@@ -145,8 +149,11 @@ def emit_direct(
     """
     level, lanes = low.facts.level, low.facts.level.lanes
     (kh, kw), dw = window.kernel, window.dilations[1]
-    if window.is_open and uses_tiles(level, source.words):
-        raise NotNative(AT_RUN_TIME)
+    if uses_tiles(level, source.words):
+        if window.is_open:
+            raise NotNative(AT_RUN_TIME)
+        if window.sizes[2] * window.sizes[3] > 8 * MOST_PIXELS:
+            raise NotNative("an image of more pixels than matrix tiles are listed for")
     step, channels = source.step, source.channels
     parts = _parts(target, lanes)
     per_group = -(-window.out_channels // window.groups // (lanes * parts)) * parts
@@ -246,6 +253,9 @@ def _fixed(
     """Return the sums of images whose sizes are numbers; arguments are those of ``emit_direct``."""
     _, _, out_height, out_width = window.sizes
     step, plane, row_stride = source.step, int(source.plane), int(source.row)
+    planes = [target.plane_stride, plane, 0 if residual is None else residual.plane_stride]
+    if max(map(int, planes)) * len(groups) > _FARTHEST:
+        raise NotNative("an image of blocks of channels too far apart for one instruction")
     (kh, kw), (sh, sw) = window.kernel, window.strides
     pixel_count = out_height * out_width
     width = out_width if pool is None else pool.width * pool.columns

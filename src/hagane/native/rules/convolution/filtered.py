@@ -41,6 +41,8 @@ _NEAR = 1 << 20
 _MOST_MAPS = 16
 # Vectors of results that share a weight in a register.
 _WIDE = 3
+# Turns of the loop along a row that are written out.
+_WRITTEN = 4
 # The least duration of a task, in nanoseconds, and its operations.
 _TASK_NS, _FLOPS_PER_NS = 2_000.0, 100.0
 
@@ -275,13 +277,12 @@ def _multiply(
     for part, maps in enumerate(task.groups(lanes)):
         if parts > 1:
             body.add(f"if (part == {part}) {{")
-        for left in range(0, task.across, wide):
-            vectors = range(left, min(task.across, left + wide))
-            places = list(itertools.product(range(task.together), vectors))
+        for first, times, vectors in _stretches(task.across, wide):
+            places = list(itertools.product(range(task.together), range(vectors)))
             body.add(
-                "{",
+                f"for (int64_t left = {first}; left < {first + times * vectors}; left += {vectors}) {{",
                 *(f"vf a{o}_{t}_{v} = {{0}};" for o in maps for t, v in places),
-                f"const float *u = U + p * {point} + {left * lanes};",
+                f"const float *u = U + p * {point} + left * {lanes};",
                 f"const float *w = {weights} + p * {task.channels * kw * task.maps};",
                 f"for (int64_t c = 0; c < {task.channels}; c++, u += {task.length}) {{",
             )
@@ -290,7 +291,7 @@ def _multiply(
                 body.add(f"const float *line = u; for (int64_t j = 0; j < {kw}; j++) {{")
             for j in unrolled:
                 near = "u" if len(unrolled) == kw else "line"
-                offsets = [t * side * point + j * dw + (v - left) * lanes for t, v in places]
+                offsets = [t * side * point + j * dw + v * lanes for t, v in places]
                 body.add(
                     "{",
                     *(
@@ -312,8 +313,8 @@ def _multiply(
             body.add(
                 "}",
                 *(
-                    f"v_store(M + ({t * side * task.maps + o} + p * {task.maps}) * {row} + {v * lanes}, "
-                    f"a{o}_{t}_{v});"
+                    f"v_store(M + ({t * side * task.maps + o} + p * {task.maps}) * {row} + "
+                    f"(left + {v}) * {lanes}, a{o}_{t}_{v});"
                     for o, (t, v) in itertools.product(maps, places)
                 ),
                 "}",
@@ -321,6 +322,13 @@ def _multiply(
         if parts > 1:
             body.add("}")
     body.add("}")
+
+
+def _stretches(across: int, wide: int) -> list[tuple[int, int, int]]:
+    """Return the first vector, the number of turns and the vectors of each of the loops along a row."""
+    times, rest = divmod(across, wide)
+    found = [(0, times, wide)] if times > _WRITTEN else [(i * wide, 1, wide) for i in range(times)]
+    return [*found, *([(times * wide, 1, rest)] if rest else [])]
 
 
 def _collect(body: Body, task: _Task, lanes: int, bias: str, activation: Activation) -> None:

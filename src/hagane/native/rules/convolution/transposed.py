@@ -313,6 +313,8 @@ def _rests(window: Window, begin: Sequence[int]) -> list[list[Taps]]:
 
 def all_reached(window: Window, begin: Sequence[int]) -> bool:
     """Whether some tap reaches each pixel of the result."""
+    if any(taps < stride for taps, stride in zip(window.kernel, window.strides, strict=True)):
+        return False  # each tap reaches pixels of one rest
     return all(each.taps for axis in _rests(window, begin) for each in axis)
 
 

@@ -46,6 +46,8 @@ from hagane.symbolic import Dim, ceildiv, product
 
 # Fewer rows than this are read where they are.
 _FEW_ROWS = 4
+# The tiles of more rows than this are not listed, matrix tiles least of all.
+_LISTED_ROWS = 1 << 20
 # The estimate of an unknown number of rows, from how many on matrix tiles multiply numbers in
 # pieces, and how many make a task then.
 _USUAL_ROWS, _TILE_ROWS, _TASK_ROWS = 128, 24, 256
@@ -311,7 +313,7 @@ def emit_product(
         work = work_of(count, each / 100)
         low.recorder.emit(node, body, tasks, work=work, flops=flops, followers=followers, name=name)
         return
-    if not isinstance(count, int) and uses_tiles(level, tile.words):
+    if (not isinstance(count, int) or count > _LISTED_ROWS) and uses_tiles(level, tile.words):
         tasks = emit_tile_rows(
             body, tile, count, n, groups, names, step, rows.plane, (step_out, plane_out), after
         )

@@ -17,6 +17,7 @@ from hagane.tools.cluster.errors import InvalidManifest
 from hagane.tools.cluster.link import resources, tables
 from hagane.tools.cluster.link.accepting import wants_table
 from hagane.tools.cluster.link.changing import (
+    deleted,
     evictable,
     named_anew,
     patched,
@@ -33,15 +34,24 @@ from hagane.tools.cluster.link.openapi import (
 )
 from hagane.tools.cluster.link.reports import read_created
 from hagane.tools.cluster.link.resources import Resource
+from hagane.tools.cluster.link.scaling import scale, scaled
 from hagane.tools.cluster.link.selecting import BadSelector, chooser
 from hagane.tools.cluster.link.store import Store
 from hagane.tools.cluster.model.documents import Place
-from hagane.tools.cluster.model.read_objects import read_node
+from hagane.tools.cluster.model.read_objects import read_budget, read_node
 from hagane.tools.cluster.sim.snapshot import rfc3339
 
 _VERBS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-# Objects of the simulation, which clients may change but neither create nor delete.
+# Objects of the simulation, whose changes by clients it is told.
 _SIMULATED = ("pods", "nodes", "poddisruptionbudgets")
+# What clients make and delete, and the simulation is told.
+_MADE = {"nodes": "node", "poddisruptionbudgets": "budget"}
+# Kinds of whose deletion the answer is a status, and not the object.
+_TOLD = {
+    "configmaps", "csistoragecapacities", "deployments", "events", "leases", "namespaces", "nodes",
+    "poddisruptionbudgets", "priorityclasses", "replicasets", "replicationcontrollers",
+    "statefulsets",
+}  # fmt: skip
 # Of a deletion: to make room for another pod, which its condition says.
 PREEMPTED = "preempted"
 _OF_CONTAINERS = ("attach", "exec", "log", "portforward", "proxy")
@@ -52,8 +62,9 @@ class ApiServer:
     """Serves a store; changes by clients go into ``requests``.
 
     Each request is (verb, key, body): ("bind", "namespace/name", node), ("delete", key, None or
-    PREEMPTED), ("create", key, manifest), ("node", name, manifest) for a new one, or, for a patch,
-    (resource, key, patch).
+    PREEMPTED), ("create", key, manifest), ("node", name, manifest) and ("budget", key, manifest)
+    for new ones, ("no node", name, {}) and ("no budget", key, {}) for those that are deleted, or,
+    for a patch, (resource, key, patch).
 
     Args:
         port: Where to listen on 127.0.0.1; 0 picks one.
@@ -163,6 +174,8 @@ class ApiServer:
 
         query = dict(request.query_params)
         kind = target.resource
+        if target.sub == "scale":
+            return JSONResponse(scale(self._one(target)))
         if target.name and query.get("watch") not in ("true", "1"):
             one = self._one(target)
             return JSONResponse(tables.table(kind, [one], {}, self.clock) if tabled else one)
@@ -190,6 +203,7 @@ class ApiServer:
     def _post(self, target: _Target, body: dict[str, Any]) -> dict[str, Any]:
         kind, name = target.resource, target.resource.name
         if kind.plural == "pods" and target.sub == "binding":
+            target.name = target.name or str((body.get("metadata") or {}).get("name") or "")
             return self._bind(target.key, body, target.dry)
         if kind.plural == "pods" and target.sub == "eviction":
             return self._evict(target)
@@ -207,6 +221,8 @@ class ApiServer:
             value.setdefault("status", {"phase": "Active"})
         elif kind.plural == "nodes":
             _read(lambda: read_node(value, Place(f"POST of node {key!r}", "", 0)))
+        elif kind.plural == "poddisruptionbudgets":
+            _read(lambda: read_budget(value, Place(f"POST of budget {key!r}", "", 0)))
         value["metadata"].setdefault("creationTimestamp", _now())
         if target.dry and self.store.get(name, key) is None:
             return _typed(kind, value)
@@ -215,8 +231,8 @@ class ApiServer:
             raise Refused(409, "AlreadyExists", f'{kind.plural} "{key}" already exists')
         if kind.plural == "pods":
             self.requests.put(("create", key, value))
-        elif kind.plural == "nodes":
-            self.requests.put(("node", key, value))
+        elif kind.plural in _MADE:
+            self.requests.put((_MADE[kind.plural], key, value))
         return _typed(kind, self.store.get(name, key) or value)
 
     def _bind(self, key: str, body: dict[str, Any], dry: bool) -> dict[str, Any]:
@@ -259,20 +275,26 @@ class ApiServer:
         if not target.name:
             raise Refused(405, "MethodNotAllowed", "collections cannot be deleted here")
         value = self._one(target)
-        if target.resource.plural == "nodes":
-            raise Refused(405, "MethodNotAllowed", "nodes cannot be deleted here")
         if target.dry:
             return value
         if target.resource.plural == "pods":
             return self._leave(target.key, value)
         self.store.drop(target.resource.name, target.key)
-        return value
+        if target.resource.plural in _MADE:
+            self.requests.put((f"no {_MADE[target.resource.plural]}", target.key, {}))
+        return deleted(target.resource, value) if target.resource.plural in _TOLD else value
 
     def _change(self, target: _Target, verb: str, body: Any) -> dict[str, Any]:
         kind = target.resource
         if verb == "PUT" and self.store.get(kind.name, target.key) is None:
             raise Refused(404, "NotFound", f'{kind.plural} "{target.name}" not found')
         value = self._one(target)
+        if target.sub == "scale":
+            asked = body if verb == "PUT" else patched(scale(value), body)
+            new = scaled(value, asked)
+            if not target.dry:
+                self.store.put(kind.name, target.key, new)
+            return scale(self.store.get(kind.name, target.key) or new if not target.dry else new)
         new = put_in_place(value, body) if verb == "PUT" else patched(value, body)
         described: dict[str, Any] = {}
         if target.sub == "status" or kind.plural == "poddisruptionbudgets":
@@ -292,6 +314,8 @@ class ApiServer:
             status_ = new.get("status") or {}
             new = {**value, "status": status_, "metadata": {**value["metadata"], **described}}
         new["metadata"] = {**new["metadata"], **_identity(value)}
+        if kind.plural == "nodes":
+            _read(lambda: read_node(new, Place(f"{verb} of node {target.key!r}", "", 0)))
         if target.dry:
             return _typed(kind, new)
         self.store.put(kind.name, target.key, new)
@@ -322,6 +346,8 @@ class _Target:
         self.namespace = ""
         if steps[0] == "namespaces" and len(steps) > 2 and steps[2] != "status":
             self.namespace, steps = steps[1], steps[2:]
+        if self.namespace and steps == ["bindings"]:  # the pod stands in the body
+            steps = ["pods", "", "binding"]
         found = resources.find(group, version, steps[0])
         if found is None or len(steps) > 3:
             raise _unknown(path)

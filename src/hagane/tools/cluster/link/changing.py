@@ -84,6 +84,19 @@ def patched(value: Mapping[str, Any], body: Any) -> dict[str, Any]:
     return merged(value, body)
 
 
+def deleted(kind: Resource, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the status that answers the deletion of an object."""
+    meta = value["metadata"]
+    named = {"name": meta["name"], "group": kind.group, "kind": kind.plural, "uid": meta.get("uid")}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {name: word for name, word in named.items() if word},
+    }
+
+
 def evictable(pod: Mapping[str, Any], budgets: Sequence[Mapping[str, Any]]) -> str:
     """Return why a pod may not be evicted, or nothing."""
     labels = pod["metadata"].get("labels") or {}

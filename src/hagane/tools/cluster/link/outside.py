@@ -10,8 +10,11 @@ from typing import Any
 from hagane.tools.cluster.errors import SchedulerFault
 from hagane.tools.cluster.link.apiserver import PREEMPTED, ApiServer
 from hagane.tools.cluster.link.reports import (
+    add_budget,
     add_node,
     read_created,
+    remove_budget,
+    remove_node,
     report_budget,
     report_node,
     report_pod,
@@ -117,7 +120,14 @@ class Outside(Scheduler):
             verb, key, body = request
             if verb == "bind":
                 waiting.discard(key)
-                if key in queue or key in nodes.where:
+                pending = queue.get(key)
+                if pending is not None and str(body) not in nodes.rows:
+                    # The node has left, or never was: the pod is shown anew, unbound.
+                    pending.why = f"there is no node {str(body)!r}, to which it was bound"
+                    self._shown.pop(key, None)
+                    waiting.add(key)
+                    self._show(queue, nodes)
+                elif key in queue or key in nodes.where:
                     yield Bind(key, str(body))
                 else:  # the simulation ended it before it took the binding
                     self.api.store.drop("pods", key)
@@ -156,6 +166,13 @@ class Outside(Scheduler):
                 add_node(sim, body)
             case "nodes":
                 report_node(sim, key, body)
+            case "no node":
+                remove_node(sim, key)
+            case "budget":
+                add_budget(sim.cluster, key, body)
+            case "no budget":
+                self._others.pop(("poddisruptionbudgets", key), None)
+                remove_budget(sim.cluster, key)
             case "poddisruptionbudgets":
                 report_budget(sim.cluster, key, body["status"])
         return False

@@ -10,8 +10,10 @@ from typing import Any
 from hagane.tools.cluster.errors import InvalidManifest
 from hagane.tools.cluster.link.patching import merged
 from hagane.tools.cluster.link.wire import node_object
+from hagane.tools.cluster.model.documents import Place
 from hagane.tools.cluster.model.objects import Pod
-from hagane.tools.cluster.model.read_objects import parse_objects
+from hagane.tools.cluster.model.read_objects import parse_objects, read_budget
+from hagane.tools.cluster.sim.faults import take_down
 from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import Cluster
 
@@ -65,6 +67,12 @@ def add_node(sim: Simulation, manifest: Mapping[str, Any]) -> None:
     sim.nodes_changed({row})
 
 
+def remove_node(sim: Simulation, name: str) -> None:
+    """Take a node away that a client has deleted; pods that ran on it are lost, as in a failure."""
+    if name in sim.cluster.rows:
+        take_down(sim, name, "remove")
+
+
 def report_node(sim: Simulation, name: str, patch: Mapping[str, Any]) -> None:
     """Take in a patch of a node: cordon, taints, labels, allocatable resources."""
     row = sim.cluster.rows.get(name)
@@ -75,6 +83,18 @@ def report_node(sim: Simulation, name: str, patch: Mapping[str, Any]) -> None:
     sim.cluster.update_node(node)
     sim.log.write(sim.clock, "node-changed", node=name)
     sim.nodes_changed({row})
+
+
+def add_budget(cluster: Cluster, key: str, manifest: Mapping[str, Any]) -> None:
+    """Take in a budget that a client has made."""
+    budget = read_budget(dict(manifest), Place(f"POST of budget {key!r}", "", 0))
+    remove_budget(cluster, key)
+    cluster.budgets = (*cluster.budgets, budget)
+
+
+def remove_budget(cluster: Cluster, key: str) -> None:
+    """Forget a budget that a client has deleted."""
+    cluster.budgets = tuple(b for b in cluster.budgets if f"{b.namespace}/{b.name}" != key)
 
 
 def report_budget(cluster: Cluster, key: str, status: Mapping[str, Any]) -> None:

@@ -8,7 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-VERSION = {"major": "1", "minor": "34", "gitVersion": "v1.34.0", "platform": "linux/amd64"}
+# Clients of some languages read all of it; nothing here was built with Go.
+VERSION = {
+    "major": "1",
+    "minor": "34",
+    "gitVersion": "v1.34.0",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "",
+    "platform": "linux/amd64",
+}
 _ALL = ("create", "delete", "get", "list", "patch", "update", "watch")
 
 
@@ -48,6 +59,7 @@ class Resource:
 
 
 _SEEN = ("get", "list", "watch")
+_SCALED = ("scale", "status")
 # What `kubectl get all` lists.
 _ALL_OF_KUBECTL = (
     "pods", "services", "replicationcontrollers", "replicasets", "statefulsets", "deployments",
@@ -66,13 +78,20 @@ RESOURCES = (
     Resource("namespaces", "", "v1", "Namespace", False, ("ns",)),
     Resource("events", "", "v1", "Event", short=("ev",)),
     Resource("services", "", "v1", "Service", short=("svc",)),
-    Resource("replicationcontrollers", "", "v1", "ReplicationController", short=("rc",)),
+    Resource(
+        "replicationcontrollers",
+        "",
+        "v1",
+        "ReplicationController",
+        short=("rc",),
+        subresources=_SCALED,
+    ),
     Resource("persistentvolumes", "", "v1", "PersistentVolume", False, ("pv",)),
     Resource("persistentvolumeclaims", "", "v1", "PersistentVolumeClaim", short=("pvc",)),
     Resource("configmaps", "", "v1", "ConfigMap", short=("cm",)),
-    Resource("replicasets", "apps", "v1", "ReplicaSet", short=("rs",)),
-    Resource("statefulsets", "apps", "v1", "StatefulSet", short=("sts",)),
-    Resource("deployments", "apps", "v1", "Deployment", short=("deploy",)),
+    Resource("replicasets", "apps", "v1", "ReplicaSet", short=("rs",), subresources=_SCALED),
+    Resource("statefulsets", "apps", "v1", "StatefulSet", short=("sts",), subresources=_SCALED),
+    Resource("deployments", "apps", "v1", "Deployment", short=("deploy",), subresources=_SCALED),
     Resource("jobs", "batch", "v1", "Job", verbs=_SEEN),
     Resource(
         "poddisruptionbudgets",
@@ -80,7 +99,6 @@ RESOURCES = (
         "v1",
         "PodDisruptionBudget",
         short=("pdb",),
-        verbs=(*_SEEN, "patch", "update"),
         subresources=("status",),
     ),
     Resource("priorityclasses", "scheduling.k8s.io", "v1", "PriorityClass", False, ("pc",)),
@@ -155,15 +173,16 @@ def resource_list(name: str, version: str) -> dict[str, Any] | None:
             }
         )
         for sub in item.subresources:
-            verbs = ["get", "patch", "update"] if sub == "status" else ["create"]
-            kind = {"binding": "Binding", "eviction": "Eviction"}.get(sub, item.kind)
+            verbs = ["get", "patch", "update"] if sub in _SCALED else ["create"]
+            kinds = {"binding": "Binding", "eviction": "Eviction", "scale": "Scale"}
             listed.append(
                 {
                     "name": f"{item.plural}/{sub}",
                     "singularName": "",
                     "namespaced": item.namespaced,
-                    "kind": kind,
+                    "kind": kinds.get(sub, item.kind),
                     "verbs": verbs,
+                    **({"group": "autoscaling", "version": "v1"} if sub == "scale" else {}),
                 }
             )
     return {

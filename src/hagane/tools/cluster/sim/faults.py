@@ -99,19 +99,10 @@ class Faults:
 
     def take_down(self, name: str, kind: str = "fail") -> None:
         """Take a node away with everything on it; its pods are lost."""
-        sim = self.sim
-        record = sim.cluster.record(name)
-        sim.log.write(sim.clock, kind, node=name)
         if kind == "fail":
-            sim.books.counts["node_failures"] += 1
-            self.down[name] = record.node
-        for key in list(record.pods):
-            running = sim.life.running.get(key)
-            if running is not None:
-                sim.life.end(running, "deleted" if running.terminating is not None else "lost")
-        sim.cluster.remove_node(name)
-        sim.freed.discard(record.row)
-        sim.nodes_changed(set())
+            self.sim.books.counts["node_failures"] += 1
+            self.down[name] = self.sim.cluster.record(name).node
+        take_down(self.sim, name, kind)
 
     def _up(self, node: Node, kind: str) -> None:
         row = self.sim.cluster.add_node(node)
@@ -150,3 +141,16 @@ class Faults:
         if name in self.down:
             self._up(replace(self.down.pop(name), unschedulable=False), "repair")
         self._expect(name)
+
+
+def take_down(sim: Simulation, name: str, kind: str) -> None:
+    """Take a node out of the cluster; pods that ran on it are lost."""
+    record = sim.cluster.record(name)
+    sim.log.write(sim.clock, kind, node=name)
+    for key in list(record.pods):
+        running = sim.life.running.get(key)
+        if running is not None:
+            sim.life.end(running, "deleted" if running.terminating is not None else "lost")
+    sim.cluster.remove_node(name)
+    sim.freed.discard(record.row)
+    sim.nodes_changed(set())
