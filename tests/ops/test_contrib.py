@@ -278,3 +278,29 @@ def test_a_part_without_its_zero_point_is_refused_by_name() -> None:
         TypeInferenceError, match="expected data, scale and zero point of each part"
     ):
         InferenceSession(model)
+
+
+@pytest.mark.parametrize("operator", ["Attention", "MultiHeadAttention"])
+def test_no_score_outweighs_that_a_key_comes_later(operator: str) -> None:
+    """A key behind a query stays hidden, whatever number hides padding."""
+    hidden = i32([1, 1, 1, 1], [1, 1, 0, 0])
+    given: list[np.ndarray | None] = [20 * f(2, 4, 8), f(8, 24), f(24), hidden]
+    if operator == "MultiHeadAttention":
+        given = [20 * f(2, 4, 8), f(2, 4, 8), f(2, 4, 8), None, hidden]
+    more = {"num_heads": 2, "unidirectional": 1, "mask_filter_value": -5.0}
+    assert_node_agrees(operator, given, domain=MICROSOFT, **more)
+
+
+@pytest.mark.parametrize("ends", [[4, 2], [4, 3, 1, 0]])
+def test_lengths_of_keys_may_lie_in_a_tensor_of_open_size(ends: list[int]) -> None:
+    """With starts behind the ends or without, which only a run tells."""
+    inputs = [f(2, 4, 8), f(8, 24), f(24), i32(*ends)]
+    model, feed = node_model("Attention", inputs, domain=MICROSOFT, num_heads=2)
+    for value in model.graph.input:
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            if value.name == model.graph.input[3].name:
+                dim.dim_param = f"mask_{axis}"
+    (want,) = run_onnxruntime(model, feed)
+    for engine in ("native", "reference"):
+        (found,) = session(model, engine=engine).run(None, feed)
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
