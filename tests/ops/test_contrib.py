@@ -304,3 +304,23 @@ def test_lengths_of_keys_may_lie_in_a_tensor_of_open_size(ends: list[int]) -> No
     for engine in ("native", "reference"):
         (found,) = session(model, engine=engine).run(None, feed)
         np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 5), (1, 1), (1, 5), (4,)])
+def test_positions_of_open_sizes_are_the_first_or_one_a_row(shape: tuple[int, ...]) -> None:
+    """Others are refused, as ONNX Runtime does, and no memory beside them is read."""
+    inputs = [f(3, 5, 24), np.full(shape, 3), f(40, 4), f(40, 4)]
+    model, feed = node_model("RotaryEmbedding", inputs, domain=MICROSOFT)
+    for axis, dim in enumerate(model.graph.input[1].type.tensor_type.shape.dim):
+        dim.dim_param = f"p{axis}"
+    sessions = [session(model, engine=engine) for engine in ("native", "reference")]
+    if shape in ((1,), (3, 5)):
+        (want,) = run_onnxruntime(model, feed)
+        for each in sessions:
+            np.testing.assert_allclose(each.run(None, feed)[0], want, rtol=1e-5, atol=1e-5)
+        return
+    with pytest.raises(Exception, match="ONNXRuntimeError"):
+        run_onnxruntime(model, feed)
+    for each in sessions:
+        with pytest.raises(KernelError, match="RotaryEmbedding|cannot reshape"):
+            each.run(None, feed)
