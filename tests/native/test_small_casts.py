@@ -119,6 +119,15 @@ def test_the_largest_unsigned_integers_are_reached() -> None:
     check(node("Cast", ["x"], to=onnx.TensorProto.UINT64), [{"x": x}])
 
 
+@pytest.mark.parametrize("source", [np.float32, np.float64, np.float16])
+def test_numbers_beyond_unsigned_integers_become_one_wherever_they_stand(source: Any) -> None:
+    beyond = [np.nan, -np.inf, np.inf, -3e9, 5e9, 1e20, -1.0]
+    with np.errstate(over="ignore"):
+        x = np.array(beyond * 5).astype(source)
+    cast = node("Cast", ["x"], to=onnx.TensorProto.UINT32)
+    check(cast, [{"x": x}, {"x": x[3:]}, {"x": x[:1]}])
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint32])
 def test_bits_are_shifted_by_any_amount(dtype: Any) -> None:
     low = np.iinfo(dtype).min

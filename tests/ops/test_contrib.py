@@ -278,3 +278,49 @@ def test_a_part_without_its_zero_point_is_refused_by_name() -> None:
         TypeInferenceError, match="expected data, scale and zero point of each part"
     ):
         InferenceSession(model)
+
+
+@pytest.mark.parametrize("operator", ["Attention", "MultiHeadAttention"])
+def test_no_score_outweighs_that_a_key_comes_later(operator: str) -> None:
+    """A key behind a query stays hidden, whatever number hides padding."""
+    hidden = i32([1, 1, 1, 1], [1, 1, 0, 0])
+    given: list[np.ndarray | None] = [20 * f(2, 4, 8), f(8, 24), f(24), hidden]
+    if operator == "MultiHeadAttention":
+        given = [20 * f(2, 4, 8), f(2, 4, 8), f(2, 4, 8), None, hidden]
+    more = {"num_heads": 2, "unidirectional": 1, "mask_filter_value": -5.0}
+    assert_node_agrees(operator, given, domain=MICROSOFT, **more)
+
+
+@pytest.mark.parametrize("ends", [[4, 2], [4, 3, 1, 0]])
+def test_lengths_of_keys_may_lie_in_a_tensor_of_open_size(ends: list[int]) -> None:
+    """With starts behind the ends or without, which only a run tells."""
+    inputs = [f(2, 4, 8), f(8, 24), f(24), i32(*ends)]
+    model, feed = node_model("Attention", inputs, domain=MICROSOFT, num_heads=2)
+    for value in model.graph.input:
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            if value.name == model.graph.input[3].name:
+                dim.dim_param = f"mask_{axis}"
+    (want,) = run_onnxruntime(model, feed)
+    for engine in ("native", "reference"):
+        (found,) = session(model, engine=engine).run(None, feed)
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 5), (1, 1), (1, 5), (4,)])
+def test_positions_of_open_sizes_are_the_first_or_one_a_row(shape: tuple[int, ...]) -> None:
+    """Others are refused, as ONNX Runtime does, and no memory beside them is read."""
+    inputs = [f(3, 5, 24), np.full(shape, 3), f(40, 4), f(40, 4)]
+    model, feed = node_model("RotaryEmbedding", inputs, domain=MICROSOFT)
+    for axis, dim in enumerate(model.graph.input[1].type.tensor_type.shape.dim):
+        dim.dim_param = f"p{axis}"
+    sessions = [session(model, engine=engine) for engine in ("native", "reference")]
+    if shape in ((1,), (3, 5)):
+        (want,) = run_onnxruntime(model, feed)
+        for each in sessions:
+            np.testing.assert_allclose(each.run(None, feed)[0], want, rtol=1e-5, atol=1e-5)
+        return
+    with pytest.raises(Exception, match="ONNXRuntimeError"):
+        run_onnxruntime(model, feed)
+    for each in sessions:
+        with pytest.raises(KernelError, match="RotaryEmbedding|cannot reshape"):
+            each.run(None, feed)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import Body, work_of
+from hagane.native.kernels.written import emit_written
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.attention import with_heads
-from hagane.symbolic import product
+from hagane.symbolic import Dim, product
 
 
 def lower_rotary(low: Lowering, node: ir.Node) -> None:
@@ -30,6 +33,12 @@ def lower_rotary(low: Lowering, node: ir.Node) -> None:
         raise NotNative("tables that are not half as wide as what is rotated")
     if source.strides[3] != 1 or target.strides[3] != 1:
         raise NotNative("elements that are not next to one another")
+    same = list(zip(cos.shape, sin.shape, strict=True))
+    if ids is not None:
+        same += zip(low.facts.shape(ids), (batch, length), strict=True)
+    else:
+        same += zip(cos.shape, (batch, length), strict=False)
+    _check_sizes(low, node, same)
     body = Body()
     s, d = body.pointer(source), body.pointer(target, written=True)
     c, n = body.pointer(cos), body.pointer(sin)
@@ -74,6 +83,21 @@ def lower_rotary(low: Lowering, node: ir.Node) -> None:
     work, flops = work_of(tasks, 0.3 * size), work_of(tasks, 3.0 * size)
     low.recorder.emit(node, body, tasks, work=work, flops=flops, failure=failure)
     low.forms[node.outputs[0]] = whole
+
+
+def _check_sizes(low: Lowering, node: ir.Node, same: Sequence[tuple[Dim, Dim]]) -> None:
+    """Leave a run to the reference kernel whose tables or positions are of another shape."""
+    differing = [(a, b) for a, b in same if a != b]
+    if any(isinstance(a, int) and isinstance(b, int) for a, b in differing):
+        raise NotNative("tables or positions of another shape")
+    if not differing:
+        return
+    sizes = {
+        f"{side}{i}": pair[k] for i, pair in enumerate(differing) for k, side in enumerate("ab")
+    }
+    wrong = " || ".join(f"a{i} != b{i}" for i in range(len(differing)))
+    text = f"if ({wrong}) hg_fail(thread, q);"
+    emit_written(low.recorder, node, text, reads={}, writes={}, sizes=sizes, tasks=1)
 
 
 RULES: dict[str, Rule] = {"RotaryEmbedding": lower_rotary}

@@ -36,6 +36,14 @@ def rotate(x: Array, cos: Array, sin: Array, interleaved: bool) -> Array:
     return np.concatenate(rotated, axis=-1)
 
 
+def check_positions(positions: Array, batch: int, length: int) -> None:
+    """Refuse positions that are not one a row of the sequences."""
+    if positions.shape != (batch, length):
+        raise ValueError(
+            f"expected positions of shape [{batch}, {length}], got {list(positions.shape)}"
+        )
+
+
 @widened
 def _rotary_embedding(
     x: Array,
@@ -50,6 +58,8 @@ def _rotary_embedding(
     shape = x.shape
     x = x.transpose(0, 2, 1, 3) if x.ndim == 4 else x.reshape(*shape[:2], num_heads, -1)
     size = rotary_embedding_dim or x.shape[3]
+    if position_ids is not None:
+        check_positions(position_ids, *x.shape[:2])
     cos, sin = (
         (cache if position_ids is None else cache[position_ids])[..., : size // 2]
         for cache in (cos_cache, sin_cache)

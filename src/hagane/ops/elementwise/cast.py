@@ -57,7 +57,15 @@ def convert(x: Array, to: ir.DataType, *, saturate: bool = True, round_mode: str
         x = x.astype(np.float32)
     if to.is_integer() and to.itemsize < 1:
         return _wrapped(x if x.dtype.kind in "iub" else x.astype(np.int32), to)
+    if to == ir.DataType.UINT32 and x.dtype.kind not in "iub":
+        return _to_uint32(x.astype(np.float64))
     return x.astype(target)
+
+
+def _to_uint32(x: Array) -> Array:
+    """Return whole numbers, also of numbers beyond: NumPy's depend on the element's place."""
+    kept = np.where(np.abs(x) < 2.0**32, x, 0).astype(np.int64)
+    return np.where(x >= -(2.0**31), kept, 1 << 31).astype(np.uint32)
 
 
 def _wrapped(x: Array, to: ir.DataType) -> Array:
@@ -161,7 +169,7 @@ def _casting(*, to: int, saturate: int = 1, round_mode: str = "up") -> Callable[
     if target == ir.DataType.STRING:
         return _to_strings
     read, dtype = _reading(target), np.dtype(target.numpy())
-    plain = _PLAIN if dtype in _PLAIN else frozenset()
+    plain = _PLAIN if dtype in _PLAIN and target != ir.DataType.UINT32 else frozenset()
 
     def kernel(x: Array) -> Array:
         if x.dtype in plain:

@@ -14,7 +14,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.elementwise.cast import convert
 from hagane.ops.functions.numbers.elementary import cast, mul, sub, unsqueeze
-from hagane.ops.values import array_dtype
+from hagane.ops.values import LOW_PRECISION, array_dtype
 from hagane.ops.vjp import ROUNDED, through
 from hagane.symbolic import ceildiv
 
@@ -68,8 +68,8 @@ def quantize(
 ) -> Array:
     """Return ``saturate(round(x / scale) + zero)`` as ``to``; all broadcast already."""
     kind = scale.dtype if precision is None else precision
-    if np.dtype(kind) == np.float64 and x.dtype != np.float64:
-        kind = np.float32 if precision is None else kind
+    if precision is None and (kind in LOW_PRECISION or x.dtype != np.float64):
+        kind = np.dtype(np.float32)  # as ONNX Runtime divides
     quotient = x.astype(kind) / scale.astype(kind)
     if to in _INTEGERS:
         low, high = _INTEGERS[to]

@@ -166,7 +166,10 @@ def _resize(
     nearest_mode: str = "round_prefer_floor",
 ) -> Array:
     chosen = [a % x.ndim for a in (range(x.ndim) if axes is None else axes)]
-    _check_numbers([x.shape[a] for a in chosen], scales, sizes)
+    sources = [x.shape[a] for a in chosen]
+    for name, values in (("scales", scales), ("sizes", sizes)):
+        if values is not None and not _positive(name, sources, values, keep_aspect_ratio_policy):
+            raise ValueError(f"expected positive {name}, got {values.ravel().tolist()}")
     plan = _plan(
         x.shape,
         chosen,
@@ -205,13 +208,16 @@ def _resize(
     return y
 
 
-def _check_numbers(sources: Sequence[int], scales: Array | None, sizes: Array | None) -> None:
-    for name, values in (("scales", scales), ("sizes", sizes)):
-        for source, value in zip(sources, [] if values is None else values.ravel(), strict=False):
-            empty = name == "sizes" and value == 0 and source == 0
-            if not empty and not 0 < float(value) < float("inf"):
-                assert values is not None
-                raise ValueError(f"expected positive {name}, got {values.ravel().tolist()}")
+def _positive(name: str, sources: Sequence[Dim], values: Array, policy: str) -> bool:
+    """Whether all axes of elements get a positive scale, as far as numbers are known.
+
+    Where the largest ratio is that of all axes (``not_smaller``), other sizes may be any.
+    """
+    pairs = zip(sources, values.ravel(), strict=False)
+    known = [(a, float(v)) for a, v in pairs if not isinstance(v, Expr)]
+    if name == "sizes" and policy == "not_smaller":
+        return len(known) < values.size or any(a == 0 or v > 0 for a, v in known)
+    return all(0 < v < float("inf") or (name == "sizes" and v == 0 and a == 0) for a, v in known)
 
 
 def _round_to(y: Array, dtype: np.dtype[Any]) -> Array:
@@ -282,9 +288,11 @@ def _infer_resize(ctx: InferContext) -> Sequence[Any]:
         return [tuple(shape)]
     if values.size != len(axes):
         ctx.fail(f"expected one number an axis ({len(axes)}), got {values.size}")
-    _check_positive(ctx, "sizes" if by_size else "scales", shape, axes, values)
-    crop = ctx.attr("coordinate_transformation_mode") == "tf_crop_and_resize"
     policy = ctx.attr("keep_aspect_ratio_policy")
+    name = "sizes" if by_size else "scales"
+    if not _positive(name, [shape[axis] for axis in axes], values, policy):
+        ctx.fail(f"expected positive {name}, got {values.ravel().tolist()}")
+    crop = ctx.attr("coordinate_transformation_mode") == "tf_crop_and_resize"
     for axis, value in zip(axes, values.ravel(), strict=True):
         if by_size:
             if policy == "stretch":
@@ -298,17 +306,6 @@ def _infer_resize(ctx: InferContext) -> Sequence[Any]:
     if by_size and policy != "stretch":
         _keep_aspect(ctx, shape, axes, values, policy)
     return [tuple(shape)]
-
-
-def _check_positive(
-    ctx: InferContext, name: str, shape: Sequence[Dim], axes: Sequence[int], values: Array
-) -> None:
-    for axis, value in zip(axes, values.ravel(), strict=True):
-        if isinstance(value, Expr):
-            continue
-        empty = name == "sizes" and value == 0 and shape[axis] == 0
-        if not empty and not 0 < float(value) < float("inf"):
-            ctx.fail(f"expected positive {name}, got {values.ravel().tolist()}")
 
 
 _LARGEST_DENOMINATOR = 1000

@@ -77,12 +77,12 @@ const int64_t at = row * {inner} + {own}, s = base + {place.get(last, "0")};
 
 
 def lower_quantize(low: Lowering, node: ir.Node) -> None:
-    """Lower QuantizeLinear: the quotient in the scale's type, rounded, the zero point added."""
+    """Lower QuantizeLinear: the quotient rounded, the zero point added."""
     x, scale = low.forms.contiguous(node.inputs[0]), low.forms.contiguous(node.inputs[1])
     to, attributes = low.facts.dtype(node.outputs[0]), low.facts.attributes(node)
     precision = int(attributes.get("precision") or 0)
     kind = np.dtype(ir.DataType(precision).numpy()) if precision else scale.dtype
-    if kind == np.float64 and x.dtype != np.float64 and not precision:
+    if not precision and (kind in HALVES or x.dtype != np.float64):
         kind = np.dtype(np.float32)
     if to.name == "float8_e8m0fnu":
         raise NotNative("scales as results")

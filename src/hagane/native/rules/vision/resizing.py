@@ -154,7 +154,8 @@ def lower_resize(low: Lowering, node: ir.Node) -> None:
         raise NotNative(f"element type {dtype}")
     finding = "double all = 1;\n" + "\n".join(
         f"{{ {plan.text(i)}\n"
-        "if (target < 0 || (all *= (double)target) > 0x1p46 || (source == 0 && target > 0)) "
+        "if (target < 0 || (all *= (double)target) > 0x1p46 || (source == 0 && target > 0)"
+        " || (source > 0 && !(factor > 0))) "
         f"{{ hg_fail(thread, target); return; }}\nfound[{i}] = target; }}"
         for i in range(len(plan.axes))
     )

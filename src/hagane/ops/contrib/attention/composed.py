@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.ops.builder import op, rank_of, size_of
+from hagane.ops.contrib.attention.heads import LEAST
 
 
 def split_heads(x: Any, count: int) -> Any:
@@ -28,13 +29,15 @@ def bias_of(mask: Any, attention_bias: Any, q: Any, k: Any, *, causal: bool, fil
     if causal:
         rows = op("Add", op("Range", 0, length, 1), total - length)
         allowed = op("LessOrEqual", op("Range", 0, total, 1), op("Unsqueeze", rows, [1]))
-        found.append(op("Where", allowed, np.float32(0), np.float32(filler)))
+        found.append(op("Where", allowed, np.float32(0), LEAST))
     if mask is not None and rank_of(mask) == 1:
         ends = op("Cast", mask, to=ir.DataType.INT64)
         positions = op("Unsqueeze", op("Range", 0, total, 1), [0])
         keep = op("Less", positions, op("Unsqueeze", op("Slice", ends, [0], [batch], [0]), [1]))
         if size_of(mask, 0) != batch:
-            starts = op("Slice", ends, [batch], [batch * 2], [0])
+            # (Where only a run knows whether there are starts, the zeros stand for them.)
+            both = op("Concat", ends, op("Expand", np.zeros(1, np.int64), [batch]), axis=0)
+            starts = op("Slice", both, [batch], [batch * 2], [0])
             late = op("GreaterOrEqual", positions, op("Unsqueeze", starts, [1]))
             keep = op("And", keep, late)
         bias = op("Where", keep, np.float32(0), np.float32(filler))

@@ -10,6 +10,9 @@ from hagane.ops.attention.rotary import rotate
 from hagane.ops.definition import Array
 from hagane.ops.normalization.softmax import softmax
 
+# Hides keys behind a query.
+LEAST = np.finfo(np.float32).min
+
 
 def heads_of(x: Array, count: int) -> Array:
     """Split the last axis: (batch, length, heads · size) to (batch, heads, length, size)."""
@@ -30,10 +33,13 @@ def attend(q: Array, k: Array, v: Array, bias: Array | None, scale: float | None
     return np.matmul(softmax(scores).astype(v.dtype), v)
 
 
-def causal_mask(length: int, total: int, dtype: Any, filler: float) -> Array:
-    """Return an additive mask that lets query i see keys up to i + (total - length)."""
+def causal_mask(length: int, total: int, dtype: Any) -> Array:
+    """Return an additive mask that lets query i see keys up to i + (total - length).
+
+    Later ones get the least number, whatever ``mask_filter_value`` hides padding with.
+    """
     allowed = np.arange(total)[None] <= np.arange(length)[:, None] + (total - length)
-    return np.where(allowed, 0, filler).astype(dtype)
+    return np.where(allowed, 0, LEAST).astype(dtype)
 
 
 def padding_mask(mask: Array, batch: int, total: int, dtype: Any, filler: float) -> Array:

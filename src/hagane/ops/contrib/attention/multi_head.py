@@ -47,7 +47,7 @@ def _multi_head_attention(
     if past_key is not None and past_value is not None:
         k, v = np.concatenate([past_key, k], axis=2), np.concatenate([past_value, v], axis=2)
     length, total = q.shape[2], k.shape[2]
-    mask = causal_mask(length, total, q.dtype, mask_filter_value) if unidirectional else None
+    mask = causal_mask(length, total, q.dtype) if unidirectional else None
     if key_padding_mask is not None:
         padding = padding_mask(key_padding_mask, len(q), total, q.dtype, mask_filter_value)
         mask = sum_of(mask, padding)

@@ -47,7 +47,7 @@ def _attention(
     if past is not None:
         k, v = np.concatenate([past[0], k], axis=2), np.concatenate([past[1], v], axis=2)
     length, total = q.shape[2], k.shape[2]
-    mask = causal_mask(length, total, x.dtype, mask_filter_value) if unidirectional else None
+    mask = causal_mask(length, total, x.dtype) if unidirectional else None
     if mask_index is not None:
         padding = padding_mask(mask_index, len(x), total, x.dtype, mask_filter_value)
         mask = sum_of(mask, padding)

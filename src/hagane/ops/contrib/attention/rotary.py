@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hagane.ops.builder import op, rank_of, shape_of, size_of
+from hagane.ops.attention.rotary import check_positions
+from hagane.ops.builder import op, rank_of, size_of
 from hagane.ops.contrib.attention.heads import (
     heads_of,
     joined,
@@ -38,10 +39,10 @@ def _rotary_embedding(
     else:
         split = x
     batch, length = split.shape[0], split.shape[2]
-    if position_ids.size == 1:
-        at = np.broadcast_to(position_ids.ravel()[0] + np.arange(length), (batch, length))
-    else:
-        at = position_ids
+    at = position_ids
+    if at.ndim < 2 and at.size == 1:
+        at = np.broadcast_to(at.ravel()[0] + np.arange(length), (batch, length))
+    check_positions(at, batch, length)
     turned = rotated(split, cos_cache, sin_cache, at, bool(interleaved))
     return joined(turned) if x.ndim == 3 else turned
 
@@ -67,7 +68,7 @@ def _composed_rotary(
             return None
         heads = width // (2 * half)
     size = floordiv(width, heads) if flat else width
-    if shape_of(position_ids) in ((), (1,), (1, 1)):
+    if rank_of(position_ids) < 2:
         batch, length = size_of(x, 0), size_of(x, 1 if flat else 2)
         first = op("Reshape", position_ids, [1, 1])
         steps = op("Unsqueeze", op("Range", 0, length, 1), [0])
