@@ -202,8 +202,11 @@ class Objects(Names):
         if name == "Callable":
             return isinstance(value, Function | Bound | Wrapped | Class | Library)
         containers = {"Sequence": (ListRef, tuple, str), "Mapping": (DictRef,),
+                      "MutableMapping": (DictRef,), "MutableSequence": (ListRef,),
                       "Iterable": (ListRef, tuple, str, DictRef, SetRef), "Number": (int, float),
                       "Integral": (int, Expr), "OrderedDict": (DictRef,)}  # fmt: skip
+        if isinstance(value, DictRef) and name in ("Counter", "defaultdict"):
+            return value.kind.partition(":")[0] == name
         return isinstance(value, containers[name]) if name in containers else False
 
     def is_scalar(self, value: Value) -> bool:

@@ -21,6 +21,9 @@ class CheckError(HaganeError, TypeError):
         tensors: The tensors it is about, whose origins the reader is shown.
         counterexample: Sizes with which it fails.
         claim: The condition under which it does not fail.
+
+    Attributes:
+        layer: The key of the layer whose call it is about, None for other calls.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class CheckError(HaganeError, TypeError):
         self.tensors = tensors
         self.counterexample = dict(counterexample or {})
         self.claim = claim
+        self.layer: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

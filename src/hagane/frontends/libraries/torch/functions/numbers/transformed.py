@@ -1,4 +1,4 @@
-"""Distributions that are transformed: ``torch.distributions.transforms``."""
+"""Distributions that others make: transformed (``torch.distributions.transforms``), mixed."""
 
 from __future__ import annotations
 
@@ -115,3 +115,42 @@ class TransformedDistribution:
         del self
         t.fail("value", "NotImplementedError: a transformed distribution has no entropy()",
                remedy="estimate it as -log_prob(rsample()).mean()")  # fmt: skip
+
+
+@TORCH.layer("distributions.MixtureSameFamily", base=_BASE)
+class MixtureSameFamily:
+    """A mixture: the last axis of a batch of components, of which a categorical one picks."""
+
+    @staticmethod
+    def init(
+        t: Core, mixture_distribution: Value, component_distribution: Value, **_: Value
+    ) -> dict[str, Value]:
+        """Return the attributes."""
+        mixture, component = t.heap[mixture_distribution], t.heap[component_distribution]
+        if mixture.get("kind") != "Categorical":
+            t.fail("type", "MixtureSameFamily: expected a Categorical as mixture_distribution, got "
+                   f"{mixture.get('kind')}")  # fmt: skip
+        batch = component["batch_shape"]
+        like: Tensor = component["like"]
+        counts = mixture["logits"].shape[-1]
+        parts = (*mixture["batch_shape"], counts)
+        fits = len(batch) == len(parts) or (len(parts) == 1 and len(batch) > 0)
+        if not fits or any(map(t.emit.differ, batch[len(batch) - len(parts) :], parts)):
+            picked = t.show(t.emit.new(like.dtype, parts))
+            t.fail("shape-mismatch", f"MixtureSameFamily: a mixture over {picked} does not fit "
+                   f"components in a batch of {t.show(t.emit.new(like.dtype, batch))}; the last "
+                   "axis of the batch has to be that of the categories", like)  # fmt: skip
+        made = t.emit.typed("Distribution", [like, mixture["like"]], like.dtype, batch[:-1])
+        return {
+            "mixture_distribution": mixture_distribution, "like": made,
+            "component_distribution": component_distribution, "batch_shape": batch[:-1],
+            "event_shape": component["event_shape"], "drawn": component["drawn"],
+            "kind": "MixtureSameFamily", "parameters": (),
+        }  # fmt: skip
+
+    @staticmethod
+    def entropy(t: Core, self: View) -> Value:
+        """Fail, as there is no formula of it."""
+        del self
+        t.fail("value", "NotImplementedError: a mixture has no entropy()",
+               remedy="estimate it as -log_prob(sample()).mean()")  # fmt: skip
