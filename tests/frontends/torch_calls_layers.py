@@ -171,7 +171,7 @@ x: float32[b=2, t=5, 8]; i: int64[b=2, t=5] < 10; y: float32[b=2, s=3, 8]
     torch.distributions.transforms.TanhTransform().inv(x / 10)
     torch.distributions.transforms.AffineTransform(0.0, 2.0, event_dim=1).log_abs_det_jacobian(x, x)
     torch.distributions.MixtureSameFamily(torch.distributions.Categorical(logits=x), torch.distributions.Normal(x, 1.0)).log_prob(x[..., 0])
-    torch.distributions.MixtureSameFamily(torch.distributions.Categorical(torch.ones(x.size(1))), torch.distributions.Independent(torch.distributions.Normal(x, 1.0), 1)).sample((3,))
+    torch.distributions.MixtureSameFamily(torch.distributions.Categorical(torch.ones(x.size(1))), torch.distributions.Independent(torch.distributions.Normal(x[0], 1.0), 1)).sample((3,))
     torch.distributions.Normal(x[0], 1.0).expand(x.shape).rsample((2,))
     torch.distributions.RelaxedOneHotCategorical(torch.tensor(0.5), logits=x).rsample()
     torch.distributions.Binomial(10, probs=x[0]).log_prob(torch.ones(x.size(1), 8))
