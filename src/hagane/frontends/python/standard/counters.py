@@ -16,7 +16,7 @@ from hagane.frontends.python.values.values import (
     is_key,
     is_size,
 )
-from hagane.symbolic import minimum
+from hagane.symbolic import Dim, minimum
 
 COUNTER = "Counter"
 
@@ -65,8 +65,8 @@ class Counters(Core):
         content = self.heap[receiver]
         mapping = self.mapping(given)
         items = self.sequence(given) if mapping is None else [*mapping]
-        known = isinstance(items, list) and isinstance(content, dict)
-        if not known or not all(map(is_key, items)):
+        known = isinstance(items, list) and all(map(is_key, items))
+        if isinstance(items, Many) or not known or not isinstance(content, dict):
             self._count_unknown(receiver, items)
             return
         for key in items:
@@ -90,7 +90,8 @@ class Counters(Core):
                 pairs.sort(key=lambda pair: -pair[1])
             if wanted is None or isinstance(wanted, int):
                 return self.new_list(pairs[:wanted])
-            length, pair = len(pairs), self.as_many(tuple(pairs))[0]
+            length: Dim = len(pairs)
+            pair = self.as_many(tuple(pairs))[0]
         else:
             length, pair = content.length, (content.key, content.element)
         if wanted is not None:
