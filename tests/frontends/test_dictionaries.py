@@ -143,3 +143,52 @@ def test_padding_by_reflection_needs_channels(tmp_path: Path) -> None:
     """
     report = check_text(tmp_path, source)
     assert "channels of a padding by 'reflect'" in str(report.assumptions + report.errors)
+
+
+COUNTED = """
+from collections import Counter
+def f(x):
+    letters = Counter("abracadabra")
+    letters.update(["a", "z"], q=2)
+    letters["q"] += 1
+    letters.subtract({"a": 2})
+    vocab = {letter: place for place, (letter, _) in enumerate(letters.most_common(3))}
+    table = nn.Embedding(len(vocab), 4)
+    assert isinstance(letters, Counter) and not isinstance(vocab, Counter)
+    return (torch.ones(letters["a"]) + torch.ones(4), torch.ones(letters["none"] + 1, 2),
+            torch.ones(letters.total()), table(torch.tensor([vocab["a"], vocab["b"]])))
+"""
+
+
+def test_a_counter_counts(tmp_path: Path) -> None:
+    report = check_text(tmp_path, COUNTED, {"x": "float32[2]"})
+    assert report.ok, (report.errors, report.unknown)
+    told = str(report.returned)
+    shapes = ["(4,)", "(1, 2)", "(14,)", "(2, 4)"]
+    assert [f"shape={shape}" in told for shape in shapes] == [True] * 4, told
+
+
+def test_values_stored_at_indices_have_the_tensors_own_element_type(tmp_path: Path) -> None:
+    source = (
+        "def f(x, i):\n    x[i > 0] = torch.tensor(1)\n    x[0] = i[0]\n    x[{}] = i\n    return x"
+    )
+    inputs = {"x": "float32[n, 3]", "i": "int64[n, 3]"}
+    assert check_text(tmp_path, source.format(":"), inputs).ok
+    (error,) = check_text(tmp_path, source.format("torch.arange(x.size(0))"), inputs).errors
+    assert error.message == (
+        "item assignment: expected values of the element type float32 to be stored at indices, got "
+        "torch.Tensor(dtype=int64, shape=(n, 3))"
+    )
+    assert error.remedy == "convert them: .to(torch.float32)"
+
+
+def test_a_layer_that_fits_no_input_is_one_mistake(tmp_path: Path) -> None:
+    source = """
+    def f(x):
+        layer = nn.Linear(4, 3)
+        first = layer(x)
+        second = layer(x[1:])
+        return first, second
+    """
+    (error,) = check_text(tmp_path, source, {"x": "float32[n, 5]"}).errors
+    assert "expected 4 features in the last axis, got 5" in error.message

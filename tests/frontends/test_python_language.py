@@ -19,6 +19,13 @@ FORMS = [
     ("a, *rest, z = [1, 2, 3, 4]\nreturn rest", "[int(2), int(3)]"),
     ("(a, (c, d)), e = (1, (2, 3)), 4\nreturn a + c + d + e", "int(10)"),
     ("n = 0\nfor i in range(5):\n    if i == 3:\n        continue\n    n += i\nreturn n", "int(7)"),
+    ("made = type('Made', (), {'size': 5, 'twice': lambda self: 2 * self.size})\nreturn made().twice()",
+     "int(10)"),
+    ("items = [1] * x.size(0)\ndel items[:]\nreturn len(items)", "int(0)"),
+    ("import inspect\nreturn inspect.isfunction(len), inspect.isfunction(lambda: 1), "
+     "inspect.isclass(dict)", "(bool(False), bool(True), bool(True))"),
+    ("import os\nos.environ['SEED'] = '1'\nreturn len(x.shape)", "int(2)"),
+    ("names = {0: (1, 2), 1: (3, 4)}\na, b = names[x.size(0)]\nreturn x.new_ones(4)[a:b].ndim", "int(1)"),
     ("for i in range(5):\n    if i == 3:\n        break\nelse:\n    i = 9\nreturn i", "int(3)"),
     ("for i in range(3):\n    pass\nelse:\n    i = 9\nreturn i", "int(9)"),
     ("n = 1\nwhile n < 20:\n    n *= 3\nreturn n", "int(27)"),

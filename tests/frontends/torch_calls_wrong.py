@@ -7,6 +7,13 @@ x: float32[2, 3, 4]; y: float32[2, 3, 5]; z: float32[3, 4]; v: float32[4]; i: in
     x - b[:, :2]
     x / torch.ones(2, 3)
     torch.add(x, y)
+    F.softmax(x, axis=1)
+    torch.norm(x, axis=1)
+    x.split(2, axis=0)
+    x.index_put((i.clamp(max=1),), torch.ones(2, 3, 3, 4, dtype=torch.long))
+    torch.distributions.MixtureSameFamily(torch.distributions.Categorical(logits=z), torch.distributions.Normal(y, 1.0))
+    torch.distributions.MixtureSameFamily(torch.distributions.Categorical(logits=v), torch.distributions.Normal(x, 1.0)).sample()
+    torch.distributions.MixtureSameFamily(torch.distributions.Categorical(logits=v), torch.distributions.Normal(v, 1.0)).rsample()
     torch.maximum(x, y)
     x == y
     x > y

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.strides import lie, sliced
 from hagane.frontends.python.values.values import Many, Real, Tensor, Truth, Value, is_size
-from hagane.graph.types import Shape
+from hagane.graph.types import Shape, dtype_name
 from hagane.ops.builder import interpreting
 from hagane.ops.functions.tensors.items import put_items, take_items
 from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum, product, symbol, symbols_of
@@ -380,6 +380,7 @@ def set_item(t: Core, x: Tensor, index: Value, value: Value) -> None:
     x.known = None
     shape, _ = indexed_shape(t, x, index)
     _check_stored(t, x, shape, value)
+    check_dtype_stored(t, x, index, value)
     parts = _parts_of(t, x, index)
     kept = (x.dtype, x.shape)
     if isinstance(value, Real):
@@ -411,6 +412,28 @@ def _check_stored(t: Core, x: Tensor, shape: Shape, value: Value) -> None:
     if not fits:
         place = t.emit.new(x.dtype, shape, kind=x.kind)
         t.fail("shape-mismatch", f"{t.show(value)} cannot be stored in {t.show(place)}", x, value)
+
+
+def check_dtype_stored(t: Core, x: Tensor, index: Value, value: Value) -> None:
+    """Fail where PyTorch writes at indices values of another element type, which it does not cast.
+
+    It casts those for slices and numbers, and a single number for a mask.
+    """
+    if not isinstance(value, Tensor) or not x.kind == value.kind == "torch.Tensor":
+        return
+    parts = index if isinstance(index, tuple) else (index,)
+    places = [p for p in parts if isinstance(p, list) or (isinstance(p, Tensor) and p.shape != ())]
+    masks = all(isinstance(p, Tensor) and p.dtype == ir.DataType.BOOL for p in places)
+    if not places or x.dtype == value.dtype or (masks and value.shape == ()):
+        return
+    t.fail(
+        "dtype-mismatch",
+        f"expected values of the element type {dtype_name(x.dtype)} to be stored at indices, got "
+        f"{t.show(value)}",
+        x,
+        value,
+        remedy=f"convert them: .to(torch.{dtype_name(x.dtype)})",
+    )
 
 
 def lies_within(t: Core, x: Tensor, shape: Shape, strides: Shape, offset: Value) -> None:

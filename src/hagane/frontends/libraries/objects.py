@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import sys
 import types
-from collections import OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -217,7 +217,7 @@ class Objects(Names):
     def class_of(self, value: Value) -> type | None:
         """Return the class of Python's that a value is of; None for objects of other classes."""
         if isinstance(value, DictRef):
-            kinds = {"OrderedDict": OrderedDict, "defaultdict": defaultdict}
+            kinds = {"OrderedDict": OrderedDict, "defaultdict": defaultdict, "Counter": Counter}
             return kinds.get(value.kind.partition(":")[0], dict)
         if isinstance(value, Tensor):
             torch = sys.modules.get("torch") if value.kind == "torch.Tensor" else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hagane.frontends.libraries.lifting import RealNames
 from hagane.frontends.libraries.objects import Objects
+from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
@@ -85,8 +86,6 @@ class LibraryTables(Objects, RealNames):
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         """Call a function or a class of a library."""
-        from hagane.frontends.libraries.table import call_handler
-
         table = self.table_of(name)
         if table is not None:
             if table.operator is not None:  # a library with tensors of its own
@@ -94,7 +93,7 @@ class LibraryTables(Objects, RealNames):
             if name in table.functions:
                 return self._in_context(
                     core, name, arguments, keywords,
-                    lambda a, k: call_handler(table.functions[name], name, core, a, k),
+                    lambda a, k: _call_function(table, name, core, a, k),
                 )  # fmt: skip
             if name in table.layers:
                 made = Instance(core.heap.new({}), Library(name))
@@ -134,16 +133,21 @@ class LibraryTables(Objects, RealNames):
                 return None
             handler = getattr(table.layers[owner], method)
             view = View(core, receiver)
-            return view.decided(
-                lambda: self._in_context(
-                    core, name, arguments[1:], keywords,
-                    lambda a, k: call_handler(handler, name, core, [view, *a], k, hidden=2),
-                )
-            )  # fmt: skip
+            try:
+                return view.decided(
+                    lambda: self._in_context(
+                        core, name, arguments[1:], keywords,
+                        lambda a, k: call_handler(handler, name, core, [view, *a], k, hidden=2),
+                    )
+                )  # fmt: skip
+            except CheckError as error:
+                if error.layer is None:
+                    error.layer = receiver.key
+                raise
         core.emit.kind = owner if owner == table.tensor else table.tensor
         found = table.methods[owner][method]
         return self._in_context(
-            core, name, arguments, keywords,
+            core, name, arguments, table.named(found, name, keywords),
             lambda a, k: call_handler(found, name, core, a, k, hidden=2),
         )  # fmt: skip
 
@@ -185,6 +189,15 @@ class LibraryTables(Objects, RealNames):
             return lost
         core.heap[made].update({name: core.wrap(value) for name, value in found.items()})
         return None
+
+
+def _call_function(
+    table: Table, name: str, core: Core, arguments: Sequence[Value], keywords: Mapping[str, Value]
+) -> Value:
+    from hagane.frontends.libraries.table import call_handler
+
+    function = table.functions[name]
+    return call_handler(function, name, core, arguments, table.named(function, name, keywords))
 
 
 def _is_real_attribute(kind: str, name: str) -> bool:

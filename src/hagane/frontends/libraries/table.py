@@ -88,6 +88,8 @@ class Table:
         names: Names whose value the program can change: how it is read, and how it is set.
         transparent: Decorators and context managers that change no type.
         bases: Base classes: a class to the class whose methods it inherits.
+        synonyms: Other names of an argument that functions of the library take: NumPy's.
+        strict: Functions, and modules of functions, that take no other names.
     """
 
     root: str
@@ -102,6 +104,8 @@ class Table:
     )
     transparent: set[str] = field(default_factory=set)
     bases: dict[str, str] = field(default_factory=dict)
+    synonyms: dict[str, str] = field(default_factory=dict)
+    strict: set[str] = field(default_factory=set)
     operator: Callable[[Core, str, Value, Value], Value] | None = None
     unary: Callable[[Core, str, Tensor], Value] | None = None
     item: Callable[[Core, Tensor, Value], Value] | None = None
@@ -154,6 +158,21 @@ class Table:
                 break
             short = short.rpartition(".")[0]
         return name
+
+    def named(
+        self, function: Handler, name: str, keywords: Mapping[str, Value]
+    ) -> Mapping[str, Value]:
+        """Return the named arguments of a call under the names that its function has for them."""
+        if self.synonyms.keys().isdisjoint(keywords) or self._is_strict(name):
+            return keywords
+        own = _signature(function).parameters
+        other = {
+            k: own_name for k, own_name in self.synonyms.items() if k not in own and own_name in own
+        }
+        return {other.get(key, key): value for key, value in keywords.items()}
+
+    def _is_strict(self, name: str) -> bool:
+        return name in self.strict or name.rpartition(".")[0] in self.strict
 
     @cached_property
     def _modules(self) -> frozenset[str]:

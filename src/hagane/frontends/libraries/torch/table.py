@@ -44,3 +44,18 @@ TORCH.transparent.update(
         "use_deterministic_algorithms",
     )
 )  # fmt: skip
+# Functions that PyTorch's own parser of arguments reads take NumPy's names as well; those that are
+# plain Python do not.
+TORCH.synonyms.update(
+    {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
+)
+TORCH.strict.add("torch.nn.functional")
+TORCH.strict.update(
+    f"{owner}.{name}"
+    for owner in ("torch", "torch.Tensor")
+    for name in (
+        "split", "norm", "unique", "unique_consecutive", "stft", "istft", "einsum", "tensordot",
+        "meshgrid", "cdist", "cartesian_prod", "block_diag", "broadcast_tensors", "lu",
+        "atleast_1d", "atleast_2d", "atleast_3d", "unflatten", "unravel_index", "chain_matmul",
+    )
+)  # fmt: skip

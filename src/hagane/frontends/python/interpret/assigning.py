@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Sequence
 from functools import partial
 
 from hagane.frontends.python.interpret.arithmetic import BINARY
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.reading.items import lost_part
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -254,6 +256,9 @@ class Assignments(Core):
             self.either(index, lambda place: self.set_item(receiver, place, value))
             return
         match receiver:
+            case Tensor() if (lost := lost_part(index)) is not None:
+                if not lost.told:
+                    self.lost("an item set at a place that is not known")
             case Tensor():
                 self.emit.label = "item assignment"
                 self.either(
@@ -274,6 +279,8 @@ class Assignments(Core):
                 self.call(self.attribute(receiver, "__setitem__"), [index, value], {})
             case Unknown():
                 pass
+            case Host(object=os._Environ()) if not self.emit.builds:
+                pass  # what the program reads of it is open
             case _:
                 raise CheckError("type", f"items of {self.show(receiver)} cannot be set")
 
@@ -319,6 +326,8 @@ class Assignments(Core):
                     self.heap[owner] = tuple(items)
                 elif isinstance(owner, DictRef | ListRef) and not isinstance(index, slice):
                     self.call(self.attribute(owner, "pop"), [index], {})
+                elif isinstance(owner, ListRef) and index == slice(None):
+                    self.heap[owner] = ()
                 elif isinstance(owner, ListRef):
                     gone = self.lost("items deleted at places that are not known")
                     self.heap[owner] = Many(gone, self.emit.fresh("count"))

@@ -139,6 +139,9 @@ class Operators(Core):
             return self.new_list(self._concatenated(self.heap[left], self.heap[right]))
         if isinstance(left, tuple) and isinstance(right, tuple) and kind is ast.Add:
             return left + right
+        if kind is ast.Add and self._is_open_tuple(left) and self._is_open_tuple(right):
+            parts = (p if isinstance(p, tuple) else self.heap[p] for p in (left, right))
+            return self.new_list(self._concatenated(*parts))
         if isinstance(left, SetRef) and isinstance(right, SetRef) and kind in _SETS:
             return self.new_set(_SETS[kind](self.heap[left], self.heap[right]))
         if kind is ast.BitOr and isinstance(left, DictRef):
@@ -152,6 +155,12 @@ class Operators(Core):
         if kind is ast.Mult and is_size(right) and isinstance(left, tuple | ListRef):
             return self._repeated(left, right)
         return MISSING
+
+    def _is_open_tuple(self, value: Value) -> bool:
+        """Whether a value is a tuple, or may be one of a length that is not known."""
+        return isinstance(value, tuple) or (
+            isinstance(value, ListRef) and isinstance(self.heap[value], Many)
+        )
 
     def _concatenated(self, left: Any, right: Any) -> list[Value] | Many:
         if isinstance(left, tuple) and isinstance(right, tuple):

@@ -66,6 +66,16 @@ class Parts:
         """Return an item of a list of which only the run knows the place."""
         raise NotImplementedError
 
+    def made_class(
+        self, name: str, bases: Sequence[Value], attributes: Mapping[Any, Value]
+    ) -> Value:
+        """Return the class that ``type(name, bases, attributes)`` makes."""
+        raise NotImplementedError
+
+    def at_some_key(self, content: dict[Any, Value], index: Value) -> Value:
+        """Return the item at a key that only the run knows; ``MISSING`` if it can be anything."""
+        raise NotImplementedError
+
     def loaded(self, what: str) -> Unknown:
         """Return the content of a file."""
         raise NotImplementedError

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from hagane.frontends.python.interpret.assigning import Assignments
 from hagane.frontends.python.interpret.matching import as_branches
@@ -162,6 +163,17 @@ class Statements(Assignments):
         for decorator in reversed(node.decorator_list):
             value = self._decorated(self.evaluate(decorator), value)
         self._bind_name(node.name, value)
+
+    def made_class(
+        self, name: str, bases: Sequence[Value], attributes: Mapping[Any, Value]
+    ) -> Value:
+        """Return the class that ``type(name, bases, attributes)`` makes."""
+        assert self.frame is not None
+        own = tuple(map(self.as_base, bases))
+        cls = Class(self.heap.new({}), name, own, self.frame.module)
+        self._inherit(cls)
+        self.heap[cls].update({key: self._owned(v, cls) for key, v in attributes.items()})
+        return cls
 
     def _inherit(self, cls: Class) -> None:
         for base in cls.bases:

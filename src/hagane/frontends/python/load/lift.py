@@ -11,7 +11,7 @@ import linecache
 import sys
 import textwrap
 import types
-from collections import OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -102,6 +102,8 @@ class Lift(Core):
                 kind = "OrderedDict" if isinstance(found, OrderedDict) else "dict"
                 if isinstance(found, defaultdict):
                     kind = f"defaultdict:{self.heap.new(self.lift(found.default_factory))}"
+                elif isinstance(found, Counter):
+                    kind = "Counter"
                 return self.new_dict(
                     {self.lift_key(key): self.lift(item) for key, item in found.items()}, kind
                 )

@@ -144,7 +144,11 @@ class Collector:
         if key in self._seen or (error.code in _FOLLOWING and self._follows(error.code)):
             return
         self._seen.add(key)
-        if is_met:
+        # A layer that fits no input is one mistake, wherever it is called.
+        told = (error.layer, error.code, error.message.rpartition(", got")[0])
+        is_told = error.layer is not None and told[2] != "" and told in self._seen
+        self._seen.add(told)
+        if is_met or is_told:
             return
         self.report.errors.append(
             Problem(

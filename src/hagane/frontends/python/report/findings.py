@@ -24,6 +24,7 @@ class CheckError(HaganeError, TypeError):
 
     Attributes:
         within: The line of a library that was being read, if it was not the user's.
+        layer: The key of the layer whose call it is about, None for other calls.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class CheckError(HaganeError, TypeError):
         self.counterexample = dict(counterexample or {})
         self.claim = claim
         self.within: Place | None = None
+        self.layer: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from hagane.frontends.python.values.values import (
     LibraryMethod,
     ListRef,
     Method,
+    Outside,
     Real,
     SetRef,
     Tensor,
@@ -129,6 +130,8 @@ class Builtins(Iterables, RealObjects, World, Arguments):
         if owner is None or not arguments or not issubclass(owner, dict | list | set | str):
             return None
         receiver = arguments[0]
+        if isinstance(receiver, Outside):  # a text of a file
+            return self.attribute(receiver, found.__name__)
         if isinstance(receiver, Instance):
             receiver = self.inherited(receiver)
         if isinstance(receiver, ListRef | DictRef | SetRef | str):
@@ -280,7 +283,12 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             return issubclass(value.object, tuple(real))
         return value in options
 
-    def _call_type(self, value: Value) -> Value:
+    def _call_type(self, value: Value, *made: Value) -> Value:
+        if made:
+            content = self.mapping(made[1]) if len(made) == 2 else None
+            if content is None or not isinstance(value, str):
+                return self.lost("a class made by type() of parts that are not known")
+            return self.made_class(value, made[0], content)
         if isinstance(value, Instance):
             return value.cls
         if isinstance(value, Tensor):
@@ -296,6 +304,22 @@ class Builtins(Iterables, RealObjects, World, Arguments):
                 self.method_of(value, "__call__") is not MISSING
             )
         return isinstance(value, _CALLABLE) or (isinstance(value, Host) and callable(value.object))
+
+    def _call_isfunction(self, value: Value) -> Value:
+        return isinstance(value, Function)
+
+    def _call_ismethod(self, value: Value) -> Value:
+        return isinstance(value, Bound)
+
+    def _call_isroutine(self, value: Value) -> Value:
+        return isinstance(value, Function | Bound | LibraryMethod | Method)
+
+    def _call_isclass(self, value: Value) -> Value:
+        if isinstance(value, Library):
+            return value.name.rpartition(".")[2][:1].isupper()
+        return isinstance(value, Class) or (
+            isinstance(value, Host) and isinstance(value.object, type)
+        )
 
     def _call_hasattr(self, value: Value, name: Value) -> Value:
         if not isinstance(name, str):
@@ -348,7 +372,7 @@ class Builtins(Iterables, RealObjects, World, Arguments):
 _MODULES = frozenset(
     ("builtins", "math", "functools", "_functools", "_operator", "_collections", "itertools",
      "collections", "copy", "dataclasses", "typing", "abc", "contextlib", "operator",
-     "collections.abc", "argparse", "logging", standard.__name__, identity.__module__)
+     "collections.abc", "argparse", "inspect", "logging", standard.__name__, identity.__module__)
 )  # fmt: skip
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
-from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.standard.counters import COUNTER, Counters
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
@@ -31,7 +31,7 @@ from hagane.frontends.python.values.values import (
 from hagane.symbolic import Expr, minimum, product
 
 
-class Containers(Core):
+class Containers(Counters):
     """Calls methods of Python's own containers."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -283,10 +283,14 @@ class Containers(Core):
         keywords: Mapping[str, Value],
     ) -> Value:
         content = self.heap[receiver]
+        if receiver.kind == COUNTER:
+            counted = self.counter_method(receiver, name, arguments, keywords)
+            if counted is not MISSING:
+                return counted
         if not isinstance(content, dict):
             return self._many_dict_method(content, name, arguments)
         if name in _KEYED and not (is_key(arguments[0]) or self.is_by_identity(arguments[0])):
-            return self.lost("a dictionary asked for a key that is not known")
+            return self._at_open_key(receiver, content, name, arguments)
         match name:
             case "keys" | "__iter__":
                 return self.new_set(list(content))
@@ -346,6 +350,19 @@ class Containers(Core):
             case "popitem":
                 return content.popitem()
         return self.lost(f"the method '{name}' of dictionaries")
+
+    def _at_open_key(
+        self, receiver: DictRef, content: dict[Any, Value], name: str, arguments: Sequence[Value]
+    ) -> Value:
+        """Ask a dictionary of known keys for one that only the run knows."""
+        if name == "__contains__" and not self.emit.builds:
+            return Truth(self.unknown_truth()) if content else False
+        if name == "get" and not self.emit.builds:
+            default = arguments[1] if len(arguments) > 1 else None
+            found = self.at_some_key(content, arguments[0]) if content else MISSING
+            if found is not MISSING or not content:
+                return self.join(self.unknown_truth(), found, default)
+        return self.lost("a dictionary asked for a key that is not known")
 
     def _many_dict_method(self, content: Value, name: str, arguments: Sequence[Value]) -> Value:
         if isinstance(content, Many) and name == "values":

@@ -63,9 +63,9 @@ class Refusing(Collector):
         del frame, node, condition
         self.refuse(error.message)
 
-    def open_question(self, place: Place | None, message: str) -> None:
+    def open_question(self, place: Place | None, message: str, within: Place | None = None) -> None:
         """End the capture: a value is not known."""
-        del place
+        del place, within
         if message.startswith("recursion of"):
             fault = message.partition(":")[0]
             remedy = "give the function a type with prob.typed, so that calls of it stay calls"

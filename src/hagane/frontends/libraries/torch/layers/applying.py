@@ -5,6 +5,7 @@ from __future__ import annotations
 from hagane.frontends.libraries.torch.layers.layer import functional
 
 _INPLACE = {"inplace": False}
+_UNPOOLING = {"kernel_size": ..., "stride": None, "padding": 0}
 for _name, _function, _defaults in (
     ("ReLU", "relu", _INPLACE), ("ReLU6", "relu6", _INPLACE), ("SiLU", "silu", _INPLACE),
     ("Mish", "mish", _INPLACE), ("Hardswish", "hardswish", _INPLACE), ("SELU", "selu", _INPLACE),
@@ -37,11 +38,8 @@ for _name, _function, _defaults in (
     ("UpsamplingNearest2d", "interpolate", {"size": None, "scale_factor": None}),
     ("UpsamplingBilinear2d", "interpolate",
      {"size": None, "scale_factor": None, "mode": "bilinear", "align_corners": True}),
-    *(
-        (f"MaxUnpool{rank}d", f"max_unpool{rank}d",
-         {"kernel_size": ..., "stride": None, "padding": 0})
-        for rank in (1, 2, 3)
-    ),
+    ("MaxUnpool1d", "max_unpool1d", _UNPOOLING), ("MaxUnpool2d", "max_unpool2d", _UNPOOLING),
+    ("MaxUnpool3d", "max_unpool3d", _UNPOOLING),
 ):  # fmt: skip
     functional(_name, f"nn.functional.{_function}", _defaults)
 # The arguments of losses before ``reduction``; two of all are old names without effect.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hagane.frontends.libraries.torch.operands import need_tensor, shape_of
@@ -160,3 +160,41 @@ def _derived(name: str) -> None:
 
 for _name in ("grad", "grad_and_value", "jacrev", "jacfwd", "hessian"):
     _derived(_name)
+
+
+def _of_functional(name: str) -> None:
+    """Register a function of ``torch.autograd.functional``, which calls ``func`` at once."""
+
+    def run(t: Core, func: Value, inputs: Value, v: Value = None, **_: Value) -> Value:
+        if t.emit.builds:
+            return t.lost(f"'torch.autograd.functional.{name}' in a graph")
+        several = isinstance(inputs, tuple | list)
+        given = [need_tensor(t, x, "inputs") for x in (inputs if several else (inputs,))]
+        found = t.settle(t.call(func, list(given), {}))
+        listed = found if type(found) is tuple else (found,)
+        outputs = [need_tensor(t, y, "output") for y in listed]
+        if name not in ("jacobian", "vjp", "jvp") and (len(outputs) > 1 or shape_of(t, outputs[0])):
+            t.fail("shape-mismatch", f"{name}: expected one number as the function's result, got "
+                   f"{t.show(outputs[0])}", outputs[0], remedy="reduce it with .sum()")  # fmt: skip
+
+        def table(rows: Sequence[Tensor], in_tuple: bool) -> Value:
+            made = [
+                tuple(_made(t, y, (*shape_of(t, y), *shape_of(t, x))) for x in given) for y in rows
+            ]
+            parts = [row if several else row[0] for row in made]
+            return tuple(parts) if in_tuple else parts[0]
+
+        if name == "jacobian":
+            return table(outputs, type(found) is tuple)
+        if name == "hessian":
+            return table(given, several)
+        like = outputs if name == "jvp" else given
+        in_tuple = type(found) is tuple if name == "jvp" else several
+        parts = [_made(t, x, shape_of(t, x)) for x in like]
+        return (found, tuple(parts) if in_tuple else parts[0])
+
+    TORCH.function(f"autograd.functional.{name}")(run)
+
+
+for _name in ("jacobian", "hessian", "vjp", "jvp", "hvp", "vhp"):
+    _of_functional(_name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter, OrderedDict, defaultdict
 from functools import partial
 from types import FunctionType
 
@@ -39,6 +40,9 @@ from hagane.frontends.python.values.values import (
 from hagane.symbolic import Expr
 
 # Methods that lists have not.
+_MAPPINGS: dict[str, type] = {
+    "Counter": Counter, "OrderedDict": OrderedDict, "defaultdict": defaultdict,
+}  # fmt: skip
 _OF_DEQUES = ("appendleft", "extendleft", "popleft", "rotate")
 
 
@@ -133,7 +137,6 @@ class Access(Items):
             return Method(value, name)
         kinds = {
             ListRef: list,
-            DictRef: dict,
             SetRef: set,
             Stream: iter(()).__class__,
             Range: range,
@@ -142,11 +145,10 @@ class Access(Items):
         if isinstance(value, Real) and name in ("real", "imag"):
             return value if name == "real" else 0.0
         python = kinds.get(type(value), type(value))
-        extra = isinstance(value, DictRef) and value.kind != "dict"
+        if isinstance(value, DictRef):
+            python = _MAPPINGS.get(value.kind.partition(":")[0], dict)
         deque = isinstance(value, ListRef) and name in _OF_DEQUES
-        if not (hasattr(python, name) or deque) and not (
-            extra and name in ("move_to_end", "most_common")
-        ):
+        if not (hasattr(python, name) or deque):
             return MISSING
         found = getattr(python, name, None)
         if is_plain(value) and found is not None and not callable(found):

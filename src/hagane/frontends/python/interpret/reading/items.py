@@ -60,7 +60,7 @@ class Items(Iteration):
         if isinstance(value, Unknown):
             return value
         if isinstance(value, Tensor):
-            lost = _lost_part(index)
+            lost = lost_part(index)
             return (
                 self.tables.tensor_item(self, value, self.unwrap(index)) if lost is None else lost
             )
@@ -100,7 +100,7 @@ class Items(Iteration):
         if isinstance(content, Many):
             return content.element
         if isinstance(content, dict) and content and not self.emit.builds:
-            found = self._at_some_key(content, index)
+            found = self.at_some_key(content, index)
             if found is not MISSING:
                 return found
         if isinstance(content, dict) and self.is_by_identity(index):
@@ -115,6 +115,8 @@ class Items(Iteration):
             made = self.call(self.heap[int(value.kind.partition(":")[2])], [], {})
             content[index] = made
             return made
+        if value.kind == "Counter":
+            return 0
         known = ", ".join(map(repr, list(content)[:8]))
         raise CheckError(
             "key", f"KeyError: expected one of the keys {known or '(none)'}, got {index!r}"
@@ -132,7 +134,7 @@ class Items(Iteration):
             )
         return self.lost("an item of a dictionary at a key that is not known")
 
-    def _at_some_key(self, content: dict[Any, Value], index: Value) -> Value:
+    def at_some_key(self, content: dict[Any, Value], index: Value) -> Value:
         """Return the item at a key that only the run knows, where all items are of one kind."""
         if not isinstance(index, Outside | Expr) or not (
             isinstance(index, Outside) or all(isinstance(key, int) for key in content)
@@ -148,7 +150,11 @@ class Items(Iteration):
                 for other in contents[1:]:
                     joined = self.many_of(joined, other)
                 return self.new_list(Many(self.as_many(joined)[0], self.emit.fresh("length")))
-        if all(map(is_size, items)):
+        lengths = {len(item) if type(item) is tuple else -1 for item in items}
+        pairs = len(lengths) == 1 and min(lengths) > 0
+        if all(map(is_size, items)) or (
+            pairs and all(is_size(part) for item in items for part in item)
+        ):
             return self.some_of(items)
         if all(isinstance(item, Tensor | float | Real) for item in items):
             return self.as_many(tuple(items))[0]
@@ -257,7 +263,7 @@ class Items(Iteration):
         return bounds[0], bounds[1]
 
 
-def _lost_part(index: Value) -> Unknown | None:
+def lost_part(index: Value) -> Unknown | None:
     """Return an unknown value within an index."""
     parts = index if isinstance(index, tuple) else (index,)
     for part in parts:

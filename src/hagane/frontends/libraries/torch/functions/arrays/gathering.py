@@ -9,7 +9,12 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built
-from hagane.frontends.libraries.indexing import broadcast_shapes, check_places, set_item
+from hagane.frontends.libraries.indexing import (
+    broadcast_shapes,
+    check_dtype_stored,
+    check_places,
+    set_item,
+)
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
     INT64,
@@ -317,6 +322,7 @@ def index_put(
     """Return the input with values at indices."""
     x = need_tensor(t, input, "input")
     if accumulate:
+        check_dtype_stored(t, x, tuple(indices), values)
         return _put_sums(t, x, indices, values)
     made: Tensor = t.op("Identity", x)
     set_item(t, made, tuple(indices), values)

@@ -63,7 +63,7 @@ def gumbel_softmax(
 
 @TORCH.function("nn.functional.normalize")
 def normalize(
-    t: Core, input: Value, p: Value = 2.0, dim: Value = 1, eps: Value = 1e-12, **_: Value
+    t: Core, input: Value, p: Value = 2.0, dim: Value = 1, eps: Value = 1e-12, out: Value = None
 ) -> Tensor:
     """Return the input divided by its norm along an axis."""
     x = need_tensor(t, input, "input")

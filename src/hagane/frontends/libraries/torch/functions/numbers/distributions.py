@@ -24,7 +24,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Tensor, Value
+from hagane.frontends.python.values.values import Instance, Tensor, Value
 from hagane.graph.types import Shape
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers.densities import LAWS, both_forms
@@ -65,6 +65,28 @@ class Distribution:
         """Return the cumulative distribution at a value."""
         dtype, shape, x = _at(t, self, value)
         return _by(t, self, (dtype, shape), "cumulative", x)
+
+    @staticmethod
+    def expand(t: Core, self: View, batch_shape: Value, _instance: Value = None) -> Value:
+        """Return the distribution over a larger batch: (*batch_shape,)."""
+        del _instance
+        wanted = tuple(sizes(t, (batch_shape,)))
+        found = dict(t.heap[self.instance()])
+        like = t.emit.new(found["like"].dtype, found["batch_shape"])
+        whole = broadcast_shape(t, like, t.emit.new(like.dtype, wanted))
+        if len(whole) != len(wanted) or any(map(t.emit.differ, whole, wanted)):
+            t.fail("broadcast", f"a batch of {t.show(like)} cannot be expanded to "
+                   f"{t.show(t.emit.new(like.dtype, wanted))}", like)  # fmt: skip
+        for name in found["parameters"]:
+            x = found[name]
+            tail = x.shape[len(found["batch_shape"]) :]
+            dims = dims_input((*wanted, *tail))
+            found[name] = built(
+                t, (x.dtype, (*wanted, *tail)), lambda x, dims=dims: op("Expand", x, dims), x
+            )
+        found.update(batch_shape=wanted, like=t.emit.typed(
+            "Distribution", [found["like"]], like.dtype, wanted))  # fmt: skip
+        return Instance(t.heap.new(found), self.instance().cls)
 
     @staticmethod
     def entropy(t: Core, self: View) -> Value:
@@ -181,8 +203,30 @@ _KINDS = {
     "Geometric": _Kind({"probs": 0, "logits": 0}, exclusive=True),
     "Categorical": _Kind({"probs": 1, "logits": 1}, 0, True, True),
     "OneHotCategorical": _Kind({"probs": 1, "logits": 1}, 1, False, True),
+    "OneHotCategoricalStraightThrough": _Kind({"probs": 1, "logits": 1}, 1, False, True),
+    "ContinuousBernoulli": _Kind({"probs": 0, "logits": 0}, exclusive=True),
+    "HalfCauchy": _Kind({"scale": 0}), "Chi2": _Kind({"df": 0}),
+    "Weibull": _Kind({"scale": 0, "concentration": 0}), "Pareto": _Kind({"scale": 0, "alpha": 0}),
+    "InverseGamma": _Kind({"concentration": 0, "rate": 0}),
+    "Kumaraswamy": _Kind({"concentration1": 0, "concentration0": 0}),
+    "VonMises": _Kind({"loc": 0, "concentration": 0}),
+    "FisherSnedecor": _Kind({"df1": 0, "df2": 0}),
 }  # fmt: skip
 _DEFAULTS = {"StudentT": {"loc": 0.0, "scale": 1.0}}
+# Distributions whose probabilities and logits give each other as those of another.
+_FORMS = {
+    "OneHotCategoricalStraightThrough": "OneHotCategorical",
+    "ContinuousBernoulli": "Bernoulli",
+}
+# Distributions with a first parameter beside probabilities or logits: its name, its default, and
+# the distribution whose shapes they have.
+_BESIDE: dict[str, tuple[str, Value, str]] = {
+    "RelaxedBernoulli": ("temperature", ..., "Bernoulli"),
+    "RelaxedOneHotCategorical": ("temperature", ..., "OneHotCategorical"),
+    "Binomial": ("total_count", 1, "Bernoulli"),
+    "NegativeBinomial": ("total_count", ..., "Bernoulli"),
+    "Multinomial": ("total_count", 1, "OneHotCategorical"),
+}
 
 
 def _register(name: str, kind: _Kind) -> None:
@@ -253,16 +297,38 @@ def _parameter(
 ) -> Tensor:  # fmt: skip
     """Return a parameter in the shape of the batch; probabilities and logits give each other."""
     dtype, shape = promised
-    if key in ("probs", "logits") and name in LAWS:
+    law = _FORMS.get(name, name)
+    if key in ("probs", "logits") and law in LAWS:
         ((given, x),) = tensors.items()
         place = ("probs", "logits").index(key)
-        return built(t, promised, lambda x: both_forms(name, given, cast(x, dtype))[place], x)
+        return built(t, promised, lambda x: both_forms(law, given, cast(x, dtype))[place], x)
     sizes_of_batch = dims_input(shape)
     return built(t, promised, lambda x: op("Expand", cast(x, dtype), sizes_of_batch), tensors[key])
 
 
+def _register_beside(name: str, first: str, default: Value, like: str) -> None:
+    def init(
+        t: Core, given: Value = default, probs: Value = None, logits: Value = None, **named: Value
+    ) -> dict[str, Value]:
+        given = named.pop(first, given)
+        named.pop("validate_args", None)
+        values = {k: v for k, v in {"probs": probs, "logits": logits}.items() if v is not None}
+        if named or given is ... or len(values) != 1:
+            t.fail("call", f"{name}({first}, probs, logits): takes {first} and either probs or "
+                   f"logits, got {', '.join([*values, *named]) or 'neither'}")  # fmt: skip
+        found = _attributes(t, like, _KINDS[like], values)
+        beside = to_tensor(t, given, FLOAT)
+        batch = broadcast_shape(t, beside, t.emit.new(FLOAT, found["batch_shape"]))
+        made = t.emit.typed("Distribution", [found["like"], beside], found["like"].dtype, batch)
+        return {**found, first: given, "kind": name, "like": made, "batch_shape": batch}
+
+    TORCH.layer(f"distributions.{name}", base=_BASE)(type(name, (), {"init": staticmethod(init)}))
+
+
 for _name, _kind in _KINDS.items():
     _register(_name, _kind)
+for _name, _beside in _BESIDE.items():
+    _register_beside(_name, *_beside)
 
 
 @TORCH.layer("distributions.Independent", base=_BASE)

@@ -218,7 +218,7 @@ def norm(
     dim: Value = None,
     keepdim: Value = False,
     dtype: Value = None,
-    **_: Value,
+    out: Value = None,
 ) -> Tensor:
     """Return the norm over axes."""
     x = need_tensor(t, input, "input")

@@ -1,8 +1,9 @@
-"""Distributions that are transformed: ``torch.distributions.transforms``."""
+"""Distributions that others make: transformed (``torch.distributions.transforms``), mixed."""
 
 from __future__ import annotations
 
 from hagane.frontends.libraries.table import View
+from hagane.frontends.libraries.torch.functions.numbers.distributions import Distribution
 from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
 from hagane.frontends.libraries.torch.operands import FLOAT, category, promoted, to_tensor
 from hagane.frontends.libraries.torch.table import TORCH
@@ -115,3 +116,59 @@ class TransformedDistribution:
         del self
         t.fail("value", "NotImplementedError: a transformed distribution has no entropy()",
                remedy="estimate it as -log_prob(rsample()).mean()")  # fmt: skip
+
+
+@TORCH.layer("distributions.MixtureSameFamily", base=_BASE)
+class MixtureSameFamily:
+    """A mixture: the last axis of a batch of components, of which a categorical one picks."""
+
+    @staticmethod
+    def init(
+        t: Core, mixture_distribution: Value, component_distribution: Value, **_: Value
+    ) -> dict[str, Value]:
+        """Return the attributes."""
+        mixture, component = t.heap[mixture_distribution], t.heap[component_distribution]
+        if mixture.get("kind") != "Categorical":
+            t.fail("type", "expected a Categorical as mixture_distribution, got "
+                   f"{mixture.get('kind')}")  # fmt: skip
+        batch = component["batch_shape"]
+        like: Tensor = component["like"]
+        parts = (*mixture["batch_shape"], mixture["logits"].shape[-1])
+        pairs = list(zip(batch[::-1], parts[::-1], strict=False))
+        fits = bool(batch) and not t.emit.differ(*pairs[0])
+        if not fits or any(1 not in pair and t.emit.differ(*pair) for pair in pairs[1:]):
+            picked = t.show(t.emit.new(like.dtype, parts))
+            t.fail("shape-mismatch", f"a mixture over {picked} does not fit "
+                   f"components in a batch of {t.show(t.emit.new(like.dtype, batch))}; the last "
+                   "axis of the batch has to be that of the categories", like)  # fmt: skip
+        made = t.emit.typed("Distribution", [like, mixture["like"]], like.dtype, batch[:-1])
+        return {
+            "mixture_distribution": mixture_distribution, "like": made,
+            "component_distribution": component_distribution, "batch_shape": batch[:-1],
+            "event_shape": component["event_shape"], "drawn": component["drawn"],
+            "kind": "MixtureSameFamily", "parameters": (), "picked": mixture["batch_shape"],
+        }  # fmt: skip
+
+    @staticmethod
+    def sample(t: Core, self: View, sample_shape: Value = ()) -> Value:
+        """Return draws: (*sample_shape, *batch, *event)."""
+        picked, batch = self.raw("picked"), self.raw("batch_shape")
+        if len(picked) != len(batch):
+            t.fail("rank", f"a mixture over a batch of {len(picked)} axes cannot be drawn from for "
+                   f"components in one of {len(batch)}", self.raw("like"),
+                   remedy="give the mixture the batch of its components")  # fmt: skip
+        return Distribution.sample(t, self, sample_shape)
+
+    @staticmethod
+    def rsample(t: Core, self: View, sample_shape: Value = ()) -> Value:
+        """Fail, as a choice of a component lets no gradient through."""
+        del self, sample_shape
+        t.fail("value", "NotImplementedError: a mixture has no rsample()",
+               remedy="call .sample(), which no gradient goes through")  # fmt: skip
+
+    @staticmethod
+    def entropy(t: Core, self: View) -> Value:
+        """Fail, as there is no formula of it."""
+        del self
+        t.fail("value", "NotImplementedError: a mixture has no entropy()",
+               remedy="estimate it as -log_prob(sample()).mean()")  # fmt: skip

@@ -1,0 +1,39 @@
+"""Derivatives that a program asks for by function: their shapes, beside PyTorch's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from .test_training_context import checked  # noqa: E402
+
+TEXT = """
+from torch.autograd import functional as AF
+x, y = torch.ones(3), torch.ones(2, 4)
+both = lambda a, b: a.sum() * b
+assert AF.jacobian(lambda a: torch.outer(a, a), x).shape == (3, 3, 3)
+assert [j.shape for j in AF.jacobian(both, (x, y))] == [(2, 4, 3), (2, 4, 2, 4)]
+assert AF.jacobian(lambda a: (a, a.sum()), (x,))[1][0].shape == (3,)
+assert AF.hessian(lambda a: (a**3).sum(), y).shape == (2, 4, 2, 4)
+assert AF.hessian(lambda a, b: a.sum() * b.sum(), (x, y))[0][1].shape == (3, 2, 4)
+assert AF.vjp(torch.outer, (x, x), torch.ones(3, 3))[1][0].shape == (3,)
+assert AF.jvp(lambda a: torch.outer(a, a), x, x)[1].shape == (3, 3)
+assert AF.hvp(lambda a: (a**3).sum(), y, y)[1].shape == (2, 4)
+"""
+
+
+def test_derivatives_have_the_shapes_of_pytorch(tmp_path: Path) -> None:
+    exec(TEXT, {"torch": torch})
+    report = checked(tmp_path, TEXT)
+    assert report.exit_code == 0, (report.errors, report.unknown)
+
+
+def test_a_hessian_is_of_one_number(tmp_path: Path) -> None:
+    wrong = TEXT + "AF.hessian(lambda a: a**3, y)\n"
+    (error,) = checked(tmp_path, wrong).errors
+    assert "hessian: expected one number as the function's result" in error.message
+    with pytest.raises(RuntimeError):
+        exec(wrong, {"torch": torch})
