@@ -149,3 +149,31 @@ def test_trees_are_flattened_and_made_anew() -> None:
     assert tree_structure(got) == tree_structure(expected)
     for one, other in zip(leaves, tree_leaves(expected), strict=True):
         assert one is None if other is None else torch.equal(one, other)
+
+
+TYPES = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16,
+         torch.bfloat16, torch.float32, torch.float64)  # fmt: skip
+
+
+def test_types_of_pairs_are_pytorchs() -> None:
+    def answers(x: torch.Tensor) -> list[torch.Tensor]:
+        found = []
+        for one in TYPES:
+            for other in TYPES:
+                found.append(x + (11 if torch.can_cast(one, other) else 12))
+                number = x.to(one)
+                found += [x.to(torch.promote_types(one, other))]
+                found += [x.to(torch.result_type(number, x[0].to(other)))]
+            found += [x.to(torch.result_type(number, 1.5)), x.to(torch.result_type(number, 2))]
+        found.append(x.to(torch.get_autocast_dtype("cpu")))
+        return [*found, x + (11 if torch.is_autocast_enabled("cpu") else 12)]
+
+    x = torch.zeros(1)
+    model = hagane.capture(answers, x)
+    names = [hagane.graph.types.dtype_name(value.dtype) for value in model.graph.outputs]
+    expected = answers(x)
+    assert names == [str(y.dtype).removeprefix("torch.") for y in expected]
+    plain = [i for i, y in enumerate(expected) if y.dtype == torch.float32]
+    outputs = [model.graph.outputs[i].name for i in plain]
+    found = hagane.InferenceSession(model).run(outputs, {"x": x.numpy()})
+    assert [float(y[0]) for y in found] == [float(expected[i]) for i in plain]

@@ -399,6 +399,9 @@ _STRUCTURE = frozenset(
                          "values", "children", "modules")),
     )
 ) | {"torch.Tensor.device", "torch.Tensor.is_quantized", "torch._C._log_api_usage_once",
+     *(f"torch.{name}" for name in ("is_autocast_enabled", "is_autocast_cpu_enabled",
+                                    "get_autocast_dtype", "get_autocast_cpu_dtype",
+                                    "promote_types", "result_type", "can_cast")),
      "torch.is_grad_enabled", "torch.are_deterministic_algorithms_enabled",
      "torch.jit.annotate", "torch.jit.isinstance", "torch.autograd.Function.apply",
      "torch.autograd.function.Function.apply",

@@ -142,16 +142,30 @@ def decorated(t: Core, manager: Value, function: Value, *inputs: Value, **named:
     return result
 
 
-@TORCH.function("is_autocast_enabled", "is_autocast_cpu_enabled")
+@TORCH.function("is_autocast_cpu_enabled")
+def is_autocast_cpu_enabled(t: Core) -> Value:
+    """Return whether a context of the CPU is entered."""
+    return is_autocast_enabled(t, "cpu")
+
+
+@TORCH.function("is_autocast_enabled")
 def is_autocast_enabled(t: Core, device_type: Value = "cuda") -> Value:
     """Return whether a context is entered."""
     return _now(t, str(device_type)) is not None
 
 
-@TORCH.function("get_autocast_dtype", "get_autocast_gpu_dtype", "get_autocast_cpu_dtype")
+@TORCH.function("get_autocast_dtype", "get_autocast_gpu_dtype")
 def get_autocast_dtype(t: Core, device_type: Value = "cuda") -> Value:
-    """Return the element type of the context."""
-    return _now(t, str(device_type)) or DType(ir.DataType.FLOAT16)
+    """Return the element type of the context, or the one that it would have."""
+    cpu = str(device_type) == "cpu"
+    default = ir.DataType.BFLOAT16 if cpu else ir.DataType.FLOAT16
+    return _now(t, str(device_type)) or DType(default)
+
+
+@TORCH.function("get_autocast_cpu_dtype")
+def get_autocast_cpu_dtype(t: Core) -> Value:
+    """Return the element type of the context of the CPU, or the one that it would have."""
+    return get_autocast_dtype(t, "cpu")
 
 
 def casted(
