@@ -398,7 +398,8 @@ _STRUCTURE = frozenset(
           for method in ("__iter__", "__getitem__", "__len__", "__contains__", "items", "keys",
                          "values", "children", "modules")),
     )
-) | {"torch.Tensor.device", "torch.Tensor.is_quantized", "torch._C._log_api_usage_once",
+) | {"torch.Tensor.device", "torch.Tensor.layout", "torch.Tensor.is_quantized",
+     "torch._C._log_api_usage_once",
      *(f"torch.{name}" for name in ("is_autocast_enabled", "is_autocast_cpu_enabled",
                                     "get_autocast_dtype", "get_autocast_cpu_dtype",
                                     "promote_types", "result_type", "can_cast")),

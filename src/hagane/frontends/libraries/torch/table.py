@@ -22,7 +22,17 @@ TORCH.constants.update(
         "torch.nan": float("nan"),
         "torch.newaxis": None,
         "torch.__version__": "2.13.0",
-        "torch.strided": "strided",
+        **{
+            f"torch.{name}": name
+            for name in (
+                "strided",
+                "sparse_coo",
+                "sparse_csr",
+                "sparse_csc",
+                "sparse_bsr",
+                "sparse_bsc",
+            )
+        },
         "torch.contiguous_format": "contiguous_format",
         "torch.channels_last": "channels_last",
         "torch.preserve_format": "preserve_format",

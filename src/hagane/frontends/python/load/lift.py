@@ -131,7 +131,7 @@ class Lift(Core):
                     tuple(map(self.lift, found.args)),
                     {name: self.lift(value) for name, value in found.keywords.items()},
                 )
-            case _ if hasattr(found, "_torchdynamo_inline"):  # made of it by torch.jit.script
+            case _ if _is_scripted(found):
                 return self.lift(found._torchdynamo_inline)
             case _ if hasattr(found, "cache_info") and hasattr(found, "__wrapped__"):
                 # One of the user's own may be there to give one random number, not two.
@@ -422,6 +422,18 @@ def _globals_of(found: type) -> dict[str, Any]:
     if method is not None and method.__module__ == found.__module__:
         return method.__globals__
     return vars(sys.modules[found.__module__]) if found.__module__ in sys.modules else {}
+
+
+def _is_scripted(found: Any) -> bool:
+    """Whether ``torch.jit.script`` made an object of a function with source.
+
+    ``torch.jit.trace`` keeps its function too, of which it recorded one path.
+    """
+    inner = getattr(found, "_torchdynamo_inline", None)
+    if inner is None or not hasattr(found, "qualified_name"):
+        return False
+    scripted = sys.modules["torch"].jit._state._try_get_jit_cached_function(inner)
+    return scripted is not None and bool(scripted.qualified_name == found.qualified_name)
 
 
 def _is_user(file: str) -> bool:

@@ -100,6 +100,7 @@ def device(t: Core, name: Value, index: Value = None) -> Value:
     "mps.is_available",
     "jit.is_scripting",
     "fx._symbolic_trace.is_fx_tracing",
+    "_C._are_functorch_transforms_active",
     "is_inference_mode_enabled",
 )
 def is_available(t: Core) -> Value:

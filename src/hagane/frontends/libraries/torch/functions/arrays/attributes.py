@@ -94,7 +94,13 @@ def no(t: Core, x: Tensor) -> Value:
     return False
 
 
-@TORCH.attribute("grad_fn", "layout")
+@TORCH.attribute("layout")
+def layout(t: Core, x: Tensor) -> Value:
+    """Return the layout: tensors of the program lie densely."""
+    return TORCH.constants["torch.strided"]
+
+
+@TORCH.attribute("grad_fn")
 def nothing(t: Core, x: Tensor) -> Value:
     """Return None."""
     return None
