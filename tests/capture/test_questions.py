@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections import OrderedDict
 from typing import Any, NamedTuple
@@ -111,14 +112,15 @@ def test_values_of_different_kinds_are_not_equal_and_scripted_functions_have_sou
 
 def test_the_type_of_a_container_is_that_of_python() -> None:
     values = {"list": [1], "tuple": (1, 2), "dict": {"k": 1}, "ordered": OrderedDict(k=1)}
-    kinds = (list, tuple, dict, OrderedDict, int, float, str)
+    kinds = (list, tuple, dict, OrderedDict, int, float, str, torch.Tensor, Block)
 
     def answers(x: torch.Tensor) -> list[torch.Tensor]:
         found = []
         sizes = {list: 1, tuple: 2, int: 3}
-        for value in (*values.values(), (x, x), [x], {"k": x}, 3, 2.5, "s"):
+        for value in (*values.values(), (x, x), [x], {"k": x}, 3, 2.5, "s", x):
             for kind in kinds:
                 found += [type(value) is kind, type(value) is not kind]
+                found.append(operator.eq(type(value), kind))
                 found += [type(value) in (kind, OrderedDict), isinstance(value, kind)]
             found.append(sizes.get(type(value), 9) == 2)
         return [x + (11 if answer else 12) for answer in found]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hagane.frontends.python.interpret.core import Core
 
 # Functions that the interpreter itself knows, because they take functions or decide branches.
-_SPECIAL = ("torch._assert", "torch.utils.checkpoint.checkpoint")
+_SPECIAL = ("torch._assert", "torch._assert_async", "torch.utils.checkpoint.checkpoint")
 
 
 class RealNames(Names):

@@ -35,6 +35,7 @@ from hagane.frontends.python.values.values import (
     Value,
     Wrapped,
     is_plain,
+    is_size,
 )
 from hagane.symbolic import Expr
 
@@ -197,7 +198,7 @@ class Objects(Names):
             return name in ("torch.dtype", "numpy.dtype")
         if isinstance(value, Device):
             return name == "torch.device"
-        return name == "torch.Size" and isinstance(value, tuple)
+        return name == "torch.Size" and isinstance(value, tuple) and all(map(is_size, value))
 
     def _is_python_instance(self, value: Value, option: type) -> bool | None:
         if isinstance(value, Host):

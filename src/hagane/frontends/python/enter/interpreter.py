@@ -87,7 +87,7 @@ class Interpreter(
                 if k not in ("use_reentrant", "preserve_rng_state")
             }
             return self.call(arguments[0], arguments[1:], kept)
-        if name == "torch._assert":
+        if name in ("torch._assert", "torch._assert_async"):
             self.require(arguments[0], str(arguments[1]) if len(arguments) > 1 else "")
             return None
         return MISSING

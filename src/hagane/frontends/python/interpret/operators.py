@@ -419,9 +419,15 @@ def _is_class(value: Value) -> bool:
 
 
 def _are_told_apart(left: Value, right: Value) -> bool:
-    """Whether names tell if two classes of libraries are one; two modules may hold the same."""
-    if not isinstance(left, Library) or not isinstance(right, Library):
+    """Whether names tell if two classes are one; two modules may hold the same class."""
+    if not isinstance(left, Library):
+        left, right = right, left
+    if not isinstance(left, Library):
         return False
+    if isinstance(right, Host) and isinstance(right.object, type):
+        return right.object.__module__ in ("builtins", "collections")
+    if not isinstance(right, Library):
+        return isinstance(right, Class)
     last = left.name.rpartition(".")[2], right.name.rpartition(".")[2]
     return left == right or (last[0] != last[1] and all(name[:1].isupper() for name in last))
 
