@@ -121,11 +121,12 @@ def drawn(text: str, limit: int, sizes: Mapping[str, int], signed: bool) -> torc
 def outcome(call: Call, folder: Path, *, trusting: bool = True) -> tuple[str, set[str]]:
     """Return what became of a call: ``right``, ``refused: …`` or ``wrong: …``, and its names.
 
-    Layers that are refused in training are asked for their result in evaluation.
+    Layers that are refused in training, or move statistics there, are asked for their result in
+    evaluation.
     """
     source = with_layer(call) if "nn." in call.source else None
     told, names = _outcome(call, source, folder, trusting)
-    if source is not None and told.startswith("refused"):
+    if source is not None and told.startswith(("refused", "failed")):
         return _outcome(
             call, source.replace("\n\n\ndef", "\nlayer.eval()\n\n\ndef"), folder, trusting
         )

@@ -583,7 +583,6 @@ MEANT = frozenset({
     "torch.Tensor.view",
     "torch.Tensor.view_as",
     "torch.Tensor.where",
-    "torch._grouped_mm",
     "torch._weight_norm",
     "torch.abs",
     "torch.absolute",
