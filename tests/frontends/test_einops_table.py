@@ -57,6 +57,9 @@ WRONG = {
     "reduce(x.long(), 'b h w c -> b', 'mean')": "the mean takes floats",
     "repeat(x, 'b h w c -> b h w c k')": "the size of k",
     "repeat(x, 'b h w c -> b h w')": "c stands on the left only",
+    "rearrange(x, 'b h w c -> b ...')": "'...' stands on the right only",
+    "rearrange(x, 'b h w 3 -> 3 b h w')": "takes no number but 1 as an axis, got 3, 3",
+    "pack([], 'b *')": "pack takes at least one tensor",
 }
 _IMPORTS = "import einops; from einops.layers.torch import Rearrange, Reduce; "
 SECTION = sections(PAIRS)[0]

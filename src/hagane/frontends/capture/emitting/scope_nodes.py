@@ -1,0 +1,73 @@
+"""The nodes of one scope: constants lie in the main graph, sizes are read from where they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.errors import TypeInferenceError
+from hagane.frontends.capture.emitting.terms import as_value
+from hagane.ops.builder import Nodes
+from hagane.ops.definition import Array
+
+if TYPE_CHECKING:
+    from hagane.frontends.capture.emitting.scoped import ScopedEmitter
+
+# Constants under these names are shared; others are arrays of the program.
+_SHARED = ("constant", "axis 0", "filler", "shape")
+
+
+class ScopeNodes(Nodes):
+    """Nodes of one scope; names of sizes are found in all of them."""
+
+    emitter: ScopedEmitter
+
+    def note_sizes(self, value: ir.Value) -> None:
+        """Take note of the sizes that a value has."""
+        super().note_sizes(value)
+        for name, found in self._sizes.items():
+            self.emitter.sizes.setdefault(name, found)
+
+    def _named(self, name: str) -> ir.Value:
+        emitter = self.emitter
+        if name in emitter.numbers:
+            return emitter.visible(emitter.standing_for(emitter.numbers[name]))
+        if name in emitter.knowledge.joined:
+            found = emitter.knowledge.joined[name]
+            condition = as_value(emitter, found.condition)
+            sides = self.size(found.yes), self.size(found.no)
+            return self._node("Where", condition, *sides)
+        if name not in emitter.sizes:
+            raise TypeInferenceError(
+                f"the number '{name}' is not known when the graph runs: no input has an axis of "
+                "this size, and no operator computes it"
+            )
+        shown = emitter.sizes[name]
+        return self._read(replace(shown, value=emitter.visible(shown.value)))
+
+    def initializer(self, content: Array, name: str) -> ir.Value:
+        """Return an initializer of the main graph; small constants are there once."""
+        emitter = self.emitter
+        if self is not emitter.root.nodes:
+            return emitter.root.nodes.initializer(content, name)
+        content = np.asarray(content)
+        shared = name in _SHARED or name.startswith("size ")
+        key = (content.dtype.str, content.shape, content.tobytes()) if content.size <= 16 else None
+        if key is not None and shared and key in emitter.shared:
+            return emitter.shared[key]
+        made = super().initializer(content, name.replace(" ", "_"))
+        emitter.add_home(made, emitter.root)
+        if key is not None and shared:
+            emitter.shared[key] = made
+        return made
+
+    def insert(self, node: ir.Node) -> None:
+        """Put a node into the scope."""
+        super().insert(node)
+        self.emitter.settle_home(node)
+
+
+__all__ = ["ScopeNodes"]
