@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import math
 import random
 import re
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -160,3 +162,21 @@ with warnings.catch_warnings():
 def test_a_compiled_function_without_a_hash_is_named() -> None:
     with pytest.raises(CaptureError, match=r"test_bad_input\.py:\d+: .* is not understood"):
         hagane.capture(unhashable, "float32[n]")
+
+
+def test_a_refusal_within_a_library_names_its_line_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "refusing.py").write_text(
+        "import torch\n\n\ndef draw(x):\n    return torch.randn(3)\n"
+    )
+    (tmp_path / "using.py").write_text(
+        "import refusing\n\n\ndef model(x):\n    return refusing.draw(x) + x\n"
+    )
+    for place in (folder, tmp_path):
+        monkeypatch.syspath_prepend(place)
+    model = importlib.import_module("using").model
+    with pytest.raises(CaptureError, match=r"using\.py:5: .*refusing\.py:5\)"):
+        hagane.capture(model, "float32[3]")
