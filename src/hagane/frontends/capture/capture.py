@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
 
 from hagane.errors import CaptureError
+from hagane.frontends.capture.attempt import Attempt
 from hagane.frontends.capture.emitting.assumed import compare_sizes
 from hagane.frontends.capture.emitting.columns import multiply_columns
-from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.emitting.prune import prune
-from hagane.frontends.capture.flow.loops import Graph
 from hagane.frontends.capture.flow.scans import scan_appended
 from hagane.frontends.capture.interface.given import given
 from hagane.frontends.capture.interface.names import array_names, object_paths
@@ -27,15 +25,17 @@ from hagane.frontends.capture.interface.roots import root_of
 from hagane.frontends.capture.interface.state import (
     Attribute,
     LastingChange,
+    NoState,
     Stateful,
+    is_output,
     type_of_state,
 )
 from hagane.frontends.capture.interface.structure import Change
+from hagane.frontends.capture.repeated import Key, Repeated
 from hagane.frontends.python.enter.arguments import call_with
 from hagane.frontends.python.enter.check import DeepRecursion
-from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.interpret.effects import Training
-from hagane.frontends.python.interpret.running import Budget, OutOfTime
+from hagane.frontends.python.interpret.running import OutOfTime
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Note, Problem, Report
 from hagane.frontends.python.values.values import (
@@ -71,34 +71,6 @@ class Captured:
     changes: Sequence[Change]
     left_out: Sequence[str]
     names: Mapping[int, str]
-
-
-class Attempt:
-    """The interpretation of one call into a graph.
-
-    Args:
-        tables: Gives the meaning of names of libraries.
-        names: The names of the arrays that the call reads, by identity.
-        state: Makes the observer of reads, given the interpreter.
-    """
-
-    def __init__(
-        self, tables: Tables, names: dict[int, str], state: Callable[[Interpreter], Stateful]
-    ):
-        self.names = names
-        self.core = Interpreter(Path.cwd(), tables, partial(Graph, names), state)
-        self.core.budget = Budget(_SECONDS)
-        assert isinstance(self.core.emit, GraphEmitter)
-        assert isinstance(self.core.observer, Stateful)
-        self.graph, self.state = self.core.emit, self.core.observer
-        assert isinstance(self.core.domain, Graph)
-        self.telling = self.core.domain.telling
-        self.arguments: tuple[str, ...] = ()  # names, in the order of the signature
-
-    def watch(self) -> None:
-        """Have the program's state looked at after each statement."""
-        assert isinstance(self.core.domain, Graph)
-        self.core.domain.after = self.state.look
 
 
 def capture_object(
@@ -146,6 +118,7 @@ def capture_object(
     seeds: list[Attribute] = []
     opened: set[str] = set()
     watching = False
+    caches: frozenset[Key] | None = None
     for _ in range(_MAX_ATTEMPTS):
         names = array_names(found)
         noted = Reads() if reads is None else reads
@@ -159,7 +132,17 @@ def capture_object(
         if watching:
             attempt.watch()
         try:
-            result, state = _attempt(attempt, found, types, named, None if later else empty)
+            result, state = _attempt(attempt, found, types, named, None if later else empty, caches)
+        except NoState as error:
+            if training is not None or caches is not None:
+                raise CaptureError([error.message]) from None
+            seeds = [attribute for attribute, _, _ in attempt.state.changed().values()]
+            state_of = partial(Stateful, Reads(), paths, {}, seeds, set())
+            fresh = partial(Attempt, tables, array_names(found), state_of)
+            caches = Repeated(fresh, found, types, named).caches()
+            if caches is None:
+                raise CaptureError([error.message]) from None
+            continue
         except LastingChange as error:
             if watching:
                 raise CaptureError([error.message]) from None
@@ -171,7 +154,8 @@ def capture_object(
             raise CaptureError([f"the call does not change the attribute '{unchanged.pop()}'"])
         more = set() if later else attempt.state.arguments.changed_numbers() - opened
         if again == wanted and len(seeds) == len(state) and not more:
-            return _finished(attempt, result, [a for a, _ in state.values()])
+            kept = [a for key, (a, _) in state.items() if key not in (caches or ())]
+            return _finished(attempt, result, kept)
         opened = opened | more
         wanted, seeds = again, [attribute for attribute, _ in state.values()]
     raise CaptureError(["the types of attributes keep changing from call to call"])
@@ -197,7 +181,6 @@ def _state_types(found: Any, paths: Mapping[int, str], named: Mapping[str, Any])
 
 
 _MAX_ATTEMPTS = 5
-_SECONDS = 600.0  # of computing that an attempt may take
 State = dict[tuple[int, str], tuple[Attribute, str]]
 
 
@@ -207,10 +190,13 @@ def _attempt(
     types: Sequence[Any],
     named: Mapping[str, Any],
     empty: Set[str] | None,
+    caches: Set[Key] | None,
 ) -> tuple[Value, State]:
     """Interpret the call; return its result, and the attributes that it changes with types.
 
     Attributes that are None before the call, and read, have to be among ``empty``, if not None.
+    Where ``caches`` is not None, no result depends on an earlier call: those attributes keep what
+    sizes alone decide, and others are outputs.
     """
     interpreter, observed = attempt.core, attempt.state
     report = interpreter.collector.report
@@ -227,21 +213,30 @@ def _attempt(
             _refuse_doubts(report)
             state: State = {}
             for key, (attribute, before, now) in observed.changed().items():
-                text = type_of_state(
-                    attribute, before, now, interpreter, observed.wanted.get(key, "")
-                )
+                known = observed.wanted.get(key, "")
+                try:
+                    text = type_of_state(attribute, before, now, interpreter, known)
+                except NoState:
+                    if caches is None or not (key in caches or is_output(now)):
+                        raise
+                    state[key] = replace(attribute, is_read=False), ""
+                    continue
+                if caches is not None and key in caches:
+                    state[key] = attribute, ""
+                    continue
                 is_first = not text and attribute.is_read and before is None
                 if is_first and empty is not None and attribute.path not in empty:
                     path = attribute.path
                     spoken = f"self.{path}" if path in values else path
-                    raise CheckError(
-                        "capture",
-                        f"the attribute '{attribute.path}' is None before the first call, and read;"
-                        " the graph is for the later ones: set it to its first value, or say "
-                        f"{{'{spoken}': None}} for a graph of the first call alone",
-                    )
+                    if caches is None:
+                        raise NoState(
+                            f"the attribute '{attribute.path}' is None before the first call, and "
+                            "read; the graph is for the later ones: set it to its first value, or "
+                            f"say {{'{spoken}': None}} for a graph of the first call alone",
+                            key,
+                        )
                 state[key] = attribute, text
-        except LastingChange:
+        except (LastingChange, NoState):
             raise
         except CheckError as error:
             raise CaptureError([error.message]) from None

@@ -39,7 +39,7 @@ from hagane.frontends.python.values.values import ListRef, Many, Tensor, Value
 _ADDED = frozenset(
     ("torch.ops.torchvision.nms", "torch.ops.torchvision.roi_align", "numpy.fill_diagonal",
      "numpy.copyto", "numpy.ndarray.fill", "torch.Tensor.fill_diagonal_",
-     "torch.autograd.grad", "torch.Tensor.requires_grad_",
+     "torch.autograd.grad", "torch.Tensor.requires_grad_", "torch.linalg.solve_ex",
      "torch.Tensor.requires_grad",
      *(f"torch.autocast.{name}" for name in ("__enter__", "__exit__", "__call__")),
      "torch.amp.<decorated>",
@@ -392,13 +392,18 @@ _STRUCTURE = frozenset(
         "Sequential.forward", "ModuleList.forward", "Module.__call__", "Module.__getattr__",
         *(f"Module.{method}" for method in (
             "children", "named_children", "modules", "named_modules", "parameters",
-            "named_parameters", "buffers", "named_buffers", "get_submodule")),
+            "named_parameters", "buffers", "named_buffers", "get_submodule", "register_buffer",
+            "register_parameter", "register_module", "add_module")),
         *(f"{container}.{method}" for container in ("Sequential", "ModuleList", "ModuleDict",
                                                     "ParameterList", "ParameterDict")
           for method in ("__iter__", "__getitem__", "__len__", "__contains__", "items", "keys",
                          "values", "children", "modules")),
     )
-) | {"torch.Tensor.device", "torch.Tensor.layout", "torch.Tensor.is_quantized",
+) | {"torch.Tensor.device", "torch.Tensor.layout",
+     *(f"torch.Tensor.{name}" for name in (
+         "is_cpu", "is_quantized", "is_nested", "is_mps", "is_meta", "is_xpu", "is_xla",
+         "is_ipu", "is_maia", "is_mtia", "is_mkldnn", "is_vulkan", "is_sparse_csr",
+         "is_inference")),
      "torch._C._log_api_usage_once",
      *(f"torch.{name}" for name in ("is_autocast_enabled", "is_autocast_cpu_enabled",
                                     "get_autocast_dtype", "get_autocast_cpu_dtype",

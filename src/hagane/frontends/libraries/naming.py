@@ -10,6 +10,7 @@ from hagane.frontends.python.values.values import (
     MISSING,
     Device,
     DType,
+    Host,
     Library,
     Tensor,
     Value,
@@ -71,6 +72,8 @@ class Names:
         """Return a table's name for one in an inner module, and for hagane's namesake of it."""
         root, *rest = name.split(".")
         table = self.tables.get(root)
+        if name.startswith("torch.functional."):  # PyTorch's own, under its name too
+            return f"torch.{name.removeprefix('torch.functional.')}"
         if root != "hagane" and table is not None and len(rest) > 2:
             return table.outer_name(name)
         if root != "hagane":
@@ -109,6 +112,8 @@ class Names:
         if table is not None and whole in table.names:
             return table.names[whole][0](core)
         if name.startswith("__") and name.endswith("__") and table is not None:
+            if name in ("__eq__", "__hash__") and library.name in table.layers:
+                return Host(getattr(object, name))
             return whole.rpartition(".")[0].rpartition(".")[2] if name == "__name__" else MISSING
         return Library(whole)
 

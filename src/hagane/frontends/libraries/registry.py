@@ -6,8 +6,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import onnx_ir as ir
+
 from hagane.frontends.libraries.lifting import RealNames
 from hagane.frontends.libraries.objects import Objects
+from hagane.frontends.libraries.torch.scalars import takes_one_axis, without_axis
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -156,6 +159,10 @@ class LibraryTables(Objects, RealNames):
         run: Callable[[Sequence[Value], Mapping[str, Value]], Value],
     ) -> Value:  # fmt: skip
         """Call a function of tensors as the contexts around it have it (``torch.autocast``)."""
+        if takes_one_axis(name, arguments):
+            row = core.op("Reshape", arguments[0], core.emit.constant([1], ir.DataType.INT64))
+            made = self._in_context(core, name, [row, *arguments[1:]], keywords, run)
+            return without_axis(core, made)
         variables = core.heap[core.variables]
         if not variables or not name.startswith("torch."):
             return run(arguments, keywords)

@@ -263,6 +263,10 @@ class ScopedEmitter(Effects):
         """Return the real object behind a tensor; None if there is none."""
         return self._contents.get(tensor.value, (None, None))[0]
 
+    def objects(self) -> dict[ir.Value, int]:
+        """Return the identities of the real arrays behind initializers."""
+        return {value: id(found) for found, value in self._real.values()}
+
     def may_be_trained(self, tensor: Tensor) -> bool:
         """Whether a parameter may be among the tensors that one is computed from."""
         trained = {made for found, made in self._real.values()

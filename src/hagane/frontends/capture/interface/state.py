@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -62,6 +63,19 @@ class LastingChange(CheckError):
         super().__init__("capture", message)
 
 
+class NoState(CheckError):
+    """A change of an attribute that is no state of a graph: its values are of two types.
+
+    Args:
+        message: It in words.
+        key: The object's identity and the attribute's name.
+    """
+
+    def __init__(self, message: str, key: tuple[int, str]):
+        super().__init__("capture", message)
+        self.key = key
+
+
 class Stateful(Reading):
     """Notes reads, and gives inputs of the graph for attributes that change.
 
@@ -117,6 +131,10 @@ class Stateful(Reading):
             host, name = attribute.owner, attribute.name
             value = self.core.lift(host)
             if isinstance(value, Instance) and self.core.own_attribute(value, name) is MISSING:
+                of_class = inspect.getattr_static(type(host), name, MISSING)
+                if of_class is not MISSING and not hasattr(type(of_class), "__get__"):
+                    self.core.heap[value][name] = self.core.lift(of_class)
+                    continue
                 told = f"the attribute '{self.path_of(host, name)}' is not set before the call"
                 self.core.heap[value][name] = Unknown(told, told=False)
 
@@ -230,10 +248,10 @@ def type_of_state(
         The type; empty for an attribute set without being read, without a value before.
 
     Raises:
-        CheckError: Its values before and after cannot be of one type.
+        NoState: Its values before and after cannot be of one type.
     """
     if before is MISSING or before is None:
-        if isinstance(now, Tensor) or _number(now):
+        if is_output(now):
             return ""
         raise _unlike(attribute, before, now, core)
     if not isinstance(now, Tensor):
@@ -252,13 +270,18 @@ def type_of_state(
     return known if known and parse_type(known) == parse_type(made) else made
 
 
-def _unlike(attribute: Attribute, before: Value, now: Value, core: Interpreter) -> CheckError:
+def _unlike(attribute: Attribute, before: Value, now: Value, core: Interpreter) -> NoState:
     old = "nothing" if before is MISSING else core.show(before)
-    return CheckError(
-        "capture",
+    return NoState(
         f"the attribute '{attribute.path}' is {old} before the call and {core.show(now)} after it; "
         "state keeps its type: set it to a tensor or a number of that type first",
+        (id(attribute.owner), attribute.name),
     )
+
+
+def is_output(value: Value) -> bool:
+    """Whether an attribute's new value is one output of a graph: a tensor or a number."""
+    return isinstance(value, Tensor) or bool(_number(value))
 
 
 def _number(value: Value) -> str:
@@ -282,4 +305,4 @@ def _namespaces(host: Any) -> list[Any]:
     return [own, *(names for names in inner if isinstance(names, dict))]
 
 
-__all__ = ["Attribute", "LastingChange", "Stateful", "type_of_state"]
+__all__ = ["Attribute", "LastingChange", "NoState", "Stateful", "is_output", "type_of_state"]

@@ -74,6 +74,7 @@ class Core(Parts):
         self.tags: dict[tuple[Any, str], Value] = {}  # attributes that the program gave tensors
         self.counters: dict[str, Dim] = {}  # turns of summarised loops by the name of the turn
         self._texts: dict[Term, str] = {}
+        self.tested: ast.expr | None = None  # an expression of which the truth alone counts
         self._joins: dict[str, int] = {}  # of how many joins a joined size is made
         self.modules: dict[str, ModuleRef] = {}
         self.matches: dict[ast.Match, list[ast.stmt]] = {}  # match statements as branches
@@ -191,7 +192,11 @@ class Core(Parts):
 
     def condition(self, test: ast.expr) -> bool | Term:
         """Return whether an expression counts as true, as :meth:`truth` has it."""
-        return self.truth(self.evaluate(test))
+        before, self.tested = self.tested, test
+        try:
+            return self.truth(self.evaluate(test))
+        finally:
+            self.tested = before
 
     def unknown_truth(self) -> Term:
         """Return a condition that nothing is known about."""

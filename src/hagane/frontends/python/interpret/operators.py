@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import (
@@ -203,10 +204,10 @@ class Operators(Core):
         )
 
     def _UnaryOp(self, node: ast.UnaryOp) -> Value:
+        if isinstance(node.op, ast.Not):
+            return self.negated(self.condition(node.operand))
         value = self.evaluate(node.operand)
         self.emit.label = self.collector.text(node)
-        if isinstance(node.op, ast.Not):
-            return self.negated(self.truth(value))
         return self.either(value, lambda v: self.domain.operate(type(node.op), v))
 
     def negated(self, condition: bool | Term) -> Value:
@@ -231,7 +232,20 @@ class Operators(Core):
         return apply_plain(_UNARY[kind][1], value)
 
     def _BoolOp(self, node: ast.BoolOp) -> Value:
-        return self._bool_op(node, 0)
+        return self._truth_of(node, 0) if node is self.tested else self._bool_op(node, 0)
+
+    def _truth_of(self, node: ast.BoolOp, index: int) -> Value:
+        """Return the truth of an expression whose value nobody reads."""
+        found = self.decide(self.condition(node.values[index]))
+        is_and = isinstance(node.op, ast.And)
+        if index == len(node.values) - 1 or (isinstance(found, bool) and found != is_and):
+            return self.as_truth(self.as_term(found))
+        if isinstance(found, bool):
+            return self._truth_of(node, index + 1)
+        text = self.collector.text(node.values[index])
+        rest, short = partial(self._truth_of, node, index + 1), partial(bool, not is_and)
+        yes, no = (rest, short) if is_and else (short, rest)
+        return self.fork(found, yes, no, text)
 
     def _bool_op(self, node: ast.BoolOp, index: int) -> Value:
         value = self.evaluate(node.values[index])

@@ -119,7 +119,13 @@ class Lift(Core):
                 mixed = found.__module__ in _MIXINS and "." in found.__qualname__
                 return self.lift_function(found) if mixed or not is_standard(found) else Host(found)
             case types.MethodType():
-                return Bound(self.lift(found.__func__), self.lift(found.__self__))
+                owner = self.lift(found.__self__)
+                if isinstance(owner, Class):  # a library may say its meaning
+                    named = getattr(found.__self__, found.__name__, None)
+                    made = self.find_attribute(owner, found.__name__)
+                    if named == found and made is not MISSING:
+                        return made
+                return Bound(self.lift(found.__func__), owner)
             case property():
                 return Wrapped("property", self.lift(found.fget), (self.lift(found.fset),))
             case functools.cached_property():
@@ -343,9 +349,15 @@ class Lift(Core):
         for names in (own, own.get("_parameters"), own.get("_buffers"), own.get("_modules")):
             if names is not None and name in names:
                 return self.lift(names[name])
-        if name in getattr(type(host), "__slots__", ()):
+        if any(name in _slots(cls) and hasattr(host, name) for cls in type(host).__mro__):
             return self.lift(getattr(host, name))
         return MISSING
+
+
+def _slots(cls: type) -> tuple[str, ...]:
+    """Return the names of the attributes that a class keeps outside a dictionary."""
+    found = cls.__dict__.get("__slots__", ())
+    return (found,) if isinstance(found, str) else tuple(found)
 
 
 def _adds_nothing(wrapper: Any) -> bool:

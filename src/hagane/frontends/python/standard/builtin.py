@@ -395,7 +395,7 @@ def _is_known(found: Any) -> bool:
 
 
 # Modules whose functions give a number that is different every time, or nothing.
-_SILENT = frozenset(("warnings", "logging", "time", "_thread", "gc"))
+_SILENT = frozenset(("warnings", "_warnings", "logging", "time", "_thread", "gc"))
 
 
 def _module_of_method(found: Any) -> str:

@@ -61,6 +61,7 @@ total[0] = sum;""",
 def lower_non_zero(low: Lowering, node: ir.Node) -> None:
     """Lower NonZero: pieces are counted, then each writes behind those before it."""
     x, out = low.forms.contiguous(node.inputs[0]), node.outputs[0]
+    x = x.reshaped(x.shape or (1,))  # a scalar's only place is 0
     rank = len(x.shape)
     before, total = _counted(low, node, x, x.size)
     count = low.facts.shape(out)[1]
@@ -73,7 +74,7 @@ def lower_non_zero(low: Lowering, node: ir.Node) -> None:
     ) + "}" * max(0, rank - 1)
     text = f"""
 int64_t from = q * {_PIECE}, end = hg_min(from + {_PIECE}, n), at = before[q], left = from;
-{coordinates(names, sizes) if rank else "(void)left;"}
+{coordinates(names, sizes)}
 for (int64_t i = from; i < end; i++) {{
 if ({loaded(x.dtype, "x[i]")} != 0) {{ {put} at++; }}
 {step}

@@ -88,7 +88,10 @@ def is_cuda(t: Core, x: Tensor) -> Value:
     return x.device.startswith("cuda")
 
 
-@TORCH.attribute("is_quantized", "is_nested", "is_mps", "is_meta")
+@TORCH.attribute(
+    "is_quantized", "is_nested", "is_mps", "is_meta", "is_xpu", "is_xla", "is_ipu",
+    "is_maia", "is_mtia", "is_mkldnn", "is_vulkan", "is_sparse_csr",
+)  # fmt: skip
 def no(t: Core, x: Tensor) -> Value:
     """Return False."""
     return False

@@ -56,7 +56,10 @@ def _gathered(name: str) -> None:
         if 0 in shape_of(t, places):  # no index at all, which fits any input
             made = places.shape if name == "gather" else x.shape
             return t.emit.typed("GatherElements", [x, places], x.dtype, made)
-        if not shape and name == "gather" and len(shape_of(t, places)) == 1:
+        if not shape and name == "gather" and len(shape_of(t, places)) < 2:
+            if not shape_of(t, places):
+                row = function(t, reshape(t, x, [1]), 0, reshape(t, places, [1]))
+                return reshape(t, row, [])
             x, shape = reshape(t, x, [1]), (1,)
         if len(shape_of(t, places)) != len(shape):
             t.fail(

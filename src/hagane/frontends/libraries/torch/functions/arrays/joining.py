@@ -320,6 +320,9 @@ def nonzero(t: Core, input: Value, *, as_tuple: Value = False) -> Value:
     """Return where the input is not zero: (count, axes), or one index list an axis."""
     x = need_tensor(t, input, "input")
     rank = len(shape_of(t, x))
+    if not rank:
+        row = nonzero(t, reshape(t, x, [1]), as_tuple=as_tuple)
+        return row if as_tuple else t.op("Slice", row, *(np.array([n]) for n in (0, 0, 1)))
     count = t.emit.count("nonzero", x)
     if as_tuple:
         return tuple(computed(t, (INT64, (count,)), partial(_row, x, k)) for k in range(rank))

@@ -181,6 +181,8 @@ def movedim(t: Core, input: Value, source: Value, destination: Value) -> Tensor:
     x = need_tensor(t, input, "input")
     rank = len(shape_of(t, x))
     old, new = axes(t, source, rank, x), axes(t, destination, rank, x)
+    if not rank:
+        return x
     rest = [place for place in range(rank) if place not in old]
     order = [-1] * rank
     for a, b in zip(old, new, strict=True):

@@ -413,6 +413,8 @@ def where(t: Core, condition: Value, input: Value = None, other: Value = None) -
     c = need_tensor(t, condition, "condition")
     if input is None:
         return t.call_library("torch.nonzero", [c], {"as_tuple": True})
+    if c.dtype == ir.DataType.UINT8:  # a mask of PyTorch's first versions
+        c = t.op("Cast", c, to=BOOL)
     if c.dtype != BOOL:
         t.fail("dtype-mismatch", f"expected a bool condition, got {t.show(c)}", c)
     a, b = promote(t, input, other)

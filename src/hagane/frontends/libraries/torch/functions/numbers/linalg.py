@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import onnx_ir as ir
+
 from hagane.frontends.libraries.computing import built, several
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
@@ -280,6 +282,18 @@ def solve(t: Core, A: Value, B: Value, *, left: Value = True) -> Tensor:
     x = _matrices(t, A, "solve", square=True)
     rule = (lambda x: x) if left is True else None
     return _solution(t, x, need_tensor(t, B, "B"), "solve", rule)
+
+
+@TORCH.function("linalg.solve_ex")
+def solve_ex(
+    t: Core, A: Value, B: Value, *, left: Value = True, check_errors: Value = False
+) -> Value:
+    """Return X with A X = B, and zeros: no matrix without an inverse is told."""
+    made = solve(t, A, B, left=left)
+    count = need_tensor(t, A, "A").shape or ()
+    return Fields((made, t.emit.constant(0, ir.DataType.INT32) if len(count) < 3 else
+                   t.emit.typed("Linalg", [made], ir.DataType.INT32, count[:-2])),
+                  ("result", "info"))  # fmt: skip
 
 
 @TORCH.function("linalg.solve_triangular")

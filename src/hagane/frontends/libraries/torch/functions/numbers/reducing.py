@@ -40,7 +40,7 @@ def reduced(
     """Return the type of a reduction; ``operator`` is one of ONNX's where the type is its own."""
     places = axes(t, dim, len(shape_of(t, x)), x)
     if not shape_of(t, x):  # a tensor without axes reduces to itself along axis 0
-        if operator in _SELF and x.dtype == dtype and category(dtype) == 2:
+        if operator in _SELF and x.dtype == dtype:
             made: Tensor = t.op("Identity", x)
             own(made.value)
             return made
