@@ -197,7 +197,7 @@ class Reading:
             reads.content(found, type, "class")
         match found:
             case list() | tuple():
-                reads.content(found, list, "items")
+                reads.content(found, _sequence, "items")
             case dict():
                 reads.content(found, _items, "items")
             case set():
@@ -239,6 +239,11 @@ def _bits(tensor: Any) -> tuple[Any, Any, bytes]:
 def _type(variable: Any) -> tuple[Any, ...]:
     array = variable.array
     return () if array is None else (array.dtype.str, array.shape)
+
+
+def _sequence(found: Any) -> list[Any]:
+    """Return the items of a list or tuple, whatever its class makes of iterating."""
+    return [*(list if isinstance(found, list) else tuple).__iter__(found)]
 
 
 def _items(found: dict[Any, Any]) -> list[Any]:
