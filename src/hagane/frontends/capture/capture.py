@@ -92,7 +92,7 @@ class Attempt:
         assert isinstance(self.core.observer, Stateful)
         self.graph, self.state = self.core.emit, self.core.observer
         assert isinstance(self.core.domain, Graph)
-        self.telling = self.core.domain.telling
+        self.telling, self.empty = self.core.domain.telling, self.core.domain.empty
         self.arguments: tuple[str, ...] = ()  # names, in the order of the signature
 
     def watch(self) -> None:
@@ -146,6 +146,7 @@ def capture_object(
     seeds: list[Attribute] = []
     opened: set[str] = set()
     watching = False
+    follow = training is None and not later  # sizes of 0, where the program asks for them
     for _ in range(_MAX_ATTEMPTS):
         names = array_names(found)
         noted = Reads() if reads is None else reads
@@ -154,6 +155,9 @@ def capture_object(
         torch = sys.modules.get("torch") if training is None else None
         attempt.graph.still = torch is not None and not torch.is_grad_enabled()
         attempt.telling.keep = keep_prints
+        attempt.graph.compares = training is None
+        attempt.empty.follow = follow
+        attempt.empty.compare = training is None and not later
         if training is not None:
             training.begin()
         if watching:
@@ -165,13 +169,24 @@ def capture_object(
                 raise CaptureError([error.message]) from None
             watching = True  # again, to see which statement it is
             continue
+        except CaptureError:
+            if follow and attempt.empty.admitted:
+                follow = False
+                continue
+            raise
         again = {key: own.get(a.path, text) for key, (a, text) in state.items() if text}
         unchanged = {*own, *empty} - {attribute.path for attribute, _ in state.values()}
         if unchanged:
             raise CaptureError([f"the call does not change the attribute '{unchanged.pop()}'"])
         more = set() if later else attempt.state.arguments.changed_numbers() - opened
         if again == wanted and len(seeds) == len(state) and not more:
-            return _finished(attempt, result, [a for a, _ in state.values()])
+            try:
+                return _finished(attempt, result, [a for a, _ in state.values()])
+            except CaptureError:
+                if follow and attempt.empty.admitted:
+                    follow = False
+                    continue
+                raise
         opened = opened | more
         wanted, seeds = again, [attribute for attribute, _ in state.values()]
     raise CaptureError(["the types of attributes keep changing from call to call"])
