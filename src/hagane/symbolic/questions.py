@@ -82,6 +82,10 @@ class Knowledge:
         """Let go of the solver, which takes megabytes; a later question makes a new one."""
         self._solver = None
 
+    def forget(self) -> None:
+        """Forget answers, after a least value has changed."""
+        self._answers.clear()
+
     def term(self, value: Dim | Fraction) -> Term:
         """Return an integer expression as a term over its names; joined names are unfolded."""
         if not isinstance(value, Expr):

@@ -35,7 +35,7 @@ class Attempt:
         assert isinstance(self.core.observer, Stateful)
         self.graph, self.state = self.core.emit, self.core.observer
         assert isinstance(self.core.domain, Graph)
-        self.telling = self.core.domain.telling
+        self.telling, self.empty = self.core.domain.telling, self.core.domain.empty
         self.arguments: tuple[str, ...] = ()  # names, in the order of the signature
 
     def watch(self) -> None:

@@ -119,6 +119,7 @@ def capture_object(
     opened: set[str] = set()
     watching = False
     caches: frozenset[Key] | None = None
+    follow = training is None and not later  # sizes of 0, where the program asks for them
     for _ in range(_MAX_ATTEMPTS):
         names = array_names(found)
         noted = Reads() if reads is None else reads
@@ -127,6 +128,9 @@ def capture_object(
         torch = sys.modules.get("torch") if training is None else None
         attempt.graph.still = torch is not None and not torch.is_grad_enabled()
         attempt.telling.keep = keep_prints
+        attempt.graph.compares = training is None
+        attempt.empty.follow = follow
+        attempt.empty.compare = training is None and not later
         if training is not None:
             training.begin()
         if watching:
@@ -139,7 +143,7 @@ def capture_object(
             seeds = [attribute for attribute, _, _ in attempt.state.changed().values()]
             state_of = partial(Stateful, Reads(), paths, {}, seeds, set())
             fresh = partial(Attempt, tables, array_names(found), state_of)
-            caches = Repeated(fresh, found, types, named).caches()
+            caches = Repeated(fresh, attempt.graph.still, found, types, named).caches()
             if caches is None:
                 raise CaptureError([error.message]) from None
             continue
@@ -148,6 +152,11 @@ def capture_object(
                 raise CaptureError([error.message]) from None
             watching = True  # again, to see which statement it is
             continue
+        except CaptureError:
+            if follow and attempt.empty.admitted:
+                follow = False
+                continue
+            raise
         again = {key: own.get(a.path, text) for key, (a, text) in state.items() if text}
         unchanged = {*own, *empty} - {attribute.path for attribute, _ in state.values()}
         if unchanged:
@@ -155,7 +164,13 @@ def capture_object(
         more = set() if later else attempt.state.arguments.changed_numbers() - opened
         if again == wanted and len(seeds) == len(state) and not more:
             kept = [a for key, (a, _) in state.items() if key not in (caches or ())]
-            return _finished(attempt, result, kept)
+            try:
+                return _finished(attempt, result, kept)
+            except CaptureError:
+                if follow and attempt.empty.admitted:
+                    follow = False
+                    continue
+                raise
         opened = opened | more
         wanted, seeds = again, [attribute for attribute, _ in state.values()]
     raise CaptureError(["the types of attributes keep changing from call to call"])

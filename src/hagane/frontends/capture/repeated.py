@@ -48,6 +48,7 @@ class Repeated:
 
     Args:
         attempt: Makes an interpreter that has seen no call.
+        still: Whether PyTorch records no gradients.
         found: The function, method or model.
         types: Types of its arguments, by position.
         named: The same by name.
@@ -56,11 +57,12 @@ class Repeated:
     def __init__(
         self,
         attempt: Callable[[], Attempt],
+        still: bool,
         found: Any,
         types: Sequence[Any],
         named: Mapping[str, Any],
     ):
-        self._attempt, self._found = attempt, found
+        self._attempt, self._still, self._found = attempt, still, found
         self._types, self._named = types, named
         self._known: dict[Any, int] = {}
 
@@ -92,6 +94,7 @@ class Repeated:
     def _calls(self, *sizes: Sizes) -> list[_Call] | None:
         """Return calls in a row, one for each of some sizes; None if one of them is refused."""
         attempt = self._attempt()
+        attempt.graph.still = self._still
         core, graph = attempt.core, attempt.graph.root.graph
         made = []
         try:

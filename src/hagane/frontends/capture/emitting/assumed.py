@@ -1,26 +1,33 @@
-"""Sizes that a graph takes to be other than 1, compared at run time."""
+"""Claims about sizes of inputs that a graph takes for granted, compared at run time."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError
 from hagane.frontends.capture.emitting.emitter import GraphEmitter
+from hagane.frontends.capture.emitting.terms import as_value
 from hagane.frontends.python.report.findings import CheckError
 from hagane.graph.types import TensorType
+from hagane.symbolic.path import PathCondition, Verdict
+from hagane.symbolic.term import Term
 
 
 def compare_sizes(emit: GraphEmitter) -> None:
-    """Make all outputs fail in a run where a size is 1 that ranks depend on, as in ``squeeze``.
+    """Make outputs fail in a run whose sizes are not those that the graph was made for.
 
-    An output becomes the only item of a list of it, at place 0, or at place 1 where a size is 1,
-    which no list of one has. So the graph fails even where the size is that of a path not taken.
+    These are sizes of 1 that ranks depend on, as in ``squeeze``, and sizes that are too small for
+    what is asked of them, as by a window or by the padding of a reflection. An output becomes the
+    only item of a list of it, at place 0, or at place 1 where a claim fails, which no list of one
+    has. So the graph fails even where a size of 1 is that of a path not taken.
 
     Raises:
         CheckError: A size is known only inside a branch or loop, or the rank of an output is open.
     """
-    if not emit.not_one:
+    if not emit.not_one and not emit.demands:
         return
     nodes = emit.root.nodes
     remedy = "; give the size, or write x.reshape(...) or x[0] in place of squeeze"
@@ -36,20 +43,56 @@ def compare_sizes(emit: GraphEmitter) -> None:
                     f"a branch or loop{remedy}"
                 ) from None  # fmt: skip
             bad = found if bad is None else nodes._node("Or", bad, found)
-        assert bad is not None
+        claims = _strongest(emit)
+        for claim in claims:
+            found = nodes._node("Not", as_value(emit, claim))
+            bad = found if bad is None else nodes._node("Or", bad, found)
+        if bad is None:
+            return
         more = nodes._node("Cast", bad, to=int(ir.DataType.INT64))
         outputs = emit.root.graph.outputs
+        chosen = list(outputs) if emit.not_one else _smallest(emit, outputs)
         for place, old in enumerate(list(outputs)):
+            if old not in chosen:
+                continue
             type_ = emit.types.types.get(old)
             if not isinstance(type_, TensorType) or type_.shape is None:
                 text = f"output {old.name}: its rank depends on sizes that may be 1{remedy}"
                 raise CheckError("capture", text)
             wide = nodes._node("Unsqueeze", old, nodes.initializer(np.zeros(1, np.int64), "axes"))
             new = nodes._node("Gather", wide, more, axis=0)
+            if claims and (node := new.producer()) is not None:  # errors of the run name it
+                node.name = f"sizes: expected {', '.join(emit.demands[c] for c in claims)}"
             name, old.name = old.name, None
             new.name = name
             emit.set_type(new, type_)
             outputs[place] = new
+
+
+def _strongest(emit: GraphEmitter) -> list[Term]:
+    """Return the claims without those that others imply."""
+    known, kept = emit.knowledge, list[Term]()
+    before, known.path = known.path, PathCondition()
+    lowest = dict(known.lowest)
+    known.lowest.update((name, 0) for name in emit.bare if lowest.get(name) == 1)
+    known.forget()
+    for claim in reversed(list(emit.demands)):  # later ones are stronger, mostly
+        if known.ask(claim).verdict is not Verdict.PROVED:
+            kept.append(claim)
+            known.path = known.path.taking(claim)
+    known.path, known.lowest = before, lowest
+    known.forget()
+    return kept
+
+
+def _smallest(emit: GraphEmitter, outputs: Sequence[ir.Value]) -> list[ir.Value]:
+    """Return an output of the fewest axes, of those whose rank is known."""
+    ranks = {}
+    for value in outputs:
+        type_ = emit.types.types.get(value)
+        if isinstance(type_, TensorType) and type_.shape is not None:
+            ranks[value] = len(type_.shape)
+    return sorted(ranks, key=lambda value: ranks[value])[:1]
 
 
 __all__ = ["compare_sizes"]

@@ -19,7 +19,8 @@ from hagane.ops.gradient.accumulate import accumulate
 from hagane.ops.gradient.replay import call_of
 from hagane.ops.registry import operators
 from hagane.symbolic.logic import negate
-from hagane.symbolic.term import Term
+from hagane.symbolic.path import Verdict
+from hagane.symbolic.term import Term, variables_of
 
 
 class GraphEmitter(ScalarEmitter):
@@ -87,6 +88,20 @@ class GraphEmitter(ScalarEmitter):
         """Return a tensor that nothing depends on."""
         shape = tuple(dim if isinstance(dim, int) else 1 for dim in type_.shape or ())
         return self.root.nodes.initializer(np.zeros(shape, type_.dtype.numpy()), "filler")
+
+    # Claims.
+
+    def restrict(self, claim: Term, text: str) -> bool:
+        """Restrict the inputs to those for which a claim holds, which the run compares.
+
+        The run does so where all runs come to the claim and only sizes of inputs decide it.
+        """
+        is_open = self.knowledge.ask(claim).verdict is not Verdict.PROVED
+        done = super().restrict(claim, text)
+        names = variables_of((claim,)).keys()
+        if done and is_open and self.compares and self.scope is self.root and names <= self.bare:
+            self.demands.setdefault(claim, text)
+        return done
 
     # Derivatives.
 

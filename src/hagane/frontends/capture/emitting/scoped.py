@@ -60,6 +60,7 @@ class ScopedEmitter(Effects):
         super().__init__(knowledge, assume)
         self.place, self.calls = place, calls
         self._only_types = False
+        self.compares = False  # whether claims about sizes of inputs are compared in the run
         self.names = names
         self.given: dict[str, Callable[[Tensor], None]] = {}  # notes on arguments, by their name
         self.types = GraphTypes()

@@ -11,6 +11,7 @@ from hagane.errors import TypeInferenceError
 from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.emitting.scope import Scope, meeting_scope
 from hagane.frontends.capture.emitting.telling import Telling
+from hagane.frontends.capture.flow.empty import Empty
 from hagane.frontends.capture.flow.lists import Lists
 from hagane.frontends.capture.flow.mixtures import NUMPY, is_numpy_scalar, mixes
 from hagane.frontends.capture.flow.slots import number_kind
@@ -56,19 +57,24 @@ class Paths(Plain):
         self.collector = Collector(self.knowledge)
         self.emit = GraphEmitter(self.knowledge, core.assume, core.here, core.calls, names)
         self.emit.written = lambda: core.heap.contents[WRITTEN]
+        self.empty = Empty(self.knowledge, self.emit)
         self.lists = Lists(core, self.emit)
         self.telling = Telling(core, self.emit)
         self.after: Callable[[str], None] | None = None  # is told of statements that were run
+        self._node: ast.AST | None = None  # the innermost one that is interpreted
         self._sides: tuple[dict[int, Any], dict[int, Any]] | None = None  # paths that meet
 
     def interpret(self, node: ast.expr | ast.stmt) -> Value:
         """Interpret a node; code without an operator of the graph is an error."""
+        around, self._node = self._node, node
         try:
             if isinstance(node, ast.Assert):
                 return self._assert(node)
             made = self.core.visit(node)
         except TypeInferenceError as error:
             raise CheckError("capture", str(error)) from None
+        finally:
+            self._node = around
         if self.after is not None and isinstance(node, ast.stmt) and self.core.frame is not None:
             self.after(f"{self.core.frame.file}:{node.lineno}")
         return made
@@ -89,7 +95,7 @@ class Paths(Plain):
 
     def decide(self, condition: Term) -> bool | Term:
         """Return a condition, or its truth where known sizes decide it."""
-        return self.core.decided(condition)
+        return self.empty.decide(condition, self.core.decided, self._node)
 
     # Forks.
 

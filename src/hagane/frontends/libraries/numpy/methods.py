@@ -14,7 +14,6 @@ from hagane.frontends.libraries.numpy.operands import (
     dtype_of,
     elements,
     is_number,
-    new,
     reshape,
     shape_of,
     sizes,
@@ -240,15 +239,17 @@ def int_method(t: Core, self: Value) -> Value:
 @NUMPY.method("item")
 def item_method(t: Core, self: Value, *place: Value) -> Value:
     """Return the only element, or one of them, as a number of Python."""
-    if place and all(isinstance(p, int) for p in place):
-        flat = self if len(place) > 1 else reshape(t, self, [-1])
-        return number(t, indexing.item(t, flat, place if len(place) > 1 else place[0]))
-    if place:
-        whole = self.dtype.is_integer()
-        return (
-            t.emit.fresh("item") if whole else t.tensor_number(new(t, self.dtype, ()), whole=False)
+    if len(place) == 1 and isinstance(place[0], tuple):
+        place = place[0]
+    elif len(place) == 1:
+        self = reshape(t, self, [-1])
+    if not place:
+        return number(t, self)
+    if len(place) != self.rank:
+        t.fail(
+            "call", f"expected {self.rank} places or one, got {len(place)}: {t.show(self)}", self
         )
-    return number(t, self)
+    return number(t, item(t, self, place))
 
 
 @NUMPY.method("tolist")

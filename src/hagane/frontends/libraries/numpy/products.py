@@ -26,7 +26,7 @@ from hagane.frontends.libraries.numpy.reducing import reduced
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Fields, Tensor, Value
+from hagane.frontends.python.values.values import Fields, Tensor, Value, is_plain
 from hagane.ops.functions.sums import distances, linalg, products, statistics
 from hagane.symbolic import Dim, minimum, product
 from hagane.symbolic.logic import negate
@@ -240,6 +240,9 @@ def norm(
     places = axes(t, axis, len(shape_of(t, found)), found)
     if axis is not None and len(places) > 2:
         t.fail("axis", f"a norm is over one axis or two, got {axis}", found)
+    if axis is None and ord is not None and len(places) > 2:
+        told = f"a norm of order {ord} is one of vectors or matrices, got {t.show(found)}"
+        t.fail("rank", told, found)
     as_matrix = len(places) == 2 and ord is not None
     return _normed(t, found, 2 if ord is None else ord, axis, keepdims, matrix=as_matrix)
 
@@ -265,6 +268,9 @@ def _normed(
     if found.dtype.numpy().kind == "c":
         return reduced(t, "", found, axis, keepdims, dtype)
     x = cast(t, found, dtype)
+    if matrix and is_plain(order) and order not in linalg.MATRIX_ORDERS:
+        told = ", ".join(map(str, linalg.MATRIX_ORDERS))
+        t.fail("value", f"expected one of {told} as order of a norm of matrices, got {order!r}", x)
     if not matrix and isinstance(order, int | float):
         return reduced(t, "", x, axis, keepdims, dtype, statistics.norm, float(order))
     if matrix and (isinstance(order, int | float) or order in ("fro", "nuc")):

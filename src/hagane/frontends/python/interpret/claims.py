@@ -30,6 +30,7 @@ class Claims:
         exact: Names of sizes that the inputs' types promise.
         bare: Names that are the whole size of some axis.
         not_one: Sizes that the rank of a value depends on, taken to be other than 1.
+        demands: Claims that a graph compares in its run, as nothing else there notices, in words.
     """
 
     builds = False  # whether nodes have to compute, rather than have types
@@ -43,6 +44,7 @@ class Claims:
         self.exact: set[str] = set()
         self.bare: set[str] = set()
         self.not_one: list[Dim] = []
+        self.demands: dict[Term, str] = {}
         self._numbers = itertools.count()
 
     def fresh(self, label: str = "size") -> Expr:

@@ -35,6 +35,7 @@ from hagane.ops.functions.tensors.filling import identity, steps, triangle_place
 from hagane.ops.functions.tensors.parts import part
 from hagane.symbolic import Dim, minimum
 
+MATRIX_ORDERS = ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
 _SWEEPS = 12  # of Jacobi's method, which converges quadratically after some
 
 

@@ -261,6 +261,9 @@ def matrix_norm(
     x = need_tensor(t, A, "A")
     if ord == "fro" or category(x.dtype) != 2 or not isinstance(ord, int | float | str):
         return norm(t, A, "fro" if ord == "fro" else "nuc", dim, keepdim, dtype)
+    if ord not in linalg.MATRIX_ORDERS:
+        told = ", ".join(map(str, linalg.MATRIX_ORDERS))
+        t.fail("value", f"expected one of {told} as order of a norm of matrices, got {ord!r}", x)
     made = reduced(t, "", x, dim, keepdim, real_dtype(dtype_of(dtype, x.dtype)))
     order = ord if isinstance(ord, str) else float(ord)
     return over_axes(t, made, cast(t, x, made.dtype), dim, keepdim, linalg.matrix_norm, order)
