@@ -463,7 +463,9 @@ def _no_graphs(*_: Any) -> NoReturn:
 # Operators whose results lie in memory as their operands do.
 _KEEPING_ORDER = frozenset(
     ("Identity", "Cast", "Relu", "Neg", "Abs", "Exp", "Log", "Sqrt", "Tanh", "Sigmoid", "Erf",
-     "LeakyRelu", "Gelu", "Add", "Sub", "Mul", "Div")
+     "LeakyRelu", "Gelu", "Add", "Sub", "Mul", "Div", "Equal", "Greater", "GreaterOrEqual", "Less",
+     "LessOrEqual", "And", "Or", "Xor", "Not", "Pow", "Max", "Min", "Sign", "Floor", "Ceil",
+     "Round")
 )  # fmt: skip
 
 

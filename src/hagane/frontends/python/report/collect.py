@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 import hagane
 from hagane.frontends.python.report.findings import (
+    FOLLOWS,
     CheckError,
     Note,
     Problem,
@@ -135,7 +136,7 @@ class Collector:
     def error(self, error: CheckError, frame: Frame, node: ast.AST, condition: str) -> None:
         """Record an error at ``node``."""
         self.raised += 1
-        if self.muted:
+        if self.muted or error.code == FOLLOWS:
             return
         place = self._error_place(frame.file, node)
         key = (place.line, place.column, error.code)
@@ -144,8 +145,9 @@ class Collector:
         if key in self._seen or (error.code in _FOLLOWING and self._follows(error.code)):
             return
         self._seen.add(key)
-        # A layer that fits no input is one mistake, wherever it is called.
-        told = (error.layer, error.code, error.message.rpartition(", got")[0])
+        # A layer that fits no input is one mistake, wherever it is called, under whatever name.
+        expected = error.message.rpartition(", got")[0].rpartition(": ")[2]
+        told = (error.layer, error.code, expected)
         is_told = error.layer is not None and told[2] != "" and told in self._seen
         self._seen.add(told)
         if is_met or is_told:

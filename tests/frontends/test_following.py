@@ -1,0 +1,53 @@
+"""One message for one mistake: nothing is said of what only follows from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hagane.checking import SCRIPT, Request, check_source
+
+HEAD = "import torch\nimport torch.nn as nn\nfrom torch.autograd.functional import jacobian\n"
+FAULTS = [
+    (  # a layer under two names
+        "class G(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.out = nn.Linear(19, 32)\n"
+        "    def forward(self, x):\n"
+        "        return self.out(x)  # here\n"
+        "g = G()\n"
+        "g(torch.zeros(4, 32))\n"
+        "g.out(torch.zeros(1, 32))\n"
+    ),
+    (  # a function whose result a derivative is asked of
+        "lin = nn.Linear(3, 4)\n"
+        "def f(a):\n"
+        "    return lin(a).squeeze(1)  # here\n"
+        "jacobian(f, torch.zeros(2, 5))\n"
+    ),
+    (  # a backward function, for two calls and element types
+        "class S(torch.autograd.Function):\n"
+        "    @staticmethod\n"
+        "    def forward(ctx, x, w):\n"
+        "        ctx.save_for_backward(x, w)\n"
+        "        return x * w\n"
+        "    @staticmethod\n"
+        "    def backward(ctx, g):\n"
+        "        x, w = ctx.saved_tensors\n"
+        "        return g * w, g * x\n"
+        "S.apply(torch.ones(4), torch.ones(1))  # here\n"
+        "S.apply(torch.ones(3, dtype=torch.double), torch.ones(1, dtype=torch.double))\n"
+    ),
+]
+
+
+@pytest.mark.parametrize("text", FAULTS)
+def test_a_mistake_has_one_message(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(HEAD + text)
+    report = check_source(Request(file, SCRIPT))
+    lines = file.read_text().splitlines()
+    assert report.exit_code == 1
+    assert ["# here" in lines[error.place.line - 1] for error in report.errors] == [True]
