@@ -27,6 +27,13 @@ FAULTS = [
         "    return lin(a).squeeze(1)  # here\n"
         "jacobian(f, torch.zeros(2, 5))\n"
     ),
+    (  # a tensor of the wrong width, in two sums
+        "def scan(u, delta):\n"
+        "    a = torch.exp(delta.unsqueeze(-1) * torch.ones(64, 8))  # here\n"
+        "    b = delta.unsqueeze(-1) * torch.ones(4, 16, 1, 8) * u.unsqueeze(-1)\n"
+        "    return a + b\n"
+        "scan(torch.ones(4, 16, 64), torch.ones(4, 16, 32) * 2)\n"
+    ),
     (  # a backward function, for two calls and element types
         "class S(torch.autograd.Function):\n"
         "    @staticmethod\n"
@@ -51,3 +58,23 @@ def test_a_mistake_has_one_message(text: str, tmp_path: Path) -> None:
     lines = file.read_text().splitlines()
     assert report.exit_code == 1
     assert ["# here" in lines[error.place.line - 1] for error in report.errors] == [True]
+
+
+def test_a_value_may_be_none_or_a_number_in_any_turn_of_a_loop(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(
+        HEAD + "def learn(n):\n"
+        "    if torch.rand(()).item() < 0.5:\n"
+        "        return None\n"
+        "    return torch.zeros(n).sum().item()\n"
+        "for episode in range(60):\n"
+        "    done, total = False, 0.0\n"
+        "    while not done:\n"
+        "        loss = learn(3)\n"
+        "        done = torch.rand(()).item() < 0.1\n"
+        "        if loss is not None:\n"
+        "            total += loss\n"
+        "print(loss)\n"
+    )
+    report = check_source(Request(file, SCRIPT))
+    assert (report.exit_code, report.errors, report.unknown) == (0, [], [])
