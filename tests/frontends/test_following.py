@@ -78,3 +78,19 @@ def test_a_value_may_be_none_or_a_number_in_any_turn_of_a_loop(tmp_path: Path) -
     )
     report = check_source(Request(file, SCRIPT))
     assert (report.exit_code, report.errors, report.unknown) == (0, [], [])
+
+
+def test_a_target_that_became_a_square_is_refused_by_the_loss(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(
+        HEAD + "q, r, best = torch.rand(16), torch.rand(16), torch.rand(16, 3)\n"
+        "target = r + best.gather(1, torch.zeros(16, 1).long())\n"
+        "nn.functional.smooth_l1_loss(q, target)  # here\n"
+        "nn.functional.mse_loss(best, torch.rand(16, 1))\n"
+        "nn.functional.mse_loss(torch.rand(16, 16), torch.rand(16, 1).T)\n"
+    )
+    report = check_source(Request(file, SCRIPT))
+    assert [(error.place.line, error.code) for error in report.errors] == [(6, "broadcast")]
+    assert "broadcast to (16, 16): every element is compared with others" in (
+        report.errors[0].message
+    )
