@@ -85,7 +85,7 @@ class Emitter(Claims):
 
     def count(self, label: str, source: Tensor) -> Expr:
         """Return the size that the content of ``source`` decides, such as how many are not zero."""
-        return self._counts.count(label, self.value_of(source))
+        return self._counts.count(label, self._now(source))
 
     # Tensors.
 
@@ -201,6 +201,9 @@ class Emitter(Claims):
 
     def value_of(self, tensor: Tensor) -> ir.Value:
         """Return the graph value that stands for a tensor where the next node lies."""
+        return self._now(tensor)
+
+    def _now(self, tensor: Tensor) -> ir.Value:
         if self.writes is None:
             return tensor.value
         tensor.hold()
@@ -232,7 +235,7 @@ class Emitter(Claims):
         """Return the only element of a tensor, whose content is not known, as a number."""
         if not whole:
             return Real()
-        return self._counts.item(self.value_of(value))
+        return self._counts.item(self._now(value))
 
     def item_name(self, name: str, place: int) -> str:
         """Return the name of an item of an argument that is a tuple or list."""
@@ -365,7 +368,7 @@ class Emitter(Claims):
         The node lies in the domain ``hagane.library``; its type is given.
         """
         device = common_device(inputs)
-        node = library_node(name, [self.value_of(x) for x in inputs])
+        node = library_node(name, [self._now(x) for x in inputs])
         self.nodes.append(node)
         kinds = [tensor.kind for tensor in inputs if not tensor.known_only]
         type_ = TensorType(dtype, shape)
