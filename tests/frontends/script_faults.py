@@ -192,4 +192,35 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
         ("view(batch_size, n_samples, self.n_embed)", "view(batch_size, n_samples, self.n_embed + 1)",
          "noise_loss = torch.bmm"),
     ],
+    "dueling_dqn": [
+        ("torch.tensor(batch.action).unsqueeze(1)", "torch.tensor(batch.action)", "gather(1, a)"),
+        ("self.value = nn.Linear(hidden, 1)", "self.value = nn.Linear(hidden, 3)",
+         "self.value(h) + a"),
+        ("gather(1, best).squeeze(1)", "gather(1, best)", "smooth_l1_loss(q, target)"),
+    ],
+    "masked_autoencoder": [
+        (".flatten(2).transpose(1, 2) + self.pos", ".flatten(2) + self.pos", "self.embed(imgs)"),
+        ("torch.cat((cls, x), 1)", "torch.cat((cls, x), 2)", "torch.cat((cls"),
+        ("self.to_dec = nn.Linear(cfg.width, cfg.dec_width)",
+         "self.to_dec = nn.Linear(cfg.dec_width, cfg.width)", "self.to_dec("),
+    ],
+    "momentum_contrast": [
+        ("self.queue[:, ptr : ptr + n] = keys.T", "self.queue[:, ptr : ptr + n] = keys", ""),
+        ("correct[:k].reshape(-1)", "correct[:k].view(-1)", "correct[:k].view"),
+        ("conv_block(16, 32)", "conv_block(16, 24)", "self.body(x)"),
+    ],
+    "selective_scan": [
+        ("[self.dt_rank, self.d_state, self.d_state]", "[self.dt_rank, self.d_state]",
+         "self.x_proj(x).split"),
+        ("C[:, t].unsqueeze(1)", "C[:, t].unsqueeze(2)", "h * C"),
+        ("self.dt_proj = nn.Linear(self.dt_rank, self.d_inner)",
+         "self.dt_proj = nn.Linear(self.dt_rank, d_model)", "dA = torch.exp(delta"),
+    ],
+    "tabular_transformer": [
+        ("self.weight = nn.Parameter(torch.empty(n_num + 1, d))",
+         "self.weight = nn.Parameter(torch.empty(n_num, d))", "self.weight[None] *"),
+        ("torch.zeros(1, self.bias.shape[1])", "torch.zeros(self.bias.shape[1])",
+         "torch.cat([torch.zeros"),
+        ("self.head(x[:, 0]).squeeze(-1)", "self.head(x[:, 0])", "criterion(logits"),
+    ],
 }  # fmt: skip

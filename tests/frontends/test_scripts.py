@@ -13,9 +13,10 @@ from tests.frontends.script_faults import FAULTS
 
 SCRIPTS = Path(__file__).parent / "scripts"
 NAMES = sorted(path.stem for path in SCRIPTS.glob("*.py"))
-SLOW = {"char_rnn", "crf_tagger", "ddpm", "detection", "glow", "guided_diffusion", "masked_lm",
-        "message_passing", "mixture_of_experts", "nanogpt", "reinforce", "sac",
-        "schedules_checkpoints", "word2vec"}  # fmt: skip
+SLOW = {"char_rnn", "crf_tagger", "ddpm", "detection", "dueling_dqn", "glow", "guided_diffusion",
+        "masked_autoencoder", "masked_lm", "message_passing", "mixture_of_experts",
+        "momentum_contrast", "nanogpt", "reinforce", "sac", "schedules_checkpoints",
+        "selective_scan", "tabular_transformer", "word2vec"}  # fmt: skip
 
 
 def _marked(name: str, *rest: object, slow: bool = False) -> object:

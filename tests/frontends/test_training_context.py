@@ -69,6 +69,9 @@ VIEWS = [
     "z.narrow(1, 0, 2).view(-1)",
     "x.t().unsqueeze(0).view(15)",
     "(x.t() + torch.ones(5)).view(-1)",
+    "x.t().eq(torch.ones(1, 5)).view(-1)",
+    "(torch.ones(1, 5) > x.t()).view(-1)",
+    "torch.maximum(x.t(), torch.ones(5)).view(-1)",
     "x[:, :2].reshape(-1).view(2, 5)",
     "x[:, [0, 1]].view(-1)",
 ]

@@ -12,10 +12,16 @@ from typing import Any
 import pytest
 
 import hagane
+from hagane.frontends.python.report.findings import Problem, Report
+from hagane.frontends.python.values.values import Place
+from hagane.reviewing.cache import ResultCache
+from hagane.reviewing.documents import Seen
 from hagane.reviewing.notebook import checked, load_ipython_extension
+from hagane.reviewing.settings import Settings
 
 lsp = pytest.importorskip("lsprotocol.types")
 client = pytest.importorskip("pygls.lsp.client")
+Diagnostics = pytest.importorskip("hagane.reviewing.server").Diagnostics
 
 SOURCE = """import numpy as np
 from hagane import Shaped
@@ -132,6 +138,24 @@ from parts import head
 def f(x: Shaped["float32[n, 8]"]) -> Shaped["float32[n, 3]"]:
     return head(x)
 """
+
+
+def test_a_finding_in_a_library_shows_its_line_beside_the_call(tmp_path: Path) -> None:
+    inner = Place(str(tmp_path / "blocks.py"), 2, 5, 2, 10)
+    call = Place(str(tmp_path / "use.py"), 1, 1, 1, 4)
+    (tmp_path / "blocks.py").write_text("def f(x):\n    x + 1\n")
+    report = Report(errors=[Problem(call, "rank", "too few axes", "f(1)", within=inner)])
+    cache = ResultCache(tmp_path / "kept")
+    cache.put("one", report)
+    kept = cache.get("one")
+    assert kept is not None
+    assert kept[0].errors == report.errors
+    shown = Diagnostics(tmp_path / "use.py", "f(1)\n", len)
+    (error,) = shown.of(Seen(report, Settings(tmp_path), "f(1)\n"))
+    (related,) = error.related_information or ()
+    assert related.message == "the line of the library"
+    assert related.location.uri == (tmp_path / "blocks.py").as_uri()
+    assert (related.location.range.start.line, related.location.range.start.character) == (1, 4)
 
 
 def test_a_document_that_is_closed_counts_as_it_lies_on_the_disk(tmp_path: Path) -> None:

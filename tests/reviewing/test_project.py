@@ -316,6 +316,49 @@ def test_json_and_sarif_hold_the_findings_of_all_files(project: Path) -> None:
     assert len(results) == 2
 
 
+LIBRARY = """
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.inner = nn.Linear(width, width)
+
+    def forward(self, x):
+        h = self.inner(x)
+        return x + h
+"""
+OF_LIBRARY = """
+from hagane import Shaped
+from blocks import Block
+
+def used(x: Shaped["float32[k, 3]"]):
+    return Block(4)(x)
+"""
+
+
+def test_an_error_in_a_library_tells_the_line_of_the_library_too(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = project / "site-packages"
+    packages.mkdir()
+    (packages / "blocks.py").write_text(LIBRARY)
+    (project / "src/mine.py").write_text(OF_LIBRARY)
+    monkeypatch.syspath_prepend(packages)
+    found = run("src/mine.py:used")
+    assert "src/mine.py:6:12: error: self.inner: expected 4 features" in found.stdout
+    line = f"  in the library, at {packages / 'blocks.py'}:10:\n    h = self.inner(x)\n"
+    assert line in found.stdout
+    again = run("src/mine.py:used", "--json", "--sarif", "log.sarif")
+    (error,) = json.loads(again.stdout)["errors"]
+    assert error["within"] == {"file": str(packages / "blocks.py"), "line": 10}
+    (result,) = json.loads((project / "log.sarif").read_text())["runs"][0]["results"]
+    related = result["relatedLocations"][0]
+    assert related["message"] == {"text": "the line of the library"}
+    assert related["physicalLocation"]["region"]["startLine"] == 10
+    assert related["physicalLocation"]["artifactLocation"]["uri"].endswith("/blocks.py")
+
+
 def test_a_baseline_is_counted(project: Path) -> None:
     (one,) = review(project).run(targets_of(["src/generated"]))
     path = project / "known.json"

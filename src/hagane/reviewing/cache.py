@@ -125,9 +125,13 @@ def _problem(found: dict[str, Any]) -> Problem:
     found["place"] = Place(**found["place"])
     found["calls"] = tuple(Place(**one) for one in found["calls"])
     found["steps"] = tuple(found["steps"])
+    found["within"] = _place(found["within"])
     return Problem(**found)
 
 
 def _note(found: Mapping[str, Any]) -> Note:
-    place = found["place"]
-    return Note(None if place is None else Place(**place), found["message"])
+    return Note(_place(found["place"]), found["message"], _place(found["within"]))
+
+
+def _place(found: Mapping[str, Any] | None) -> Place | None:
+    return None if found is None else Place(**found)

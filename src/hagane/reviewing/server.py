@@ -87,6 +87,8 @@ class Diagnostics:
     def _own_place(self, problem: Problem) -> tuple[Place, list[lsp.DiagnosticRelatedInformation]]:
         """Return the place of a finding in the document, and those that belong to it."""
         words = [(call, "called from here") for call in problem.calls]
+        if problem.within is not None:
+            words.insert(0, (problem.within, "the line of the library"))
         place = problem.place
         if place.file != self._file:
             words.insert(0, (place, "the finding lies here"))

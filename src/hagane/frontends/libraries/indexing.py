@@ -377,7 +377,7 @@ def set_item(t: Core, x: Tensor, index: Value, value: Value) -> None:
     """Check ``x[index] = value``: the value has to broadcast to the place."""
     if x.shape is None:
         return
-    x.known = None
+    t.emit.write(x)
     shape, _ = indexed_shape(t, x, index)
     _check_stored(t, x, shape, value)
     check_dtype_stored(t, x, index, value)
@@ -396,8 +396,9 @@ def set_item(t: Core, x: Tensor, index: Value, value: Value) -> None:
     else:
         with interpreting(t.emit):
             made = put_items(x, parts, value, numbers_are_arrays=x.kind == "numpy.ndarray")
-    x.value = made.value
-    t.emit.tensors[x.value] = x
+    if t.emit.builds:
+        x.value = made.value
+        t.emit.tensors[x.value] = x
 
 
 def _check_stored(t: Core, x: Tensor, shape: Shape, value: Value) -> None:

@@ -24,12 +24,12 @@ from hagane.frontends.libraries.ignored import check_ignored
 from hagane.frontends.libraries.numpy.composing import COMPOSED
 from hagane.frontends.libraries.sharing import SharingTables
 from hagane.frontends.libraries.stacking import stacked
-from hagane.frontends.libraries.table import arguments_of
 from hagane.frontends.libraries.torch.composing import COMPOSED as TORCHS
 from hagane.frontends.libraries.torch.functions.arrays.drawing import DRAWN
 from hagane.frontends.libraries.torch.functions.numbers.storing import stored
 from hagane.frontends.libraries.typed_only import reason_of
 from hagane.frontends.libraries.writing import check_writable, copied, write, written_into
+from hagane.frontends.libraries.written import IN_PLACE, is_in_place
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import ListRef, Many, Tensor, Value
@@ -174,7 +174,7 @@ class MeaningTables(SharingTables):
         if not (
             isinstance(x, Tensor)
             and name.startswith("torch.nn.functional.")
-            and _is_in_place(table.functions[name], arguments, keywords)
+            and is_in_place(table.functions[name], arguments, keywords)
         ):
             x = None
         else:
@@ -304,8 +304,8 @@ class MeaningTables(SharingTables):
     def operator(self, core: Core, name: str, left: Value, right: Value) -> Value:
         """Return an operator of which at least one operand is a tensor."""
         kind = next(v.kind for v in (left, right) if isinstance(v, Tensor))
-        whole = f"{kind} {name.removeprefix('i') if name in _IN_PLACE else name}"
-        if name in _IN_PLACE and isinstance(left, Tensor) and left.dtype in COMPLEX:
+        whole = f"{kind} {name.removeprefix('i') if name in IN_PLACE else name}"
+        if name in IN_PLACE and isinstance(left, Tensor) and left.dtype in COMPLEX:
             return self._written(
                 core, left, "write x = x + y for x += y",
                 lambda: self.operator(core, name.removeprefix("i"), left, right),
@@ -317,9 +317,9 @@ class MeaningTables(SharingTables):
         )  # fmt: skip
         if found is not NotImplemented:
             return found
-        if name in _IN_PLACE and self.is_scalar(left):
+        if name in IN_PLACE and self.is_scalar(left):
             name = name.removeprefix("i")
-        if name not in _IN_PLACE or not isinstance(left, Tensor):
+        if name not in IN_PLACE or not isinstance(left, Tensor):
             return self._within(core, whole, lambda: _super(self).operator(core, name, left, right))
         return self._written(core, left, "write x = x + y for x += y", lambda: self._within(
             core, whole, lambda: _super(self).operator(core, name, left, right)
@@ -434,19 +434,6 @@ _FILLING = {
     "numpy.ndarray.fill": "numpy.full_like", "numpy.ndarray.sort": "numpy.sort",
     "numpy.ndarray.partition": "numpy.partition",
 }  # fmt: skip
-_IN_PLACE = frozenset(
-    f"i{name}"
-    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
-                 "and", "or", "xor", "lshift", "rshift")
-)  # fmt: skip
-
-
-def _is_in_place(handler: Any, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> bool:
-    """Whether a call says ``inplace=True``."""
-    names = [*arguments_of(handler)]
-    place = names.index("inplace") if "inplace" in names else 1  # as in relu(input, inplace)
-    given = arguments[place] if place < len(arguments) else False
-    return keywords.get("inplace", given) is True
 
 
 def _default_of_torch() -> str:

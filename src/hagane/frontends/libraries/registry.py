@@ -11,6 +11,12 @@ import onnx_ir as ir
 from hagane.frontends.libraries.lifting import RealNames
 from hagane.frontends.libraries.objects import Objects
 from hagane.frontends.libraries.torch.scalars import takes_one_axis, without_axis
+from hagane.frontends.libraries.written import (
+    IN_PLACE,
+    apart_from_out,
+    note_statement,
+    noted,
+)
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -44,7 +50,8 @@ class LibraryTables(Objects, RealNames):
         computed = table.attributes.get(value.kind, {}).get(name)
         if computed is not None:
             core.emit.kind = value.kind
-            return core.wrap(computed(core, value))
+            made = core.wrap(computed(core, value))
+            return noted(core, f"{value.kind}.{name}", computed, [value], {}, made)
         if name in table.methods.get(value.kind, {}):
             return LibraryMethod(value, f"{value.kind}.{name}")
         if _is_real_attribute(value.kind, name):
@@ -59,9 +66,12 @@ class LibraryTables(Objects, RealNames):
         core.emit.kind = kind
         run = self.by_tensor[kind].operator
         assert run is not None
-        return self._in_context(
+        made = self._in_context(
             core, f"{kind}.{name}", (left, right), {}, lambda a, _: run(core, name, a[0], a[1])
         )
+        if name in IN_PLACE:
+            note_statement(core, left, made)
+        return made
 
     def unary(self, core: Core, name: str, value: Tensor) -> Value:
         """Return an operator applied to a tensor."""
@@ -75,7 +85,10 @@ class LibraryTables(Objects, RealNames):
         core.emit.kind = value.kind
         run = self._of(value).item
         assert run is not None
-        return run(core, value, index)
+        made = run(core, value, index)
+        if isinstance(made, Tensor) and core.emit.writes is not None:
+            core.emit.share(made, value)
+        return made
 
     def set_tensor_item(self, core: Core, value: Tensor, index: Value, item: Value) -> None:
         """Do ``value[index] = item``."""
@@ -94,10 +107,15 @@ class LibraryTables(Objects, RealNames):
             if table.operator is not None:  # a library with tensors of its own
                 core.emit.kind = table.tensor
             if name in table.functions:
-                return self._in_context(
-                    core, name, arguments, keywords,
+                handler = table.functions[name]
+                given, out = apart_from_out(name, handler, keywords)
+                made = self._in_context(
+                    core, name, arguments, given,
                     lambda a, k: _call_function(table, name, core, a, k),
                 )  # fmt: skip
+                if out is not None:
+                    made = self.call_method(core, "torch.Tensor.type_as", [made, out], {})
+                return noted(core, name, handler, arguments, keywords, made)
             if name in table.layers:
                 made = Instance(core.heap.new({}), Library(name))
                 lost = self.initialise(core, made, Library(name), arguments, keywords)
@@ -117,8 +135,11 @@ class LibraryTables(Objects, RealNames):
         owner, _, method = name.rpartition(".")
         known = hasattr(table.layers.get(owner), method) or method in table.methods.get(owner, {})
         receiver = arguments[0] if arguments else None
-        fits = isinstance(receiver, Instance) and owner in self.libraries_of(core, receiver)
-        return known and fits
+        if isinstance(receiver, Tensor):
+            return known and receiver.kind == owner
+        return (
+            known and isinstance(receiver, Instance) and owner in self.libraries_of(core, receiver)
+        )
 
     def call_method(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
@@ -137,7 +158,7 @@ class LibraryTables(Objects, RealNames):
             handler = getattr(table.layers[owner], method)
             view = View(core, receiver)
             try:
-                return view.decided(
+                made = view.decided(
                     lambda: self._in_context(
                         core, name, arguments[1:], keywords,
                         lambda a, k: call_handler(handler, name, core, [view, *a], k, hidden=2),
@@ -147,12 +168,14 @@ class LibraryTables(Objects, RealNames):
                 if error.layer is None:
                     error.layer = receiver.key
                 raise
+            return noted(core, name, handler, arguments, keywords, made)
         core.emit.kind = owner if owner == table.tensor else table.tensor
         found = table.methods[owner][method]
-        return self._in_context(
+        made = self._in_context(
             core, name, arguments, table.named(found, name, keywords),
             lambda a, k: call_handler(found, name, core, a, k, hidden=2),
         )  # fmt: skip
+        return noted(core, name, found, arguments, keywords, made)
 
     def _in_context(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value],

@@ -204,6 +204,12 @@ def arguments_of(function: Handler) -> dict[str, bool]:
     return {p.name: p.default is p.empty for p in parameters if p.kind in named}
 
 
+def takes(function: Handler, name: str) -> bool:
+    """Whether a function has an argument of a name, or any by name."""
+    parameters = _signature(function).parameters
+    return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
 def call_handler(
     function: Handler,
     name: str,

@@ -152,6 +152,8 @@ def array(
     if isinstance(a, str | dict) or a is None:
         t.fail("type", f"expected numbers or arrays, got {t.show(t.wrap(a))}")
     wanted = None if dtype is None else dtype_of(t, dtype, DOUBLE)
+    if isinstance(a, Tensor) and a.kind == "torch.Tensor":
+        a = t.tables.call_method(t, "torch.Tensor.numpy", [a], {})
     made = to_array(t, a, wanted)
     if wanted is not None:
         made = cast(t, made, wanted)

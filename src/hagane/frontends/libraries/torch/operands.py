@@ -12,7 +12,7 @@ from hagane.frontends.libraries.computing import computed as computed
 from hagane.frontends.libraries.computing import zero_is_a_size
 from hagane.frontends.libraries.torch.memory import seen_as
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.report.findings import FOLLOWS, CheckError
 from hagane.frontends.python.values.strides import lie
 from hagane.frontends.python.values.values import (
     Device,
@@ -21,6 +21,7 @@ from hagane.frontends.python.values.values import (
     Real,
     Tensor,
     Truth,
+    Unknown,
     Value,
     is_size,
 )
@@ -140,6 +141,8 @@ def to_tensor(t: Core, value: Value, dtype: ir.DataType | None = None) -> Tensor
 
 def need_tensor(t: Core, value: Value, name: str) -> Tensor:
     """Return ``value``, which has to be a tensor."""
+    if isinstance(value, Unknown) and value.told:
+        raise CheckError(FOLLOWS, f"'{name}' is unknown, of which an earlier message tells")
     if not isinstance(value, Tensor):
         t.fail("type", f"expected a tensor as '{name}', got {t.show(t.wrap(value))}")
     return value
@@ -195,7 +198,8 @@ def sizes(t: Core, values: Sequence[Value]) -> list[Dim]:
     if len(values) == 1 and isinstance(values[0], tuple | list):
         values = values[0]
     if len(values) == 1 and isinstance(values[0], Many):
-        raise CheckError("value", "the number of sizes is not known")
+        told = isinstance(values[0].element, Unknown) and values[0].element.told
+        raise CheckError(FOLLOWS if told else "value", "the number of sizes is not known")
     return [size(t, value) for value in values]
 
 

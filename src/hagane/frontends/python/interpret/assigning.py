@@ -11,6 +11,7 @@ from hagane.frontends.python.interpret.arithmetic import BINARY
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.reading.items import lost_part
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.heap import MEMBERS
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
@@ -242,6 +243,10 @@ class Assignments(Core):
                 "and keep what belongs to it in a variable of its own",
                 tensors=(x,),
             )
+        if name in ("data", "array"):
+            self.emit.write(x)
+            if isinstance(value, Tensor):
+                self.emit.share(x, value)
         if name not in _CONTENT:
             self.tags[x.value, name] = value
         elif name not in _PARTS and not (
@@ -267,6 +272,8 @@ class Assignments(Core):
                 )
             case ListRef():
                 self.domain.operate(ast.Store, receiver, index, value)
+            case DictRef(kind=kind) if kind == MEMBERS:
+                self.lost("a member of a module set by its dictionary")
             case DictRef():
                 content = self.heap[receiver]
                 known = is_key(index) or isinstance(index, Instance) or self.is_by_identity(index)

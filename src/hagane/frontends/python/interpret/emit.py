@@ -19,6 +19,7 @@ from hagane.frontends.python.interpret.bodies import Bodies, traced, types_of
 from hagane.frontends.python.interpret.claims import Claims
 from hagane.frontends.python.interpret.counts import Counts
 from hagane.frontends.python.interpret.effects import Training
+from hagane.frontends.python.interpret.writes import Writes
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.content import as_array
 from hagane.frontends.python.values.strides import in_order, order_of
@@ -56,6 +57,7 @@ class Emitter(Claims):
         self.tensors: dict[ir.Value, Tensor] = {}
         self.kind = "torch.Tensor"
         self._place: str | None = None  # where results lie, their operands aside
+        self.writes = None if self.builds else Writes()
         self._counts = Counts(knowledge, self.tensors, self.fresh)
 
     def draw(self) -> tuple[Tensor, int]:
@@ -83,7 +85,7 @@ class Emitter(Claims):
 
     def count(self, label: str, source: Tensor) -> Expr:
         """Return the size that the content of ``source`` decides, such as how many are not zero."""
-        return self._counts.count(label, source.value)
+        return self._counts.count(label, self._now(source))
 
     # Tensors.
 
@@ -99,6 +101,8 @@ class Emitter(Claims):
     ) -> Tensor:
         """Return a tensor that no operator made."""
         value = ir.Value(name=name, type=ir.TensorType(dtype))
+        if self.writes is not None:
+            self.writes.note_made(value)
         return Tensor(dtype, shape, kind or self.kind, value, self, known, device)
 
     def constant(self, content: Value, dtype: ir.DataType | None = None) -> Tensor:
@@ -197,7 +201,15 @@ class Emitter(Claims):
 
     def value_of(self, tensor: Tensor) -> ir.Value:
         """Return the graph value that stands for a tensor where the next node lies."""
-        return tensor.value
+        return self._now(tensor)
+
+    def _now(self, tensor: Tensor) -> ir.Value:
+        if self.writes is None:
+            return tensor.value
+        tensor.hold()
+        value = self.writes.now(tensor.value)
+        self.tensors.setdefault(value, tensor)
+        return value
 
     def record(self, node: ir.Node, types: Sequence[Type | None]) -> None:
         """Keep a node, given the types of its outputs."""
@@ -223,7 +235,7 @@ class Emitter(Claims):
         """Return the only element of a tensor, whose content is not known, as a number."""
         if not whole:
             return Real()
-        return self._counts.item(value.value)
+        return self._counts.item(self._now(value))
 
     def item_name(self, name: str, place: int) -> str:
         """Return the name of an item of an argument that is a tuple or list."""
@@ -282,6 +294,17 @@ class Emitter(Claims):
         """Whether the program may read or write the memory of a value in another order."""
         del value
         return False
+
+    def write(self, x: Tensor) -> None:
+        """Note that the program has changed the content of a tensor that no graph computes."""
+        x.known = None
+        if self.writes is not None:
+            self.writes.note_written(x)
+
+    def share(self, x: Tensor, *others: Tensor) -> None:
+        """Note that a tensor that no graph computes may have the memory of others."""
+        if self.writes is not None:
+            self.writes.note_shared(x, others)
 
     def leaves_loop(self, value: ir.Value) -> bool:
         """Whether a value lies outside of the loop of the graph that is being made."""
@@ -345,7 +368,7 @@ class Emitter(Claims):
         The node lies in the domain ``hagane.library``; its type is given.
         """
         device = common_device(inputs)
-        node = library_node(name, [x.value for x in inputs])
+        node = library_node(name, [self._now(x) for x in inputs])
         self.nodes.append(node)
         kinds = [tensor.kind for tensor in inputs if not tensor.known_only]
         type_ = TensorType(dtype, shape)
@@ -395,6 +418,8 @@ class Emitter(Claims):
             raise AssertionError("sequences are lists of the program")
         dtype = type_.dtype if isinstance(type_, TensorType) else ir.DataType.UNDEFINED
         shape = type_.shape if isinstance(type_, TensorType) else None
+        if self.writes is not None:
+            self.writes.note_made(value)
         made = Tensor(dtype, shape, kind, value, self, known, device)
         self.tensors[value] = made
         return made
@@ -441,7 +466,9 @@ def _no_graphs(*_: Any) -> NoReturn:
 # Operators whose results lie in memory as their operands do.
 _KEEPING_ORDER = frozenset(
     ("Identity", "Cast", "Relu", "Neg", "Abs", "Exp", "Log", "Sqrt", "Tanh", "Sigmoid", "Erf",
-     "LeakyRelu", "Gelu", "Add", "Sub", "Mul", "Div")
+     "LeakyRelu", "Gelu", "Add", "Sub", "Mul", "Div", "Equal", "Greater", "GreaterOrEqual", "Less",
+     "LessOrEqual", "And", "Or", "Xor", "Not", "Pow", "Max", "Min", "Sign", "Floor", "Ceil",
+     "Round")
 )  # fmt: skip
 
 

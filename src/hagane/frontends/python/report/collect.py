@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 import hagane
 from hagane.frontends.python.report.findings import (
+    FOLLOWS,
     CheckError,
     Note,
     Problem,
@@ -30,6 +31,8 @@ _OWN = str(Path(hagane.__file__).parent)  # programs of hagane that stand for fu
 _MAX_STEPS = 6
 _MOST_CALLS = 5
 
+_MOST_SOURCES = 64
+_CLASH = re.compile(r"axis \S+ has sizes \S+ and [^,]+")
 _IN_PLACE = re.compile(r"\w_\([^()]*\)$")
 _FOLLOWING = frozenset(("key", "square"))
 
@@ -50,6 +53,8 @@ class Collector:
         self._types: dict[tuple[Place, str], TypedExpression] = {}
         self._seen: set[object] = set()
         self._met: set[ir.Value] = set()  # computed tensors that errors were about
+        self._clashes: set[str] = set()  # the sizes that did not fit, as messages tell them
+        self._clashed: set[ir.Value] = set()  # the computed tensors that had them
         self._texts: dict[int, tuple[ast.AST, str]] = {}
         self.raised = 0  # errors met, muted or not
         self.doubted = 0  # reads of values that are of another type in the first iteration
@@ -135,17 +140,22 @@ class Collector:
     def error(self, error: CheckError, frame: Frame, node: ast.AST, condition: str) -> None:
         """Record an error at ``node``."""
         self.raised += 1
-        if self.muted:
+        if self.muted or error.code == FOLLOWS:
             return
         place = self._error_place(frame.file, node)
         key = (place.line, place.column, error.code)
-        is_met = self._is_met(error)
+        is_met = self._is_met(error) or self._clashes_again(error)
+        if found := _CLASH.findall(error.message):
+            self._clashes.update(found)
+            bases = [base_of(tensor.value) for tensor in error.tensors]
+            self._clashed.update(base for base in bases if _sources(base))
         self._met.update(_computed(error.tensors))
         if key in self._seen or (error.code in _FOLLOWING and self._follows(error.code)):
             return
         self._seen.add(key)
-        # A layer that fits no input is one mistake, wherever it is called.
-        told = (error.layer, error.code, error.message.rpartition(", got")[0])
+        # A layer that fits no input is one mistake, wherever it is called, under whatever name.
+        expected = error.message.rpartition(", got")[0].rpartition(": ")[2]
+        told = (error.layer, error.code, expected)
         is_told = error.layer is not None and told[2] != "" and told in self._seen
         self._seen.add(told)
         if is_met or is_told:
@@ -180,6 +190,18 @@ class Collector:
         """
         given = [tensor.value for tensor in error.tensors]
         return any(value in self._met for value in (*given, *map(base_of, given)))
+
+    def _clashes_again(self, error: CheckError) -> bool:
+        """Whether sizes clash that clashed before, in what was computed of a tensor met there."""
+        if not self._clashes.intersection(_CLASH.findall(error.message)):
+            return False
+        waiting = [tensor.value for tensor in error.tensors]
+        for value in waiting:
+            if value in self._met or base_of(value) in self._clashed:
+                return True
+            if len(waiting) < _MOST_SOURCES:
+                waiting += _sources(value)
+        return False
 
     def _shown(self, counterexample: dict[str, int], condition: str) -> dict[str, int]:
         """Return the sizes to tell; if a branch leads to the error, sizes that take it."""

@@ -10,6 +10,8 @@ from hagane.errors import HaganeError
 from hagane.frontends.python.values.values import Place, Tensor
 from hagane.symbolic.term import Term
 
+FOLLOWS = "follows"  # the code of errors that come of others, which the reader knows of
+
 
 class CheckError(HaganeError, TypeError):
     """An expression of the program that cannot be right.

@@ -46,9 +46,9 @@ def render_text(report: Report, expressions: int | None = None) -> Iterator[str]
         yield from _problem(problem)
         yield ""
     for note in report.notices:
-        yield f"{_at(note.place)}notice: {note.message}"
+        yield f"{_at(note.place)}notice: {note.message}{_inside(note)}"
     for note in report.unknown:
-        yield f"{_at(note.place)}unknown: {note.message}"
+        yield f"{_at(note.place)}unknown: {note.message}{_inside(note)}"
     for note in report.assumptions:
         yield f"{_at(note.place)}assumed: {note.message}"
     yield summary(report, expressions)
@@ -73,6 +73,11 @@ def _at(place: Place | None) -> str:
     return "" if place is None else f"{place.file}:{place.line}:{place.column}: "
 
 
+def _inside(note: Note) -> str:
+    """Return the line of a library that a note is about."""
+    return "" if note.within is None else f" (at {note.within.file}:{note.within.line})"
+
+
 def _problem(problem: Problem) -> Iterator[str]:
     place = problem.place
     yield f"{place.file}:{place.line}:{place.column}: error: {problem.message} [{problem.code}]"
@@ -95,6 +100,10 @@ def _problem(problem: Problem) -> Iterator[str]:
     if problem.steps:
         yield "  where it came from:"
         yield from (f"    {step}" for step in problem.steps)
+    if problem.within is not None:
+        yield f"  in the library, at {problem.within.file}:{problem.within.line}:"
+        lines = source_lines(problem.within.file)[problem.within.line - 1 :]
+        yield from (f"    {line.strip()}" for line in lines[:1])
     for call in problem.calls:
         yield f"  called from {call.file}:{call.line}"
     if problem.remedy:
@@ -132,7 +141,13 @@ def _problem_json(problem: Problem) -> dict[str, Any]:
         "replayed": problem.replayed,
         "steps": list(problem.steps),
         "calls": [{"file": call.file, "line": call.line} for call in problem.calls],
+        "within": _within_json(problem.within),
     }
+
+
+def _within_json(place: Place | None) -> dict[str, Any] | None:
+    """Return the line of a library."""
+    return None if place is None else {"file": place.file, "line": place.line}
 
 
 def _type_json(item: TypedExpression) -> dict[str, Any]:
@@ -160,6 +175,7 @@ def _note_json(note: Note) -> dict[str, Any]:
         "line": None if place is None else place.line,
         "column": None if place is None else place.column,
         "message": note.message,
+        "within": _within_json(note.within),
     }
 
 
@@ -174,6 +190,7 @@ def report_sarif(report: Report) -> dict[str, Any]:
             "level": "error",
             "message": {"text": _sarif_message(problem)},
             "locations": [_location(problem.place)],
+            **_related(problem),
         }
         for problem in report.errors
     ]
@@ -190,6 +207,14 @@ def report_sarif(report: Report) -> dict[str, Any]:
             {"tool": {"driver": driver}, "results": results, "columnKind": "unicodeCodePoints"}
         ],
     }
+
+
+def _related(problem: Problem) -> dict[str, Any]:
+    """Return the line of a library and the calls that belong to a finding, innermost first."""
+    places = [] if problem.within is None else [(problem.within, "the line of the library")]
+    places += [(call, "called from here") for call in problem.calls]
+    told = [{**_location(place), "message": {"text": text}} for place, text in places]
+    return {"relatedLocations": told} if told else {}
 
 
 def _sarif_message(problem: Problem) -> str:

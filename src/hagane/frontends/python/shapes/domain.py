@@ -157,14 +157,19 @@ class Shapes(Loops):
             return Choice(condition, yes, no)
         assert yes.shape is not None
         assert no.shape is not None
-        if yes.shape == no.shape and yes.device == no.device and yes.known is no.known:
-            return yes
+        alike = yes.shape == no.shape and yes.device == no.device and yes.known is no.known
+        if alike and (yes.value is no.value or yes.dtype.is_floating_point()):
+            self.emit.share(yes, yes, no)
+            return yes  # nothing follows from the content of floats but sizes that masks count
         shape = tuple(
             self.core.join_sizes(condition, a, b) for a, b in zip(yes.shape, no.shape, strict=True)
         )
         device = yes.device if yes.device == no.device else ""
-        joined = self.emit.new(yes.dtype, shape, kind=yes.kind, device=device)
-        joined.origin = yes.origin
+        known = yes.known if yes.known is no.known else None
+        joined = self.emit.new(yes.dtype, shape, kind=yes.kind, device=device, known=known)
+        joined.origin, joined.parameter = yes.origin, yes.parameter and no.parameter
+        joined.strides = yes.strides if yes.strides == no.strides else None
+        self.emit.share(joined, yes, no)
         return joined
 
 

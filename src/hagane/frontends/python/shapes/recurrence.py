@@ -142,6 +142,8 @@ class Recurrence:
             return True
         if isinstance(expected, Unknown):
             return True
+        if isinstance(found, Choice):
+            return self.alike(expected, found.yes) and self.alike(expected, found.no)
         if isinstance(expected, Choice):
             return self.alike(expected.no, found) or self.alike(expected.yes, found)
         if is_size(expected) and is_size(found):

@@ -11,6 +11,7 @@ from hagane.frontends.python.values.memory import WRITTEN
 from hagane.frontends.python.values.values import MISSING, Choice, Many, Ref, Value
 from hagane.symbolic.term import Term
 
+MEMBERS = "members"  # the kind of a dictionary that shows the attributes of an object
 Join = Callable[[Value, Value], Value]
 
 

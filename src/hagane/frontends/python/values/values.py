@@ -74,8 +74,17 @@ class Tensor:
     parameter: bool = False
     strides: tuple[Dim, ...] | None = None
 
+    def __post_init__(self) -> None:
+        self.hold()
+
+    def hold(self) -> None:
+        """Note that the content is known until the memory is written, where programs have types."""
+        if self.known is not None and (writes := getattr(self.interpreter, "writes", None)):
+            writes.hold(self)
+
     def seen_as(self, kind: str) -> Tensor:
         """Return the same value as an object of another class, such as ``numpy.ndarray``."""
+        self.hold()
         return replace(self, kind=kind, parameter=False)
 
     @property
@@ -446,7 +455,6 @@ def with_setter(value: Any, function: Any) -> Any:
 
 
 MISSING = object()
-Size: TypeAlias = Dim
 
 
 def is_enumeration(cls: Class) -> bool:
@@ -472,9 +480,8 @@ def is_plain(value: Value) -> bool:
         return all(is_plain(item) for item in value)
     if isinstance(value, slice):
         return is_plain((value.start, value.stop, value.step))
-    return value is None or isinstance(
-        value, int | float | complex | str | bytes | type(Ellipsis) | range
-    )
+    plain = int | float | complex | str | bytes | type(Ellipsis) | range
+    return value is None or isinstance(value, plain)
 
 
 def is_compared_by_value(value: Value) -> bool:
@@ -489,6 +496,5 @@ def is_key(value: Value) -> bool:
         return all(map(is_key, value))
     if is_compared_by_value(value):
         return False
-    return is_plain(value) or isinstance(
-        value, Instance | Function | Library | Host | Class | DType
-    )
+    named = Instance | Function | Library | Host | Class | DType
+    return is_plain(value) or isinstance(value, named)

@@ -50,6 +50,33 @@ def enter() -> None:
     for name in _AT_ROOT:
         if f"{name}_" in methods:
             TORCH.function(f"{name}_")(methods[f"{name}_"])
+    for name in _EACH:
+        for method in (name, f"{name}_"):
+            if method in methods:
+                TORCH.function(f"_foreach_{method}")(_each(method))
+
+
+# Functions of lists of tensors, one behind the other: ``torch._foreach_mul_(averages, 0.99)``.
+_EACH = (
+    "abs", "acos", "add", "addcdiv", "addcmul", "asin", "atan", "ceil", "clamp_max", "clamp_min",
+    "copy", "cos", "cosh", "div", "erf", "erfc", "exp", "expm1", "floor", "frac", "lerp", "lgamma",
+    "log", "log10", "log1p", "log2", "max", "maximum", "minimum", "mul", "neg", "norm", "pow",
+    "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "sub", "tan", "tanh",
+    "trunc", "zero",
+)  # fmt: skip
+
+
+def _each(method: str) -> Callable[..., Value]:
+    """Return the function that calls a method of each tensor of a list."""
+
+    def function(t: Core, input: Value, *arguments: Value, **keywords: Value) -> Value:
+        made = []
+        for place, x in enumerate(input):
+            given = [a[place] if isinstance(a, list | tuple) else a for a in arguments]
+            made.append(t.tables.call_method(t, f"{TORCH.tensor}.{method}", [x, *given], keywords))
+        return None if method.endswith("_") else t.new_list(made)
+
+    return function
 
 
 __all__ = ["enter"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.operands import cast, device_of, dtype_of
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.heap import MEMBERS
 from hagane.frontends.python.values.values import (
     Device,
     DictRef,
@@ -150,7 +152,15 @@ def reset_parameters(t: Core, self: Value) -> Value:
     return None
 
 
-@_method("zero_grad", "load_state_dict", "extra_repr")
+@_method("load_state_dict")
+def load_state_dict(t: Core, self: Value, *_: Value, **__: Value) -> Value:
+    """Give parameters and buffers a content that is not known."""
+    for _name, tensor in _tensors(t, self, True) + _tensors(t, self, False):
+        t.emit.write(tensor)
+    return None
+
+
+@_method("zero_grad", "extra_repr")
 def nothing(t: Core, self: Value, *_: Value, **__: Value) -> Value:
     """Return None."""
     return None
@@ -162,6 +172,30 @@ def apply(t: Core, self: Value, fn: Value) -> Value:
     for _, module in list(walk(t, self)):
         t.call(fn, [module], {})
     return self
+
+
+def _own(t: Core, self: Instance, fits: Callable[[Value], bool]) -> Value:
+    """Return members of a module by name, in a dictionary that changes nothing of the module."""
+    found = {name: value for name, value in members(t, self).items() if fits(value)}
+    return replace(t.new_dict(found), kind=MEMBERS)
+
+
+@TORCH.attribute("_parameters", of=_MODULE)
+def own_parameters(t: Core, self: Instance) -> Value:
+    """Return the parameters directly in a module by name."""
+    return _own(t, self, lambda value: isinstance(value, Tensor) and value.parameter)
+
+
+@TORCH.attribute("_buffers", of=_MODULE)
+def own_buffers(t: Core, self: Instance) -> Value:
+    """Return the buffers directly in a module by name."""
+    return _own(t, self, lambda value: isinstance(value, Tensor) and not value.parameter)
+
+
+@TORCH.attribute("_modules", of=_MODULE)
+def own_modules(t: Core, self: Instance) -> Value:
+    """Return the modules directly in a module by name."""
+    return _own(t, self, lambda value: is_module(t, value))
 
 
 @_method("register_buffer", "register_parameter")

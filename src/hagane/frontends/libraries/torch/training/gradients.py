@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
     Class,
@@ -104,13 +105,14 @@ def _check_backward(
         if x.shape is None or gradient.shape is None:
             continue
         if len(x.shape) != len(gradient.shape) or any(map(t.emit.differ, x.shape, gradient.shape)):
-            t.fail(
+            error = CheckError(
                 "shape-mismatch",
                 f"{cls.name}.backward: gradient {place} has to have the shape of argument {place} "
-                f"of forward, {t.show(x)}, got {t.show(gradient)}",
-                x,
-                gradient,
+                f"of forward, got {t.show(gradient)} for {t.show(x)}",
+                tensors=(x, gradient),
             )
+            error.layer = cls.key  # one mistake, wherever the function is applied
+            raise error
 
 
 @TORCH.function("utils.checkpoint.checkpoint_sequential")

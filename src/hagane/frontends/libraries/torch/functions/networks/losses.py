@@ -106,10 +106,19 @@ def _elementwise(
 
 
 def _no_pairs(t: Core, name: str, x: Tensor, y: Tensor, shape: Sequence[Dim]) -> None:
-    """Refuse an input and a target that broadcast to more elements than either has."""
-    for z in (x, y):
-        own = shape_of(t, z)
-        if len(own) == len(shape) and all(map(definitely_equal, own, shape)):
+    """Refuse an input and a target that broadcast to more elements than either has.
+
+    Likewise (n,) and (n, n), of which the latter is the square of a column and a row.
+    """
+    row, other = sorted((shape_of(t, x), shape_of(t, y)), key=len)
+    is_square = (
+        len(row) == 1
+        and len(other) == 2
+        and row[0] != 1
+        and all(definitely_equal(row[0], size) for size in other)
+    )
+    for own in (row, other):
+        if not is_square and len(own) == len(shape) and all(map(definitely_equal, own, shape)):
             return
     t.fail(
         "broadcast",

@@ -1,0 +1,96 @@
+"""One message for one mistake: nothing is said of what only follows from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hagane.checking import SCRIPT, Request, check_source
+
+HEAD = "import torch\nimport torch.nn as nn\nfrom torch.autograd.functional import jacobian\n"
+FAULTS = [
+    (  # a layer under two names
+        "class G(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.out = nn.Linear(19, 32)\n"
+        "    def forward(self, x):\n"
+        "        return self.out(x)  # here\n"
+        "g = G()\n"
+        "g(torch.zeros(4, 32))\n"
+        "g.out(torch.zeros(1, 32))\n"
+    ),
+    (  # a function whose result a derivative is asked of
+        "lin = nn.Linear(3, 4)\n"
+        "def f(a):\n"
+        "    return lin(a).squeeze(1)  # here\n"
+        "jacobian(f, torch.zeros(2, 5))\n"
+    ),
+    (  # a tensor of the wrong width, in two sums
+        "def scan(u, delta):\n"
+        "    a = torch.exp(delta.unsqueeze(-1) * torch.ones(64, 8))  # here\n"
+        "    b = delta.unsqueeze(-1) * torch.ones(4, 16, 1, 8) * u.unsqueeze(-1)\n"
+        "    return a + b\n"
+        "scan(torch.ones(4, 16, 64), torch.ones(4, 16, 32) * 2)\n"
+    ),
+    (  # a backward function, for two calls and element types
+        "class S(torch.autograd.Function):\n"
+        "    @staticmethod\n"
+        "    def forward(ctx, x, w):\n"
+        "        ctx.save_for_backward(x, w)\n"
+        "        return x * w\n"
+        "    @staticmethod\n"
+        "    def backward(ctx, g):\n"
+        "        x, w = ctx.saved_tensors\n"
+        "        return g * w, g * x\n"
+        "S.apply(torch.ones(4), torch.ones(1))  # here\n"
+        "S.apply(torch.ones(3, dtype=torch.double), torch.ones(1, dtype=torch.double))\n"
+    ),
+]
+
+
+@pytest.mark.parametrize("text", FAULTS)
+def test_a_mistake_has_one_message(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(HEAD + text)
+    report = check_source(Request(file, SCRIPT))
+    lines = file.read_text().splitlines()
+    assert report.exit_code == 1
+    assert ["# here" in lines[error.place.line - 1] for error in report.errors] == [True]
+
+
+def test_a_value_may_be_none_or_a_number_in_any_turn_of_a_loop(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(
+        HEAD + "def learn(n):\n"
+        "    if torch.rand(()).item() < 0.5:\n"
+        "        return None\n"
+        "    return torch.zeros(n).sum().item()\n"
+        "for episode in range(60):\n"
+        "    done, total = False, 0.0\n"
+        "    while not done:\n"
+        "        loss = learn(3)\n"
+        "        done = torch.rand(()).item() < 0.1\n"
+        "        if loss is not None:\n"
+        "            total += loss\n"
+        "print(loss)\n"
+    )
+    report = check_source(Request(file, SCRIPT))
+    assert (report.exit_code, report.errors, report.unknown) == (0, [], [])
+
+
+def test_a_target_that_became_a_square_is_refused_by_the_loss(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(
+        HEAD + "q, r, best = torch.rand(16), torch.rand(16), torch.rand(16, 3)\n"
+        "target = r + best.gather(1, torch.zeros(16, 1).long())\n"
+        "nn.functional.smooth_l1_loss(q, target)  # here\n"
+        "nn.functional.mse_loss(best, torch.rand(16, 1))\n"
+        "nn.functional.mse_loss(torch.rand(16, 16), torch.rand(16, 1).T)\n"
+    )
+    report = check_source(Request(file, SCRIPT))
+    assert [(error.place.line, error.code) for error in report.errors] == [(6, "broadcast")]
+    assert "broadcast to (16, 16): every element is compared with others" in (
+        report.errors[0].message
+    )
