@@ -216,7 +216,11 @@ class TorchStep(Step[TorchProgram]):
         check_result(captured.structure)
         for check in (check_module_hooks, check_parameter_hooks):
             check(captured.reads.modules, module, prefix)
-        changed = ChangedState(captured.state, [*module.modules(), *captured.reads.modules])
+        changed = ChangedState(
+            captured.state,
+            [*module.modules(), *captured.reads.modules],
+            {str(value.name) for value in captured.graph.inputs},
+        )
         written = written_leaves(captured.changes)
         groups: list[Group] = self._optimizer.param_groups
         numbers = {id(p): n for n, group in enumerate(groups) for p in group["params"]}
