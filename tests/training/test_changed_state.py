@@ -245,3 +245,56 @@ def test_masks_that_hide_later_positions_follow_the_length() -> None:
     torch.manual_seed(0)
     module = nn.MultiheadAttention(4, 2, batch_first=True)
     trained(module, lambda n: [torch.randn(2, 3 + n, 4).double()], loss)
+
+
+class Warming(nn.Module):
+    """Attributes that change their kind: number to tensor, None to text, text to text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+        self.extra: Any = 0.0
+        self.mean: Any = None
+        self.mode: Any = None
+
+    def forward(self, x: Any) -> Any:
+        y = self.layer(x)
+        now = y.detach().mean(0)
+        self.mean = now if self.mean is None else 0.9 * self.mean + 0.1 * now
+        self.extra = y.abs().mean()
+        if self.mode == "warm":
+            y, self.mode = 2 * y, "hot"
+        elif self.mode is None:
+            self.mode = "warm"
+        return y - self.mean
+
+
+def test_attributes_may_change_their_kind() -> None:
+    def loss(module: Any, x: Any) -> Any:
+        return module(x).square().mean() + module.extra
+
+    torch.manual_seed(0)
+    theirs, ours, _ = trained(Warming(), lambda _: [torch.randn(4, 3).double()], loss)
+    assert (ours.mode, theirs.mode) == ("hot", "hot")
+    torch.testing.assert_close(ours.mean, theirs.mean)
+    torch.testing.assert_close(ours.extra, theirs.extra.detach())
+
+
+def test_forward_hooks_are_followed_while_they_are_there() -> None:
+    torch.manual_seed(0)
+    theirs = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).double()
+    ours = copy.deepcopy(theirs)
+    handles = [
+        (
+            each[1].register_forward_hook(lambda _, given, result: result * given[0]),
+            each[0].register_forward_pre_hook(lambda _, given: (given[0] + 1,)),
+        )
+        for each in (theirs, ours)
+    ]
+    step = hagane.compile(loss_of, optim.SGD(ours.parameters(), 0.0))
+    for call in range(3):
+        x = torch.randn(4, 3).double()
+        torch.testing.assert_close(step(ours, x), loss_of(theirs, x).detach())
+        for pair in handles:
+            if call < 2:
+                pair[call].remove()

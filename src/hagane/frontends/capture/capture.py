@@ -102,7 +102,7 @@ def capture_object(
     """
     arguments = [value for value in (*types, *named.values()) if not isinstance(value, str)]
     for one in (found, *arguments):
-        _refuse_hooks(one, of_all=training is None)
+        _refuse_hooks(one)
     paths = object_paths(found, {} if training is None else training.models)
     of_state = _state_types(found, paths, named)
     named = {name: value for name, value in named.items() if name not in of_state}
@@ -215,6 +215,7 @@ def _attempt(
     """
     interpreter, observed = attempt.core, attempt.state
     report = interpreter.collector.report
+    others = empty is None or attempt.graph.training is not None
     kinds: dict[str, str] = {}
     with DeepRecursion():
         try:
@@ -230,7 +231,7 @@ def _attempt(
             for key, (attribute, before, now) in observed.changed().items():
                 known = observed.wanted.get(key, "")
                 try:
-                    text = type_of_state(attribute, before, now, interpreter, known)
+                    text = type_of_state(attribute, before, now, interpreter, known, later=others)
                 except NoState:
                     if caches is None or not (key in caches or is_output(now)):
                         raise
@@ -240,7 +241,7 @@ def _attempt(
                     state[key] = attribute, ""
                     continue
                 is_first = not text and attribute.is_read and before is None
-                if is_first and empty is not None and attribute.path not in empty:
+                if is_first and not others and attribute.path not in (empty or ()):
                     path = attribute.path
                     spoken = f"self.{path}" if path in values else path
                     if caches is None:
@@ -333,33 +334,15 @@ def has_global_hooks() -> bool:
     )
 
 
-def _refuse_hooks(found: Any, *, of_all: bool) -> None:
-    """Refuse hooks of modules: those of all of them at once, or any.
-
-    A step of training is compiled once, and does not look for other hooks afterwards.
-    """
-    owner = getattr(found, "__self__", found)
+def _refuse_hooks(found: Any) -> None:
+    """Refuse hooks of all modules at once."""
+    owners = [getattr(found, "__self__", found)]
     function = getattr(found, "__func__", found)
-    owners = [owner]
     if hasattr(function, "__globals__"):
         names = function.__code__.co_names
         owners += [function.__globals__[n] for n in names if n in function.__globals__]
-    problems = []
     if has_global_hooks() and any(hasattr(type(one), "named_modules") for one in owners):
-        problems.append(GLOBAL_HOOKS)
-    for one in owners:
-        if of_all or not hasattr(type(one), "named_modules"):
-            continue
-        for path, module in one.named_modules():
-            hooks = {**module._forward_pre_hooks, **module._forward_hooks}
-            problems += [
-                f"the module '{path or type(module).__name__}' has a forward hook "
-                f"({getattr(hook, '__qualname__', type(hook).__name__)}), which is not followed; "
-                "remove it first"
-                for hook in hooks.values()
-            ]
-    if problems:
-        raise CaptureError(problems)
+        raise CaptureError([GLOBAL_HOOKS])
 
 
 def _refuse_doubts(report: Report) -> None:

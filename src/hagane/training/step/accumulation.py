@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,7 @@ class GradientSums:
             )
         self._count, self._done = count, 0
         self._sums: dict[int, tuple[Any, Array]] = {}
-        self._reached: set[int] = set()  # identities of parameters
+        self._reached: set[int] = set()  # identities of parameters, since the last update
 
     @property
     def share(self) -> Share | None:
@@ -70,14 +70,26 @@ class GradientSums:
             found[sum_name(name)] = self._sums[id(parameter)][1]
         return found
 
-    def unreached(self, parameters: Mapping[str, Any], come: Mapping[str, bool]) -> set[str]:
+    @property
+    def held(self) -> list[Any]:
+        """The parameters that have a sum which the next call follows; none if it only adds."""
+        if self._count == 1 or self._done < self._count - 1:
+            return []
+        return [x for key, (x, _) in self._sums.items() if key in self._reached]
+
+    def unreached(
+        self, parameters: Mapping[str, Any], summed: Iterable[str], come: Mapping[str, bool]
+    ) -> set[str]:
         """Return the names of parameters that no gradient has reached since the last update.
 
         Args:
             parameters: By name.
-            come: Whether the coming call's gradient reaches each of those that need not have one.
+            summed: Those whose gradients the call adds to their sums.
+            come: Whether the call's gradient reaches each of those that need not have one.
         """
-        self._reached |= {id(parameters[name]) for name, one in come.items() if one}
+        reached = {name for name in summed if come.get(name, True)}
+        reached |= {name for name, one in come.items() if one}
+        self._reached |= {id(parameters[name]) for name in reached}
         return {name for name in come if id(parameters[name]) not in self._reached}
 
     def advance(self, parameters: Mapping[str, Any], results: Mapping[str, Array]) -> None:
@@ -88,14 +100,13 @@ class GradientSums:
             results: The outputs of the call by name.
         """
         self._done = (self._done + 1) % self._count
-        if not self._done:
-            self._reached.clear()
-        for name, parameter in parameters.items():
-            array = self._sums[id(parameter)][1]
-            if self._done:
-                np.copyto(array, results[f"{sum_name(name)}.new"])
-            else:
-                array.fill(0)
+        if self._done:
+            for name, parameter in parameters.items():
+                np.copyto(self._sums[id(parameter)][1], results[f"{sum_name(name)}.new"])
+            return
+        self._reached.clear()
+        for _, array in self._sums.values():
+            array.fill(0)
 
 
 def sum_name(parameter: str) -> str:

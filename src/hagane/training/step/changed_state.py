@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,35 +11,45 @@ import numpy as np
 from hagane.errors import InvalidArgument
 from hagane.frontends.capture.capture import Captured
 from hagane.frontends.capture.interface.state import Attribute
-from hagane.frontends.capture.interface.structure import Leaf
+from hagane.frontends.capture.interface.structure import Constant, Leaf
 from hagane.ops.definition import Array
 
 _NUMBERS: Mapping[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
 
 
 class ChangedState:
-    """The attributes that a loss changes: tensors and numbers.
+    """The attributes that a loss changes: tensors and numbers, and what it sets to known values.
 
     A tensor whose memory the loss writes stays, and takes its new content; another attribute is
-    set to a new tensor or number.
+    set to a new tensor or value.
 
     Args:
         state: The attributes, with the structures of their new values.
-        modules: Those that may have them.
+        modules: Those that may have them, if they are tensors and numbers.
+        inputs: The names of the graph's inputs.
 
     Raises:
-        InvalidArgument: One is a parameter, or no tensor and no number, or of no module; it is
+        InvalidArgument: One is a parameter, or is set to an object, or is of no module; it is
             named.
     """
 
-    def __init__(self, state: Sequence[tuple[Attribute, Any]], modules: Sequence[Any]):
+    def __init__(
+        self,
+        state: Sequence[tuple[Attribute, Any]],
+        modules: Sequence[Any],
+        inputs: Collection[str] = (),
+    ):
         import torch
 
         owners = {id(module) for module in modules}
         self._set: list[tuple[Attribute, str]] = []
         self._read: list[tuple[Attribute, object]] = []
+        self._known: list[tuple[Attribute, Any]] = []
         for attribute, structure in state:
             now = attribute.now()
+            if isinstance(structure, Constant):
+                self._known.append((attribute, structure.value))
+                continue
             kind = structure.kind if isinstance(structure, Leaf) else ""
             known = kind == "torch.Tensor" or kind in _NUMBERS
             if (
@@ -53,7 +63,7 @@ class ChangedState:
                     "from the module and change it between steps"
                 )
             self._set.append((attribute, kind))
-            if attribute.is_read:
+            if attribute.path in inputs:
                 self._read.append((attribute, _type(now)))
 
     def broken(self) -> str:
@@ -86,6 +96,8 @@ class ChangedState:
             results: By the names of the graph.
             tensor: Returns an array's memory as a tensor.
         """
+        for attribute, value in self._known:
+            setattr(attribute.owner, attribute.name, value)
         for attribute, kind in self._set:
             result = results.pop(f"{attribute.path}.new")
             if attribute.in_place:

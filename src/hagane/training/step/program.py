@@ -94,6 +94,7 @@ def step_program(
     precision: ir.DataType | None = None,
     apart: int | None = None,
     unread: Mapping[str, TensorType] | None = None,
+    held: Mapping[str, tuple[int, TensorType]] | None = None,
 ) -> StepProgram:
     """Return the step of a captured loss.
 
@@ -112,6 +113,8 @@ def step_program(
             in the graph.
         unread: The types of parameters that the graph may not read. If given, the gradients of
             parameters that the loss does not depend on are zeros; else these stay as they are.
+        held: The group and type of parameters that have sums of earlier calls: these are followed
+            whether or not this call's gradient reaches them.
 
     Raises:
         InvalidArgument: The loss is no floating-point number, or depends on no parameter.
@@ -160,7 +163,8 @@ def step_program(
             "make the optimizer of the parameters of the model that the loss calls, and freeze not "
             "all of them"
         )
-    missing = tuple(name for name in trained if name not in gradients)
+    held = {name: found for name, found in (held or {}).items() if name not in gradients}
+    missing = tuple(name for name in trained if name not in gradients and name not in held)
     nodes = Nodes(graph, types, name="update")
     if unread is not None:
         for name in missing:
@@ -175,7 +179,7 @@ def step_program(
     for name in conditional:
         with interpreting(nodes):
             _output(graph, op("Identity", come[inputs[name]]), reached_name(name), ir.DataType.BOOL)
-    summed = tuple(gradients) if share is not None else ()
+    summed = (*gradients, *held) if share is not None else ()
     if scale is not None:
         with interpreting(nodes):
             gradients = unscaled(gradients, scale)
@@ -184,6 +188,10 @@ def step_program(
         gradients = {
             name: _summed(nodes, name, inputs[name], g, share) for name, g in gradients.items()
         }
+    for name, (_, found_type) in held.items():
+        if name not in inputs:
+            inputs[name] = _input(nodes, name, found_type.dtype, found_type.shape)
+        gradients[name] = _input(nodes, sum_name(name), found_type.dtype, found_type.shape)
     updates = share is None or share.last
     if scale is not None and updates:
         _told(nodes, list(gradients.values()))
@@ -195,7 +203,7 @@ def step_program(
             gradients = dict(prepare({n: (inputs[n], g) for n, g in gradients.items()}))
     at: dict[int, dict[str, ir.Value]] = {}  # the numbers of groups that the graph updates
     for name, gradient in gradients.items():
-        number = trained[name]
+        number = held[name][0] if name in held else trained[name]
         if apart is not None and _elements(types, inputs[name]) >= apart:
             updated.append(_handed_out(nodes, name, number, inputs[name], gradient, rule,
                                        groups[number]))  # fmt: skip
@@ -292,6 +300,9 @@ def _early(graph: ir.Graph, before: set[ir.Node]) -> None:
                     waiting[reader] -= 1
                     if not waiting[reader]:
                         stack.append(reader)
+    for node in order:  # those that follow from inputs alone
+        if node not in found:
+            emit(node)
     graph.remove(order)
     graph.extend(found)
 

@@ -73,7 +73,7 @@ class TorchProgram(Program):
 
     def sizes(self, given: Sequence[Any]) -> Mapping[str, int]:
         """Return the sizes of a call by the names of the graph."""
-        state = self.state.feed(_view)
+        state = self.state.feed(view_of)
         names = [*self._arguments[1:], *state]
         return sizes_of(self._made.model.graph, names, [*given, *state.values()])
 
@@ -99,17 +99,17 @@ class TorchProgram(Program):
             if name in self._called
         } | self._others
         feed = {
-            name: _view(plain_array(array))
+            name: view_of(plain_array(array))
             for name, array in arrays.items()
             if name in self._inputs
         }
-        read = self.state.feed(_view)
+        read = self.state.feed(view_of)
         feed.update({name: array for name, array in read.items() if name in self._inputs})
         for name, item in zip(self._arguments[1:], given, strict=True):
             if name in self._inputs:
-                feed[name] = _view(item)
+                feed[name] = view_of(item)
         numbers = self._noise.draw(self.sizes(given))
-        feed.update({name: _view(x) for name, x in numbers.items() if name in self._inputs})
+        feed.update({name: view_of(x) for name, x in numbers.items() if name in self._inputs})
         if "seed" in self._inputs:
             drawn = torch.randint(0, 2**32, (2,), dtype=torch.int64)
             feed["seed"] = drawn.numpy().astype(np.uint32)
@@ -124,14 +124,14 @@ class TorchProgram(Program):
         for item in self._made.updated:
             feed.update({n: v for n, v in scalars[item.name].items() if n in self._inputs})
         states = self._states(optimizer, arrays)
-        views = {name: _view(tensor) for name, tensor in states.items()}
+        views = {name: view_of(tensor) for name, tensor in states.items()}
         feed.update({name: view for name, view in views.items() if name in self._inputs})
         summed = {name: arrays[name] for name in self._made.summed}
-        feed.update(sums.feed({name: (x, _view(x)) for name, x in summed.items()}))
+        feed.update(sums.feed({name: (x, view_of(x)) for name, x in summed.items()}))
         results = dict(zip(self._outputs, self._run(feed), strict=True))
         loss = results.pop(self._outputs[0])
         come = {n: bool(results.pop(reached_name(n))) for n in self._made.conditional}
-        unreached = sums.unreached(arrays, come)
+        unreached = sums.unreached(arrays, summed, come)
         results, follow = self._outcome(results, summed, sums, scaling)
         gradients = {
             item.name: results.pop(f"{item.name}.gradient")
@@ -146,7 +146,7 @@ class TorchProgram(Program):
             if self._made.updated:
                 _follow(optimizer, {id(arrays[name]): g for name, g in gradients.items()})
         elif follow:
-            own = {name: _view(arrays[name]) for name in gradients}
+            own = {name: view_of(arrays[name]) for name in gradients}
             self._large.update(gradients, {**own, **views}, scalars)
             for parameter, kept, name, number in counts:
                 if parameter not in unreached:
@@ -267,7 +267,7 @@ def arrays_of(module: Any, prefix: str) -> Iterator[tuple[str, Any]]:
     yield from module.named_buffers(prefix=prefix)
 
 
-def _view(tensor: Any) -> Array:
+def view_of(tensor: Any) -> Array:
     """Return a tensor's memory as an array."""
     import torch
 

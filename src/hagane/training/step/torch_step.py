@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import onnx_ir as ir
+
 from hagane.errors import CaptureError, InvalidArgument
 from hagane.frontends.capture.capture import capture_object
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.effects import Training
+from hagane.graph.types import TensorType
 from hagane.runtime import SessionOptions
 from hagane.training.step.arguments import Given, Signature, check_result, written_leaves
 from hagane.training.step.base import Step
@@ -30,7 +33,7 @@ from hagane.training.step.refusals import (
 )
 from hagane.training.step.rules import Group, rule_of
 from hagane.training.step.sizes import Sizes
-from hagane.training.step.torch_program import TorchProgram, arrays_of, moved_by
+from hagane.training.step.torch_program import TorchProgram, arrays_of, moved_by, view_of
 
 # Kinds of arguments from which on another one is likely to come with each call.
 _MANY_VALUES = 4
@@ -141,7 +144,8 @@ class TorchStep(Step[TorchProgram]):
 
     def _program(self, module: Any, given: Given, *, anew: bool = False) -> TorchProgram:
         modes = tuple(part.training for part in module.modules())
-        kind = (id(module), modes, given.outline, self._settings(), self._sums.share)
+        share = (self._sums.share, frozenset(map(id, self._sums.held)))
+        kind = (id(module), modes, given.outline, self._settings(), share)
         shapes = given.shapes
         sizes = self._sizes.get(kind)
         if sizes is None:
@@ -212,7 +216,11 @@ class TorchStep(Step[TorchProgram]):
         check_result(captured.structure)
         for check in (check_module_hooks, check_parameter_hooks):
             check(captured.reads.modules, module, prefix)
-        changed = ChangedState(captured.state, [*module.modules(), *captured.reads.modules])
+        changed = ChangedState(
+            captured.state,
+            [*module.modules(), *captured.reads.modules],
+            {str(value.name) for value in captured.graph.inputs},
+        )
         written = written_leaves(captured.changes)
         groups: list[Group] = self._optimizer.param_groups
         numbers = {id(p): n for n, group in enumerate(groups) for p in group["params"]}
@@ -226,6 +234,7 @@ class TorchStep(Step[TorchProgram]):
             if p.requires_grad and id(p) in numbers
         }
         known = {*paths, *(id(p) for _, p in read)}
+        held, elsewhere = self._held(paths, read, numbers)
         foreign = [
             f"parameter {index} of group {number} of the optimizer"
             for number, group in enumerate(groups)
@@ -242,6 +251,7 @@ class TorchStep(Step[TorchProgram]):
             prepare=self._clip,
             precision=self._precision,
             apart=0 if self._rule.by_itself else LARGE,
+            held=held,
         )
         made = replace(made, unreached=(*made.unreached, *foreign))
         made, choice = self._chosen(made, given)
@@ -260,13 +270,36 @@ class TorchStep(Step[TorchProgram]):
                 training.changes,
             ),
             guards_of(captured, training.updates),
-            others,
+            others | elsewhere,
             tuple(captured.reads.modules),
             foreign,
             written,
             changed,
             NoiseSource(training.noises or (), made.model.graph),
         )
+
+    def _held(
+        self, paths: Mapping[int, str], read: Sequence[tuple[str, Any]], numbers: Mapping[int, int]
+    ) -> tuple[dict[str, tuple[int, TensorType]], dict[str, Any]]:
+        """Return the parameters with sums of earlier calls, and those elsewhere than in the module.
+
+        Args:
+            paths: The names of the module's parameters by identity.
+            read: Names and parameters that the loss reads besides.
+            numbers: The groups of the optimizer's parameters by identity.
+        """
+        names = {id(p): name for name, p in read} | dict(paths)
+        held, elsewhere = dict[str, tuple[int, TensorType]](), dict[str, Any]()
+        for place, parameter in enumerate(self._sums.held):
+            if id(parameter) not in numbers:
+                continue
+            name = names.get(id(parameter))
+            if name is None:
+                name = f"held.{place}"
+                elsewhere[name] = parameter
+            dtype = ir.DataType.from_numpy(view_of(parameter).dtype)
+            held[name] = numbers[id(parameter)], TensorType(dtype, tuple(parameter.shape))
+        return held, elsewhere
 
 
 def _state_tensors(optimizer: Any) -> Iterator[Any]:

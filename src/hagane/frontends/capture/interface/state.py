@@ -233,7 +233,7 @@ class Stateful(Reading):
 
 
 def type_of_state(
-    attribute: Attribute, before: Value, now: Value, core: Interpreter, known: str
+    attribute: Attribute, before: Value, now: Value, core: Interpreter, known: str, *, later: bool
 ) -> str:
     """Return the type of an attribute as an input; sizes that a call changes get names.
 
@@ -243,22 +243,28 @@ def type_of_state(
         now: Its value after it.
         core: The interpreter.
         known: The type that it had as an input in this attempt, empty if it was none.
+        later: Whether there are other graphs for calls that find another value before.
 
     Returns:
-        The type; empty for an attribute set without being read, without a value before.
+        The type; empty for an attribute set without being read, without a value before, and
+        for one whose value before the graph takes for known.
 
     Raises:
         NoState: Its values before and after cannot be of one type.
     """
     if before is MISSING or before is None:
-        if is_output(now):
+        if is_output(now) or (later and _is_known(now)):
             return ""
         raise _unlike(attribute, before, now, core)
     if not isinstance(now, Tensor):
         kinds = {_number(before), _number(now)}
         if len(kinds) == 1 and "" not in kinds:
             return kinds.pop()
+        if later and _is_known(before) and (_is_known(now) or _number(now)):
+            return ""
         raise _unlike(attribute, before, now, core)
+    if later and _is_known(before):
+        return ""
     fits = isinstance(before, Tensor) and before.dtype == now.dtype and before.rank == now.rank
     if not fits or before.shape is None or now.shape is None:
         raise _unlike(attribute, before, now, core)
@@ -282,6 +288,11 @@ def _unlike(attribute: Attribute, before: Value, now: Value, core: Interpreter) 
 def is_output(value: Value) -> bool:
     """Whether an attribute's new value is one output of a graph: a tensor or a number."""
     return isinstance(value, Tensor) or bool(_number(value))
+
+
+def _is_known(value: Value) -> bool:
+    """Whether a value is a number or text that a graph may take for known, or None."""
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 def _number(value: Value) -> str:
