@@ -1,7 +1,8 @@
 """Loop, Scan and If whose bodies have kernels throughout: control is the engine's.
 
-Values that a loop carries keep their shapes, or grow by the same in each iteration; where they change
-in another way, the body is a program of its own that the runtime calls once an iteration.
+Values that a loop carries keep their shapes, or change them as those before an iteration tell, or as the
+body finds in the data; where it has no kernels for that, it is a program of its own that the runtime
+calls once an iteration.
 """
 
 from __future__ import annotations
