@@ -190,6 +190,4 @@ def test_states_that_keep_what_data_tell_are_not_taken_for_steady() -> None:
         ):
             same("taken", left, right)
     # Each iteration is compiled, so that no run falls back to the reference kernels as a whole.
-    assert refused(made) == {
-        "Loop": "a state changes its shape between iterations, in a way that only the data tells"
-    }
+    assert refused(made) == {"Loop": "'first' changes its type between iterations"}

@@ -332,3 +332,33 @@ def test_a_plan_of_memory_knows_what_expressions_name() -> None:
     small, large = (made.memory_plan({"x": (1, 3, side, side)}).values for side in (16, 256))
     assert large > 50 * small - (1 << 16)
     assert made.memory_plan({"x": (1, 3, (16, 256), (16, 256))}).values == large
+
+
+def test_padding_that_follows_from_sizes_through_floats_is_no_size_of_the_data() -> None:
+    """TensorFlow's "same" padding, as PyTorch's exporter writes it: ceil, and a bound of 0."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["size"], start=2),
+        helper.make_node("Cast", ["size"], ["own"], to=1),
+        helper.make_node("Div", ["own", "two"], ["half"]),
+        helper.make_node("Ceil", ["half"], ["wanted"]),
+        helper.make_node("Sub", ["wanted", "one"], ["steps"]),
+        helper.make_node("Mul", ["steps", "two"], ["span"]),
+        helper.make_node("Add", ["span", "three"], ["needed"]),
+        helper.make_node("Sub", ["needed", "own"], ["missing"]),
+        helper.make_node("Clip", ["missing", "none"], ["padding"]),
+        helper.make_node("Div", ["padding", "two"], ["middle"]),
+        helper.make_node("Floor", ["middle"], ["before"]),
+        helper.make_node("Sub", ["padding", "before"], ["behind"]),
+        helper.make_node("Concat", ["before", "behind"], ["both"], axis=0),
+        helper.make_node("Cast", ["both"], ["pads"], to=7),
+        helper.make_node("Pad", ["x", "pads", "", "axes"], ["padded"]),
+        helper.make_node("Conv", ["padded", "w"], ["c"], strides=[2, 2]),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    constants = {
+        "one": np.float32(1), "two": np.float32(2), "three": np.float32(3), "none": np.float32(0),
+        "axes": np.array([2, 3]), "w": draw((20, 5, 3, 3), 1),
+    }  # fmt: skip
+    shapes = {"x": ["n", 5, "h", "w"]}
+    feeds = feeds_of((1, 5, 9, 14))
+    agree_over(nodes, feeds, "", shapes, constants=constants, outputs=["y"], length=45)

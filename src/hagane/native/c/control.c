@@ -17,9 +17,8 @@ static char *make_room(char **memory, int64_t *room, int64_t bytes) {
   return *memory;
 }
 
-/* Make sizes, tasks and temporary values those of the next iteration; 0 if there is no memory. */
-static int resize(hg_program *program, int64_t index) {
-  hg_control *control = program->phases[index].control;
+/* Make sizes and tasks those of the next iteration; 0 if something is wrong. */
+static int compute_sizes(hg_program *program, const hg_control *control) {
   const hg_phase *sizer = &program->phases[control->sizer];
   hg_thread thread = {program->scratch[0], program->failure, control->sizer};
   sizer->kernel(sizer->pointers, sizer->sizes, 0, &thread);
@@ -34,6 +33,26 @@ static int resize(hg_program *program, int64_t index) {
     phase->all_tasks += tasks - phase->tasks;
     phase->tasks = tasks;
   }
+  return 1;
+}
+
+/* Take over states whose size the iteration before has found: from where its kernels left them, which others
+ * may read until all are taken. 0 if there is no memory. */
+static int take_states(hg_control *control, char *const *pointers) {
+  int64_t which = control->iteration & 1;
+  for (int64_t i = 0; i < control->n_carried; i++) {
+    hg_carried *value = &control->carried[i];
+    if (value->grows != HG_FOUND) continue;
+    value->now = make_room(&value->memory[which], &value->room[which], value->bytes);
+    if (value->now == NULL) return 0;
+    memcpy(value->now, pointers[value->second], (size_t)value->bytes);
+  }
+  return 1;
+}
+
+/* Give temporary values the memory that the next iteration needs; 0 if there is none. */
+static int resize(hg_program *program, hg_control *control) {
+  const int64_t *computed = control->computed;
   for (int64_t i = 0; i < control->n_moved; i++) {
     hg_moved *value = &control->moved[i];
     char *memory = make_room(&value->memory, &value->room, value->bytes);
@@ -43,7 +62,7 @@ static int resize(hg_program *program, int64_t index) {
   for (int64_t i = 0; i < control->n_carried; i++) {
     hg_carried *value = &control->carried[i];
     int64_t which = control->iteration & 1;
-    if (value->grows == 0) continue;
+    if (value->grows != HG_GROWS) continue;
     value->next = make_room(&value->memory[which], &value->room[which], value->bytes);
     if (value->next == NULL) return 0;
   }
@@ -59,7 +78,8 @@ static void hand_on(hg_control *control, char *const *pointers) {
   for (int64_t i = 0; i < control->n_carried; i++) {
     hg_carried *value = &control->carried[i];
     char *old = value->now;
-    value->now = iteration == 0 ? pointers[value->start] : value->next;
+    if (iteration == 0) value->now = pointers[value->start];
+    else if (value->grows != HG_FOUND) value->now = value->next;
     if (value->grows == 0)
       value->next = pointers[iteration == 0 ? value->first : value->second];
     if (value->grows == 0 && iteration > 1) value->next = old;
@@ -77,6 +97,8 @@ static int leave(hg_control *control, char *const *pointers) {
       if (own == NULL) there = 0;
       else value->now = memcpy(own, value->now, (size_t)value->begun);
     }
+    /* Kernels behind the loop read it where it is. */
+    if (value->grows == HG_FOUND) point(value->before, value->n_before, value->now);
     if (value->first < 0) continue;
     char *result = pointers[value->first];
     /* Of a loop that is ended before its first iteration, `bytes` may be those of another time. */
@@ -118,12 +140,20 @@ static int64_t next_iteration(hg_program *program, int64_t index) {
   hg_control *control = program->phases[index].control;
   hand_on(control, pointers);
   int64_t iteration = control->iteration, limit = INT64_MAX;
+  /* When the loop has ended, it is how many iterations there were. */
+  if (control->count >= 0) *(int64_t *)pointers[control->count] = iteration;
   int64_t read = iteration == 0 ? control->going : control->condition; /* tells whether to go on */
   if (control->iterations >= 0) limit = control->iterations;
   if (control->limit >= 0) limit = *(const int64_t *)pointers[control->limit];
   int stopped = program->failure[0] != 0 || program->ended != 0 ||
                 (program->stop != NULL && *program->stop != 0);
   int going = !stopped && iteration < limit && (read < 0 || *pointers[read]);
+  /* Sizes that the body finds are known after it, the last ones too; not of a body that was left early. */
+  int sized = control->finds && !stopped;
+  if (sized && (!compute_sizes(program, control) || (iteration > 0 && !take_states(control, pointers)))) {
+    program->failure[0] = index + 1, program->failure[1] = iteration + 1;
+    going = 0;
+  }
   for (int64_t i = 0; going && i < control->n_scanned; i++) {
     hg_scanned *value = &control->scanned[i];
     char *base = value->base < 0 ? value->memory : pointers[value->base];
@@ -139,9 +169,8 @@ static int64_t next_iteration(hg_program *program, int64_t index) {
     }
     point(value->patches, value->n_patches, base + value->start + iteration * value->step);
   }
-  /* When the loop has ended, it is how many iterations there were. */
-  if (control->count >= 0) *(int64_t *)pointers[control->count] = iteration;
-  if (going && control->sizer >= 0 && !resize(program, index)) {
+  if (going && control->sizer >= 0 &&
+      !((sized || compute_sizes(program, control)) && resize(program, control))) {
     program->failure[0] = index + 1, program->failure[1] = iteration + 1;
     going = 0;
   }
@@ -153,7 +182,7 @@ static int64_t next_iteration(hg_program *program, int64_t index) {
   for (int64_t i = 0; i < control->n_carried; i++) {
     hg_carried *value = &control->carried[i];
     point(value->before, value->n_before, value->now);
-    point(value->after, value->n_after, value->next);
+    if (value->grows != HG_FOUND) point(value->after, value->n_after, value->next);
   }
   return 1;
 }
@@ -163,7 +192,7 @@ static int64_t take_sizes(hg_program *program, int64_t index) {
   char *const *pointers = program->phases[index].pointers;
   hg_control *control = program->phases[index].control;
   if (program->failure[0] != 0) return 0; /* they may be anything */
-  int there = resize(program, index);
+  int there = compute_sizes(program, control) && resize(program, control);
   if (program->failure[0] != 0) return 0;
   if (!there) {
     program->failure[0] = index + 1, program->failure[1] = 0;

@@ -56,6 +56,11 @@ typedef struct {
   int64_t offset;
 } hg_patch;
 
+/* How a value that iterations hand on changes its size: as its sizes before an iteration tell, or as the
+ * iteration finds it in the data. */
+#define HG_GROWS 1
+#define HG_FOUND 2
+
 /* A value that an iteration reads as the one before left it. Two places alternate: the result's, and a
  * spare one; the first iteration reads the initial value where it is. */
 typedef struct {
@@ -63,10 +68,12 @@ typedef struct {
   int64_t n_before;
   const hg_patch *after; /* the writers of the values to leave */
   int64_t n_after;
-  int64_t start, first, second; /* which of the phase's pointers: initial value, result, spare */
+  /* Which of the phase's pointers: initial value, result, and spare place or, if HG_FOUND, what an iteration
+   * leaves, which is copied. */
+  int64_t start, first, second;
   int64_t bytes, begun; /* of the value that an iteration leaves, and of the initial one */
   char *now, *next;
-  int64_t grows;           /* two places of its own alternate instead: its size changes */
+  int64_t grows; /* two places of its own alternate instead, for its size changes: HG_GROWS or HG_FOUND */
   char *memory[2];
   int64_t room[2];
 } hg_carried;
@@ -114,6 +121,7 @@ typedef struct {
   int64_t iteration; /* the number of the iteration; below 0 while none is being made */
   int64_t made; /* iterations of the last time */
   int64_t sizer; /* the phase that computes the sizes of an iteration, or -1 */
+  int64_t finds; /* whether iterations find sizes of states */
   int64_t n_numbers;
   const hg_number *numbers;
   int64_t n_tasks;

@@ -71,7 +71,8 @@ static int fill_control(hg_context *context, const hgt_control *from, hg_control
     if (!patch_of(context, found, value->after, &made->after, &made->n_after)) return 0;
     made->start = value->start, made->first = value->first, made->second = value->second;
     made->bytes = made->begun = numbers[value->size];
-    made->grows = value->grown != HGT_NONE;
+    if (value->grown != HGT_NONE) made->grows = value->second == HGT_NONE ? HG_GROWS : HG_FOUND;
+    into->finds |= made->grows == HG_FOUND;
     note_changing(found, &made->begun, value->size);
     note_changing(found, &made->bytes, made->grows ? value->grown : value->size);
   }

@@ -36,10 +36,11 @@ class Carried:
         after: Where the body writes it; moves.
         start: Which of the loop's pointers is the initial value.
         first: Which is the result.
-        second: Which is a spare place of the same size.
+        second: Which is a spare place of the same size, or, of a value whose size an iteration finds in
+            the data, where its kernels leave it; ``after`` is ``before`` then.
         size: Bytes of the initial value.
         grown: Bytes of the value after an iteration, if they differ between iterations: the engine
-            then has two places of its own, and there is no ``second``.
+            then has two places of its own, and ``second`` is there only if an iteration finds them.
         result: The output made of a value that grew; there is no ``first``.
         shape: Its shape before an iteration.
     """
@@ -83,7 +84,7 @@ class ChangingSizes:
 
     Attributes:
         names: Each with its size before the first iteration and, as a function of the sizes in one
-            iteration, its size in the next.
+            iteration, its size in the next; itself, if the body finds it in the data.
         dims: The numbers that this kernel computes, in order; the sizes themselves follow.
         numbers: Where it leaves them.
         temporaries: Values of the body that have no fixed size, and places of their own.

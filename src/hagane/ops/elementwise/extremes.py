@@ -43,6 +43,20 @@ def _clip(x: Array, low: Array | None = None, high: Array | None = None) -> Arra
     return np.array(x)
 
 
+def _clip_data(ctx: InferContext) -> Sequence[Array | None]:
+    """Return the content, as sizes: padding that keeps an image's size is bounded by 0."""
+    value, bounds = ctx.data(0), [ctx.data(i) if ctx.has(i) else None for i in (1, 2)]
+    if value is None or any(
+        ctx.has(i) and bound is None for i, bound in zip((1, 2), bounds, strict=True)
+    ):
+        return [None]
+    low, high = (None if each is None else exact(each).ravel()[0] for each in bounds)
+    result = np.empty(value.shape, dtype=object)
+    items = [item if low is None else maximum(item, low) for item in exact(value).ravel()]
+    result.ravel()[:] = [item if high is None else minimum(item, high) for item in items]
+    return [result]
+
+
 def _infer_clip(ctx: InferContext) -> Sequence[tuple[Dim, ...]]:
     for i in (1, 2):
         if ctx.has(i) and ctx.known_rank(i) not in (0, None) and ctx.shape(i) != (1,):
@@ -79,7 +93,7 @@ def _clip_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("Clip", _infer_clip, _clip, vjp=_clip_vjp, traits=Trait.ELEMENTWISE),
+    OpDef("Clip", _infer_clip, _clip, data=_clip_data, vjp=_clip_vjp, traits=Trait.ELEMENTWISE),
     OpDef(
         "Max",
         broadcast,

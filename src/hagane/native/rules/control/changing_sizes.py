@@ -3,15 +3,18 @@
 Such a size is a known function of the sizes in the iteration before: it grows by a number, doubles,
 stays below another. The code of kernels takes sizes as arguments in any case; one kernel computes all
 sizes that differ from those of the iteration before, and the engine writes them to the places where
-they are read: arguments, offsets, tasks, bytes.
+they are read: arguments, offsets, tasks, bytes. Where the body finds a size in the data, its last kernel
+leaves all of them for the next iteration.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+
+import onnx_ir as ir
 
 from hagane.native.kernels.control import Branch, Carried, ChangingSizes, Loop, Scanned
 from hagane.native.kernels.formula import FLOOR, Formulas, c_text
@@ -19,7 +22,8 @@ from hagane.native.kernels.kernel import Body, Kernel, Pointer
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.found import moved_by
-from hagane.ops.control.growth import Growth
+from hagane.ops.control.growth import Growth, growths, with_sizes
+from hagane.ops.inference import GraphTypes
 from hagane.symbolic import Dim, Expr, maximum, number_of, symbol, symbols_of
 from hagane.symbolic.substitute import evaluate
 
@@ -37,10 +41,10 @@ def names_that_change(
     """Return the names of sizes that change, their first values, and the next as functions of them.
 
     Raises:
-        NotNative: The next sizes do not follow from those before.
+        NotNative: One name stands for sizes that change in several ways.
     """
     names: dict[str, tuple[Dim, Dim]] = {}
-    found, unknown = list(found), set(invented)
+    unknown = set(invented)
     for growth in found:
         own = symbols_of(growth.before) & unknown
         name = next(iter(own), "")
@@ -50,9 +54,34 @@ def names_that_change(
         begun = growth.start - distance, growth.after - distance
         if names.setdefault(name, begun) != begun:
             raise NotNative(_DIFFERS)
-    if any(symbols_of(after) & unknown - names.keys() for _, after in names.values()):
-        raise NotNative(_DIFFERS)
     return tuple((name, start, after) for name, (start, after) in names.items())
+
+
+def are_found(names: Sequence[tuple[str, Dim, Dim]], invented: Iterable[str]) -> bool:
+    """Whether next sizes follow from more than those before: the body finds them."""
+    unknown = set(invented) - {name for name, _, _ in names}
+    return any(symbols_of(after) & unknown for _, _, after in names)
+
+
+def finds_sizes(node: ir.Node, types: GraphTypes, known: Mapping[str, Dim]) -> bool:
+    """Whether the body of a Loop finds the next sizes of its states in the data.
+
+    Args:
+        node: The loop.
+        types: Of all values.
+        known: Sizes that stand for names.
+    """
+    body, n = node.attributes["body"].as_graph(), max(0, len(node.inputs) - 2)
+    starts, befores, afters = (
+        [with_sizes(types.types.get(v), known) if v is not None else None for v in values]
+        for values in (node.inputs[2:], body.inputs[2:], body.outputs[1 : 1 + n])
+    )
+    invented = types.invented - known.keys()
+    try:
+        names = names_that_change(growths(starts, befores, afters).values(), invented)
+    except NotNative:
+        return False
+    return are_found(names, invented)
 
 
 class SizesOfIterations:
@@ -60,10 +89,11 @@ class SizesOfIterations:
 
     Args:
         names: The names of such sizes, their first values, and the next as functions of them.
+        left: Where the body leaves the next sizes, an int64 for each, if it finds one in the data.
     """
 
-    def __init__(self, names: Sequence[tuple[str, Dim, Dim]]):
-        self.names = tuple(names)
+    def __init__(self, names: Sequence[tuple[str, Dim, Dim]], left: Tensor | None = None):
+        self.names, self.left = tuple(names), left
         self._own = {name for name, _, _ in names}
         # Sizes that grow by a number: that many times the number of the iteration above the first.
         self._steady: dict[str, Dim] = {}
@@ -88,13 +118,22 @@ class SizesOfIterations:
         if any(self._may_differ(left - right) for left, right in pairs):
             raise NotNative("sizes in its body may differ in some iterations")
 
-    def check_found(self, names: Collection[str]) -> None:
-        """Raise ``NotNative`` if a state grows by a size that the body finds in the data.
+    def leave(self, values: Sequence[Tensor]) -> Kernel:
+        """Return the last kernel of the body, which leaves the next sizes.
 
-        Memory of the state after an iteration is taken before its kernels run.
+        Args:
+            values: The states after the iteration, contiguous. They have to stay until the engine takes
+                them over: the kernel's last pointers point to them.
         """
-        if any(symbols_of(after) & set(names) for _, _, after in self.names):
-            raise NotNative(_DIFFERS)
+        assert self.left is not None
+        body = Body()
+        out = body.raw(self.left.buffer, written=True, ctype="int64_t")
+        for i, (_, _, after) in enumerate(self.names):
+            body.add(f"{out}[{i}] = {body.size(after)};")
+        at = (value.offset * value.dtype.itemsize for value in values)
+        kept = (Pointer(v.buffer, offset, False) for v, offset in zip(values, at, strict=True))
+        pointers = (*body.pointers, *kept)
+        return Kernel("sizes of the next iteration", body.code(), pointers, tuple(body.sizes), 1)
 
     def _may_differ(self, distance: Dim) -> bool:
         """Whether two sizes, of which this is the distance, may differ in some iteration only."""
@@ -112,7 +151,7 @@ class SizesOfIterations:
             else _LIKELY_ITERATION
         )
         sizes = {name: start for name, start, _ in self.names if isinstance(start, int)}
-        if len(sizes) < len(self.names):
+        if len(sizes) < len(self.names) or self.left is not None:
             return
         with contextlib.suppress(KeyError):  # a size that only the caller knows
             for _ in range(middle):
@@ -198,17 +237,26 @@ class SizesOfIterations:
         olds = {name: f"o{i}" for i, (name, _, _) in enumerate(self.names)}
         news = {name: f"n{i}" for i, (name, _, _) in enumerate(self.names)}
         last = [f"{out}[{len(dims) + i}]" for i in range(len(self.names))]
+        left = (
+            "" if self.left is None else body.raw(self.left.buffer, written=True, ctype="int64_t")
+        )
         for old, place in zip(olds.values(), last, strict=True):
             body.add(f"const int64_t {old} = {place};")
-        for (name, start, after), place in zip(self.names, last, strict=True):
-            begun, then = body.size(start), c_text(after, body, olds)
+        for i, ((name, start, after), place) in enumerate(zip(self.names, last, strict=True)):
+            begun = body.size(start)
+            then = f"{left}[{i}]" if left else c_text(after, body, olds)
             body.add(
                 f"const int64_t {news[name]} = {place} = *{iteration} == 0 ? {begun} : {then};"
             )
+            if left:  # what the loop leaves if there is no iteration
+                body.add(f"{left}[{i}] = {news[name]};")
         formulas = Formulas(body, news)
         for i, dim in enumerate(dims):
             text = formulas.text(dim)
             body.add(f"{out}[{i}] = {text};")
         label = "sizes of an iteration"
         made = Kernel(label, body.code(), tuple(body.pointers), tuple(body.sizes), 0)
-        return made, ChangingSizes(self.names, dims, numbers, tuple(temporaries), scratch)
+        names = self.names
+        if left:
+            names = tuple((name, start, symbol(name)) for name, start, _ in names)
+        return made, ChangingSizes(names, dims, numbers, tuple(temporaries), scratch)

@@ -1,7 +1,8 @@
 """Loop, Scan and If whose bodies have kernels throughout: control is the engine's.
 
-Values that a loop carries keep their shapes, or grow by the same in each iteration; where they change
-in another way, the body is a program of its own that the runtime calls once an iteration.
+Values that a loop carries keep their shapes, or change them as those before an iteration tell, or as the
+body finds in the data; where it has no kernels for that, it is a program of its own that the runtime
+calls once an iteration.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.control.bodies import (
     BodyKernels,
-    LoopKernels,
     Pointers,
     check_single,
     dims_of,
     emit_control,
-    kept_place,
     result_of,
     single,
 )
+from hagane.native.rules.control.changing_sizes import finds_sizes
 from hagane.native.rules.control.limits import most_rows
+from hagane.native.rules.control.loops import LoopKernels, kept_place
 from hagane.ops.control.loop import hands_on, is_true
 from hagane.ops.inference import GraphTypes
 from hagane.symbolic import Dim, Expr, evaluate, symbols_of
@@ -109,7 +110,8 @@ def grown_outputs(node: ir.Node, types: GraphTypes) -> Sequence[ir.Value]:
     found = [
         value
         for value, before in zip(node.outputs[:n], befores, strict=True)
-        if any(
+        if not finds_sizes(node, types, sizes)
+        and any(
             evaluate(left, sizes) != evaluate(right, sizes) and not isinstance(left, int)
             for left, right in zip(dims_of(types, value), dims_of(types, before), strict=False)
         )
