@@ -8,6 +8,7 @@ JSON. The interface is that of the Kubernetes API concepts page (1.34).
 
 from __future__ import annotations
 
+import copy
 import queue
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -143,6 +144,8 @@ class ApiServer:
         if verb == "POST":
             return JSONResponse(self._post(target, body), 201)
         if verb == "DELETE":
+            if not target.name:
+                return JSONResponse(self._delete_all(target, dict(request.query_params)))
             return JSONResponse(self._delete(target))
         return JSONResponse(self._change(target, verb, body))
 
@@ -272,8 +275,6 @@ class ApiServer:
         return leaving
 
     def _delete(self, target: _Target) -> dict[str, Any]:
-        if not target.name:
-            raise Refused(405, "MethodNotAllowed", "collections cannot be deleted here")
         value = self._one(target)
         if target.dry:
             return value
@@ -283,6 +284,24 @@ class ApiServer:
         if target.resource.plural in _MADE:
             self.requests.put((f"no {_MADE[target.resource.plural]}", target.key, {}))
         return deleted(target.resource, value) if target.resource.plural in _TOLD else value
+
+    def _delete_all(self, target: _Target, query: dict[str, str]) -> dict[str, Any]:
+        """Delete the objects that selectors choose, and return the list of them.
+
+        Raises:
+            Refused: The resource is not deleted in collections.
+        """
+        kind = target.resource
+        if "deletecollection" not in kind.taken:
+            raise Refused(405, "MethodNotAllowed", f"{kind.plural} are deleted one by one")
+        chosen = chooser(kind.plural, target.namespace, query)
+        found = listed(self.store, kind, chosen, {"limit": query.get("limit", "")})
+        for value in found["items"]:
+            one = target.of(value["metadata"])
+            # Others may delete it meanwhile.
+            if self.store.get(kind.name, one.key) is not None:
+                self._delete(one)
+        return found
 
     def _change(self, target: _Target, verb: str, body: Any) -> dict[str, Any]:
         kind = target.resource
@@ -365,6 +384,12 @@ class _Target:
     def key(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
+    def of(self, meta: dict[str, Any]) -> _Target:
+        """Return one object of the list that is meant."""
+        one = copy.copy(self)
+        one.namespace, one.name = str(meta.get("namespace") or ""), str(meta["name"])
+        return one
+
 
 def namespace(name: str, labels: dict[str, str] | None = None) -> dict[str, Any]:
     """Return a namespace that is active."""
@@ -395,6 +420,11 @@ def _check_verb(target: _Target, method: str) -> None:
     if verb not in target.resource.verbs:
         done = {"create": "created", "delete": "deleted"}.get(verb or "", "changed")
         message = f"{target.resource.plural} cannot be {done} here"
+        if target.resource.plural in resources.NOT_SIMULATED:
+            message = (
+                f"{target.resource.plural} are not simulated, and would hold nobody back: "
+                "they cannot be made here; leave them out"
+            )
         raise Refused(405, "MethodNotAllowed", message)
 
 
