@@ -462,3 +462,31 @@ def test_limits_of_namespaces_are_refused_by_name(api: ApiServer, plural: str) -
     code, answer = ask(api, path, "POST", {"metadata": {"name": "q"}, "spec": {}})
     assert (code, answer["reason"]) == (405, "MethodNotAllowed")
     assert answer["message"].startswith(f"{plural} are not simulated, and would hold nobody back")
+
+
+@pytest.mark.parametrize("form", ["put", "json", "merge"])
+def test_a_node_loses_what_a_change_takes_away(api: ApiServer, form: str) -> None:
+    cluster = Cluster.of(objects(node("n", labels={"disk": "ssd", "zone": "a"})))
+    outside = Outside(api, quiet=0.01, limit=0.01)
+    sim = Simulation(cluster, outside)
+    outside.show_nodes(cluster)
+    path = "/api/v1/nodes/n"
+    cordon = {"spec": {"unschedulable": True}}
+    assert ask(api, path, "PATCH", cordon, "application/merge-patch+json")[0] == 200
+    if form == "put":
+        whole = ask(api, path)[1]
+        del whole["metadata"]["labels"]["disk"], whole["spec"]["unschedulable"], whole["status"]
+        assert ask(api, path, "PUT", whole)[0] == 200
+    elif form == "json":
+        gone = ("/metadata/labels/disk", "/spec/unschedulable")
+        steps = [{"op": "remove", "path": each} for each in gone]
+        assert ask(api, path, "PATCH", steps, "application/json-patch+json")[0] == 200
+    else:
+        patch = {"metadata": {"labels": {"disk": None}}, "spec": {"unschedulable": None}}
+        assert ask(api, path, "PATCH", patch, "application/merge-patch+json")[0] == 200
+    taken = iter([True, False])
+    sim.run(more=lambda: next(taken))
+    record = cluster.record("n").node
+    assert (dict(record.labels), record.unschedulable) == ({"zone": "a"}, False)
+    assert record.allocatable["cpu"] > 0
+    assert ask(api, path)[1]["metadata"]["labels"] == {"zone": "a"}

@@ -65,7 +65,7 @@ class ApiServer:
     Each request is (verb, key, body): ("bind", "namespace/name", node), ("delete", key, None or
     PREEMPTED), ("create", key, manifest), ("node", name, manifest) and ("budget", key, manifest)
     for new ones, ("no node", name, {}) and ("no budget", key, {}) for those that are deleted, or,
-    for a patch, (resource, key, patch).
+    for a change, ("nodes", name, manifest) or (resource, key, patch).
 
     Args:
         port: Where to listen on 127.0.0.1; 0 picks one.
@@ -334,15 +334,17 @@ class ApiServer:
             new = {**value, "status": status_, "metadata": {**value["metadata"], **described}}
         new["metadata"] = {**new["metadata"], **_identity(value)}
         if kind.plural == "nodes":
+            new.setdefault("status", value.get("status") or {})
             _read(lambda: read_node(new, Place(f"{verb} of node {target.key!r}", "", 0)))
         if target.dry:
             return _typed(kind, new)
         self.store.put(kind.name, target.key, new)
         if kind.plural in _SIMULATED:
-            patch = body if isinstance(body, dict) and verb == "PATCH" else new
+            told = new
             if kind.plural != "nodes":
-                patch = {"status": patch.get("status") or {}, "metadata": described}
-            self.requests.put((kind.plural, target.key, patch))
+                patch = body if isinstance(body, dict) and verb == "PATCH" else new
+                told = {"status": patch.get("status") or {}, "metadata": described}
+            self.requests.put((kind.plural, target.key, told))
         return _typed(kind, self.store.get(kind.name, target.key) or new)
 
 
