@@ -73,7 +73,8 @@ class ApiServer:
 
     def __init__(self, port: int = 0):
         self.store = Store()
-        self.requests: queue.Queue[tuple[str, str, Any]] = queue.Queue()
+        # Of C: a signal that interrupts its reader finds no lock in between.
+        self.requests: queue.SimpleQueue[tuple[str, str, Any]] = queue.SimpleQueue()
         # The simulated time in seconds, set by the owner too.
         self.clock: Callable[[], float] = lambda: 0.0
         self._listening = Listening(self, port)
