@@ -418,3 +418,75 @@ def test_sets_of_replicas_have_a_scale(api: ApiServer, plural: str) -> None:
     assert (listed["kind"], listed["group"], listed["verbs"]) == (
         "Scale", "autoscaling", ["get", "patch", "update"],
     )  # fmt: skip
+
+
+def test_collections_are_deleted_by_selector(api: ApiServer) -> None:
+    maps = "/api/v1/namespaces/default/configmaps"
+    for name, tier in (("a", "x"), ("b", "y"), ("c", "x")):
+        body = {"metadata": {"name": name, "labels": {"tier": tier}}}
+        assert ask(api, maps, "POST", body)[0] == 201
+    other = "/api/v1/namespaces/kube-system/configmaps"
+    body = {"metadata": {"name": "a", "labels": {"tier": "x"}}}
+    assert ask(api, other, "POST", body)[0] == 201
+    trial = f"{maps}?labelSelector=tier%3Dx&dryRun=All"
+    assert [e["metadata"]["name"] for e in ask(api, trial, "DELETE")[1]["items"]] == ["a", "c"]
+    assert len(ask(api, maps)[1]["items"]) == 3
+    code, gone = ask(api, f"{maps}?labelSelector=tier%3Dx", "DELETE")
+    assert (code, gone["kind"]) == (200, "ConfigMapList")
+    assert [each["metadata"]["name"] for each in gone["items"]] == ["a", "c"]
+    assert [each["metadata"]["name"] for each in ask(api, maps)[1]["items"]] == ["b"]
+    assert [each["metadata"]["name"] for each in ask(api, other)[1]["items"]] == ["a"]
+    assert ask(api, f"{maps}?labelSelector=tier%20in%20x", "DELETE")[0] == 400
+
+
+def test_pods_deleted_as_a_collection_leave_the_simulation(api: ApiServer) -> None:
+    add(api, "p", labels={"app": "web"})
+    add(api, "q")
+    pods = "/api/v1/namespaces/default/pods"
+    assert ask(api, f"{pods}?labelSelector=app%3Dweb", "DELETE")[0] == 200
+    assert api.requests.get_nowait() == ("delete", "default/p", None)
+    assert api.requests.empty()
+    assert "deletionTimestamp" in ask(api, f"{pods}/p")[1]["metadata"]
+    for path, name in (("/api/v1/namespaces", "namespaces"), (f"{pods[:-4]}services", "services")):
+        code, answer = ask(api, path, "DELETE")
+        assert (code, answer["message"]) == (405, f"{name} are deleted one by one")
+    listed = {each["name"]: each["verbs"] for each in ask(api, "/api/v1")[1]["resources"]}
+    assert "deletecollection" in listed["pods"]
+    assert "deletecollection" not in listed["services"]
+
+
+@pytest.mark.parametrize("plural", ["resourcequotas", "limitranges"])
+def test_limits_of_namespaces_are_refused_by_name(api: ApiServer, plural: str) -> None:
+    path = f"/api/v1/namespaces/default/{plural}"
+    assert ask(api, path)[1]["items"] == []
+    code, answer = ask(api, path, "POST", {"metadata": {"name": "q"}, "spec": {}})
+    assert (code, answer["reason"]) == (405, "MethodNotAllowed")
+    assert answer["message"].startswith(f"{plural} are not simulated, and would hold nobody back")
+
+
+@pytest.mark.parametrize("form", ["put", "json", "merge"])
+def test_a_node_loses_what_a_change_takes_away(api: ApiServer, form: str) -> None:
+    cluster = Cluster.of(objects(node("n", labels={"disk": "ssd", "zone": "a"})))
+    outside = Outside(api, quiet=0.01, limit=0.01)
+    sim = Simulation(cluster, outside)
+    outside.show_nodes(cluster)
+    path = "/api/v1/nodes/n"
+    cordon = {"spec": {"unschedulable": True}}
+    assert ask(api, path, "PATCH", cordon, "application/merge-patch+json")[0] == 200
+    if form == "put":
+        whole = ask(api, path)[1]
+        del whole["metadata"]["labels"]["disk"], whole["spec"]["unschedulable"], whole["status"]
+        assert ask(api, path, "PUT", whole)[0] == 200
+    elif form == "json":
+        gone = ("/metadata/labels/disk", "/spec/unschedulable")
+        steps = [{"op": "remove", "path": each} for each in gone]
+        assert ask(api, path, "PATCH", steps, "application/json-patch+json")[0] == 200
+    else:
+        patch = {"metadata": {"labels": {"disk": None}}, "spec": {"unschedulable": None}}
+        assert ask(api, path, "PATCH", patch, "application/merge-patch+json")[0] == 200
+    taken = iter([True, False])
+    sim.run(more=lambda: next(taken))
+    record = cluster.record("n").node
+    assert (dict(record.labels), record.unschedulable) == ({"zone": "a"}, False)
+    assert record.allocatable["cpu"] > 0
+    assert ask(api, path)[1]["metadata"]["labels"] == {"zone": "a"}

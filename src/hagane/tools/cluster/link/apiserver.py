@@ -8,6 +8,7 @@ JSON. The interface is that of the Kubernetes API concepts page (1.34).
 
 from __future__ import annotations
 
+import copy
 import queue
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -64,7 +65,7 @@ class ApiServer:
     Each request is (verb, key, body): ("bind", "namespace/name", node), ("delete", key, None or
     PREEMPTED), ("create", key, manifest), ("node", name, manifest) and ("budget", key, manifest)
     for new ones, ("no node", name, {}) and ("no budget", key, {}) for those that are deleted, or,
-    for a patch, (resource, key, patch).
+    for a change, ("nodes", name, manifest) or (resource, key, patch).
 
     Args:
         port: Where to listen on 127.0.0.1; 0 picks one.
@@ -72,7 +73,8 @@ class ApiServer:
 
     def __init__(self, port: int = 0):
         self.store = Store()
-        self.requests: queue.Queue[tuple[str, str, Any]] = queue.Queue()
+        # Of C: a signal that interrupts its reader finds no lock in between.
+        self.requests: queue.SimpleQueue[tuple[str, str, Any]] = queue.SimpleQueue()
         # The simulated time in seconds, set by the owner too.
         self.clock: Callable[[], float] = lambda: 0.0
         self._listening = Listening(self, port)
@@ -143,6 +145,8 @@ class ApiServer:
         if verb == "POST":
             return JSONResponse(self._post(target, body), 201)
         if verb == "DELETE":
+            if not target.name:
+                return JSONResponse(self._delete_all(target, dict(request.query_params)))
             return JSONResponse(self._delete(target))
         return JSONResponse(self._change(target, verb, body))
 
@@ -272,8 +276,6 @@ class ApiServer:
         return leaving
 
     def _delete(self, target: _Target) -> dict[str, Any]:
-        if not target.name:
-            raise Refused(405, "MethodNotAllowed", "collections cannot be deleted here")
         value = self._one(target)
         if target.dry:
             return value
@@ -283,6 +285,24 @@ class ApiServer:
         if target.resource.plural in _MADE:
             self.requests.put((f"no {_MADE[target.resource.plural]}", target.key, {}))
         return deleted(target.resource, value) if target.resource.plural in _TOLD else value
+
+    def _delete_all(self, target: _Target, query: dict[str, str]) -> dict[str, Any]:
+        """Delete the objects that selectors choose, and return the list of them.
+
+        Raises:
+            Refused: The resource is not deleted in collections.
+        """
+        kind = target.resource
+        if "deletecollection" not in kind.taken:
+            raise Refused(405, "MethodNotAllowed", f"{kind.plural} are deleted one by one")
+        chosen = chooser(kind.plural, target.namespace, query)
+        found = listed(self.store, kind, chosen, {"limit": query.get("limit", "")})
+        for value in found["items"]:
+            one = target.of(value["metadata"])
+            # Others may delete it meanwhile.
+            if self.store.get(kind.name, one.key) is not None:
+                self._delete(one)
+        return found
 
     def _change(self, target: _Target, verb: str, body: Any) -> dict[str, Any]:
         kind = target.resource
@@ -315,15 +335,17 @@ class ApiServer:
             new = {**value, "status": status_, "metadata": {**value["metadata"], **described}}
         new["metadata"] = {**new["metadata"], **_identity(value)}
         if kind.plural == "nodes":
+            new.setdefault("status", value.get("status") or {})
             _read(lambda: read_node(new, Place(f"{verb} of node {target.key!r}", "", 0)))
         if target.dry:
             return _typed(kind, new)
         self.store.put(kind.name, target.key, new)
         if kind.plural in _SIMULATED:
-            patch = body if isinstance(body, dict) and verb == "PATCH" else new
+            told = new
             if kind.plural != "nodes":
-                patch = {"status": patch.get("status") or {}, "metadata": described}
-            self.requests.put((kind.plural, target.key, patch))
+                patch = body if isinstance(body, dict) and verb == "PATCH" else new
+                told = {"status": patch.get("status") or {}, "metadata": described}
+            self.requests.put((kind.plural, target.key, told))
         return _typed(kind, self.store.get(kind.name, target.key) or new)
 
 
@@ -365,6 +387,12 @@ class _Target:
     def key(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
+    def of(self, meta: dict[str, Any]) -> _Target:
+        """Return one object of the list that is meant."""
+        one = copy.copy(self)
+        one.namespace, one.name = str(meta.get("namespace") or ""), str(meta["name"])
+        return one
+
 
 def namespace(name: str, labels: dict[str, str] | None = None) -> dict[str, Any]:
     """Return a namespace that is active."""
@@ -395,6 +423,11 @@ def _check_verb(target: _Target, method: str) -> None:
     if verb not in target.resource.verbs:
         done = {"create": "created", "delete": "deleted"}.get(verb or "", "changed")
         message = f"{target.resource.plural} cannot be {done} here"
+        if target.resource.plural in resources.NOT_SIMULATED:
+            message = (
+                f"{target.resource.plural} are not simulated, and would hold nobody back: "
+                "they cannot be made here; leave them out"
+            )
         raise Refused(405, "MethodNotAllowed", message)
 
 

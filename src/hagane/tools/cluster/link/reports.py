@@ -8,8 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from hagane.tools.cluster.errors import InvalidManifest
-from hagane.tools.cluster.link.patching import merged
-from hagane.tools.cluster.link.wire import node_object
 from hagane.tools.cluster.model.documents import Place
 from hagane.tools.cluster.model.objects import Pod
 from hagane.tools.cluster.model.read_objects import parse_objects, read_budget
@@ -73,13 +71,13 @@ def remove_node(sim: Simulation, name: str) -> None:
         take_down(sim, name, "remove")
 
 
-def report_node(sim: Simulation, name: str, patch: Mapping[str, Any]) -> None:
-    """Take in a patch of a node: cordon, taints, labels, allocatable resources."""
-    row = sim.cluster.rows.get(name)
-    if row is None:
+def report_node(sim: Simulation, name: str, manifest: Mapping[str, Any]) -> None:
+    """Take in a changed node: cordon, taints, labels, allocatable resources."""
+    if name not in sim.cluster.rows:
         return
-    manifest = merged(node_object(sim.cluster.records[row].node), patch)
-    (node,) = parse_objects(json.dumps(manifest), f"patch of node {name!r}").nodes
+    row = sim.cluster.rows[name]
+    whole = json.dumps({**manifest, "kind": "Node"})
+    (node,) = parse_objects(whole, f"change of node {name!r}").nodes
     sim.cluster.update_node(node)
     sim.log.write(sim.clock, "node-changed", node=name)
     sim.nodes_changed({row})

@@ -53,6 +53,14 @@ class Resource:
         return "events.events.k8s.io" if self.group == "events.k8s.io" else self.plural
 
     @property
+    def taken(self) -> tuple[str, ...]:
+        """The requests that are taken, that for all objects of a namespace included."""
+        # As Kubernetes has it, services and namespaces are deleted one by one.
+        if "delete" not in self.verbs or self.plural in ("services", "namespaces"):
+            return self.verbs
+        return tuple(sorted((*self.verbs, "deletecollection")))
+
+    @property
     def group_version(self) -> str:
         """Return ``group/version``, as in ``apiVersion``."""
         return f"{self.group}/{self.version}" if self.group else self.version
@@ -60,6 +68,8 @@ class Resource:
 
 _SEEN = ("get", "list", "watch")
 _SCALED = ("scale", "status")
+# What would refuse pods, and is refused itself; clients may ask for the empty lists.
+NOT_SIMULATED = ("limitranges", "resourcequotas")
 # What `kubectl get all` lists.
 _ALL_OF_KUBECTL = (
     "pods", "services", "replicationcontrollers", "replicasets", "statefulsets", "deployments",
@@ -89,6 +99,8 @@ RESOURCES = (
     Resource("persistentvolumes", "", "v1", "PersistentVolume", False, ("pv",)),
     Resource("persistentvolumeclaims", "", "v1", "PersistentVolumeClaim", short=("pvc",)),
     Resource("configmaps", "", "v1", "ConfigMap", short=("cm",)),
+    Resource("limitranges", "", "v1", "LimitRange", short=("limits",), verbs=_SEEN),
+    Resource("resourcequotas", "", "v1", "ResourceQuota", short=("quota",), verbs=_SEEN),
     Resource("replicasets", "apps", "v1", "ReplicaSet", short=("rs",), subresources=_SCALED),
     Resource("statefulsets", "apps", "v1", "StatefulSet", short=("sts",), subresources=_SCALED),
     Resource("deployments", "apps", "v1", "Deployment", short=("deploy",), subresources=_SCALED),
@@ -167,7 +179,7 @@ def resource_list(name: str, version: str) -> dict[str, Any] | None:
                 "singularName": item.kind.lower(),
                 "namespaced": item.namespaced,
                 "kind": item.kind,
-                "verbs": list(item.verbs),
+                "verbs": list(item.taken),
                 "shortNames": list(item.short),
                 "categories": ["all"] if item.plural in _ALL_OF_KUBECTL else [],
             }
