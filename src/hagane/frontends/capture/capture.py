@@ -348,6 +348,7 @@ def _refuse_hooks(found: Any) -> None:
 def _refuse_doubts(report: Report) -> None:
     problems = [
         f"{problem.place.file}:{problem.place.line}: {problem.message}{_within(problem)}"
+        + (f"; {problem.remedy}" if problem.remedy else "")
         for problem in report.errors
     ]
     if not problems and report.unknown:

@@ -22,6 +22,7 @@ from hagane.frontends.python.interpret.effects import Training
 from hagane.frontends.python.interpret.writes import Writes
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.content import as_array
+from hagane.frontends.python.values.multiples import multiples_told
 from hagane.frontends.python.values.strides import in_order, order_of
 from hagane.frontends.python.values.values import Kinds, Real, Tensor, Truth, Value
 from hagane.graph.types import SequenceType, Shape, TensorType, Type, dtype_name
@@ -450,13 +451,11 @@ class Emitter(Claims):
         code = "shape-mismatch"
         if "element type" in message or "-point" in message or "integer input" in message:
             code = "dtype-mismatch"
+        remedy = multiples_told([tensor.shape for tensor in tensors], self.bare)
         raise CheckError(
-            code,
-            message,
-            tensors=tuple(tensors),
-            counterexample=self.counterexample,
-            claim=self.claim,
-        ) from None
+            code, message, remedy=remedy, tensors=tuple(tensors),
+            counterexample=self.counterexample, claim=self.claim,
+        ) from None  # fmt: skip
 
 
 def _no_graphs(*_: Any) -> NoReturn:
