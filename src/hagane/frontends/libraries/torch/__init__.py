@@ -43,6 +43,7 @@ from hagane.frontends.libraries.torch.functions.numbers import (
 )
 from hagane.frontends.libraries.torch.layers import (
     applying,
+    containers,
     convolving,
     initialising,
     module,
@@ -72,7 +73,7 @@ PARTS = (
     transformed, differentiating, distances, distributions, elementwise, extremes, fourier, linalg,
     products, reducing, unary,
     attending, dropping, embedding, losses, normalising, recurrent, resizing, weighing, windows,
-    applying, layers_attending, convolving, initialising, layers_normalising, module, plain,
+    applying, containers, layers_attending, convolving, initialising, layers_normalising, module, plain,
     recurring,
     composing, casting, data, gradients, hooks, optimizers, precision, processes, schedules,
     stopping, transforms,
