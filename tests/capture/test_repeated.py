@@ -76,6 +76,39 @@ class Scale(nn.Module):
         return x / self.root[0]
 
 
+class Counting(nn.Module):
+    """A count that begins with the first call, beside a cache."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count: Any = None
+        self.shape: Any = None
+
+    def forward(self, x: Any) -> Any:
+        self.count = 1 if self.count is None else self.count + 1
+        self.shape = x.shape
+        return x * 2
+
+
+class Once(nn.Module):
+    """The first call differs by an attribute that is not there yet."""
+
+    def forward(self, x: Any) -> Any:
+        if hasattr(self, "mean"):
+            return x - self.mean
+        self.mean = x.sum()
+        return x
+
+
+class Found(nn.Module):
+    """What a library looks up once, and keeps for the next call."""
+
+    def forward(self, x: Any) -> Any:
+        if getattr(self, "rows", None) is None:
+            self.rows, self.told = 3, "found"
+        return x * self.rows
+
+
 def agree(module: Any, text: str, *shapes: tuple[int, ...]) -> Any:
     model = hagane.capture(module, text)
     session = hagane.InferenceSession(model)
@@ -100,12 +133,17 @@ def test_a_cache_that_ran_before_is_none_either() -> None:
 
 
 def test_a_cache_without_a_key_serves_one_size() -> None:
-    model = agree(Anchors(keyed=False), "float32[b, 4]", (2, 4), (3, 4))
+    model = agree(Scale(), "float32[b, 4]", (2, 4), (3, 4))
     assert [value.name for value in model.graph.inputs] == ["x"]
     with pytest.raises(CaptureError, match="'grid' is .* state keeps its type"):
         hagane.capture(Anchors(keyed=False), "float32[b, t]")
     with pytest.raises(CaptureError, match=r"'root' is None before the call and \(int\(t\),\)"):
         hagane.capture(Scale(), "float32[b, t]")
+
+
+def test_what_is_looked_up_once_is_a_cache() -> None:
+    model = agree(Found(), "float32[b, 4]", (2, 4), (3, 4))
+    assert [value.name for value in model.graph.outputs] == ["output"]
 
 
 def test_a_memory_that_each_call_begins_anew_is_an_output() -> None:
@@ -117,6 +155,10 @@ def test_a_memory_that_each_call_begins_anew_is_an_output() -> None:
 def test_a_call_that_the_one_before_changes_is_refused() -> None:
     with pytest.raises(CaptureError, match="'last' is None before the call"):
         hagane.capture(Previous(), "float32[b, 3]")
+    with pytest.raises(CaptureError, match="'mean' is not set before the first call, and read"):
+        hagane.capture(Once(), "float32[b, 3]")
+    with pytest.raises(CaptureError, match="'count' is None before the first call"):
+        hagane.capture(Counting(), "float32[b, 3]")
     with pytest.raises(CaptureError, match="'memory' is .*shape=\\(0,\\)"):
         hagane.capture(Reset(1.0), "float32[b, 3]")
 

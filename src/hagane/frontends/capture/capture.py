@@ -31,16 +31,14 @@ from hagane.frontends.capture.interface.state import (
     type_of_state,
 )
 from hagane.frontends.capture.interface.structure import Change
-from hagane.frontends.capture.repeated import Key, Repeated
+from hagane.frontends.capture.repeated import Repeated, Settled
 from hagane.frontends.python.enter.arguments import call_with
 from hagane.frontends.python.enter.check import DeepRecursion
 from hagane.frontends.python.interpret.effects import Training
 from hagane.frontends.python.interpret.running import OutOfTime
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Note, Problem, Report
-from hagane.frontends.python.values.values import (
-    Value,
-)
+from hagane.frontends.python.values.values import MISSING, Value
 from hagane.graph.names import separate_names
 from hagane.ops.gradient.marks import mark_stops
 
@@ -118,7 +116,7 @@ def capture_object(
     seeds: list[Attribute] = []
     opened: set[str] = set()
     watching = False
-    caches: frozenset[Key] | None = None
+    settled: Settled | None = None
     follow = training is None and not later  # sizes of 0, where the program asks for them
     for _ in range(_MAX_ATTEMPTS):
         names = array_names(found)
@@ -136,15 +134,20 @@ def capture_object(
         if watching:
             attempt.watch()
         try:
-            result, state = _attempt(attempt, found, types, named, None if later else empty, caches)
+            result, state = _attempt(
+                attempt, found, types, named, None if later else empty, settled
+            )
         except NoState as error:
-            if training is not None or caches is not None:
+            if follow and attempt.empty.admitted:
+                follow = False
+                continue
+            if training is not None or settled is not None:
                 raise CaptureError([error.message]) from None
             seeds = [attribute for attribute, _, _ in attempt.state.changed().values()]
             state_of = partial(Stateful, Reads(), paths, {}, seeds, set())
             fresh = partial(Attempt, tables, array_names(found), state_of)
-            caches = Repeated(fresh, attempt.graph.still, found, types, named).caches()
-            if caches is None:
+            settled = Repeated(fresh, attempt.graph.still, seeds, found, types, named).settled()
+            if settled is None:
                 raise CaptureError([error.message]) from None
             continue
         except LastingChange as error:
@@ -163,7 +166,8 @@ def capture_object(
             raise CaptureError([f"the call does not change the attribute '{unchanged.pop()}'"])
         more = set() if later else attempt.state.arguments.changed_numbers() - opened
         if again == wanted and len(seeds) == len(state) and not more:
-            kept = [a for key, (a, _) in state.items() if key not in (caches or ())]
+            caches = frozenset() if settled is None else settled.caches
+            kept = [a for key, (a, _) in state.items() if key not in caches]
             try:
                 return _finished(attempt, result, kept)
             except CaptureError:
@@ -205,13 +209,12 @@ def _attempt(
     types: Sequence[Any],
     named: Mapping[str, Any],
     empty: Set[str] | None,
-    caches: Set[Key] | None,
+    settled: Settled | None,
 ) -> tuple[Value, State]:
     """Interpret the call; return its result, and the attributes that it changes with types.
 
     Attributes that are None before the call, and read, have to be among ``empty``, if not None.
-    Where ``caches`` is not None, no result depends on an earlier call: those attributes keep what
-    sizes alone decide, and others are outputs.
+    Attributes that are ``settled`` are read by no later call: they are outputs, or left out.
     """
     interpreter, observed = attempt.core, attempt.state
     report = interpreter.collector.report
@@ -229,28 +232,32 @@ def _attempt(
             _refuse_doubts(report)
             state: State = {}
             for key, (attribute, before, now) in observed.changed().items():
-                known = observed.wanted.get(key, "")
-                try:
-                    text = type_of_state(attribute, before, now, interpreter, known, later=others)
-                except NoState:
-                    if caches is None or not (key in caches or is_output(now)):
-                        raise
-                    state[key] = replace(attribute, is_read=False), ""
-                    continue
-                if caches is not None and key in caches:
+                if settled is not None and key in settled.caches:
                     state[key] = attribute, ""
                     continue
-                is_first = not text and attribute.is_read and before is None
-                if is_first and not others and attribute.path not in (empty or ()):
-                    path = attribute.path
-                    spoken = f"self.{path}" if path in values else path
-                    if caches is None:
+                known = observed.wanted.get(key, "")
+                path = attribute.path
+                try:
+                    text = type_of_state(attribute, before, now, interpreter, known, later=others)
+                    is_none = before is None or before is MISSING
+                    is_first = not text and attribute.is_read and is_none
+                    if is_first and not others and path not in (empty or ()):
+                        name = f"self.{path}" if path in values else path
                         raise NoState(
-                            f"the attribute '{attribute.path}' is None before the first call, and "
-                            "read; the graph is for the later ones: set it to its first value, or "
-                            f"say {{'{spoken}': None}} for a graph of the first call alone",
+                            f"the attribute '{path}' is {'None' if before is None else 'not set'} "
+                            "before the first call, and read; the graph is for the later ones: set "
+                            "it to its first value"
+                            + (
+                                f", or say {{'{name}': None}} for a graph of the first call alone"
+                                if before is None
+                                else ""
+                            ),
                             key,
                         )
+                except NoState:
+                    if settled is None or key not in settled.others or not is_output(now):
+                        raise
+                    attribute, text = replace(attribute, is_read=False), ""
                 state[key] = attribute, text
         except (LastingChange, NoState):
             raise

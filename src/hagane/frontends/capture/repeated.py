@@ -14,6 +14,7 @@ from hagane.frontends.capture.forms import Forms
 from hagane.frontends.capture.interface.given import given
 from hagane.frontends.capture.interface.outputs import outputs
 from hagane.frontends.capture.interface.roots import root_of
+from hagane.frontends.capture.interface.state import Attribute
 from hagane.frontends.capture.interface.structure import Example
 from hagane.frontends.python.enter.arguments import call_with
 from hagane.frontends.python.enter.check import DeepRecursion
@@ -36,11 +37,26 @@ class _Call:
 
     Attributes:
         result: The structure of its result, and the forms of the tensors in it.
-        bare: The attributes that it changes to something that no input's content decides.
+        values: The forms of attributes after it.
+        bare: The attributes that no input's content decides.
     """
 
     result: tuple[str, tuple[int, ...]]
+    values: Mapping[Key, Any]
     bare: frozenset[Key]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Attributes whose new values no earlier call decides.
+
+    Attributes:
+        caches: Those that sizes alone decide.
+        others: Those that inputs decide.
+    """
+
+    caches: frozenset[Key]
+    others: frozenset[Key]
 
 
 class Repeated:
@@ -49,6 +65,7 @@ class Repeated:
     Args:
         attempt: Makes an interpreter that has seen no call.
         still: Whether PyTorch records no gradients.
+        attributes: The attributes that a call changes.
         found: The function, method or model.
         types: Types of its arguments, by position.
         named: The same by name.
@@ -58,16 +75,17 @@ class Repeated:
         self,
         attempt: Callable[[], Attempt],
         still: bool,
+        attributes: Sequence[Attribute],
         found: Any,
         types: Sequence[Any],
         named: Mapping[str, Any],
     ):
         self._attempt, self._still, self._found = attempt, still, found
-        self._types, self._named = types, named
+        self._types, self._named, self._attributes = types, named, attributes
         self._known: dict[Any, int] = {}
 
-    def caches(self) -> frozenset[Key] | None:
-        """Return the attributes that keep what sizes alone decide; None if one counts.
+    def settled(self) -> Settled | None:
+        """Return the attributes whose values no earlier call decides; None if one decides a result.
 
         Where a result depends on an earlier call, its form is another one than without. The
         sizes are numbers: the same ones twice, each size alone changed, and all of them smaller.
@@ -88,7 +106,13 @@ class Repeated:
             wanted = [alone[0], *(call for calls in (alone, *fresh) for call in calls or ())]
             if row is None or [call.result for call in row] != [call.result for call in wanted]:
                 return None
-            return frozenset.intersection(*(call.bare for call in wanted))
+            same = {
+                key
+                for key in wanted[0].values
+                if all(a.values[key] == b.values[key] for a, b in zip(row, wanted, strict=True))
+            }
+            caches = same.intersection(*(call.bare for call in wanted))
+            return Settled(frozenset(caches), frozenset(same - caches))
         return None
 
     def _calls(self, *sizes: Sizes) -> list[_Call] | None:
@@ -126,18 +150,37 @@ class Repeated:
         count = len(graph.outputs)
         structure = outputs(core, core.collector.report.result, "", suffix=suffix)
         numbers = tuple(map(forms.of, graph.outputs[count:]))
-        bare = {
-            key
-            for key, (_, _, now) in attempt.state.changed().items()
-            if self._is_bare(attempt, now, forms)
-        }
-        return _Call((repr(structure).replace(f"{suffix}'", "'"), numbers), frozenset(bare))
+        values, bare = {}, set()
+        for attribute in self._attributes:
+            owner = core.lift(attribute.owner)
+            now = core.own_attribute(owner, attribute.name)
+            key = id(attribute.owner), attribute.name
+            values[key] = self._form(attempt, now, forms)
+            if self._is_bare(attempt, now, forms):
+                bare.add(key)
+        told = repr(structure).replace(f"{suffix}'", "'")
+        return _Call((told, numbers), values, frozenset(bare))
+
+    def _form(self, attempt: Attempt, value: Value, forms: Forms) -> Any:
+        """Return all that a value is computed from."""
+        value = attempt.core.settle(value)
+        if isinstance(value, Tensor):
+            real = attempt.graph.object_of(value)
+            if real is not None:
+                return "array", id(real)
+            return forms.of(attempt.graph.visible(value.value, attempt.graph.root))
+        if isinstance(value, ListRef) and isinstance(attempt.core.heap[value], tuple):
+            return "list", *(self._form(attempt, v, forms) for v in attempt.core.heap[value])
+        if isinstance(value, tuple):
+            return tuple(self._form(attempt, part, forms) for part in value)
+        return type(value).__name__, value
 
     def _is_bare(self, attempt: Attempt, value: Value, forms: Forms) -> bool:
         """Whether no input's content decides a value."""
         value = attempt.core.settle(value)
         if isinstance(value, Tensor):
-            return attempt.graph.is_kept(value) or forms.of(value.value) not in forms.reached
+            inner = attempt.graph.visible(value.value, attempt.graph.root)
+            return attempt.graph.is_kept(value) or forms.of(inner) not in forms.reached
         if isinstance(value, ListRef) and isinstance(attempt.core.heap[value], tuple):
             value = attempt.core.heap[value]
         if isinstance(value, tuple):
@@ -166,4 +209,4 @@ def _names_in(text: str) -> set[str]:
     return {name for inside in _SIZES.findall(text) for name in _NAME.findall(inside)} - _TYPES
 
 
-__all__ = ["Repeated"]
+__all__ = ["Repeated", "Settled"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hagane.frontends.capture.interface.arguments import Arguments, equal, same_content
@@ -22,7 +22,7 @@ from hagane.frontends.python.values.values import (
     SetRef,
     Tensor,
     Truth,
-    Unknown,
+    Unset,
     Value,
 )
 from hagane.graph.types import dtype_name
@@ -109,6 +109,7 @@ class Stateful(Reading):
         self.state_inputs: set[str] = set()
         self._first: dict[tuple[int, str], Value] = {}
         self._objects: list[Instance] = []
+        self._unset: dict[tuple[int, str], Unset] = {}
         self._containers: list[tuple[Any, Any, Any]] = []
         self._inputs: dict[tuple[int, str], Value] = {}
         self._places: dict[str, str] = {}
@@ -136,7 +137,8 @@ class Stateful(Reading):
                     self.core.heap[value][name] = self.core.lift(of_class)
                     continue
                 told = f"the attribute '{self.path_of(host, name)}' is not set before the call"
-                self.core.heap[value][name] = Unknown(told, told=False)
+                unset = self._unset[id(host), name] = Unset(told, told=False)
+                self.core.heap[value][name] = unset
 
     def _input(self, host: Any, name: str, text: str) -> Value:
         held = _held(host, name)
@@ -192,7 +194,10 @@ class Stateful(Reading):
                     memory_of(first.value)
                 )
                 found = Attribute(value.host, name, path, first is not MISSING, in_place)
-                made[key] = seeded.get(key, found), before, now
+                kept = seeded.get(key, found)
+                if key in self._unset and self._unset[key].asked:
+                    kept = replace(kept, is_read=True)
+                made[key] = kept, before, now
         for told in self._lasting():
             raise LastingChange(f"{self._places.get(told, '')}{told}")
         return made

@@ -73,8 +73,8 @@ PARTS = (
     transformed, differentiating, distances, distributions, elementwise, extremes, fourier, linalg,
     products, reducing, unary,
     attending, dropping, embedding, losses, normalising, recurrent, resizing, weighing, windows,
-    applying, containers, layers_attending, convolving, initialising, layers_normalising, module, plain,
-    recurring,
+    applying, containers, layers_attending, convolving, initialising, layers_normalising, module,
+    plain, recurring,
     composing, casting, data, gradients, hooks, optimizers, precision, processes, schedules,
     stopping, transforms,
 )  # fmt: skip

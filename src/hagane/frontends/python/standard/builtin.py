@@ -40,6 +40,7 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Truth,
     Unknown,
+    Unset,
     Value,
     Wrapped,
     identity,
@@ -324,14 +325,15 @@ class Builtins(Iterables, RealObjects, World, Arguments):
     def _call_hasattr(self, value: Value, name: Value) -> Value:
         if not isinstance(name, str):
             return Truth(self.unknown_truth())
-        return self.attempt(lambda: self.find_attribute(value, name)) is not MISSING
+        found = self.attempt(lambda: self.find_attribute(value, name))
+        return self.either(found, lambda v: not _is_missing(v))
 
     def _call_getattr(self, value: Value, name: Value, *default: Value) -> Value:
         if not isinstance(name, str):
             return self.lost("an attribute whose name is not known")
         if default:
             found = self.attempt(lambda: self.find_attribute(value, name))
-            return default[0] if found is MISSING else found
+            return self.either(found, lambda v: default[0] if _is_missing(v) else v)
         found = self.find_attribute(value, name)
         return self.attribute(value, name) if found is MISSING else found
 
@@ -384,6 +386,13 @@ def _options(classes: Value) -> tuple[Value, ...]:
     if isinstance(real, types.UnionType):
         return tuple(Host(type(None) if o is None else o) for o in real.__args__)
     return (Host(type(None)) if classes is None else classes,)
+
+
+def _is_missing(found: Value) -> bool:
+    """Whether an attribute that the program asks for is not there."""
+    if isinstance(found, Unset):
+        found.asked.append(True)
+    return found is MISSING or isinstance(found, Unset)
 
 
 def _is_known(found: Any) -> bool:

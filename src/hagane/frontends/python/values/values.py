@@ -136,6 +136,17 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Unset(Unknown):
+    """An attribute that is not there, and that the program may set on one of several paths.
+
+    Attributes:
+        asked: Is filled where the program asks whether it is there.
+    """
+
+    asked: list[bool] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Doubtful(Unknown):
     """A name's value at the start of an iteration: of another type in the first one than later."""
 
