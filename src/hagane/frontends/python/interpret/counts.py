@@ -7,10 +7,12 @@ from typing import Any
 
 import onnx_ir as ir
 
+from hagane.frontends.python.interpret.writes import RENEWED
 from hagane.frontends.python.values.values import Tensor
 from hagane.symbolic import Dim, Expr
 from hagane.symbolic.questions import Knowledge
 
+_SIZES = ("Shape", "Size")
 # Operators that keep all elements, in another shape, order or type.
 _MOVING = frozenset(("Reshape", "Identity", "Flatten", "Squeeze", "Unsqueeze", "Transpose"))
 
@@ -93,6 +95,8 @@ def _is_plain(value: ir.Value) -> bool:
             continue
         seen.add(current)
         producer = current.producer()
+        if current.meta.get(RENEWED) or (producer is not None and producer.op_type in _SIZES):
+            continue  # what was written, nobody knows: it may be a mask of the program's own
         if producer is None or producer.op_type.startswith(("Random", "Multinomial")):
             return False
         queue += [one for one in producer.inputs if one is not None]

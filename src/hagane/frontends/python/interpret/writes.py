@@ -14,6 +14,8 @@ import onnx_ir as ir
 from hagane.frontends.python.values.memory import base_of
 from hagane.frontends.python.values.values import Tensor
 
+RENEWED = "hagane.renewed"  # marks what stands for content that the program has written
+
 
 class Writes:
     """Takes note of writes in place, where no graph is built."""
@@ -63,6 +65,7 @@ class Writes:
         renewed = self._renewed.get((value, last))
         if renewed is None:
             renewed = self._renewed[value, last] = ir.Value(type=value.type)
+            renewed.meta[RENEWED] = True
             self._memory[renewed] = memory
             self._born[renewed] = self._count
         return renewed
@@ -72,4 +75,4 @@ class Writes:
         return self._memory.get(base) or frozenset((base,))
 
 
-__all__ = ["Writes"]
+__all__ = ["RENEWED", "Writes"]
