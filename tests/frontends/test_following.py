@@ -94,3 +94,20 @@ def test_a_target_that_became_a_square_is_refused_by_the_loss(tmp_path: Path) ->
     assert "broadcast to (16, 16): every element is compared with others" in (
         report.errors[0].message
     )
+
+
+def test_a_clash_of_two_tensors_is_told_once_though_their_sums_clash_too(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(
+        HEAD + "def dice(p, t):\n"
+        "    inter = (p * t).sum((2, 3))\n"
+        "    return inter / (p.sum((2, 3)) + t.sum((2, 3)))\n"
+        "dice(torch.rand(2, 4, 8, 8), torch.rand(2, 8, 4, 8).exp())\n"
+        "eps, real, fake = torch.rand(3, 1, 2), torch.rand(3, 5, 6), torch.rand(3, 5, 6)\n"
+        "mixed = eps * real + (1 - eps) * fake\n"
+        "real + torch.rand(3, 5, 2)\n"
+        "fake * torch.rand(3, 5, 2)\n"
+    )
+    report = check_source(Request(file, SCRIPT))
+    first = len(HEAD.splitlines())
+    assert [error.place.line - first for error in report.errors] == [2, 6, 7, 8]

@@ -235,7 +235,7 @@ def _print(results: Sequence[Reviewed], single: bool) -> None:
         *lines, _ = render_text(_placed(one))
         for line in fitted(lines, width):
             print(line)
-    for line in fitted([*_accepted(results), _total(results)], width):
+    for line in fitted([*_accepted(results), _total(results), *_scripts(results)], width):
         print(line)
 
 
@@ -269,6 +269,20 @@ def _total(results: Sequence[Reviewed]) -> str:
     if kept:
         parts.append(f"{kept} unchanged since the last check")
     return "; ".join(parts)
+
+
+def _scripts(results: Sequence[Reviewed]) -> list[str]:
+    """Say how scripts are followed, where nothing else was to check."""
+    if not all(one.empty for one in results):
+        return []
+    scripts = [one.file for one in results if is_script(one.file)]
+    if not scripts:
+        return []
+    return [
+        f"{_counted(len(scripts), 'file')} can be followed as a script: name it alone, as in "
+        f"'hagane check {scripts[0]}', or in pyproject.toml: "
+        f'[tool.hagane.check.targets."{scripts[0].as_posix()}"] name = "{SCRIPT}"'
+    ]
 
 
 def _counted(count: int, noun: str) -> str:

@@ -54,11 +54,11 @@ def without_ignored(
     """Return the findings that no comment accepts, notes about comments, and how many are accepted.
 
     A comment accepts the findings that begin on its line, or end there, whichever file was checked.
-    It has to give a reason.
+    It has to give a reason: one that gives none is noted where a finding meets it.
 
     Args:
         problems: The findings of one check.
-        file: The file that was checked: notes are about its comments.
+        file: The file that was checked: comments of it that accept nothing are noted.
         comments_in: Gives the comments of a file.
         is_read: Whether checks of other files follow its functions, whose findings its comments
             may be for.
@@ -71,6 +71,7 @@ def without_ignored(
         return by_file[name]
 
     used: set[int] = set()
+    bare: dict[tuple[str, int], Ignored] = {}  # comments without a reason, by file and line
     left: list[Problem] = []
     accepted = 0
     for problem in problems:
@@ -86,15 +87,24 @@ def without_ignored(
             accepted += 1
         else:
             left.append(problem)
+            bare[place.file, comment.line] = comment
+    if not is_read:
+        bare |= {(file, c.line): c for c in by_line(file).values() if not c.reason}
     notes = [
-        Note(
-            Place(file, comment.line, 1, comment.line, 1),
+        _note(
+            *where,
             "the comment has no reason and is not followed: write it behind the bracket, as in "
-            f"# hagane: ignore[{next(iter(sorted(comment.codes)), 'shape-mismatch')}] checked by f"
-            if comment.line in used
-            else "the comment accepts nothing: no finding of its codes begins here",
+            f"# hagane: ignore[{next(iter(sorted(comment.codes)), 'shape-mismatch')}] checked by f",
         )
-        for comment in by_line(file).values()
-        if (comment.line not in used and not is_read) or not comment.reason
+        for where, comment in bare.items()
+    ]
+    notes += [
+        _note(file, line, "the comment accepts nothing: no finding of its codes begins here")
+        for line, comment in by_line(file).items()
+        if comment.reason and line not in used and not is_read
     ]
     return left, notes, accepted
+
+
+def _note(file: str, line: int, message: str) -> Note:
+    return Note(Place(file, line, 1, line, 1), message)

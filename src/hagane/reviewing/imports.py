@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from hagane.frontends.python.load.places import folders_of_imports, source_at
 from hagane.frontends.python.report.sources import read_source
 
 
@@ -33,7 +34,8 @@ class Imports:
     """The files that each file of a project reads, itself included.
 
     A name that could mean several files means all of them: a result is thrown away too often
-    rather than kept too long.
+    rather than kept too long. Files are found on the disk too, where a check finds them: a check of
+    one folder reads modules that lie in others.
 
     Args:
         files: The files of the project.
@@ -50,6 +52,7 @@ class Imports:
             for start in range(1, len(parts)):
                 self._by_name.setdefault(".".join(parts[start:]), set()).add(path)
         self._direct: dict[Path, set[Path]] = {}
+        self._tops: dict[Path, bool] = {}
 
     def read_by(self, path: Path) -> set[Path]:
         """Return the files that a check of ``path`` reads, ``path`` included."""
@@ -73,17 +76,33 @@ class Imports:
             source = self._held[path] if path in self._held else read_source(path)
         except (OSError, ValueError):
             source = ""
+        folders = folders_of_imports(path, path.parent)
         for dots, name in imported_names(source):
             if dots:
                 folder = path.parents[min(dots, len(path.parents)) - 1]
                 place = folder.joinpath(*[part for part in name.split(".") if part])
                 found |= {one for one in _forms(place) if one in self._files}
+                found |= _on_disk(place)
             else:
                 words = name.split(".")
                 for end in range(1, len(words) + 1):
                     found |= self._by_name.get(".".join(words[:end]), set())
+                for folder in folders:
+                    if self._holds(folder / words[0]):
+                        for end in range(1, len(words) + 1):
+                            found |= _on_disk(folder.joinpath(*words[:end]))
         self._direct[path] = found
         return found
+
+    def _holds(self, top: Path) -> bool:
+        if top not in self._tops:
+            self._tops[top] = top.is_dir() or source_at(top) is not None
+        return self._tops[top]
+
+
+def _on_disk(place: Path) -> set[Path]:
+    found = source_at(place)
+    return set() if found is None else {found.resolve()}
 
 
 def _forms(place: Path) -> tuple[Path, Path]:

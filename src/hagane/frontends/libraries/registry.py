@@ -128,6 +128,12 @@ class LibraryTables(Objects, RealNames):
             return Host(identity)
         if self.is_outside(name):
             return core.outside(f"what '{name}' gives")
+        top = name.partition(".")[0]
+        if not self.knows(top):
+            return core.lost(
+                f"'{name}' is not understood: '{top}' is no library that hagane knows, and no "
+                "module beside the file or in its project"
+            )
         return core.lost(f"'{name}' is not understood")
 
     def _is_unbound(self, core: Core, table: Table, name: str, arguments: Sequence[Value]) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.load.places import folders_of_imports, source_at
 from hagane.frontends.python.report.findings import CheckError, Note, Problem
 from hagane.frontends.python.report.sources import NOTEBOOK, lines_of, read_source
 from hagane.frontends.python.values.values import (
@@ -229,10 +230,8 @@ class Modules(Core):
         running = self._running(name)
         if running is not None:
             return running
-        beside = Path(self.frame.file).parent
-        folders = [beside, self.root, _above_packages(beside)]
-        for folder in dict.fromkeys(folders):
-            found = self._find_source(folder.joinpath(*name.split(".")))
+        for folder in folders_of_imports(Path(self.frame.file), self.root):
+            found = source_at(folder.joinpath(*name.split(".")))
             if found is not None:
                 return self.load_source(found, name)
         return Library(name)
@@ -244,24 +243,10 @@ class Modules(Core):
         return None if found is None else self.lift(found)
 
     def _source_module(self, path: Path, name: str) -> Value:
-        found = self._find_source(path)
+        found = source_at(path)
         if found is None:
             return self.lost(f"the module '{name}', which is not beside this file")
         return self.load_source(found, name)
-
-    @staticmethod
-    def _find_source(path: Path) -> Path | None:
-        for candidate in (path.with_name(path.name + ".py"), path / "__init__.py"):
-            if candidate.is_file():
-                return candidate
-        return None
-
-
-def _above_packages(folder: Path) -> Path:
-    """Return the folder from which the package that a folder belongs to is imported."""
-    while (folder / "__init__.py").is_file() and folder != folder.parent:
-        folder = folder.parent
-    return folder
 
 
 def parse_file(path: Path, held: str | None = None) -> ast.Module:

@@ -55,6 +55,8 @@ class Collector:
         self._met: set[ir.Value] = set()  # computed tensors that errors were about
         self._clashes: set[str] = set()  # the sizes that did not fit, as messages tell them
         self._clashed: set[ir.Value] = set()  # the computed tensors that had them
+        # Of each clash its sizes, its place, and the tensors that have them.
+        self._pairs: list[tuple[str, Place, set[ir.Value]]] = []
         self._texts: dict[int, tuple[ast.AST, str]] = {}
         self.raised = 0  # errors met, muted or not
         self.doubted = 0  # reads of values that are of another type in the first iteration
@@ -145,10 +147,13 @@ class Collector:
         place = self._error_place(frame.file, node)
         key = (place.line, place.column, error.code)
         is_met = self._is_met(error) or self._clashes_again(error)
+        is_met = is_met or self._clashes_of_one_pair(error, place)
         if found := _CLASH.findall(error.message):
             self._clashes.update(found)
             bases = [base_of(tensor.value) for tensor in error.tensors]
             self._clashed.update(base for base in bases if _sources(base))
+            if len(bases) == 2:
+                self._pairs.append((_sizes(found[0]), place, set(bases)))
         self._met.update(_computed(error.tensors))
         if key in self._seen or (error.code in _FOLLOWING and self._follows(error.code)):
             return
@@ -190,6 +195,25 @@ class Collector:
         """
         given = [tensor.value for tensor in error.tensors]
         return any(value in self._met for value in (*given, *map(base_of, given)))
+
+    def _clashes_of_one_pair(self, error: CheckError, place: Place) -> bool:
+        """Whether sizes clash that clashed before, between what was computed of the same tensors.
+
+        On the line of the first clash, one of the two tensors is enough.
+        """
+        clash = _CLASH.search(error.message)
+        if clash is None or len(error.tensors) != 2:
+            return False
+        left, right = (_origins(tensor.value) for tensor in error.tensors)
+        for sizes, first, pair in self._pairs:
+            if sizes != _sizes(clash[0]):
+                continue
+            met = left & pair, right & pair
+            if all(met) and (met[0] | met[1]) == pair:
+                return True
+            if any(met) and (first.file, first.line) == (place.file, place.line):
+                return True
+        return False
 
     def _clashes_again(self, error: CheckError) -> bool:
         """Whether sizes clash that clashed before, in what was computed of a tensor met there."""
@@ -281,6 +305,19 @@ def _computed(tensors: Sequence[Tensor]) -> Iterator[ir.Value]:
             current = next(iter(current.origin.sources), None)
             if current is not None:
                 yield current.value
+
+
+def _sizes(clash: str) -> str:
+    return clash.partition(" has ")[2]
+
+
+def _origins(value: ir.Value) -> set[ir.Value]:
+    """Return a tensor and those that it was computed of, the nearest ones."""
+    found = [base_of(value)]
+    for one in found:
+        if len(found) < _MOST_SOURCES:
+            found += [base_of(source) for source in _sources(one)]
+    return set(found)
 
 
 def _sources(value: ir.Value) -> list[ir.Value]:
