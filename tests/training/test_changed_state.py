@@ -298,3 +298,36 @@ def test_forward_hooks_are_followed_while_they_are_there() -> None:
         for pair in handles:
             if call < 2:
                 pair[call].remove()
+
+
+class Counted(nn.BatchNorm2d):
+    """A batch norm of a library's own, which counts its calls itself."""
+
+    def forward(self, x: Any) -> Any:
+        if self.training:
+            self.num_batches_tracked.add_(1)
+        return nn.functional.batch_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, self.training,
+            self.momentum, self.eps,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "momentum"), [(nn.BatchNorm2d, 0.1), (nn.BatchNorm2d, None), (Counted, 0.1)]
+)
+def test_batches_are_counted_once(kind: Any, momentum: float | None) -> None:
+    def loss(module: Any, x: Any) -> Any:
+        return module(x).pow(2).mean()
+
+    eager = nn.Sequential(nn.Conv2d(3, 2, 1), kind(2, momentum=momentum))
+    compiled = copy.deepcopy(eager)
+    steps = [torch.optim.SGD(m.parameters(), 0.1) for m in (eager, compiled)]
+    step = hagane.compile(loss, steps[1])
+    for _ in range(3):
+        x = torch.randn(4, 3, 5, 5)
+        steps[0].zero_grad()
+        loss(eager, x).backward()
+        steps[0].step()
+        step(compiled, x)
+        for one, other in zip(eager.buffers(), compiled.buffers(), strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)

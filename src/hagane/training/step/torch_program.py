@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any
 
@@ -239,7 +239,7 @@ class TorchProgram(Program):
 
 
 def moved_by(
-    modules: Iterable[Any], names: Mapping[int, str], changes: Mapping[str, int]
+    modules: Iterable[Any], names: Mapping[int, str], changes: Mapping[str, int], state: Set[int]
 ) -> list[tuple[Any, int]]:
     """Return the modules that count their calls, and how often a call of the loss does.
 
@@ -247,6 +247,7 @@ def moved_by(
         modules: Modules of PyTorch that the loss may call.
         names: The names of their running statistics, by identity.
         changes: How often a call changes a buffer, by name.
+        state: The identities of tensors whose new content the graph computes.
     """
     import torch
 
@@ -257,6 +258,7 @@ def moved_by(
         (m, count)
         for m, count in found
         if count and m.num_batches_tracked is not None
+        and id(m.num_batches_tracked) not in state
         and names.get(id(m.num_batches_tracked)) not in changes  # else an output of the graph
     ]  # fmt: skip
 

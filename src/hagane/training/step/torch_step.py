@@ -268,6 +268,7 @@ class TorchStep(Step[TorchProgram]):
                 [*module.modules(), *captured.reads.modules],
                 paths | {id(x): name for name, x in others.items()},
                 training.changes,
+                {id(attribute.now()) for attribute, _ in captured.state},
             ),
             guards_of(captured, training.updates),
             others | elsewhere,
