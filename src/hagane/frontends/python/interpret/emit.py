@@ -23,6 +23,7 @@ from hagane.frontends.python.interpret.writes import Writes
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.content import as_array
 from hagane.frontends.python.values.multiples import multiples_told
+from hagane.frontends.python.values.pairing import is_meant
 from hagane.frontends.python.values.strides import in_order, order_of
 from hagane.frontends.python.values.values import Kinds, Real, Tensor, Truth, Value
 from hagane.graph.types import SequenceType, Shape, TensorType, Type, dtype_name
@@ -133,7 +134,7 @@ class Emitter(Claims):
             The output; a tuple where ``outputs`` is more than one.
         """
         tensors = [self._tensor(item) for item in inputs]
-        if name in _ARITHMETIC:
+        if name in _ARITHMETIC and not self.builds:  # a graph pairs them as the program does
             self._refuse_luck([tensor for tensor in tensors if tensor is not None])
         before, self._place = self._place, device
         try:
@@ -436,7 +437,8 @@ class Emitter(Claims):
         assert high.shape is not None
         if low.rank and high.rank == low.rank + 1 and high.shape[-1] == 1:
             shared = low.shape[-1]
-            if isinstance(shared, Expr) and high.shape[:-1] == low.shape:
+            alike = isinstance(shared, Expr) and high.shape[:-1] == low.shape
+            if alike and not is_meant(high, low, self.tensors):
                 first, second = (", ".join(map(str, x.shape or ())) for x in (high, low))
                 self.fail(
                     "broadcast",
