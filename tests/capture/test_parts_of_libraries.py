@@ -118,3 +118,24 @@ class Plain(torch.nn.Module):
 
 def test_classes_of_libraries_compare_as_objects() -> None:
     agree(Plain(), torch.randn(3))
+
+
+class Containers(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleDict({"a": torch.nn.Linear(3, 3), "b": torch.nn.ReLU()})
+        self.weights = torch.nn.ParameterDict({"w": torch.ones(3), "v": 2 * torch.ones(3)})
+
+    def forward(self, x: Any) -> Any:
+        for name in self.layers:
+            x = self.layers[name](x)
+        for name in self.weights:
+            x = x * self.weights[name]
+        return x + len(self.layers) + 10 * len(self.weights)
+
+
+def test_dictionaries_of_modules_and_parameters_are_counted_and_walked() -> None:
+    module = Containers()
+    assert hagane.check(module, x="float32[b, 3]").ok
+    with torch.no_grad():
+        agree(module, torch.randn(2, 3))

@@ -165,9 +165,7 @@ class ModuleDict:
         inner(t, self)[key] = module
         return None
 
-    @staticmethod
-    def __len__(t: Core, self: View) -> Value:
-        return len(inner(t, self))
+    __len__ = ModuleList.__len__
 
     @staticmethod
     def __iter__(t: Core, self: View) -> Value:
@@ -223,3 +221,4 @@ class ParameterDict(ModuleDict):
         ModuleDict.__setitem__,
         ModuleDict.__contains__,
     )
+    __len__, __iter__ = ModuleDict.__len__, ModuleDict.__iter__
