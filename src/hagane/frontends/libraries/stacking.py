@@ -22,17 +22,19 @@ def stacked(
 ) -> Tensor | None:
     """Return the stack of a list whose length the data decide."""
     many = arguments[0] if arguments else None
-    if not isinstance(many, Many) or many.stacked is None or many.stacked.shape is None:
+    if not isinstance(many, Many):
+        return None
+    if many.uneven is not None:
+        return _of_uneven(core, many, name, arguments, keywords)
+    if many.stacked is None or many.stacked.shape is None:
         return None
     x, last = many.stacked, name.rpartition(".")[2]
     if name in _ARRAYS:
         return _as_array(core, many, x, name, arguments, keywords)
     if last not in _AXIS or name.partition(".")[0] not in ("torch", "numpy", "chainer"):
         return None
-    default = 1 if name == "chainer.functions.concat" else 0
-    axis = keywords.get("dim", keywords.get("axis", (*arguments, default)[1]))
-    axis = {"vstack": 0, "hstack": 0 if len(x.shape or ()) == 2 else 1}.get(last, axis)
     rank = len(many.stacked.shape)
+    axis = _axis(name, rank - 1, arguments, keywords)
     if not isinstance(axis, int):
         return None
     if last == "stack":
@@ -51,6 +53,70 @@ def stacked(
     joined = [*shape[:axis], -1, *shape[axis + 2 :]]
     whole: Tensor = core.op("Reshape", made, core.emit.constant(joined, ir.DataType.INT64))
     return whole
+
+
+def _axis(name: str, rank: int, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+    """Return the axis along which a function joins tensors of a rank."""
+    last = name.rpartition(".")[2]
+    default = 1 if name == "chainer.functions.concat" else 0
+    axis = keywords.get("dim", keywords.get("axis", (*arguments, default)[1]))
+    return {"vstack": 0, "hstack": 0 if rank == 1 else 1}.get(last, axis)
+
+
+def _of_uneven(
+    core: Core,
+    many: Many,
+    name: str,
+    arguments: Sequence[Value],
+    keywords: Mapping[str, Value],
+) -> Tensor | None:
+    """Return tensors of which one size differs joined along its axis, or padded to the largest."""
+    last, rank = name.rpartition(".")[2], many.uneven.first.rank
+    if last == "pad_sequence":
+        return _padded(core, many, name, arguments, keywords)
+    if last not in _AXIS or name.partition(".")[0] not in ("torch", "numpy", "chainer"):
+        return None
+    axis = _axis(name, rank, arguments, keywords)
+    if last == "stack" or not isinstance(axis, int) or (last == "vstack" and rank == 1):
+        raise CheckError(
+            "capture",
+            f"'{name}' of a list whose length the data decide, of tensors whose sizes differ",
+        )
+    if axis % rank != many.uneven.axes[0]:
+        raise CheckError(
+            "capture",
+            f"'{name}' joins tensors along axis {axis}, and their sizes differ in axis "
+            f"{many.uneven.axes[0]}",
+        )
+    made: Tensor = many.uneven.joined()
+    return made
+
+
+def _padded(
+    core: Core,
+    many: Many,
+    name: str,
+    arguments: Sequence[Value],
+    keywords: Mapping[str, Value],
+) -> Tensor | None:
+    """Return the result of ``pad_sequence``."""
+    if many.uneven.axes != (0,):
+        return None
+    library = name.partition(".")[0]
+    names = (
+        ("sequences", "batch_first", "padding_value", "padding_side")
+        if library == "torch"
+        else ("xs", "length", "padding")
+    )
+    given = {**dict(zip(names, arguments, strict=False)), **keywords}
+    value = given.get("padding_value", given.get("padding", 0))
+    known = isinstance(value, int | float) and given.get("length") is None
+    if not known or given.get("padding_side", "right") != "right":
+        return None
+    made: Tensor = many.uneven.padded(value)
+    if library == "torch" and given.get("batch_first", False) is not True:
+        made = core.op("Transpose", made, perm=[1, 0, *range(2, made.rank)])
+    return made
 
 
 def _as_array(

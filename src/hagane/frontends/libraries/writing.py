@@ -166,6 +166,7 @@ def write(
         share(made.value, memory_of(x.value))
     fresh = {x.value: made}
     views: dict[ir.Value, ir.Value] = {}
+    memory = memory_of(x.value)
     for view in held:
         if view.value in fresh or view.value is x.value or may_be_copied(view.value):
             continue  # of a copy, the old content may not be read any more: see `written_since`
@@ -173,6 +174,8 @@ def write(
             value = core.emit.again(view.value, x.value, made.value, views)
             fresh[view.value] = replace(view, value=value, known=None)
             core.emit.tensors[value] = fresh[view.value]
+        elif view.known is not None and memory_of(view.value) & memory:
+            fresh[view.value] = replace(view, known=None)  # it may be another one
     if renewed is not None:
         renewed.update(fresh)
     rename(core, fresh)

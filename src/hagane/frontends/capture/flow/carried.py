@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
 
 from hagane.frontends.capture.flow.holding import Holding
+from hagane.frontends.capture.flow.links import objects
 from hagane.frontends.capture.flow.slots import (
     Contents,
     Fixed,
@@ -16,15 +18,17 @@ from hagane.frontends.capture.flow.slots import (
     Rows,
     Slot,
     content_slot,
+    has_objects,
     is_stackable,
     leaf_type,
     leaves,
+    loosened,
     opened,
     slot_of,
     unified,
 )
 from hagane.frontends.python.interpret.loops import changes
-from hagane.frontends.python.values.memory import memory_of, share
+from hagane.frontends.python.values.memory import STALE, memory_of, share
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
@@ -65,6 +69,12 @@ class Carried:
         self.loose: set[int] = set()  # changed lists whose items are not stacked before the loop
         self.doubtful: dict[tuple[int, Any], Odd] = {}  # names of which no slot holds the value
         self.seldom: set[tuple[int, Any]] = set()  # names that an iteration may leave None
+        self._families = frozenset(holding.links.so_far())
+        self._family: dict[tuple[int, Any], frozenset[int]] = {}  # that of the items of lists
+        self.stale: frozenset[int] = frozenset()  # objects changed under another name
+        self._outdated: set[tuple[int, Any]] = set()  # names of such
+        self._objects: dict[tuple[int, Any], frozenset[int]] = {}  # what their objects have been
+        self._near: set[frozenset[tuple[int, Any]]] = set()  # names that may have one object
         self._memory: dict[tuple[int, Any], set[ir.Value]] = {}  # before a turn, and after it
         self._before: set[ir.Value] = set()  # that of the values before the loop
         self._count = holding.emit.made_so_far()
@@ -99,6 +109,7 @@ class Carried:
         added = self._added_key(after)
         more |= self._learn_presence(after)
         more |= self._learn_memory(after)
+        more |= self._learn_objects(after)
         return (added, False) if added is not None else (None, more)
 
     def is_late(self, name: tuple[int, Any]) -> bool:
@@ -129,6 +140,40 @@ class Carried:
                 found |= _memory(at(after, key, part), after)
         older = {key: self._older(found) for key, found in self._memory.items()}
         return older != known or self._together() != before
+
+    def _learn_objects(self, after: dict[int, Any]) -> bool:
+        """Note which objects values handed on may be; return whether more is known now."""
+        links, start = self.holding.links, self.start
+        old = {*start, *self._families, *(n for f in self._family.values() for n in f)}
+        known = dict(self._objects), len(self._near), self.stale, len(self._outdated)
+        ends: list[dict[tuple[int, Any], set[int]]] = [{}, {}]
+        for name in self.slots:
+            for contents, found in zip((start, after), ends, strict=True):
+                value = at(contents, *name) if name[0] in contents else None
+                found[name] = set(objects(value, contents))
+            older = [links.older(key, old) for found in ends for key in found[name]]
+            self._objects[name] = self._objects.get(name, frozenset()).union(*older)
+            if ends[1][name] & after[STALE]:
+                self._outdated.add(name)
+        for found in ends:
+            for one, other in itertools.combinations(found, 2):
+                pair = frozenset((one, other))
+                if pair not in self._near and any(
+                    links.may_be(a, b) for a in found[one] for b in found[other]
+                ):
+                    self._near.add(pair)
+        self.stale |= frozenset(key for key in after[STALE] if key in start)
+        return known != (self._objects, len(self._near), self.stale, len(self._outdated))
+
+    def hand_on(self, values: Mapping[tuple[int, Any], Value]) -> None:
+        """Note what the objects among values of an iteration, or behind the last one, may be."""
+        contents = self.holding.core.heap.contents
+        self.holding.links.hand_on(values, self._objects, self._near)
+        made = [values[name] for name in self._outdated if name in values]
+        old = {key for value in made for key in objects(value, contents) if key > 0}
+        if old - contents[STALE] or self.stale - contents[STALE]:
+            contents[STALE] = contents[STALE] | self.stale | old
+            self.holding.links.keys |= contents[STALE]
 
     def _older(self, memory: set[ir.Value]) -> set[ir.Value]:
         # A value that nothing computes, as one of a doubtful name, has no place among the others.
@@ -180,7 +225,7 @@ class Carried:
         for one in _lists(found):
             if one.item is not None and not is_stackable(one.item):
                 return None
-        return found
+        return None if found is None else loosened(found, self._names)
 
     @staticmethod
     def _is_shared(value: Value, before: Value, held: set[int]) -> bool:
@@ -223,20 +268,27 @@ class Carried:
         return {name: [next(left) for _ in leaves(slot)] for name, slot in self.slots.items()}
 
     def made(
-        self, part: Any, slot: Slot, inputs: Iterator[ir.Value], present: Term | None = None
+        self,
+        name: tuple[int, Any],
+        slot: Slot,
+        inputs: Iterator[ir.Value],
+        present: Term | None = None,
     ) -> Value:
         """Return the value, or the content, that graph values hold.
 
         Args:
-            part: The name of the value; None for a content.
+            name: The object and the name of the value; no name for its content.
             slot: Its form.
             inputs: The values.
             present: Whether a value that may be None is there, where numbers tell.
         """
         tensors = (self.emit.tensor(value) for value in inputs)
-        if part is None:
-            return self.holding.content(slot, tensors)
-        return self.holding.together(slot, tensors, present)
+        if name[1] is not None:
+            return self.holding.together(slot, tensors, present)
+        family = self._family.get(name)
+        if family is None and isinstance(slot, Listed) and has_objects(slot.item):
+            family = self._family[name] = self.holding.links.new_family()
+        return self.holding.content(slot, tensors, family)
 
 
 def _items(content: Any) -> tuple[Value, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +24,11 @@ from hagane.frontends.capture.flow.slots import (
     Slot,
     TensorSlot,
     fields_like,
+    has_objects,
     leaf_type,
     leaves,
 )
+from hagane.frontends.capture.flow.stacks import Stacks, Uneven, divided, uneven_axes
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     Choice,
@@ -40,14 +42,14 @@ from hagane.frontends.python.values.values import (
     Unknown,
     Value,
 )
-from hagane.symbolic import Dim, Expr, symbols_of
+from hagane.symbolic import Dim, Expr
 from hagane.symbolic.term import Term
 
 if TYPE_CHECKING:
+    from hagane.frontends.capture.flow.links import Links
     from hagane.frontends.python.enter.interpreter import Interpreter
 
 UNKNOWN_ITEMS = Unknown("items of a list whose length the data decide", told=False)
-_FIRST = np.array([0], np.int64)
 
 
 class Holding:
@@ -60,6 +62,9 @@ class Holding:
 
     def __init__(self, core: Interpreter, emit: GraphEmitter):
         self.core, self.emit = core, emit
+        self.stacks = Stacks(core, emit)
+        self.links: Links
+        self.merged: Callable[[Choice], Value]  # makes one container of two
 
     # Apart.
 
@@ -77,6 +82,8 @@ class Holding:
         if isinstance(slot, TensorSlot):
             assert isinstance(value, Tensor)
             return [value]
+        if isinstance(value, Choice) and isinstance(slot, Parts | Listed):
+            value = self.merged(value)
         if isinstance(slot, NumberSlot):
             return [self._scalar(value, slot.kind)]
         if isinstance(slot, OneOf):
@@ -187,14 +194,19 @@ class Holding:
             found = Choice(self.core.as_term(here), text, found)
         return found
 
-    def content(self, slot: Slot, tensors: Iterator[Tensor]) -> Value:
-        """Return the content of a list."""
+    def content(
+        self, slot: Slot, tensors: Iterator[Tensor], family: frozenset[int] | None = None
+    ) -> Value:
+        """Return the content of a list, of a new family if none is given."""
         if isinstance(slot, Parts):
             return tuple(self.together(item, tensors) for item in slot.items)
         assert isinstance(slot, Listed)
         if slot.item is None:
             return ()
-        return self.rows_of(slot.item, tuple(next(tensors) for _ in leaves(slot.item)))
+        columns = tuple(next(tensors) for _ in leaves(slot))
+        if family is None:
+            family = self.links.new_family() if has_objects(slot.item) else frozenset()
+        return self.rows_of(slot.item, columns, family)
 
     def _number(self, kind: str, scalar: Tensor, also: Kinds = frozenset()) -> Value:
         if kind == "int":
@@ -205,21 +217,48 @@ class Holding:
 
     # Lists.
 
-    def rows_of(self, form: Slot, columns: tuple[Tensor, ...]) -> Rows:
-        """Return the items that stacked tensors hold."""
+    def rows_of(
+        self,
+        form: Slot,
+        columns: tuple[Tensor, ...],
+        family: frozenset[int] = frozenset(),
+        before: Rows | None = None,
+    ) -> Rows:
+        """Return the items that stacked tensors hold.
+
+        Args:
+            form: The form of an item.
+            columns: The tensors.
+            family: Marks items that have containers.
+            before: The content of a list before one item was changed or appended.
+        """
 
         def item(k: Dim) -> Value:
-            place = self.emit.size(k) if isinstance(k, Expr) else np.array(k, np.int64)
-            taken = iter([self.core.op("Gather", column, place, axis=0) for column in columns])
-            return self.together(form, taken)
+            found = self.copied(rows, k)
+            if family:
+                self.links.taken(found, rows, k)
+            return found
 
         first = columns[0]
         assert first.shape is not None
-        whole = first if isinstance(form, TensorSlot) else None
+        whole, uneven, also = None, None, frozenset[Any]()
         if isinstance(form, NumberSlot):
-            whole = first.seen_as("")  # no array of the program
-        also = form.also if isinstance(form, NumberSlot) else frozenset[Any]()
-        return Rows(UNKNOWN_ITEMS, first.shape[0], item, whole, also, form, columns)
+            whole, also = first.seen_as(""), form.also  # no array of the program
+        elif isinstance(form, TensorSlot) and not uneven_axes(form):
+            whole = first
+        elif isinstance(form, TensorSlot) and len(uneven_axes(form)) == 1:
+            uneven = Uneven(self.stacks, form, columns)
+        rows = Rows(
+            UNKNOWN_ITEMS, first.shape[0], item, whole, also, uneven,
+            form, columns, family, before, self.links.clock,
+        )  # fmt: skip
+        return rows
+
+    def copied(self, rows: Rows, k: Dim) -> Any:
+        """Return the item at a place, its containers as new ones."""
+        pairs = divided(leaves(rows.form), rows.columns)
+        taken = iter([self.stacks.item(leaf, columns, k) for leaf, columns in pairs])
+        return self.together(rows.form, taken)
 
     def numbers(self, kind: str, x: Tensor) -> Rows:
         """Return the elements of an array of one axis as numbers of a type of Python."""
@@ -232,47 +271,18 @@ class Holding:
         if isinstance(content, Rows):
             if content.form == form:
                 return content
-            kinds = zip(leaves(content.form), leaves(form), content.columns, strict=True)
-            return self.rows_of(form, tuple(self._widened(a, b, c) for a, b, c in kinds))
+            pairs = zip(leaves(form), divided(leaves(content.form), content.columns), strict=True)
+            columns = [self.stacks.widened(old, leaf, held) for leaf, (old, held) in pairs]
+            made = tuple(column for part in columns for column in part)
+            return self.rows_of(form, made, content.family, content)
         assert isinstance(content, tuple)
         apart = [self.apart(form, item, contents) for item in content]
-        if not apart:
-            return self.rows_of(form, tuple(self._none(leaf) for leaf in leaves(form)))
-        columns = []
-        for tensors in zip(*apart, strict=True):
-            parts = [self.core.op("Unsqueeze", tensor, _FIRST) for tensor in tensors]
-            columns.append(self.core.op("Concat", *parts, axis=0) if parts[1:] else parts[0])
-        return self.rows_of(form, tuple(columns))
-
-    def _widened(
-        self, before: TensorSlot | NumberSlot, after: TensorSlot | NumberSlot, column: Tensor
-    ) -> Tensor:
-        held = before.dtype if isinstance(before, TensorSlot) else DTYPES[before.kind]
-        if isinstance(after, NumberSlot) and held != DTYPES[after.kind]:
-            made: Tensor = self.core.op("Cast", column, to=DTYPES[after.kind])
-            return made
-        return column
-
-    def _none(self, leaf: TensorSlot | NumberSlot) -> Tensor:
-        """Return the stack of no tensors."""
-        dtype = DTYPES[leaf.kind] if isinstance(leaf, NumberSlot) else leaf.dtype
-        shape = [0, *(() if isinstance(leaf, NumberSlot) else leaf.shape)]
-        if all(isinstance(dim, int) for dim in shape):
-            value = self.emit.root.nodes.initializer(np.zeros(shape, dtype.numpy()), "empty")  # type: ignore[arg-type]
-            return self.emit.tensor(value)
-        known = (
-            self.emit.numbers.keys() | self.emit.sizes.keys() | self.core.knowledge.joined.keys()
-        )
-        if any(symbols_of(dim) - known for dim in shape if isinstance(dim, Expr)):
-            raise CheckError(
-                "capture",
-                "a list whose length the data decide would hold tensors whose sizes differ; pad "
-                "them to one size, or join them in the loop, as in whole = torch.cat([whole, x])",
-            )
-        zero = ir.tensor(np.zeros(1, dtype.numpy()))
-        sizes = self.emit.constant(shape, ir.DataType.INT64)
-        made: Tensor = self.core.op("ConstantOfShape", sizes, value=zero)
-        return made
+        parts = [
+            self.stacks.of(leaf, [tensors[place] for tensors in apart])
+            for place, leaf in enumerate(leaves(form))
+        ]
+        made = tuple(column for part in parts for column in part)
+        return self.rows_of(form, made, self.links.family_of(content))
 
 
 def refuse_items(shown: str) -> CheckError:

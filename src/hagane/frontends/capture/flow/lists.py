@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.flow import prelude
 from hagane.frontends.capture.flow.holding import UNKNOWN_ITEMS, Holding, refuse_items
+from hagane.frontends.capture.flow.links import Links
 from hagane.frontends.capture.flow.slots import (
     Listed,
     NumberSlot,
@@ -17,10 +19,12 @@ from hagane.frontends.capture.flow.slots import (
     TensorSlot,
     content_slot,
     is_stackable,
+    leaves,
     slot_of,
     unified,
     varying,
 )
+from hagane.frontends.capture.flow.stacks import divided
 from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
@@ -34,12 +38,19 @@ from hagane.frontends.python.values.values import (
 from hagane.symbolic import Dim, Expr, maximum
 from hagane.symbolic.term import Term
 
+if TYPE_CHECKING:
+    from hagane.frontends.python.enter.interpreter import Interpreter
+
 _FIRST = np.array([0], np.int64)
 _ALL = slice(None)
 
 
 class Lists(Holding):
     """Operations on lists whose length the data decide, and on others at places that these do."""
+
+    def __init__(self, core: Interpreter, emit: GraphEmitter):
+        super().__init__(core, emit)
+        self.links = Links(core, self)
 
     def own(self, function: Callable[..., Any], *arguments: Value) -> Value:
         """Call a program of the prelude, whose lines are no lines of the user's."""
@@ -90,12 +101,22 @@ class Lists(Holding):
             times = self.emit.number(least, "times")
         else:
             times = max(0, times)
-        columns = []
-        for column in rows.columns:
-            assert column.shape is not None
-            repeats = self.emit.constant([times, *[1] * (column.rank - 1)])
-            columns.append(self.core.op("Tile", column, repeats))
-        return self.rows_of(rows.form, tuple(columns))
+        count = times
+
+        def tiled(column: Tensor) -> Tensor:
+            repeats = self.emit.constant([count, *[1] * (column.rank - 1)])
+            made: Tensor = self.core.op("Tile", column, repeats)
+            return made
+
+        return self._each(rows, tiled, self.links.twice(rows.family))
+
+    def _each(
+        self, rows: Rows, change: Callable[[Tensor], Tensor], family: frozenset[int] | None = None
+    ) -> Rows:
+        """Return a content after items were taken, dropped or put in another order."""
+        pairs = divided(leaves(rows.form), rows.columns)
+        columns = [c for _, held in pairs for c in self.stacks.each(held, change)]
+        return self.rows_of(rows.form, tuple(columns), rows.family if family is None else family)
 
     def joined(self, condition: Term, yes: Value, no: Value) -> Value:
         """Return the content that is ``yes`` where a condition holds, else ``no``; None if none."""
@@ -120,7 +141,8 @@ class Lists(Holding):
             assert a.shape is not None
             shape = (self.emit.fresh("length"), *a.shape[1:])
             columns.append(self.emit.choose(condition, a, b, shape))
-        return self.rows_of(both.item, tuple(columns))
+        family = frozenset(n for side in (yes, no) for n in self.links.family_of(side))
+        return self.rows_of(both.item, tuple(columns), family)
 
     def chained(self, left: Value, right: Value) -> Value:
         """Return the contents of two lists behind each other."""
@@ -131,10 +153,17 @@ class Lists(Holding):
         a, b = (c if isinstance(c, tuple) else self.stacked(c) for c in (left, right))
         form = self._common(self.form_of(a), self.form_of(b), left, right)
         contents = self.core.heap.contents
+        first, then = self.rows(form, a, contents), self.rows(form, b, contents)
         pairs = zip(
-            self.rows(form, a, contents).columns, self.rows(form, b, contents).columns, strict=True
+            divided(leaves(form), first.columns), divided(leaves(form), then.columns), strict=True
         )
-        return self.rows_of(form, tuple(self.core.op("Concat", x, y, axis=0) for x, y in pairs))
+        columns = [c for (_, x), (_, y) in pairs for c in self.stacks.behind(x, y)]
+        rows = self.rows_of(form, tuple(columns), first.family | then.family, first)
+        for content, start in ((a, 0), (b, first.length)):
+            if isinstance(content, tuple) and rows.family:
+                for place, item in enumerate(content):
+                    self.links.put(item, rows, start + place)
+        return rows
 
     def _common(self, a: Slot | None, b: Slot | None, *shown: Value) -> Slot:
         form = varying(unified(a, b, mixing=True))
@@ -150,9 +179,19 @@ class Lists(Holding):
         rows = self.stacked(content)
         if isinstance(index, slice):
             core = self.core
-            columns = [core.tables.tensor_item(core, column, index) for column in rows.columns]
-            return core.new_list(self.rows_of(rows.form, tuple(columns)))
-        return rows.item(self._place(index))
+            taken = lambda column: core.tables.tensor_item(core, column, index)  # noqa: E731
+            return core.new_list(self._each(rows, taken))
+        place = self._place(index)
+        if not isinstance(content, tuple) or not rows.family:
+            return rows.item(place)
+        # (A place beyond the list is an error in the run; one that counts from the back is not.)
+        numbers = np.arange(len(content), dtype=np.int64)
+        place = self.emit.number(
+            self.core.op("Gather", numbers, self.emit.size(place), axis=0), "place"
+        )
+        value = self.copied(rows, place)
+        self.links.taken(value, rows, place, content)
+        return value
 
     def _place(self, index: Value) -> Dim:
         if isinstance(index, Tensor):
@@ -167,18 +206,28 @@ class Lists(Holding):
             raise CheckError(
                 "capture", "a part of a list whose length the data decide is set; set single items"
             )
-        contents = self.core.heap.contents
         rows = self.stacked(content)
+        made = self._set(rows, self._place(index), value)
+        family = rows.family | self.links.family_of((value,))
+        rows = self.rows_of(made.form, made.columns, family)
+        if family:
+            self.links.put(value, rows, self._place(index))
+        return rows
+
+    def written(self, rows: Rows, place: Dim, value: Value) -> Rows:
+        """Return a content after an item was changed in place."""
+        made = self._set(rows, place, value)
+        return self.rows_of(made.form, made.columns, rows.family, rows)
+
+    def _set(self, rows: Rows, at: Dim, value: Value) -> Rows:
+        contents = self.core.heap.contents
         slot = slot_of(value, contents, self.emit.also)
-        form = self._common(rows.form, slot, content, (value,))
-        place = self.emit.constant([self._place(index)])
+        form = self._common(rows.form, slot, rows, (value,))
+        items = iter(self.apart(form, value, contents))
         columns = [
-            self.core.op("ScatterND", column, place, tensor)
-            for column, tensor in zip(
-                self.rows(form, rows, contents).columns,
-                self.apart(form, value, contents),
-                strict=True,
-            )
+            column
+            for leaf, held in divided(leaves(form), self.rows(form, rows, contents).columns)
+            for column in self.stacks.stored(leaf, held, at, next(items))
         ]
         return self.rows_of(form, tuple(columns))
 
@@ -249,7 +298,7 @@ class Lists(Holding):
     def _pop(self, ref: ListRef, index: Value) -> Value:
         rows = self.stacked(self.core.heap[ref])
         place = self._place(index)
-        value = rows.item(place)
+        value = self.copied(rows, place)
         if place == -1:
             self.core.heap[ref] = self.part(rows, None, -1)
         elif place == 0:
@@ -265,8 +314,7 @@ class Lists(Holding):
         at = self.core.op("Mod", self.emit.size(place), count)
         numbers = self.core.op("Range", np.array(0), count, np.array(1))
         kept = self.core.op("Not", self.core.op("Equal", numbers, at))
-        columns = [self.core.op("Compress", c, kept, axis=0) for c in rows.columns]
-        return self.rows_of(rows.form, tuple(columns))
+        return self._each(rows, lambda column: self.core.op("Compress", column, kept, axis=0))
 
     # Order.
 
@@ -280,14 +328,14 @@ class Lists(Holding):
         key = keywords.get("key")
         keys = self.own(prelude.mapped, key, ref) if key is not None else ref
         rows, order = self.stacked(content), None
-        for column in reversed(self.stacked(core.heap[keys]).columns):
-            if column.rank != 1:
+        by = self.stacked(core.heap[keys])
+        for _, (column, *more) in reversed([*divided(leaves(by.form), by.columns)]):
+            if more or column.rank != 1:
                 raise CheckError("capture", "a list is sorted by tensors of more than one element")
             turned = column if order is None else core.op("Gather", column, order, axis=0)
             found = self._order(turned, largest=reverse)
             order = found if order is None else core.op("Gather", order, found, axis=0)
-        columns = [core.op("Gather", column, order, axis=0) for column in rows.columns]
-        made = self.rows_of(rows.form, tuple(columns))
+        made = self._each(rows, lambda column: core.op("Gather", column, order, axis=0))
         if isinstance(content, tuple):
             return core.new_list([made.item(k) for k in range(len(content))])
         return core.new_list(made)
@@ -313,7 +361,7 @@ class Lists(Holding):
         if isinstance(form, NumberSlot) and form.kind in ("int", "float"):
             made = self.core.op(name, rows.columns[0], keepdims=0)
             return self._number(form.kind, made, form.also)
-        if isinstance(form, TensorSlot) and name == "ReduceSum":
+        if rows.stacked is not None and name == "ReduceSum":
             return self.core.op(name, rows.columns[0], _FIRST, keepdims=0)
         return None
 

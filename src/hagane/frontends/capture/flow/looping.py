@@ -24,7 +24,7 @@ from hagane.frontends.capture.flow.slots import (
 )
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.memory import WRITTEN
+from hagane.frontends.python.values.memory import STALE, WRITTEN
 from hagane.frontends.python.values.values import MISSING, Value, is_plain
 from hagane.symbolic import Dim, Expr
 from hagane.symbolic.path import PathCondition
@@ -103,9 +103,12 @@ class Looping:
         parts = carried.divided(body.inputs[2:])
         carried.share(parts)
         later = self.knowledge.less(0, k)
+        made: dict[tuple[int, Any], Value] = {}
         for (key, part), slot in carried.slots.items():
             present = later if carried.is_late((key, part)) else None
-            self._set(key, part, carried.made(part, slot, iter(parts[key, part]), present))
+            made[key, part] = carried.made((key, part), slot, iter(parts[key, part]), present)
+            self._set(key, part, made[key, part])
+        carried.hand_on(made)
         if self.length is not None:
             inside = self.knowledge.path = inside.taking(core.within(k, self.length))
         core.dead = False
@@ -136,7 +139,7 @@ class Looping:
 
     def _set(self, key: int, part: Any, value: Value) -> None:
         if part is None:
-            self.core.heap[key] = value
+            self.core.heap.put(key, value)
         else:
             self.core.heap[key][part] = value
 
@@ -170,7 +173,7 @@ class Looping:
         carried.share(parts)
         outputs = iter(made)
         self._leave(found.contents, outputs)
-        finals = {how: carried.made(how, slot, outputs) for how, (_, slot) in ends.items()}
+        finals = {how: carried.made((0, how), slot, outputs) for how, (_, slot) in ends.items()}
         core.dead = False
         only_returns = goes is TRUE and found.goes is TRUE and "broke" not in finals
         self._end(finals, only_returns)
@@ -201,16 +204,19 @@ class Looping:
             if type(content) is dict:
                 new = {n: v for n, v in after.get(key, {}).items() if n not in content}
                 contents[key] = {**content, **new}
-            elif key != WRITTEN:
+            elif key not in (WRITTEN, STALE):
                 contents[key] = content
         self.core.heap.restore(contents)
         some = None if self.length is None else self.knowledge.less(0, self.length)
+        made: dict[tuple[int, Any], Value] = {}
         for (key, part), slot in self.carried.slots.items():
             if isinstance(slot, Fixed) and some is not None and self.core.decide(some) is True:
                 self._set(key, part, at(after, key, part))
             else:
                 present = some if self.carried.is_late((key, part)) else None
-                self._set(key, part, self.carried.made(part, slot, outputs, present))
+                made[key, part] = self.carried.made((key, part), slot, outputs, present)
+                self._set(key, part, made[key, part])
+        self.carried.hand_on(made)
 
     def _end(self, finals: dict[str, Value], only_returns: bool) -> None:
         """Follow the ``return`` in the loop, by which alone it may end, and its ``else``."""

@@ -12,7 +12,7 @@ from hagane.frontends.capture.flow.builtins import Calling
 from hagane.frontends.capture.flow.carried import Odd
 from hagane.frontends.capture.flow.holding import UNKNOWN_ITEMS, refuse_items
 from hagane.frontends.capture.flow.looping import Looping
-from hagane.frontends.capture.flow.slots import is_stackable, number_kind
+from hagane.frontends.capture.flow.slots import Rows, is_stackable, number_kind
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Step, Visit
 from hagane.frontends.python.report.findings import CheckError
@@ -56,9 +56,29 @@ class Graph(Calling):
         if isinstance(items, list):
             self._each(node, items)
         else:
-            self._loop(node, items.length, lambda k: core.item_turn(node, items.item(k)), ())
+            replaced = self.lists.links.replaced
+            times = replaced[over.key] if isinstance(over, ListRef) else 0
+            self._loop(
+                node,
+                items.length,
+                lambda k: core.item_turn(node, self._now(over, items).item(k)),
+                (),
+            )
+            if (
+                isinstance(over, ListRef)
+                and isinstance(items, Rows)
+                and times == replaced[over.key]
+            ):
+                return  # its items alone were changed
         if isinstance(over, ListRef) and not core.dead:
             self._refuse_changed(before, core.heap[over])
+
+    def _now(self, over: Value, items: Many) -> Many:
+        """Return the items of a list as they are now, which an iteration may have changed."""
+        if isinstance(over, ListRef) and isinstance(items, Rows) and items.family:
+            content = self.core.heap[over]
+            return content if isinstance(content, Rows) else items
+        return items
 
     @staticmethod
     def _refuse_changed(before: Value, after: Value) -> None:
@@ -128,6 +148,7 @@ class Graph(Calling):
             loop = ast.For(node.target, node.iter, [], [])
             self._loop(loop, many.length, lambda k: visit(many.item(k), give), ())
         content = heap[made]
+        heap.drop(made.key)  # the items are those of one list, the comprehension's
         return list(content) if isinstance(content, tuple) else content
 
     def _while(self, node: ast.While) -> None:

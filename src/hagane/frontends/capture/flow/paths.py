@@ -59,10 +59,14 @@ class Paths(Plain):
         self.emit.written = lambda: core.heap.contents[WRITTEN]
         self.empty = Empty(self.knowledge, self.emit)
         self.lists = Lists(core, self.emit)
+        self.lists.merged = self.merged
+        core.heap.links = self.lists.links
         self.telling = Telling(core, self.emit)
         self.after: Callable[[str], None] | None = None  # is told of statements that were run
         self._node: ast.AST | None = None  # the innermost one that is interpreted
         self._sides: tuple[dict[int, Any], dict[int, Any]] | None = None  # paths that meet
+        self._pairs: dict[tuple[int, int], Value] = {}  # objects joined where they do
+        self._mark = 0  # objects below it were there before the paths parted
 
     def interpret(self, node: ast.expr | ast.stmt) -> Value:
         """Interpret a node; code without an operator of the graph is an error."""
@@ -107,7 +111,7 @@ class Paths(Plain):
         if text:
             core.name_condition(condition, text)
             self.collector.condition(text)
-        start, entry = core.heap.snapshot(), self.knowledge.path
+        start, entry, mark = core.heap.snapshot(), self.knowledge.path, core.heap.mark()
         branch = self.emit.branch(condition)
         self.knowledge.path = entry.taking(condition).within(branch.yes)
         a = yes()
@@ -126,8 +130,8 @@ class Paths(Plain):
             return a
         self.knowledge.path = entry
         contents_b = core.heap.contents
-        core.heap.restore(self._met(condition, contents_a, contents_b))
-        value = self._joined(condition, a, b, (contents_a, contents_b))
+        core.heap.restore(self._met(condition, contents_a, contents_b, mark))
+        value = self._joined(condition, a, b, (contents_a, contents_b), mark)
         if path_a.scope is not branch.yes or path_b.scope is not branch.no:
             # Some runs have left: later code is for the rest.
             rest = either(
@@ -180,29 +184,38 @@ class Paths(Plain):
 
     # Joins.
 
-    def _met(self, condition: Term, yes: dict[int, Any], no: dict[int, Any]) -> dict[int, Any]:
-        """Return the contents of two paths joined."""
+    def _met(
+        self, condition: Term, yes: dict[int, Any], no: dict[int, Any], mark: int = 0
+    ) -> dict[int, Any]:
+        """Return the contents of two paths joined; of objects below the mark both had any."""
         core = self.core
 
         def lists(a: Value, b: Value) -> Value:
             found = self.lists.joined(condition, a, b)
             return Choice(condition, a, b) if found is None else found
 
-        before, self._sides = self._sides, (yes, no)
+        before = self._sides, self._pairs, self._mark
+        self._sides, self._pairs, self._mark = (yes, no), {}, mark
         try:
             return join_contents(yes, no, partial(core.join, condition), condition, lists)
         finally:
-            self._sides = before
+            self._sides, self._pairs, self._mark = before
 
     def _joined(
-        self, condition: Term, yes: Value, no: Value, sides: tuple[dict[int, Any], dict[int, Any]]
+        self,
+        condition: Term,
+        yes: Value,
+        no: Value,
+        sides: tuple[dict[int, Any], dict[int, Any]],
+        mark: int = 0,
     ) -> Value:
         """Return the results of two paths joined, given the contents of objects on each."""
-        before, self._sides = self._sides, sides
+        before = self._sides, self._pairs, self._mark
+        self._sides, self._pairs, self._mark = sides, {}, mark
         try:
             return self.core.join(condition, yes, no)
         finally:
-            self._sides = before
+            self._sides, self._pairs, self._mark = before
 
     def join(self, condition: Term, yes: Value, no: Value) -> Value:
         """Return the value that is ``yes`` where ``condition`` holds, else ``no``."""
@@ -233,12 +246,31 @@ class Paths(Plain):
         return Choice(condition, a, b) if found is None else found
 
     def _join_objects(self, condition: Term, yes: Value, no: Value) -> Value:
-        """Return a new object that has the content of one of two."""
+        """Return a new object that has the content of one of two.
+
+        Two that both paths had are had by others, too, and stay what they are.
+        """
+        if yes.key == no.key:
+            return yes
+        if max(yes.key, no.key) < self._mark:
+            return Choice(condition, yes, no)
+        found = self._pairs.get((yes.key, no.key))
+        if found is None:
+            found = self._joined_object(condition, yes, no)
+            self.lists.links.stand_for(found, yes, no)
+            if self._sides is not None:
+                self._pairs[yes.key, no.key] = found
+        return found
+
+    def merged(self, value: Choice) -> Value:
+        """Return one container that has the content of one of two."""
+        sides = [self.merged(v) if isinstance(v, Choice) else v for v in (value.yes, value.no)]
+        return self._join_objects(value.condition, *sides)
+
+    def _joined_object(self, condition: Term, yes: Value, no: Value) -> Value:
         core, held = self.core, self.core.heap.contents
         left, right = self._sides or (held, held)  # each side has objects as it left them
         a, b = left.get(yes.key, held.get(yes.key)), right.get(no.key, held.get(no.key))
-        if yes.key == no.key:
-            return yes
         if isinstance(yes, ListRef):
             found = self._list_of(condition, a, b)
             return Choice(condition, yes, no) if isinstance(found, Choice) else core.new_list(found)

@@ -107,10 +107,16 @@ class Rows(Many):
     Attributes:
         form: The form of an item.
         columns: For each tensor that holds an item, those of all items along a new first axis.
+        family: Marks items that have containers, which other lists may have too.
+        before: The content of the list before one item was changed or appended.
+        born: How often items of lists were changed before.
     """
 
     form: Slot = Fixed(None)
     columns: tuple[Tensor, ...] = ()
+    family: frozenset[int] = frozenset()
+    before: Rows | None = None
+    born: int = 0
 
 
 def number_kind(value: Value) -> str:
@@ -312,10 +318,7 @@ def leaves(slot: Slot | None) -> Iterator[TensorSlot | NumberSlot]:
             yield from leaves(item)
     elif isinstance(slot, Listed):
         for leaf in leaves(slot.item):
-            if isinstance(leaf, TensorSlot):
-                yield replace(leaf, shape=(None, *leaf.shape))
-            else:
-                yield TensorSlot(DTYPES[leaf.kind], (None,), "", "cpu")
+            yield from columns_of(leaf)
     elif isinstance(slot, Maybe):
         yield NumberSlot("bool")
         yield from leaves(slot.item)
@@ -323,6 +326,20 @@ def leaves(slot: Slot | None) -> Iterator[TensorSlot | NumberSlot]:
         yield NumberSlot("int")
     elif isinstance(slot, TensorSlot | NumberSlot):
         yield slot
+
+
+def columns_of(leaf: TensorSlot | NumberSlot) -> tuple[TensorSlot, ...]:
+    """Return the forms of the tensors that hold one tensor of all items of a list.
+
+    Where sizes differ, these are the sizes, the starts and the rows of all items.
+    """
+    if isinstance(leaf, NumberSlot):
+        return (TensorSlot(DTYPES[leaf.kind], (None,), "", "cpu"),)
+    if None not in leaf.shape:
+        return (replace(leaf, shape=(None, *leaf.shape)),)
+    known = [dim for dim in leaf.shape if dim is not None]
+    sizes = TensorSlot(ir.DataType.INT64, (None, leaf.shape.count(None)), "", "cpu")
+    return sizes, replace(sizes, shape=(None,)), replace(leaf, shape=(None, *known))
 
 
 def leaf_type(leaf: TensorSlot | NumberSlot, fresh: Any) -> TensorType:
@@ -333,12 +350,34 @@ def leaf_type(leaf: TensorSlot | NumberSlot, fresh: Any) -> TensorType:
     return TensorType(leaf.dtype, shape)
 
 
+def has_objects(slot: Slot | None) -> bool:
+    """Whether values of a form are containers or have them, which a program may change."""
+    if isinstance(slot, Parts):
+        return not isinstance(slot.like, tuple) or any(map(has_objects, slot.items))
+    return isinstance(slot, Listed) or (isinstance(slot, Maybe) and has_objects(slot.item))
+
+
 def is_stackable(slot: Slot | None) -> bool:
-    """Whether items of a form stack into tensors: they have tensors, all sizes equal."""
-    found = list(leaves(slot))
-    return bool(found) and not any(
-        isinstance(leaf, TensorSlot) and None in leaf.shape for leaf in found
-    )
+    """Whether tensors hold the items of a list: they have tensors or numbers."""
+    return next(leaves(slot), None) is not None
+
+
+def loosened(slot: Slot, names: Container[str], *, inside: bool = False) -> Slot:
+    """Return a form whose lists may have items of other sizes than those of some names.
+
+    Args:
+        slot: The form.
+        names: The names of sizes that all items have.
+        inside: Whether it is that of an item.
+    """
+    if isinstance(slot, Listed):
+        return slot if slot.item is None else Listed(loosened(slot.item, names, inside=True))
+    if isinstance(slot, Maybe):
+        return Maybe(loosened(slot.item, names, inside=inside))
+    if isinstance(slot, Parts):
+        items = tuple(loosened(item, names, inside=inside) for item in slot.items)
+        return replace(slot, items=items)
+    return opened(slot, names) if inside else slot
 
 
 def fields_like(like: Value, items: tuple[Value, ...]) -> tuple[Value, ...]:

@@ -207,6 +207,9 @@ class Assignments(Core):
     def set_attribute(self, receiver: Value, name: str, value: Value) -> None:
         """Set an attribute of an object."""
         receiver = self.settle(receiver)
+        if isinstance(receiver, Choice):
+            self.either(receiver, lambda one: self.set_attribute(one, name, value))
+            return
         value = self.domain.bind(receiver, name, value)
         if isinstance(receiver, Instance):
             if isinstance(receiver.cls, Class):
@@ -221,6 +224,7 @@ class Assignments(Core):
                     return
             if not self.tables.keep_member(self, receiver, name, value):
                 self.heap[receiver][name] = value
+                self.heap.changed(receiver)
         elif isinstance(receiver, Class):
             self.heap[receiver][name] = value
         elif isinstance(receiver, Library):
@@ -261,6 +265,8 @@ class Assignments(Core):
             self.either(index, lambda place: self.set_item(receiver, place, value))
             return
         match receiver:
+            case Choice():
+                self.either(receiver, lambda one: self.set_item(one, index, value))
             case Tensor() if (lost := lost_part(index)) is not None:
                 if not lost.told:
                     self.lost("an item set at a place that is not known")
@@ -279,6 +285,7 @@ class Assignments(Core):
                 known = is_key(index) or isinstance(index, Instance) or self.is_by_identity(index)
                 if isinstance(content, dict) and known:
                     content[index] = value
+                    self.heap.changed(receiver)
                 else:
                     self.lost("an item set at a key that is not known")
                     self.heap[receiver] = Many(value, self.emit.fresh("count"))
@@ -327,6 +334,7 @@ class Assignments(Core):
                 content = self.heap[owner] if isinstance(owner, DictRef | ListRef) else None
                 if isinstance(content, dict) and is_key(index):
                     content.pop(index, None)
+                    self.heap.changed(owner)
                 elif isinstance(content, tuple) and is_plain(index):
                     items = list(content)
                     del items[index]

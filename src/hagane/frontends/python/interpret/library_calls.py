@@ -164,7 +164,11 @@ def _lost_inside(value: Value) -> Unknown | None:
             found = item if isinstance(item, Unknown) else _lost_inside(item)
             if found is not None:
                 return found
-    if isinstance(value, Many) and isinstance(value.element, Unknown) and not value.stacked:
+    if (
+        isinstance(value, Many)
+        and isinstance(value.element, Unknown)
+        and not (value.stacked or value.uneven)
+    ):
         return value.element
     return None
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core, Exit
-from hagane.frontends.python.values.memory import WRITTEN
+from hagane.frontends.python.values.memory import STALE, WRITTEN
 from hagane.frontends.python.values.values import MISSING, Many, Value
 from hagane.symbolic import Dim
 from hagane.symbolic.path import PathCondition
@@ -141,7 +141,7 @@ def changes(start: dict[int, Any], after: dict[int, Any]) -> list[tuple[int, Any
     found: list[tuple[int, Any, Any, Any]] = []
     for key, before in start.items():
         content = after.get(key, before)
-        if content is before or key == WRITTEN:
+        if content is before or key in (WRITTEN, STALE):
             continue
         if type(before) is dict and type(content) is dict:
             found += [

@@ -151,6 +151,7 @@ class Objects(Core):
             del self.heap[value][name]
         else:
             self.heap[value][name] = MISSING
+        self.heap.changed(value)
 
     # Members of objects from Python's own classes.
 
@@ -309,6 +310,7 @@ class Objects(Core):
         match name, arguments:
             case "__setattr__", (str() as attribute, content) if isinstance(receiver, Instance):
                 self.heap[receiver][attribute] = content
+                self.heap.changed(receiver)
                 return None
             case "__delattr__", (str() as attribute,):
                 self.delete_attribute(receiver, attribute)

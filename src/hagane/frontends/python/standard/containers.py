@@ -62,7 +62,10 @@ class Containers(Counters):
                 self.bound_list(receiver, name)
             return result
         if isinstance(receiver, DictRef):
-            return self._dict_method(receiver, name, arguments, keywords)
+            found = self._dict_method(receiver, name, arguments, keywords)
+            if name not in _READING:
+                self.heap.changed(receiver)
+            return found
         if isinstance(receiver, SetRef):
             return self._set_method(receiver, name, arguments)
         if isinstance(receiver, Stream):
@@ -436,5 +439,7 @@ class Containers(Counters):
 
 _KEYED = ("get", "setdefault", "pop", "__getitem__", "__contains__", "__setitem__", "__delitem__",
           "move_to_end")  # fmt: skip
+_READING = ("keys", "__iter__", "values", "items", "__contains__", "__len__", "get", "copy",
+            "__getitem__")  # fmt: skip
 Handler = Callable[..., Value]
 __all__ = ["Containers", "Handler", "Instance"]

@@ -5,14 +5,29 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from operator import is_
-from typing import Any
+from typing import Any, Protocol
 
-from hagane.frontends.python.values.memory import WRITTEN
+from hagane.frontends.python.values.memory import STALE, WRITTEN
 from hagane.frontends.python.values.values import MISSING, Choice, Many, Ref, Value
 from hagane.symbolic.term import Term
 
 MEMBERS = "members"  # the kind of a dictionary that shows the attributes of an object
 Join = Callable[[Value, Value], Value]
+
+
+class Links(Protocol):
+    """Follows the changes of objects that may be one."""
+
+    keys: set[int]
+
+    def read(self, key: int) -> None:
+        """Bring the content of an object up to date that is read now."""
+
+    def replace(self, key: int) -> None:
+        """Note that the content of an object was replaced."""
+
+    def changed(self, key: int) -> None:
+        """Note that the content of an object was changed."""
 
 
 class Heap:
@@ -23,7 +38,8 @@ class Heap:
     """
 
     def __init__(self) -> None:
-        self.contents: dict[int, Any] = {WRITTEN: frozenset()}
+        self.contents: dict[int, Any] = {WRITTEN: frozenset(), STALE: frozenset()}
+        self.links: Links | None = None
         self._keys = itertools.count(1)
         self._own: set[int] = set()  # the dicts that no other version has
 
@@ -34,8 +50,14 @@ class Heap:
         self._own.add(key)
         return key
 
+    def mark(self) -> int:
+        """Return a number above the keys of all objects so far, and below those of later ones."""
+        return next(self._keys)
+
     def __getitem__(self, ref: Ref | int) -> Any:
         key = ref if isinstance(ref, int) else ref.key
+        if self.links is not None and key in self.links.keys:
+            self.links.read(key)
         content = self.contents[key]
         if type(content) is dict and key not in self._own:
             content = self.contents[key] = dict(content)
@@ -46,6 +68,18 @@ class Heap:
         key = ref if isinstance(ref, int) else ref.key
         self.contents[key] = content
         self._own.discard(key)  # others may have it, too
+        if self.links is not None:
+            self.links.replace(key)
+
+    def put(self, key: int, content: Any) -> None:
+        """Set the content of an object that changes no more than it did for the program."""
+        self.contents[key] = content
+        self._own.discard(key)
+
+    def changed(self, ref: Ref) -> None:
+        """Note that the program has changed a dict in place."""
+        if self.links is not None and ref.key in self.links.keys:
+            self.links.changed(ref.key)
 
     def drop(self, key: int) -> None:
         """Forget the content of an object that nothing refers to any more."""
@@ -81,7 +115,7 @@ def join_contents(
         other = result.get(key, MISSING)
         if other is MISSING or other is content:
             result[key] = content
-        elif key == WRITTEN:
+        elif key in (WRITTEN, STALE):
             result[key] = content | other
         elif type(content) is dict and type(other) is dict:
             result[key] = _join_names(content, other, join, condition)

@@ -34,6 +34,7 @@ _ORDERED = frozenset(("Reshape", "Squeeze", "Unsqueeze", "Identity", "Flatten", 
 # Memory that was written: a value of it, how many values there were then, and the place.
 Written = frozenset[tuple[ir.Value, int, str]]
 WRITTEN = 0  # the key of it among the contents of objects
+STALE = -1  # the key of the objects that may have been changed under another name
 
 
 @dataclass(slots=True)
@@ -181,6 +182,7 @@ def written_since(value: ir.Value, born: int, written: Written) -> str | None:
 
 
 __all__ = [
-    "ARRAY", "PART", "WRITTEN", "Lazy", "Written", "base_of", "has_others", "lies_in_order",
-    "mark_stale", "may_be_copied", "memory_of", "note_reshaped", "own", "share", "written_since",
+    "ARRAY", "PART", "STALE", "WRITTEN", "Lazy", "Written", "base_of", "has_others",
+    "lies_in_order", "mark_stale", "may_be_copied", "memory_of", "note_reshaped", "own",
+    "share", "written_since",
 ]  # fmt: skip

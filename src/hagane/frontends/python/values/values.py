@@ -246,7 +246,7 @@ class Many:
 
     ``at`` gives the item of a position, where items follow a rule; ``stacked`` is a tensor of them
     all, where there is one, of no kind where they are numbers, and ``also`` has the types that
-    numbers among them may have besides.
+    numbers among them may have besides. ``uneven`` has tensors whose sizes differ.
     """
 
     element: Value
@@ -254,6 +254,7 @@ class Many:
     at: Callable[[Dim], Value] | None = None
     stacked: Tensor | None = None
     also: Kinds = frozenset()
+    uneven: Any = None
 
     def item(self, position: Dim) -> Value:
         """Return the item at a position."""

@@ -1,0 +1,364 @@
+"""Containers that may be one object: copies that the graph makes where the program makes none.
+
+A graph has values, no objects. Where the data decide which of two lists a name stands for, which
+object an iteration hands to the next one, or which item of a list is meant, a new container has
+the content of the one meant. As long as nothing changes either, they cannot be told apart; behind
+a change, the other one must not be read any more. An item of a list whose items lie stacked is
+written back into the list.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hagane.frontends.capture.flow.slots import Contents, Rows
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.memory import STALE
+from hagane.frontends.python.values.values import Choice, DictRef, Instance, ListRef, Value
+from hagane.symbolic import Dim
+
+if TYPE_CHECKING:
+    from hagane.frontends.capture.flow.lists import Lists
+    from hagane.frontends.python.enter.interpreter import Interpreter
+
+
+@dataclass(eq=False)
+class View:
+    """A container that has the content of an item of a list whose items lie stacked.
+
+    Attributes:
+        value: The item, which the container is or is a part of.
+        place: Its place in the list.
+        seen: The contents of the list in which the item is as the container is.
+        owner: The key of the list; None where none holds the items, or they are in several.
+        members: All containers that the item may be, of a list of known length.
+    """
+
+    value: Value
+    place: Dim
+    seen: list[Rows]
+    owner: int | None = None
+    members: tuple[Value, ...] = ()
+
+    def has_seen(self, content: Any) -> bool:
+        """Whether the item is in a content of the list as the container is."""
+        return any(content is one for one in self.seen)
+
+
+class Links:
+    """Knows which containers may be one object, and follows their changes.
+
+    Containers have positive keys. Negative ones are families: the items of a list together.
+
+    Args:
+        core: The interpreter.
+        lists: Stores items of lists.
+    """
+
+    _first = -2  # the first family
+
+    def __init__(self, core: Interpreter, lists: Lists):
+        self.core, self.lists = core, lists
+        self.keys: set[int] = set()  # of all containers that may be another one
+        self._sources: dict[int, frozenset[int]] = {}  # what each may be
+        self._parted: dict[int, tuple[int, frozenset[int]]] = {}  # a group, and others of it
+        self._views: dict[int, View] = {}
+        self._changed: dict[int, int] = {}  # when an item of a family was changed
+        self._count = 0  # of families
+        self._groups = itertools.count()
+        self.replaced: Counter[int] = Counter()  # how often the content of a container was
+        self.clock = 0  # how often items of lists were changed
+
+    # What may be one.
+
+    def stand_for(self, made: Value, *others: Value) -> None:
+        """Note that a new container has the content of one of others, which it may be."""
+        if not is_container(made):
+            return
+        keys = frozenset(other.key for other in others if is_container(other))
+        if keys - {made.key}:
+            self._link(made.key, keys)
+        contents = self.core.heap.contents
+        if keys & contents[STALE]:
+            contents[STALE] = contents[STALE] | {made.key}
+
+    def _link(self, key: int, sources: frozenset[int]) -> None:
+        self._sources[key] = self._sources.get(key, frozenset()) | (sources - {key})
+        self.keys |= {one for one in (key, *sources) if one > 0}
+
+    def hand_on(self, made: Mapping[Any, Value], sources: Mapping[Any, frozenset[int]],
+                pairs: Container[frozenset[Any]]) -> None:  # fmt: skip
+        """Note what the containers of values that a loop hands on may be.
+
+        Args:
+            made: The values by their names.
+            sources: The keys of the containers that each has been.
+            pairs: The pairs of names whose values may be one container.
+        """
+        contents, group = self.core.heap.contents, next(self._groups)
+        keys = {name: frozenset(objects(value, contents)) for name, value in made.items()}
+        for name, own in keys.items():
+            near = [other for one, other in keys.items() if frozenset((one, name)) in pairs]
+            for key in own:
+                self._link(key, sources.get(name, frozenset()))
+                self._parted[key] = group, frozenset[int]().union(*near)
+
+    def may_be(self, a: int, b: int) -> bool:
+        """Whether two containers may be one; a family, whether the container is of it."""
+        waiting, seen = [(a, b)], set[tuple[int, int]]()
+        while waiting:
+            pair = waiting.pop()
+            if pair in seen:
+                continue
+            seen.add(pair)
+            x, y = pair
+            if x == y:
+                return True
+            left, right = self._parted.get(x), self._parted.get(y)
+            if left is not None and right is not None and left[0] == right[0]:
+                if y in left[1] or x in right[1]:
+                    return True
+                continue
+            waiting += [(one, y) for one in self._sources.get(x, ())]
+            waiting += [(x, one) for one in self._sources.get(y, ())]
+        return False
+
+    def older(self, key: int, known: Container[int]) -> frozenset[int]:
+        """Return what a container may be of those known before."""
+        found, waiting, seen = set[int](), [key], set[int]()
+        while waiting:
+            one = waiting.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            if one in known:
+                found.add(one)
+            else:
+                waiting += self._sources.get(one, ())
+        return frozenset(found)
+
+    # Items of lists.
+
+    def family_of(self, items: Value) -> frozenset[int]:
+        """Return the family of items; none where they have no containers."""
+        if isinstance(items, Rows):
+            return items.family
+        keys = frozenset(containers(items, self.core.heap.contents))
+        return self.new_family(keys) if keys else frozenset()
+
+    def new_family(self, members: frozenset[int] = frozenset()) -> frozenset[int]:
+        """Return the family of items that no other list has, and the containers among them."""
+        self._count += 1
+        family = self._first + 1 - self._count
+        if members:
+            self._link(family, members)
+        return frozenset((family,))
+
+    def so_far(self) -> range:
+        """Return the families that there are."""
+        return range(self._first + 1 - self._count, self._first + 1)
+
+    def twice(self, family: frozenset[int]) -> frozenset[int]:
+        """Return the family of items that a list has several times."""
+        return self.new_family(family) if family else family
+
+    def put(self, value: Value, rows: Rows, place: Dim) -> None:
+        """Note that a container was made an item of a list's content."""
+        view = View(value, place, [rows])
+        for key in containers(value, self.core.heap.contents):
+            # (An item that is in lists twice is not written back into one of them.)
+            self._views[key] = View(value, place, []) if key in self._views else view
+            self.keys.add(key)
+
+    def taken(self, value: Value, rows: Rows, place: Dim, members: tuple[Value, ...] = ()) -> None:
+        """Note that the containers of a value are an item of a list's content.
+
+        Args:
+            value: The value.
+            rows: The content.
+            place: The place in it.
+            members: The items of a list of known length.
+        """
+        keys = [*containers(value, self.core.heap.contents)]
+        view = View(value, place, [rows], members=members)
+        for key in keys:
+            self._views[key] = view
+            self._link(key, rows.family)
+
+    def _owner(self, view: View) -> int | None:
+        """Return the key of the one list that holds the items of a view."""
+        if view.owner is None:
+            contents = self.core.heap.contents
+            found = [key for key, content in contents.items() if view.has_seen(content)]
+            view.owner = found[0] if len(found) == 1 else None
+        return view.owner
+
+    # Changes.
+
+    def replace(self, key: int) -> None:
+        """Note that the content of a container was replaced."""
+        self.replaced[key] += 1
+        if key in self.keys:
+            self.changed(key)
+
+    def changed(self, key: int) -> None:
+        """Follow a change of a container's content."""
+        view = self._views.get(key)
+        owner = None if view is None else self._owner(view)
+        own: set[int] = set()
+        if view is not None:
+            own = self._write_back(view, owner)
+        contents = self.core.heap.contents
+        families = {n for n in self.so_far() if self.may_be(n, key)}
+        self.clock += 1
+        self._changed.update(dict.fromkeys(families, self.clock))
+        others = {
+            other
+            for other in self.keys
+            if other != key
+            and other not in own
+            and not (owner is not None and self._is_of(other, owner))
+            and self.may_be(key, other)
+        }
+        others |= {
+            other
+            for other, content in contents.items()
+            if other != owner and isinstance(content, Rows) and content.family & families
+        }
+        if others:
+            contents[STALE] = contents[STALE] | others
+            self.keys |= others
+
+    def _is_of(self, key: int, owner: int) -> bool:
+        view = self._views.get(key)
+        return view is not None and self._owner(view) == owner
+
+    def _write_back(self, view: View, owner: int | None) -> set[int]:
+        """Give the item of the list the content of a view; return containers that are right now."""
+        contents = self.core.heap.contents
+        if self._is_one_of(view):
+            return self._write_one_of(view)
+        rows = None if owner is None else contents.get(owner)
+        if owner is None or not isinstance(rows, Rows) or not view.has_seen(rows):
+            raise CheckError(
+                "capture",
+                f"{self.core.show(view.value)} is changed in place, and it is an item of a list "
+                "whose length or order the data decide; set the item: items[k] = changed",
+            )
+        contents[owner] = made = self.lists.written(rows, view.place, view.value)
+        view.seen.append(made)
+        return set()
+
+    def _is_one_of(self, view: View) -> bool:
+        """Whether a view is one of some containers that have no others in them."""
+        return bool(view.members) and all(map(self._is_flat, (view.value, *view.members)))
+
+    def _is_flat(self, value: Value) -> bool:
+        """Whether a container has no others in it."""
+        found = [*containers(value, self.core.heap.contents)]
+        return len(found) == 1 and found[0] == getattr(value, "key", None)
+
+    def _write_one_of(self, view: View) -> set[int]:
+        """Give the content of a view to the container that it stands for."""
+        core, heap = self.core, self.core.heap
+        written: Any = view.value
+
+        def take(key: int) -> None:
+            content = heap.contents[written.key]
+            heap.put(key, dict(content) if type(content) is dict else content)
+
+        keys: set[int] = set()
+        for number, member in enumerate(view.members):
+            key = member.key
+            here = core.as_term(core.truth(core.compare(ast.Eq, view.place, number)))
+            core.fork(here, partial(take, key), lambda: None)
+            keys.add(key)
+        return keys
+
+    def read(self, key: int) -> None:
+        """Bring the content of a container up to date.
+
+        Raises:
+            CheckError: Another one has changed that may be the same.
+        """
+        contents = self.core.heap.contents
+        view = self._views.get(key)
+        if key in contents[STALE]:
+            if view is None or not self._is_one_of(view):
+                raise stale()
+            members = self.lists.stacked(view.members)
+            contents[key] = contents[self.lists.copied(members, view.place).key]
+            contents[STALE] = contents[STALE] - {key}
+            return
+        if view is None or view.members or not view.seen:
+            return
+        owner = self._owner(view)
+        rows = None if owner is None else contents.get(owner)
+        if view.has_seen(rows):
+            return
+        born = max(one.born for one in view.seen)
+        if all(self._changed.get(one, 0) <= born for one in view.seen[0].family):
+            return
+        before: Rows | None = rows
+        while isinstance(before, Rows) and not view.has_seen(before):
+            before = before.before
+        if before is None or key != getattr(view.value, "key", None):
+            raise stale()
+        assert isinstance(rows, Rows)
+        fresh = self.lists.copied(rows, view.place)
+        contents[key] = contents[fresh.key]
+        view.seen.append(rows)
+
+
+def stale() -> CheckError:
+    """Return the error for a container that may have been changed under another name."""
+    return CheckError(
+        "capture",
+        "a list or object is read here after a change in place of another one, and the data decide "
+        "whether the two are the same; change a copy, as in row = list(row), or set the item",
+    )
+
+
+def is_container(value: Value) -> bool:
+    """Whether a value is an object whose content tensors can hold."""
+    if isinstance(value, Instance):
+        return bool(getattr(value.cls, "fields", None))
+    return isinstance(value, ListRef | DictRef)
+
+
+def containers(value: Value, contents: Contents) -> Iterator[int]:
+    """Yield the keys of the containers in a value, in order."""
+    if isinstance(value, tuple):
+        for item in value:
+            yield from containers(item, contents)
+    elif isinstance(value, Choice):
+        yield from containers(value.yes, contents)
+        yield from containers(value.no, contents)
+    elif is_container(value):
+        yield value.key
+        content = contents.get(value.key)
+        if type(content) is dict:
+            content = tuple(content.values())
+        if isinstance(content, tuple):
+            yield from containers(content, contents)
+
+
+def objects(value: Value, contents: Contents) -> Iterator[int]:
+    """Yield the keys of the containers in a value or a content, and the families of its items."""
+    if isinstance(value, Rows):
+        yield from value.family
+        return
+    for key in containers(value, contents):
+        yield key
+        content = contents.get(key)
+        if isinstance(content, Rows):
+            yield from content.family
+
+
+__all__ = ["Links", "containers", "objects", "stale"]
