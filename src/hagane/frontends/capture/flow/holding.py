@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from hagane.frontends.capture.flow.slots import (
     Rows,
     Slot,
     TensorSlot,
+    columns_of,
     fields_like,
     has_objects,
     leaf_type,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from hagane.frontends.capture.flow.links import Links
     from hagane.frontends.python.enter.interpreter import Interpreter
 
+_ZERO = ir.tensor(np.zeros(1, np.int64))
 UNKNOWN_ITEMS = Unknown("items of a list whose length the data decide", told=False)
 
 
@@ -271,10 +273,7 @@ class Holding:
         if isinstance(content, Rows):
             if content.form == form:
                 return content
-            pairs = zip(leaves(form), divided(leaves(content.form), content.columns), strict=True)
-            columns = [self.stacks.widened(old, leaf, held) for leaf, (old, held) in pairs]
-            made = tuple(column for part in columns for column in part)
-            return self.rows_of(form, made, content.family, content)
+            return self.rows_of(form, self._formed(content, form), content.family, content)
         assert isinstance(content, tuple)
         apart = [self.apart(form, item, contents) for item in content]
         parts = [
@@ -282,7 +281,72 @@ class Holding:
             for place, leaf in enumerate(leaves(form))
         ]
         made = tuple(column for part in parts for column in part)
+        made = made or (self.core.op("ConstantOfShape", np.array([len(content)]), value=_ZERO),)
         return self.rows_of(form, made, self.links.family_of(content))
+
+    def _formed(self, rows: Rows, form: Slot) -> tuple[Tensor, ...]:
+        """Return the columns of items in another form that holds them, too."""
+        columns = iter(rows.columns if next(leaves(rows.form), None) else ())
+        found = tuple(self._parts_formed(rows.form, form, columns, rows.length))
+        return found or rows.columns
+
+    def _parts_formed(
+        self, old: Slot, new: Slot, columns: Iterator[Tensor], count: Dim
+    ) -> Iterator[Tensor]:
+        if isinstance(old, Parts) and isinstance(new, Parts):
+            for before, after in zip(old.items, new.items, strict=True):
+                yield from self._parts_formed(before, after, columns, count)
+        elif isinstance(old, Parts) and isinstance(new, Listed):
+            assert new.item is not None
+            inner = [
+                tuple(self._parts_formed(item, new.item, columns, count)) for item in old.items
+            ]
+            yield from self._lists_formed(new, inner, count)
+        elif isinstance(old, Listed) and old.item is None and isinstance(new, Listed):
+            yield from self._lists_formed(new, [], count)
+        elif isinstance(new, Fixed):
+            return
+        elif isinstance(new, Maybe) and not isinstance(old, Maybe):
+            there = not (isinstance(old, Fixed) and old.value is None)
+            flag = ir.tensor(np.array([there]))
+            yield self.core.op("ConstantOfShape", self.emit.constant([count]), value=flag)
+            if there:
+                yield from self._parts_formed(old, new.item, columns, count)
+                return
+            for leaf in leaves(new.item):
+                yield from self.stacks.same(leaf, self._filler(leaf), count)
+        elif isinstance(old, Fixed):
+            apart = self.apart(new, old.value, {})
+            for leaf, tensor in zip(leaves(new), apart, strict=True):
+                yield from self.stacks.same(leaf, tensor, count)
+        else:
+            for before, after in zip(leaves(old), leaves(new), strict=True):
+                held = tuple(next(columns) for _ in columns_of(before))
+                yield from self.stacks.widened(before, after, held)
+
+    def _lists_formed(
+        self, new: Listed, items: Sequence[tuple[Tensor, ...]], count: Dim
+    ) -> Iterator[Tensor]:
+        """Yield the columns of lists of one length, as lists whose length the data decide.
+
+        Args:
+            new: The form of a list.
+            items: For each place in the lists, the columns of the items there.
+            count: The number of lists.
+        """
+        assert new.item is not None
+        if any(len(columns_of(leaf)) > 1 for leaf in leaves(new.item)) and items:
+            raise refuse_items("lists of tensors whose sizes differ")
+        for place, leaf in enumerate(leaves(new)):
+            if not items:
+                yield from self.stacks.same(leaf, self.stacks.none(leaf), count)
+                continue
+            one = np.array([1], np.int64)
+            parts = [self.core.op("Unsqueeze", columns[place], one) for columns in items]
+            held = parts[0] if len(parts) == 1 else self.core.op("Concat", *parts, axis=1)
+            assert isinstance(leaf, TensorSlot)
+            before = replace(leaf, shape=(len(items), *leaf.shape[1:]))
+            yield from self.stacks.widened(before, leaf, (held,))
 
 
 def refuse_items(shown: str) -> CheckError:

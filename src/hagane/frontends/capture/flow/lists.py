@@ -223,6 +223,8 @@ class Lists(Holding):
         contents = self.core.heap.contents
         slot = slot_of(value, contents, self.emit.also)
         form = self._common(rows.form, slot, rows, (value,))
+        if next(leaves(form), None) is None:
+            return rows
         items = iter(self.apart(form, value, contents))
         columns = [
             column

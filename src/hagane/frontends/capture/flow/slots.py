@@ -317,8 +317,9 @@ def leaves(slot: Slot | None) -> Iterator[TensorSlot | NumberSlot]:
         for item in slot.items:
             yield from leaves(item)
     elif isinstance(slot, Listed):
-        for leaf in leaves(slot.item):
-            yield from columns_of(leaf)
+        found = list(leaves(slot.item))
+        for leaf in found or ([NumberSlot("int")] if has_objects(slot.item) else []):
+            yield from columns_of(leaf)  # without tensors, as of empty lists, of their number
     elif isinstance(slot, Maybe):
         yield NumberSlot("bool")
         yield from leaves(slot.item)
@@ -358,8 +359,8 @@ def has_objects(slot: Slot | None) -> bool:
 
 
 def is_stackable(slot: Slot | None) -> bool:
-    """Whether tensors hold the items of a list: they have tensors or numbers."""
-    return next(leaves(slot), None) is not None
+    """Whether tensors hold the items of a list: they have tensors or numbers, or are empty."""
+    return next(leaves(Listed(slot)), None) is not None
 
 
 def loosened(slot: Slot, names: Container[str], *, inside: bool = False) -> Slot:

@@ -56,7 +56,7 @@ class Stacks:
     def of(self, leaf: Leaf, items: Sequence[Tensor]) -> Columns:
         """Return the columns of some items."""
         if not items:
-            return tuple(self._none(column) for column in columns_of(leaf))
+            return tuple(self.none(column) for column in columns_of(leaf))
         if not uneven_axes(leaf):
             rows = [self.core.op("Unsqueeze", item, _FIRST) for item in items]
             return (self._behind_each_other(rows, items),)
@@ -72,11 +72,20 @@ class Stacks:
             share(made.value, [item.value for item in items])
         return made
 
-    def _none(self, column: TensorSlot) -> Tensor:
+    def same(self, leaf: Leaf, item: Tensor, count: Dim) -> Columns:
+        """Return the columns of one item several times."""
+
+        def tiled(column: Tensor) -> Tensor:
+            repeats = self.emit.constant([count, *[1] * (column.rank - 1)], ir.DataType.INT64)
+            made: Tensor = self.core.op("Tile", column, repeats)
+            return made
+
+        return self.each(self.of(leaf, [item]), tiled)
+
+    def none(self, column: Leaf) -> Tensor:
         """Return the column of no items."""
+        assert isinstance(column, TensorSlot)
         shape = [0 if dim is None else dim for dim in column.shape]
-        if len(shape) > 1 and shape[0] == 0 and column.shape[0] is not None:
-            shape = [0, *shape[1:]]
         if all(isinstance(dim, int) for dim in shape):
             content = np.zeros(shape, column.dtype.numpy())  # type: ignore[arg-type]
             return self.emit.tensor(self.emit.root.nodes.initializer(content, "empty"))
@@ -179,10 +188,13 @@ class Stacks:
 
     def widened(self, before: Leaf, after: Leaf, columns: Columns) -> Columns:
         """Return the columns of items in another form that holds them, too."""
+        held, wanted = (
+            x.dtype if isinstance(x, TensorSlot) else DTYPES[x.kind] for x in (before, after)
+        )
+        if held != wanted:
+            columns = (*columns[:-1], self.core.op("Cast", columns[-1], to=wanted))
         if isinstance(after, NumberSlot):
-            held = before.dtype if isinstance(before, TensorSlot) else DTYPES[before.kind]
-            wanted = DTYPES[after.kind]
-            return columns if held == wanted else (self.core.op("Cast", columns[0], to=wanted),)
+            return columns
         old, new = uneven_axes(before), uneven_axes(after)
         if old == new:
             return columns
@@ -306,9 +318,12 @@ class Uneven:
 
 
 def divided(leaves: Iterator[Leaf], columns: Columns) -> Iterator[tuple[Leaf, Columns]]:
-    """Yield each tensor of an item with the columns of those of all items."""
+    """Yield each tensor of an item with the columns of those of all items.
+
+    Items without tensors, as empty lists, have a column of their number.
+    """
     start = 0
-    for leaf in leaves:
+    for leaf in list(leaves) or [NumberSlot("int")]:
         stop = start + len(columns_of(leaf))
         yield leaf, columns[start:stop]
         start = stop
