@@ -96,10 +96,11 @@ class Lists(Holding):
     def repeated(self, content: Value, times: Dim) -> Rows:
         """Return a content several times behind itself; never less often than not at all."""
         rows = self.stacked(content)
-        if isinstance(times, Expr):  # a formula would take it for a size
+        if isinstance(times, Expr) and not self.core.knowledge.is_nonnegative(times):
+            # (A formula would take it for a size.)
             least = self.core.op("Max", self.emit.size(times), np.array(0, np.int64))
             times = self.emit.number(least, "times")
-        else:
+        elif isinstance(times, int):
             times = max(0, times)
         count = times
 

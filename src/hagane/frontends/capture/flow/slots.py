@@ -82,9 +82,13 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A list whose length the data decide, of items of one form; None while there are none."""
+    """A list whose length the data decide, of items of one form; None while there are none.
+
+    ``length`` is the length of all lists of the form, None where they differ.
+    """
 
     item: Slot | None
+    length: Dim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +172,7 @@ def content_slot(content: Any, contents: Contents, like: Value, also: Also) -> S
     if isinstance(content, tuple):
         return _parts(content, like, (), contents, also)
     if isinstance(content, Rows):
-        return Listed(content.form)
+        return Listed(content.form, content.length)
     return None
 
 
@@ -298,7 +302,10 @@ def _containers(a: Parts | Listed, b: Parts | Listed) -> Slot | None:
             item = one if item is None else unified(item, one, mixing=True)
             if item is None:
                 return None
-    return Listed(varying(item))
+    lengths = [s.length if isinstance(s, Listed) else len(s.items) for s in (a, b)]
+    x, y = lengths
+    same = x is not None and y is not None and definitely_equal(x, y)
+    return Listed(varying(item), x if same else None)
 
 
 def varying(slot: Slot | None) -> Slot | None:
@@ -319,7 +326,10 @@ def leaves(slot: Slot | None) -> Iterator[TensorSlot | NumberSlot]:
     elif isinstance(slot, Listed):
         found = list(leaves(slot.item))
         for leaf in found or ([NumberSlot("int")] if has_objects(slot.item) else []):
-            yield from columns_of(leaf)  # without tensors, as of empty lists, of their number
+            # (Without tensors, as of empty lists, there is a column of their number.)
+            for number, column in enumerate(columns_of(leaf)):
+                rows = number == 2  # of all items
+                yield column if rows else replace(column, shape=(slot.length, *column.shape[1:]))
     elif isinstance(slot, Maybe):
         yield NumberSlot("bool")
         yield from leaves(slot.item)
@@ -372,7 +382,11 @@ def loosened(slot: Slot, names: Container[str], *, inside: bool = False) -> Slot
         inside: Whether it is that of an item.
     """
     if isinstance(slot, Listed):
-        return slot if slot.item is None else Listed(loosened(slot.item, names, inside=True))
+        length = slot.length
+        if length is not None and any(name not in names for name in symbols_of(length)):
+            length = None
+        item = None if slot.item is None else loosened(slot.item, names, inside=True)
+        return Listed(item, length)
     if isinstance(slot, Maybe):
         return Maybe(loosened(slot.item, names, inside=inside))
     if isinstance(slot, Parts):

@@ -177,13 +177,32 @@ class Stacks:
             return (self.core.op("ScatterND", columns[0], at, tensor),)
         sizes, starts, pool = columns
         own_sizes, rows = self._packed(leaf, tensor)
-        start = self.core.op("Shape", pool, start=0, end=1)
-        at = self.core.op("Reshape", at, np.array([1, 1], np.int64))
         one = self.core.op("Unsqueeze", own_sizes, _FIRST)
+        # An item of the sizes of the old one takes its rows; any other one gets new rows.
+        old = self.core.op("Gather", sizes, at, axis=0)
+        differ = self.core.op("Not", self.core.op("Equal", old, one))
+        moves = self.core.op(
+            "ReduceMax", self.core.op("Cast", differ, to=ir.DataType.INT64), keepdims=0
+        )
+        count = self.core.op("Shape", rows, start=0, end=1)
+        end = self.core.op("Shape", pool, start=0, end=1)
+        more = self.core.op("Mul", count, moves)
+        start = self.core.op(
+            "Add",
+            self.core.op(
+                "Mul", self.core.op("Sub", end, self.core.op("Gather", starts, at, axis=0)), moves
+            ),
+            self.core.op("Gather", starts, at, axis=0),
+        )
+        room = self.core.op("Slice", rows, _FIRST, more, _FIRST)
+        whole = self._behind_each_other([pool, room], [pool, tensor])
+        numbers = self.core.op("Range", np.array(0), self.core.op("Squeeze", count), np.array(1))
+        places = self.core.op("Unsqueeze", self.core.op("Add", numbers, start), np.array([1]))
+        at = self.core.op("Unsqueeze", at, _FIRST)
         return (
             self.core.op("ScatterND", sizes, at, one),
             self.core.op("ScatterND", starts, at, start),
-            self._behind_each_other([pool, rows], [pool, tensor]),
+            self.core.op("ScatterND", whole, places, rows),
         )
 
     def widened(self, before: Leaf, after: Leaf, columns: Columns) -> Columns:
