@@ -128,6 +128,11 @@ class Tensor:
             expected = expected * dim
         return True
 
+    def is_at(self, other: Tensor) -> bool:
+        """Whether it lies where another one does, both without gaps."""
+        there = self.buffer is other.buffer and self.offset == other.offset
+        return there and self.contiguous and other.contiguous
+
     def reshaped(self, shape: Sequence[Dim]) -> Tensor:
         """Return the same contiguous elements under another shape."""
         assert self.contiguous

@@ -23,6 +23,7 @@ from hagane.native.lowering.state import Lowering
 from hagane.native.rules.control.changing_sizes import (
     SizesOfIterations,
 )
+from hagane.native.rules.control.in_place import WRITERS
 from hagane.ops.definition import Array
 from hagane.ops.folding import fold_nodes
 from hagane.ops.inference import GraphTypes
@@ -124,12 +125,25 @@ class BodyKernels:
             if producer not in low.facts.nodes or value in low.forms.places:
                 return
             low.forms.places[value] = place
+            if producer.op_type in WRITERS and self._is_there(producer.inputs[0], place):
+                value = producer.inputs[0]
+                continue
             if producer.domain != "" or producer.op_type not in _SAME_ELEMENTS:
                 return
             value = producer.inputs[0]
             if value is not None:
                 shape = low.facts.shape(value)
                 place = replace(place, shape=shape, strides=row_major(shape))
+
+    def _is_there(self, value: ir.Value | None, place: Tensor) -> bool:
+        """Whether a chain of writes in place begins with a value that lies at a place."""
+        while value is not None and value.producer() in self.low.facts.nodes:
+            producer = value.producer()
+            if producer is None or producer.op_type not in WRITERS:
+                return False
+            value = producer.inputs[0]
+        held = self.low.forms.found(value)
+        return isinstance(held, Tensor) and held.is_at(place)
 
     def _pairs(self) -> list[tuple[Dim, Dim]]:
         """Return the sizes that kernels take for equal."""

@@ -22,6 +22,7 @@ from hagane.native.rules.control.changing_sizes import (
     are_found,
     names_that_change,
 )
+from hagane.native.rules.control.in_place import is_written_in_place
 from hagane.native.rules.control.limits import most_rows
 from hagane.native.rules.control.merged import merged
 from hagane.ops.control.growth import growths
@@ -98,6 +99,10 @@ class LoopKernels:
             _same_type(low, f"'{before.name}'", before, after)
             self._check_start(start, before)
             begin, first = low.forms.contiguous(start), result_of(low, result)
+            if is_written_in_place(self.body.graph, before, after):
+                self._keep(begin, first, before, after)
+                low.forms[result] = first
+                continue
             second = low.recorder.new(f"{before.name} spare", first.dtype, first.shape)
             old, new = _moving(first, str(before.name)), _moving(first, str(after.name))
             inner.forms[before] = old
@@ -115,6 +120,14 @@ class LoopKernels:
                 )
             )
             low.forms[result] = first
+
+    def _keep(self, begin: Tensor, place: Tensor, before: ir.Value, after: ir.Value) -> None:
+        """Let iterations write a state where it lies."""
+        if not begin.is_at(place):
+            emit_copy(self.low.recorder, begin, place)
+        self.body.low.forms[before] = place
+        self.wanted.append((after, place))
+        self.pointers.add(place, written=True)
 
     def _find_sizes(self) -> None:
         """Find the sizes that states grow by; anything else that changes them is refused later."""

@@ -95,7 +95,7 @@ def combined(reduction: str, dtype: np.dtype[np.generic], old: str, new: str) ->
 def copied(low: Lowering, node: ir.Node) -> Tensor:
     """Return a node's result, into which its first input is copied."""
     x, y = low.forms.plain(node.inputs[0]), low.forms.result(node.outputs[0])
-    if x.size != 0:
+    if x.size != 0 and not x.is_at(y):
         emit_copy(low.recorder, x, y)
     return y
 
