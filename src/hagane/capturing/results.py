@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hagane.frontends.capture.interface.structure import (
+    Column,
     Constant,
     Handed,
     Items,
@@ -39,7 +40,7 @@ def rebuilt(
         if isinstance(part, Leaf):
             return convert(values[part.name], part.kind)
         if isinstance(part, Items):
-            return list(build(part.stacked))
+            return _listed(part.item, values, convert)
         if isinstance(part, Handed):
             return given[part.path]
         if isinstance(part, Constant):
@@ -54,6 +55,52 @@ def rebuilt(
         return type(part)(build(item) for item in part)
 
     return build(structure)
+
+
+def _listed(item: Any, values: Mapping[str, Any], convert: Callable[[Any, str], Any]) -> list[Any]:
+    """Return a list whose length the data decide, given the structure of its items."""
+    if isinstance(item, Column):
+        whole = convert(values[item.values.name], item.values.kind)
+        found = list(whole) if item.sizes is None else _cut(whole, values[item.sizes.name], item)
+        if item.inner:
+            python = _PYTHON[item.inner]
+            return [[python(number) for number in part] for part in found]
+        return found
+    if isinstance(item, Constant):
+        return [_real(item.value)]
+    if isinstance(item, Record):
+        names, parts = list(item.fields), list(item.fields.values())
+        rows = _rows([_listed(part, values, convert) for part in parts], parts)
+        return [_record(item, dict(zip(names, row, strict=True))) for row in rows]
+    if isinstance(item, dict):
+        parts = list(item.values())
+        rows = _rows([_listed(part, values, convert) for part in parts], parts)
+        return [dict(zip(item, row, strict=True)) for row in rows]
+    return [type(item)(row) for row in _rows([_listed(p, values, convert) for p in item], item)]
+
+
+def _rows(columns: Sequence[list[Any]], parts: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return the parts of each item; those that are the same in all are there once."""
+    count = max(
+        (len(c) for c, p in zip(columns, parts, strict=True) if not isinstance(p, Constant)),
+        default=0,
+    )
+    full = [
+        c * count if isinstance(p, Constant) else c for c, p in zip(columns, parts, strict=True)
+    ]
+    return list(zip(*full, strict=True))
+
+
+def _cut(whole: Any, sizes: Any, column: Column) -> list[Any]:
+    """Return the tensors that lie behind each other along an axis."""
+    stops = [int(stop) for stop in np.cumsum(np.asarray(sizes))]
+    front = (slice(None),) * column.axis
+    return [
+        whole[(*front, slice(start, stop))] for start, stop in zip([0, *stops], stops, strict=False)
+    ]
+
+
+_PYTHON: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
 
 
 def builder(
@@ -132,7 +179,10 @@ def can_be_rebuilt(structure: Any) -> bool:
 def kinds_of(structure: Any) -> dict[str, str]:
     """Return the kinds of outputs by name, in order."""
     if isinstance(structure, Items):
-        structure = structure.stacked
+        structure = structure.item
+    if isinstance(structure, Column):
+        sizes = kinds_of(structure.sizes)
+        return {**kinds_of(structure.values), **sizes}
     if isinstance(structure, Leaf):
         return {structure.name: structure.kind}
     if isinstance(structure, Made):
@@ -150,9 +200,7 @@ def kinds_of(structure: Any) -> dict[str, str]:
 def tensors_of(structure: Any, result: Any, kind: str) -> list[Any]:
     """Return the tensors of a kind in a result, in the order of the outputs."""
     if isinstance(structure, Items):
-        if structure.stacked.kind != kind:
-            return []
-        return [_stack(result, kind)]
+        return _columns_of(structure.item, result, kind)
     if isinstance(structure, Leaf):
         return [result] if structure.kind == kind else []
     if isinstance(structure, Record):
@@ -167,6 +215,34 @@ def tensors_of(structure: Any, result: Any, kind: str) -> list[Any]:
     else:
         pairs = []
     return [tensor for part, value in pairs for tensor in tensors_of(part, value, kind)]
+
+
+def _columns_of(item: Any, results: Sequence[Any], kind: str) -> list[Any]:
+    """Return the tensors of a kind in a list whose length the data decide."""
+    if isinstance(item, Column):
+        if item.values.kind != kind:
+            return []
+        return [_stack(results, kind) if item.sizes is None else _join(results, item.axis, kind)]
+    if isinstance(item, Record):
+        pairs = [(p, [getattr(r, name) for r in results]) for name, p in item.fields.items()]
+    elif isinstance(item, Mapping):
+        pairs = [(part, [result[key] for result in results]) for key, part in item.items()]
+    elif isinstance(item, list | tuple):
+        pairs = [(part, [result[i] for result in results]) for i, part in enumerate(item)]
+    else:
+        pairs = []
+    return [tensor for part, value in pairs for tensor in _columns_of(part, value, kind)]
+
+
+def _join(tensors: Sequence[Any], axis: int, kind: str) -> Any:
+    """Return tensors of PyTorch or variables behind each other."""
+    if kind == "torch.Tensor":
+        torch = sys.modules["torch"]
+        return torch.cat(list(tensors), axis) if len(tensors) else torch.zeros(0)
+    from hagane.nn.autograd.variable import Variable
+    from hagane.nn.functions.joining import concat
+
+    return concat(list(tensors), axis) if len(tensors) else Variable(np.zeros(0, np.float32))
 
 
 def _stack(tensors: Sequence[Any], kind: str) -> Any:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.capture.emitting.described import Described, Group, Same, Stack
 from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.flow.slots import (
     DTYPES,
@@ -261,6 +262,36 @@ class Holding:
         pairs = divided(leaves(rows.form), rows.columns)
         taken = iter([self.stacks.item(leaf, columns, k) for leaf, columns in pairs])
         return self.together(rows.form, taken)
+
+    def described(self, rows: Rows) -> Described:
+        """Return the parts of items for a result."""
+        columns = divided(leaves(rows.form), rows.columns)
+
+        def part(form: Slot) -> Described:
+            if isinstance(form, Fixed):
+                return Same(form.value)
+            if isinstance(form, Parts):
+                return Group(form.like, form.names, tuple(part(item) for item in form.items))
+            inner = form.item if isinstance(form, Listed) else form
+            kind = inner.kind if isinstance(inner, NumberSlot) else ""
+            leaf, held = next(columns)
+            if len(uneven_axes(leaf)) > 1 or not (kind or isinstance(form, TensorSlot)):
+                raise CheckError(
+                    "capture",
+                    "a list is returned whose length the data decide, of "
+                    f"{self.core.show(rows.item(0))}; return tensors or numbers, or tuples and "
+                    "lists of such",
+                )
+            of = kind if isinstance(form, Listed) else ""
+            shown = "numpy.ndarray" if of else "numbers" if kind else ""
+            if len(held) == 1:
+                return Stack(held[0], kind=shown, inner=of)
+            assert isinstance(leaf, TensorSlot)
+            whole = Uneven(self.stacks, leaf, held).joined()
+            sizes = self.core.op("Squeeze", held[0], np.array([1], np.int64))
+            return Stack(whole, sizes, uneven_axes(leaf)[0], shown, of)
+
+        return part(rows.form)
 
     def numbers(self, kind: str, x: Tensor) -> Rows:
         """Return the elements of an array of one axis as numbers of a type of Python."""

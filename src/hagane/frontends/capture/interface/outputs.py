@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.capture.emitting.described import Described, Same, Stack
 from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.interface.arguments import Argument, Arguments, equal
 from hagane.frontends.capture.interface.names import joined
 from hagane.frontends.capture.interface.state import Stateful
 from hagane.frontends.capture.interface.structure import (
     Change,
+    Column,
     Constant,
     Handed,
     Items,
@@ -151,11 +153,7 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
     if isinstance(value, ListRef):
         content = core.heap[value]
         if isinstance(content, Many):
-            if content.stacked is None:
-                raise CheckError("capture", "a list whose length the data decide is returned")
-            if not content.stacked.kind:
-                return _output(core, content.stacked, path, suffix, "numbers")
-            return Items(_output(core, content.stacked, path, suffix))
+            return _items(core, content, path, suffix)
         return [
             outputs(core, item, joined(path, i), suffix=suffix) for i, item in enumerate(content)
         ]
@@ -236,6 +234,37 @@ def _number_kind(value: Value) -> str:
 
 def _is_float(value: Value) -> bool:
     return isinstance(value, float | Real)
+
+
+def _items(core: Interpreter, content: Many, path: str, suffix: str) -> Any:
+    """Make outputs of the items of a list whose length the data decide."""
+    if content.stacked is not None:
+        kind = "" if content.stacked.kind else "numbers"
+        made = _output(core, content.stacked, path, suffix, kind)
+        return made if kind else Items(Column(made))
+
+    def part(found: Described, path: str) -> Any:
+        if isinstance(found, Same):
+            return Constant(found.value)
+        if isinstance(found, Stack):
+            made = _output(core, found.values, path, suffix, found.kind)
+            sizes = None
+            if found.sizes is not None:
+                own = joined(path or "output", "sizes")
+                sizes = _output(core, found.sizes, own, suffix, "numpy.ndarray")
+            return Column(made, sizes, found.axis, found.inner)
+        names = found.names or range(len(found.parts))
+        parts = [part(p, joined(path, n)) for n, p in zip(names, found.parts, strict=True)]
+        named = dict(zip(names, parts, strict=True))
+        if isinstance(found.like, DictRef):
+            return named
+        if isinstance(found.like, Instance):
+            assert isinstance(found.like.cls, Class)
+            real = core.real_class(found.like.cls)
+            return Record(real, named, "named tuple" in found.like.cls.flags)
+        return parts if isinstance(found.like, ListRef) else tuple(parts)
+
+    return Items(part(core.domain.described(content), path))
 
 
 def _scalar(core: Interpreter, value: Value, kind: str) -> Tensor:

@@ -23,10 +23,27 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
-    """A list of tensors whose number the data decide; they lie stacked in one output."""
+class Column:
+    """The tensors or numbers of a list whose length the data decide, in one or two outputs.
 
-    stacked: Leaf
+    Attributes:
+        values: They lie along a new first axis; where their sizes differ, behind each other.
+        sizes: How large each is along this axis, where they differ.
+        axis: The axis along which they lie behind each other.
+        inner: The kind of the numbers of which each is a list; empty for tensors and numbers.
+    """
+
+    values: Leaf
+    sizes: Leaf | None = None
+    axis: int = 0
+    inner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list whose length the data decide: the structure of an item, whose leaves are columns."""
+
+    item: Any
 
 
 @dataclass(frozen=True, slots=True)

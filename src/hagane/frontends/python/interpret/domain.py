@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from hagane.frontends.python.interpret.emit import Emitter
 from hagane.frontends.python.report.collect import Collector
@@ -150,6 +150,10 @@ class Domain(Protocol):
             visit: Makes one iteration of an item.
             plain: Whether each item gives one, without conditions and other ``for``.
         """
+        ...
+
+    def described(self, content: Many) -> Any:
+        """Return the parts of the items of a list whose length the data decide, for a result."""
         ...
 
     def many(self, source: Value, content: Many | tuple[Value, ...]) -> Many:
