@@ -224,3 +224,45 @@ def an_array_that_may_be_another(x: np.ndarray) -> Any:
 def test_an_array_of_known_content_that_may_have_been_changed_is_not_read() -> None:
     with pytest.raises(CaptureError, match=r"a\[0\]: the operation in place at .* changes a tens"):
         hagane.capture(an_array_that_may_be_another, "int64[n, 2]")
+
+
+def truth_as_a_number(x: np.ndarray) -> Any:
+    total = 0
+    for i in range(len(x)):
+        total += (i == 2) * 5 + x[i, 0]
+    return total + (len(x) == 3) * 7
+
+
+def rows_in_another_order(x: np.ndarray) -> Any:
+    rows = [[int(x[i, 0]), int(x[i, 1])] for i in range(len(x))]
+    for i in range(len(x)):
+        for j in range(len(x) - 1 - i):
+            if rows[j][0] > rows[j + 1][0]:
+                rows[j], rows[j + 1] = rows[j + 1], rows[j]
+    total = 0
+    for row in rows:
+        total = (total * 5 + row[0]) * 5 + row[1]
+    return total
+
+
+def push(stack: list[list[int]], value: int) -> None:
+    stack[-1].append(value)
+
+
+def changed_by_a_function(x: np.ndarray) -> Any:
+    stack = [[]]
+    for i in range(len(x)):
+        if x[i, 0] == 0:
+            stack.append([])
+        push(stack, int(x[i, 1]))
+    total = 0
+    for level in stack:
+        total = total * 3 + sum(level) + len(level)
+    return total
+
+
+@pytest.mark.parametrize(
+    "program", [truth_as_a_number, rows_in_another_order, changed_by_a_function]
+)
+def test_items_that_are_exchanged_and_handed_on(program: Any) -> None:
+    test_the_container_that_is_meant_is_changed(program)

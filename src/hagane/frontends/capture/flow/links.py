@@ -143,6 +143,13 @@ class Links:
                 waiting += self._sources.get(one, ())
         return frozenset(found)
 
+    def forget(self, mark: int) -> None:
+        """Forget the containers that an attempt has made, whose keys are above a mark."""
+        for known in (self._sources, self._parted, self._views):
+            for key in [key for key in known if key > mark]:
+                del known[key]
+        self.keys = {key for key in self.keys if key <= mark}
+
     # Items of lists.
 
     def family_of(self, items: Value) -> frozenset[int]:
@@ -237,7 +244,9 @@ class Links:
 
     def _is_of(self, key: int, owner: int) -> bool:
         view = self._views.get(key)
-        return view is not None and self._owner(view) == owner
+        if view is None or view.owner is not None:
+            return view is not None and view.owner == owner
+        return view.has_seen(self.core.heap.contents.get(owner))
 
     def _write_back(self, view: View, owner: int | None) -> set[int]:
         """Give the item of the list the content of a view; return containers that are right now."""

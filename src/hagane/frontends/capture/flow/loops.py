@@ -192,13 +192,14 @@ class Graph(Calling):
         """Interpret without leaving a trace in the graph or the report."""
         self.collector.muted += 1
         path, dead = self.knowledge.path, self.core.dead
-        kept = self.emit.marked()
+        kept, mark = self.emit.marked(), self.core.heap.mark()
         scope = self.emit.scratch_scope()
         self.knowledge.path = path.within(scope)
         try:
             yield
         finally:
             self.emit.back_to(kept)
+            self.lists.links.forget(mark)
             self.knowledge.path, self.core.dead = path, dead
             self.collector.muted -= 1
 

@@ -71,6 +71,7 @@ class Numbers(Paths):
     def _binary(self, kind: Operation, left: Value, right: Value) -> Value:
         if not (is_data(left) or is_data(right)):
             return NONE
+        given = left, right
         if issubclass(kind, ast.operator) and not (
             kind in _BITS and all(isinstance(x, bool | Truth) for x in (left, right))
         ):
@@ -78,7 +79,9 @@ class Numbers(Paths):
         if isinstance(left, Real | float) or isinstance(right, Real | float):
             return self._reals(kind, left, right)
         if isinstance(left, int | Expr) and isinstance(right, int | Expr):
-            return self._integers(kind, left, right)
+            found = self._integers(kind, left, right)
+            counted = any(isinstance(x, Truth) for x in given)
+            return self.core.compute(kind, left, right) if counted and found is NONE else found
         if issubclass(kind, ast.cmpop) and kind not in (ast.Is, ast.IsNot):
             a, b = (self._counted(x) if isinstance(x, Truth) else x for x in (left, right))
             both = isinstance(left, bool | Truth) and isinstance(right, bool | Truth)

@@ -68,7 +68,7 @@ class Stacks:
 
     def _behind_each_other(self, tensors: Sequence[Tensor], items: Sequence[Tensor] = ()) -> Tensor:
         made: Tensor = self.core.op("Concat", *tensors, axis=0) if tensors[1:] else tensors[0]
-        if items:
+        if any(item.kind for item in items):  # tensors of the program, which it may write
             share(made.value, [item.value for item in items])
         return made
 
@@ -167,7 +167,8 @@ class Stacks:
             count = self.core.op("Shape", first[2], start=0, end=1)
             later = self.core.op("Add", then[1], count)
             made[1] = self.core.op("Concat", first[1], later, axis=0)
-        share(made[-1].value, [first[-1].value, then[-1].value])
+        if first[-1].kind:
+            share(made[-1].value, [first[-1].value, then[-1].value])
         return tuple(made)
 
     def stored(self, leaf: Leaf, columns: Columns, place: Dim, tensor: Tensor) -> Columns:
