@@ -46,6 +46,7 @@ def test_views_of_a_pools_array_are_not_the_callers_own() -> None:
     assert not is_pooled(array[:])
     assert not is_pooled(array.reshape(-1))
     assert not is_pooled(np.ones(3))
+    assert array.base is not None
     assert not is_pooled(array.base)
     assert not is_pooled(array.base[:])
 

@@ -44,7 +44,7 @@ class OutputPool:
             memory = _Memory(size, np.uint8)
         block = memory.view(_Block)
         block.pool, block.memory = self, memory
-        array: Array = np.ndarray(shape, dtype, block)  # type: ignore[call-overload]
+        array: Array = np.ndarray(shape, dtype, block)
         block.given = weakref.ref(array)
         return array
 
@@ -64,6 +64,10 @@ class _Block(np.ndarray[Any, Any]):
     """The owner of a pool's array; NumPy holds it as long as any view lives."""
 
     __slots__ = ("given", "memory", "pool")
+    if TYPE_CHECKING:
+        given: weakref.ref[Array]
+        memory: Array
+        pool: OutputPool
 
     def __del__(self) -> None:
         with suppress(AttributeError):  # views of a block have no memory of their own
