@@ -44,6 +44,7 @@ class TestSquare(testing.FunctionTestCase):
         return inputs[0] ** 2,
 
 
+@testing.fix_random()
 @testing.unary_math_function_unittest(functions.sin, label_expected="sin")
 class TestSine(unittest.TestCase):
     pass
@@ -63,6 +64,7 @@ class _Affine:
         return chainer.links.Linear(None, 3, initialW=W, initial_bias=b)
 
 
+@testing.fix_random()
 @testing.inject_backend_tests(None, [{}])
 class TestLinear(_Affine, testing.LinkTestCase):
     dodge_nondifferentiable = True
@@ -78,6 +80,7 @@ class TestLinear(_Affine, testing.LinkTestCase):
         return numpy.maximum(inputs[0].dot(link.W.array.T) + link.b.array, 0),
 
 
+@testing.fix_random()
 @testing.inject_backend_tests(None, [{}])
 class TestInitializers(_Affine, testing.LinkInitializersTestCase):
     def get_initializers(self):
