@@ -253,6 +253,9 @@ L.Classifier(L.Linear(3,4))(f4(2,3),i4(2))
 """
 
 WRONG = """
+F.crf1d(f4(4,4),[f4(4,3)],[i4(4)])
+F.argmax_crf1d(f4(3,3),[f4(4,3),f4(2,4)])
+F.black_out(f4(4,3),i4(4),f4(5,3),i4(4,2),reduce='no')[0,0]
 V(f4(2,3))+V(f8(2,3))
 V(i4(2,3))+V(f4(2,3))
 V(f4(2,3))**V(f8(2,3))
@@ -424,6 +427,14 @@ F.huber_loss(f4(2,3)*4,f4(2,3),0.5,reduce='no')
 F.hinge(f4(2,3)*2,i4(2),norm='L2')
 F.hinge(f4(2,3),i4(2),reduce='no')
 F.bernoulli_nll(f4(2,3),f4(2,3),reduce='mean')
+F.crf1d(f4(3,3),[f4(4,3),f4(2,3)],[i4(4),i4(2)])
+F.crf1d(f4(3,3),[f4(4,3),f4(2,3)],[i4(4),i4(2)],reduce='no')
+F.argmax_crf1d(f4(3,3),[f4(4,3),f4(2,3)])[0]
+F.argmax_crf1d(f4(3,3),[f4(4,3),f4(2,3)])[1][1]
+len(F.argmax_crf1d(f4(3,3),[f4(4,3),f4(2,3)])[1])
+F.black_out(f4(4,3),i4(4),f4(5,3),i4(4,2))
+F.negative_sampling(f4(4,3),i4(4),f4(5,3),lambda s:np.ones(s,'i'),2,reduce='no')
+F.negative_sampling(f4(4,3),i4(4),f4(5,3),lambda s:np.ones(s,'i'),2,return_samples=True)[1][:,1]
 F.gaussian_kl_divergence(f4(2,3),f4(2,3),reduce='mean')
 F.gaussian_nll(f4(2,3),f4(2,3),f4(2,3),reduce='no')
 F.contrastive(f4(2,3),f4(2,3),i4(2),margin=2,reduce='no')

@@ -168,6 +168,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
         lambda c, x, y: F.crf1d(c, [x, y], [np.array([0, 1, 2]), np.array([1, 1])]),
         (draw(3, 3), draw(3, 3), draw(2, 3)),
     ),
+    "argmax_crf1d": (
+        lambda c, x, y, z: F.argmax_crf1d(c, [x, y, z])[0],
+        (draw(3, 3), draw(4, 3), draw(2, 3), draw(1, 3)),
+    ),
     "ctc": (
         lambda x, y, z: F.connectionist_temporal_classification(
             [x, y, z], np.array([[1], [2]], np.int32), 0, reduce="no"

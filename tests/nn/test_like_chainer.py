@@ -10,6 +10,7 @@ import pytest
 import hagane as chainer
 import hagane.functions as F  # noqa: N812
 import hagane.links as L  # noqa: N812
+from hagane.errors import NoDevice
 from hagane.utils.type_check import InvalidType
 
 
@@ -322,6 +323,11 @@ def test_programs_that_branch_on_a_gpu_run_without_one() -> None:
                 raise AssertionError
             return (2 * inputs[0] * grads[0] + 3 * inputs[0] ** 2 * grads[1],)
 
+    assert not cuda.cupy
+    assert not isinstance(np.ones(1), cuda.cupy.ndarray)
+    with pytest.raises(NoDevice, match="cupy.zeros: hagane computes on the CPU"):
+        cuda.cupy.zeros(3)
+    assert not hasattr(cuda.cupy, "__file__")
     cuda.get_device_from_id(-1).use()
     with cuda.get_device_from_id(None):
         x = chainer.Variable(np.array([1.0, 2.0], "f"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -228,3 +229,29 @@ def test_functions_that_fill_weights_of_a_maxout_see_outputs_and_pools() -> None
     rows[4:8] = -1
     np.testing.assert_array_equal(link.linear.W.array, rows)
     np.testing.assert_array_equal(link.linear.b.array, [*range(4), *[-1] * 4, *range(8, 12)])
+
+
+def test_a_class_behind_link_may_bring_the_call() -> None:
+    class Twice:
+        def __call__(self, x: Any) -> Any:
+            return 2 * self.forward(x)  # type: ignore[attr-defined]
+
+    class Before(Twice, hagane.Link):
+        def forward(self, x: Any) -> Any:
+            return x + 1
+
+    class Behind(hagane.Link, Twice):
+        def forward(self, x: Any) -> Any:
+            return x + 1
+
+    class Neither(hagane.Link):
+        def forward(self, x: Any) -> Any:
+            return x + 1
+
+    class Below(Behind):
+        pass
+
+    assert [link()(3) for link in (Before, Behind, Neither, Below)] == [8, 8, 4, 8]
+    with hagane.link_hooks.TimerHook() as hook:
+        assert Below()(3) == 8
+    assert [name for name, _ in hook.call_history] == ["Below"]

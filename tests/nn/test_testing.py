@@ -44,6 +44,49 @@ class TestSquare(testing.FunctionTestCase):
         return inputs[0] ** 2,
 
 
+@testing.fix_random()
+@testing.unary_math_function_unittest(functions.sin, label_expected="sin")
+class TestSine(unittest.TestCase):
+    pass
+
+
+class _Affine:
+    param_names = ("W", "b")
+
+    def generate_params(self):
+        return [numpy.random.uniform(-1, 1, size).astype("f") for size in ((3, 2), (3,))]
+
+    def generate_inputs(self):
+        return numpy.random.uniform(-1, 1, (4, 2)).astype("f"),
+
+    def create_link(self, initializers):
+        W, b = initializers
+        return chainer.links.Linear(None, 3, initialW=W, initial_bias=b)
+
+
+@testing.fix_random()
+@testing.inject_backend_tests(None, [{}])
+class TestLinear(_Affine, testing.LinkTestCase):
+    dodge_nondifferentiable = True
+
+    def setUp(self):
+        self.check_forward_options.update({"atol": 1e-4})
+        self.check_backward_options.update({"atol": 1e-4})
+
+    def forward(self, link, inputs, device):
+        return functions.relu(link(inputs[0])),
+
+    def forward_expected(self, link, inputs):
+        return numpy.maximum(inputs[0].dot(link.W.array.T) + link.b.array, 0),
+
+
+@testing.fix_random()
+@testing.inject_backend_tests(None, [{}])
+class TestInitializers(_Affine, testing.LinkInitializersTestCase):
+    def get_initializers(self):
+        return [chainer.initializers.Constant(2), 1], [testing.InitializerArgument(None, 0), 3]
+
+
 @testing.parameterize({"value": 1}, {"value": 2})
 class TestValue(unittest.TestCase):
     def test_one(self):
@@ -90,8 +133,9 @@ def test_a_file_of_tests_for_chainer_runs_with_its_tables(tmp_path: Path) -> Non
         cwd=tmp_path,
     )
     assert done.returncode == 1, done.stderr
-    # 12 of squares, two retries, one value, one gradient; a GPU twice, a second gradient.
-    assert "2 failed, 16 passed, 3 skipped" in done.stdout
+    # 12 of squares, 24 of sines, three of a link, two retries, one value, one gradient; a GPU
+    # twice, a second gradient.
+    assert "2 failed, 43 passed, 3 skipped" in done.stdout, done.stdout
     assert "Parameters: value=2" in done.stdout
     assert "outputs[0]: expected float32 of (2,), got float64 of (2,)" in done.stdout
 
@@ -198,3 +242,123 @@ def test_gpus_are_refused_and_a_missing_method_is_named() -> None:
         testing.BackendConfig({"use_cuda": True})
     with pytest.raises(NotImplementedError, match="FunctionTestCase lacks generate_inputs"):
         testing.FunctionTestCase("test_forward").debug()
+    with pytest.raises(NotImplementedError, match="LinkTestCase lacks generate_params"):
+        testing.LinkTestCase("test_backward").debug()
+
+
+class _Product(testing.LinkTestCase):
+    """Tests a link that scales by a parameter; subclasses get something wrong."""
+
+    param_names: Any = ("W",)
+
+    def generate_params(self) -> Any:
+        return [np.arange(1, 4, dtype="f")]
+
+    def generate_inputs(self) -> Any:
+        return (np.ones((2, 3), "f"),)
+
+    def create_link(self, initializers: Any) -> Any:
+        return _scale(initializers[0])
+
+    def forward_expected(self, link: Any, inputs: Any) -> Any:
+        return (inputs[0] * link.W.array,)
+
+
+def _scale(values: Any) -> Any:
+    link = L.Scale(W_shape=(3,))
+    link.W.array[...] = values
+    return link
+
+
+def _fails(case: type[unittest.TestCase], name: str) -> str:
+    with pytest.raises(AssertionError) as raised:
+        case(name).debug()
+    return f"{type(raised.value).__name__}: {raised.value}"
+
+
+def test_links_that_are_right_pass() -> None:
+    _Product("test_forward").debug()
+    _Product("test_backward").debug()
+
+
+def test_wrong_links_and_wrong_tests_of_links_are_named() -> None:
+    class Otherwise(_Product):
+        def forward_expected(self, link: Any, inputs: Any) -> Any:
+            return (inputs[0] * link.W.array + 1,)
+
+    class Wide(_Product):
+        def forward_expected(self, link: Any, inputs: Any) -> Any:
+            return (inputs[0].astype("d") * link.W.array,)
+
+    class Detached(_Product):
+        def forward(self, link: Any, inputs: Any, device: Any) -> Any:
+            return (F.scale(inputs[0], link.W.array),)
+
+    class Nameless(_Product):
+        param_names = ("W", "gamma")
+
+    class Bare(_Product):
+        def forward(self, link: Any, inputs: Any, device: Any) -> Any:
+            return link(*inputs)
+
+    class Unlike(testing.LinkInitializersTestCase):
+        param_names = ("W",)
+        generate_params = _Product.generate_params
+        generate_inputs = _Product.generate_inputs
+
+        def create_link(self, initializers: Any) -> Any:
+            return _scale(7)
+
+        def get_initializers(self) -> Any:
+            return ([2],)
+
+    assert "LinkTestError: outputs[0]: Not equal" in " ".join(
+        _fails(Otherwise, "test_forward").split()
+    )
+    assert "expected float64 of (2, 3), got float32 of (2, 3)" in _fails(Wide, "test_forward")
+    assert "check_backward failed" in _fails(Detached, "test_backward")
+    assert "param_names: Scale has no parameter 'gamma'" in _fails(Nameless, "test_backward")
+    assert "forward: expected a tuple of Variable, got Variable" in _fails(Bare, "test_forward")
+    assert "LinkTestError: W[0]" in _fails(Unlike, "test_initializers")
+    with pytest.raises(ValueError, match="InitializerArgument: expected an initializer, got None"):
+        testing.InitializerArgument(3, None)
+
+
+def test_a_function_that_changes_its_input_is_named() -> None:
+    class Case(testing.FunctionTestCase):
+        def generate_inputs(self) -> Any:
+            return (np.ones(3, "f"),)
+
+        def forward(self, inputs: Any, device: Any) -> Any:
+            inputs[0].array[0] = 2
+            return (F.identity(inputs[0]),)
+
+        def forward_expected(self, inputs: Any) -> Any:
+            return (np.array([2, 1, 1], "f"),)
+
+    assert "forward changed its input 0 in place" in _fails(Case, "test_forward")
+
+
+def test_tests_of_functions_of_one_array_say_what_they_need() -> None:
+    def doubled(x: Any) -> Any:
+        return F.sin(x) * 2
+
+    cases = testing.unary_math_function_unittest(doubled, np.sin, label_expected="sin")
+    with pytest.raises(ValueError, match="NumPy has no function 'doubled'; expected func_expected"):
+        testing.unary_math_function_unittest(doubled)
+    with pytest.raises(TypeError, match=r"expected a unittest\.TestCase, got int"):
+        cases(int)
+
+
+def test_a_trainer_with_a_stand_in_of_an_updater_counts() -> None:
+    seen: list[Any] = []
+
+    def note(trainer: Any) -> None:
+        updater = trainer.updater
+        seen.append((updater.iteration, updater.epoch, updater.epoch_detail, updater.is_new_epoch))
+
+    trainer = testing.get_trainer_with_mock_updater((4, "iteration"), iter_per_epoch=2)
+    trainer.extend(note, name="note", trigger=(1, "iteration"))
+    trainer.run()
+    assert seen == [(1, 0, 0.5, False), (2, 1, 1.0, True), (3, 1, 1.5, False), (4, 2, 2.0, True)]
+    assert trainer.updater.update_core.call_count == 4

@@ -300,6 +300,16 @@ def test_sizes_and_names_of_a_snapshot_that_do_not_fit_are_all_listed(
         load(path, _Two(4, c=L.Linear(1, 1)))
     for line in ("missing in the snapshot: c/W", "not in the object: b/W", "a/b: expected shape"):
         assert line in str(names.value)
+    with pytest.raises(SnapshotError) as more:
+        load(path, _Two(4))
+    assert str(more.value) == (
+        "the snapshot is not one of this object:\n"
+        "  not in the object: b/W\n"
+        "  not in the object: b/b\n"
+        "  a/W: expected shape (4, 3), the snapshot has (2, 3)\n"
+        "  a/b: expected shape (4,), the snapshot has (2,)"
+    )
+    load(path, _Two(2))  # a part of what was saved
 
 
 @pytest.mark.parametrize("content", ["text", "nothing", "half", "array"])

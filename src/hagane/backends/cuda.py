@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from hagane.errors import NoDevice
 from hagane.nn.autograd.devices import GpuDevice, get_array_module
 
 __all__ = [
@@ -41,11 +42,29 @@ __all__ = [
 
 available = False
 cudnn_enabled = False
-cupy = None
 
 
 class ndarray:  # noqa: N801
     """The class of arrays on a GPU, of which there are none."""
+
+
+class _Cupy:
+    """What stands for the package of arrays on a GPU; false, and refuses to make any."""
+
+    ndarray = ndarray
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # which Python asks for
+            raise AttributeError(name)
+        raise NoDevice(
+            f"cupy.{name}: hagane computes on the CPU and has no CUDA device; use numpy.{name}"
+        )
+
+
+cupy = _Cupy()
 
 
 class Device:

@@ -748,7 +748,16 @@ static PyObject *run_program(PyObject *module, PyObject *arguments) {
   return PyErr_Occurred() ? NULL : PyLong_FromLongLong(failed);
 }
 
+/* address(array): of its first element */
+static PyObject *address(PyObject *module, PyObject *array) {
+  (void)module;
+  if (PyArray_Check(array)) return PyLong_FromVoidPtr(PyArray_DATA((PyArrayObject *)array));
+  PyErr_SetString(PyExc_TypeError, "address: expected an array");
+  return NULL;
+}
+
 static PyMethodDef methods[] = {
+    {"address", address, METH_O, "The address of an array's first element."},
     {"run", run_program, METH_VARARGS, "Run a program; signals end it between iterations."},
     {"prepare", prepare, METH_VARARGS, "Make a caller ready for arrays of some types and shapes."},
     {"make", make, METH_VARARGS, "Return a function from a feed to the outputs."},

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ class OutputPool:
     """Blocks of memory that were results and are not any more."""
 
     def __init__(self) -> None:
-        self._free: dict[int, list[tuple[Array, int]]] = {}
+        self._free: dict[int, list[Array]] = {}
         self._kept = 0
 
     def empty(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
@@ -37,51 +38,47 @@ class OutputPool:
             return np.empty(shape, dtype)
         size = _size_class(count)
         try:
-            memory, address = self._free[size].pop()
+            memory = self._free[size].pop()
             self._kept -= size
         except (KeyError, IndexError):
-            memory = np.empty(size, np.uint8)
-            address = memory.ctypes.data
-        if dtype.isbuiltin == 1:
-            block = _Block(self, memory, address, tuple(shape), dtype.str)
-            array = np.asarray(block)
-        else:  # of which the interface of arrays has no name
-            block = _Block(self, memory, address, (count,), "|u1")
-            array = np.asarray(block).view(dtype).reshape(shape)
+            memory = _Memory(size, np.uint8)
+        block = memory.view(_Block)
+        block.pool, block.memory = self, memory
+        array: Array = np.ndarray(shape, dtype, block)
         block.given = weakref.ref(array)
         return array
 
-    def take_back(self, memory: Array, address: int) -> None:
+    def take_back(self, memory: Array) -> None:
         """Keep a block for later, if there is not enough already."""
         if self._kept + memory.nbytes <= _MOST_KEPT:
             self._kept += memory.nbytes
-            self._free.setdefault(memory.nbytes, []).append((memory, address))
+            self._free.setdefault(memory.nbytes, []).append(memory)
 
 
-class _Block:
+# NumPy passes over the base of a base that is of the view's own class.
+class _Memory(np.ndarray[Any, Any]):
+    """Memory of a pool."""
+
+
+class _Block(np.ndarray[Any, Any]):
     """The owner of a pool's array; NumPy holds it as long as any view lives."""
 
-    __slots__ = ("__array_interface__", "_address", "_memory", "_pool", "given")
-
-    def __init__(
-        self, pool: OutputPool, memory: Array, address: int, shape: tuple[int, ...], typestr: str
-    ):
-        self._pool, self._memory, self._address = pool, memory, address
-        self.given: weakref.ref[Array] | None = None
-        self.__array_interface__ = {
-            "shape": shape, "typestr": typestr, "data": (address, False), "version": 3,
-        }  # fmt: skip
+    __slots__ = ("given", "memory", "pool")
+    if TYPE_CHECKING:
+        given: weakref.ref[Array]
+        memory: Array
+        pool: OutputPool
 
     def __del__(self) -> None:
-        self._pool.take_back(self._memory, self._address)
+        with suppress(AttributeError):  # views of a block have no memory of their own
+            self.pool.take_back(self.memory)
 
 
 def is_pooled(array: Array) -> bool:
     """Whether an array came from a pool, and so the caller's own, and no view of it."""
     block = array.base
-    if isinstance(block, np.ndarray):
-        block = block.base
-    return isinstance(block, _Block) and block.given is not None and block.given() is array
+    given = getattr(block, "given", None) if isinstance(block, _Block) else None
+    return given is not None and given() is array
 
 
 def _size_class(count: int) -> int:

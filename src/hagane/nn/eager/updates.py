@@ -5,13 +5,15 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 from itertools import pairwise
+from operator import is_
 from pathlib import Path
 from typing import Any
 
 from hagane.machine import CodeCache, Lock, NoCompiler, best_level, find_compiler, usable_cores
+from hagane.native.ready.extension import load_extension
 from hagane.native.run.engine import load_engine
 from hagane.nn.eager.programs import WORKSHOP
 
@@ -44,7 +46,7 @@ class Pass:
         first = arrays[0]
         self._arrays = arrays  # which keeps their memory
         self._dtype, self._shape = first.dtype, first.shape
-        addresses = [_address(x) for x in arrays]
+        addresses = [UPDATES.address(x) for x in arrays]
         self.start = addresses[0]
         self.read = 0
         addresses += [0] * (4 - len(addresses))
@@ -61,14 +63,14 @@ class Pass:
         for x in arrays:
             if x.dtype != first.dtype or x.shape != first.shape or not _lies_plain(x):
                 return None
-        starts = sorted(map(_address, arrays))
+        starts = sorted(map(UPDATES.address, arrays))
         if any(b - a < first.nbytes for a, b in pairwise(starts)):
             return None
         return cls(name, arrays)
 
     def is_for(self, arrays: tuple[Any, ...]) -> bool:
         """Whether it updates these arrays, and no others."""
-        return all(a is b for a, b in zip(self._arrays, arrays, strict=True))
+        return all(map(is_, self._arrays, arrays))
 
     def job(self, grad: Any, numbers: Sequence[float]) -> bytearray | None:
         """Return the update as C reads it, None where the gradient does not fit.
@@ -79,7 +81,7 @@ class Pass:
         """
         if grad.dtype != self._dtype or grad.shape != self._shape or not _lies_plain(grad):
             return None
-        address = _address(grad)
+        address = UPDATES.address(grad)
         if abs(address - self.start) < grad.nbytes:
             return None
         self.read = address
@@ -89,9 +91,14 @@ class Pass:
 
 
 class Updates:
-    """The compiled updates, asked for by the first use, on the threads of the engine."""
+    """The compiled updates, asked for by the first use, on the threads of the engine.
+
+    Attributes:
+        address: Returns where the first element of an array lies.
+    """
 
     def __init__(self) -> None:
+        self.address: Callable[[Any], int] = _address
         self._function: Any = None
         self._engine: tuple[Any, ...] = ()
         self._asked = False
@@ -127,6 +134,9 @@ class Updates:
             return
         function.argtypes = [ctypes.c_int64, ctypes.c_char_p, *[ctypes.c_void_p] * 3]
         function.restype = None
+        extension = load_extension()
+        if extension is not None:
+            self.address = extension.address
         self._engine = program, engine.address("hg_set_phase"), engine.address("hg_run")
         self._function = function
 

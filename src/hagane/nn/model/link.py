@@ -6,7 +6,7 @@ import copy
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -126,10 +126,17 @@ class Link(DeviceResident):
 
     _local_link_hooks: dict[str, LinkHook] | None = None
     _ready = False
+    # Whether a class that a program mixes in behind Link brings the method ``__call__``.
+    _has_call_behind: ClassVar[bool] = False
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             """Return a parameter, a link or a value."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        behind = cls.__mro__[cls.__mro__.index(Link) + 1 :]
+        cls._has_call_behind = any("__call__" in each.__dict__ for each in behind)
 
     def __init__(self, **params: Any):
         super().__init__()
@@ -183,14 +190,13 @@ class Link(DeviceResident):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run ``forward``, and the hooks before and after."""
         self._check_ready()
-        general = get_link_hooks()
-        own = self._local_link_hooks
-        hooks = list({**general, **own}.values()) if own else list(general.values())
+        forward = super().__call__ if self._has_call_behind else self.forward  # type: ignore[misc]
+        general, own = get_link_hooks(), self._local_link_hooks
+        if not general and not own:
+            return forward(*args, **kwargs)
+        hooks = list({**general, **(own or {})}.values())
         for hook in hooks:
             hook.forward_preprocess(ForwardPreprocess(self, "forward", args, kwargs))
-        # A class that users mix in may bring the method.
-        mixed_in = getattr(super(), "__call__", None)  # noqa: B004
-        forward = mixed_in or self.forward
         out = forward(*args, **kwargs)
         for hook in hooks:
             hook.forward_postprocess(ForwardPostprocess(self, "forward", args, kwargs, out))

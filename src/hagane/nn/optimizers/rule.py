@@ -185,7 +185,8 @@ class UpdateRule:
         grad = param._grad
         if grad is None or param._array is None or param._loss_scale is not None:
             return None
-        self._init_states(param)
+        if self._state is None:
+            self._init_states(param)
         self.t += 1
         if self.job(param, grad) is None:
             self.t -= 1

@@ -10,6 +10,12 @@ from hagane.nn.testing.arrays import (
     save_and_load_npz,
 )
 from hagane.nn.testing.function_case import FunctionTestCase, FunctionTestError
+from hagane.nn.testing.link_case import (
+    InitializerArgument,
+    LinkInitializersTestCase,
+    LinkTestCase,
+    LinkTestError,
+)
 from hagane.nn.testing.requirements import assert_warns, patch, with_requires, without_requires
 from hagane.nn.testing.tables import (
     BackendConfig,
@@ -23,11 +29,16 @@ from hagane.nn.testing.tables import (
     product_dict,
     run_module,
 )
+from hagane.nn.testing.unary import unary_math_function_unittest
 
 __all__ = [
     "BackendConfig",
     "FunctionTestCase",
     "FunctionTestError",
+    "InitializerArgument",
+    "LinkInitializersTestCase",
+    "LinkTestCase",
+    "LinkTestError",
     "assert_allclose",
     "assert_warns",
     "attr",
@@ -46,6 +57,7 @@ __all__ = [
     "save_and_load",
     "save_and_load_hdf5",
     "save_and_load_npz",
+    "unary_math_function_unittest",
     "with_requires",
     "without_requires",
 ]

@@ -167,10 +167,14 @@ def inject_backend_tests(
     """
     rows = [row for row in params if not (row.get("use_cuda") or row.get("use_chainerx"))]
 
-    def expand(base: type) -> list[type]:
+    def inject(base: type) -> None:
         names = method_names
         if names is None:
-            names = [name for name in dir(base) if name.startswith("test")]
+            names = [
+                name
+                for name in dir(base)
+                if name.startswith("test") and callable(getattr(base, name))
+            ]
         for name in names:
             test = getattr(base, name)
             for i, row in enumerate(rows):
@@ -178,9 +182,13 @@ def inject_backend_tests(
                 shown = f"{name}_backend_config_{i}_{{{config.get_func_str()}}}"
                 setattr(base, shown, _given(test, config))
             setattr(base, name, None)
-        return [base]
 
-    return _each(expand)
+    def decorate(tested: Any) -> Any:
+        for base in tested.classes if isinstance(tested, _Classes) else [tested]:
+            inject(base)
+        return tested
+
+    return decorate
 
 
 def _given(test: Callable[..., Any], config: BackendConfig) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from hagane.frontends.libraries.chainer.arithmetic import binary
 from hagane.frontends.libraries.chainer.operands import (
+    INT32,
     computed,
     computed_parts,
     floating,
@@ -25,7 +26,7 @@ from hagane.frontends.libraries.chainer.table import function
 from hagane.frontends.libraries.numpy.operands import DOUBLE, INT64
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.printing import show_dims
-from hagane.frontends.python.values.values import Many, Tensor, Value
+from hagane.frontends.python.values.values import Many, Tensor, Unknown, Value
 from hagane.graph.types import Shape
 from hagane.ops.functions.chainer import losses as functions
 
@@ -231,10 +232,32 @@ def connectionist_temporal_classification(
     return unknown_loss(t, [first], shape[:1], reduce)
 
 
-@function("crf1d", "argmax_crf1d")
-def crf1d(t: Core, cost: Value, xs: Value, ys: Value = None, reduce: Value = "mean") -> Value:
-    """Return the loss of a chain of labels."""
-    return made(t, "Loss", [floating(t, cost, "cost")], floating(t, cost, "cost").dtype, ())
+def _chain(t: Core, cost: Value, xs: Value) -> tuple[Tensor, list[Tensor]]:
+    """Return the costs of pairs of labels, and of labels at each time; one stands for many."""
+    pairs = floating(t, cost, "cost")
+    size = need_rank(t, pairs, 2, "cost")[1]
+    steps = [variable(t, xs.element, "xs")] if isinstance(xs, Many) else variables(t, xs, "xs")
+    for i, x in enumerate(steps):
+        if t.emit.differ(need_rank(t, x, 2, f"xs[{i}]")[1], size):
+            t.fail("shape-mismatch", f"{t.show(x)} has not the labels of {t.show(pairs)}", x, pairs)
+    return pairs, steps
+
+
+@function("crf1d")
+def crf1d(t: Core, cost: Value, xs: Value, ys: Value, reduce: Value = "mean") -> Tensor:
+    """Return the loss of chains of labels, one a sample of the first time."""
+    check_reduce(t, reduce, ("mean", "no"))
+    pairs, steps = _chain(t, cost, xs)
+    return unknown_loss(t, [pairs, *steps], shape_of(t, steps[0])[:1], reduce)
+
+
+@function("argmax_crf1d")
+def argmax_crf1d(t: Core, cost: Value, xs: Value) -> Value:
+    """Return the best scores of chains, and their labels at each time."""
+    pairs, steps = _chain(t, cost, xs)
+    score = made(t, "Score", [pairs, *steps], steps[0].dtype, shape_of(t, steps[0])[:1])
+    path = [made(t, "Label", [x], INT32, shape_of(t, x)[:1]) for x in steps]
+    return (score, Many(path[0], xs.length) if isinstance(xs, Many) else path)
 
 
 @function("cross_covariance")
@@ -253,10 +276,29 @@ def decov(t: Core, h: Value, reduce: Value = "half_squared_sum") -> Tensor:
     return loss_of(t, x.dtype, (count, count), reduce, functions.decov, x, reduce)
 
 
-@function("negative_sampling", "black_out")
-def negative_sampling(t: Core, x: Value, t_: Value, W: Value, *_: Value, reduce: Value = "sum",
-                      **__: Value) -> Tensor:  # fmt: skip
-    """Return a loss with sampled negative classes."""
+@function("negative_sampling")
+def negative_sampling(
+    t: Core, x: Value, t_: Value, W: Value, sampler: Value, sample_size: Value,
+    reduce: Value = "sum", *, samples: Value = None, return_samples: Value = False,
+) -> Value:  # fmt: skip
+    """Return a loss with sampled negative classes, and the samples where they are asked for."""
+    check_reduce(t, reduce, ("sum", "no"))
+    found, labels = floating(t, x), variable(t, t_, "t")
+    loss = unknown_loss(t, [found, labels], shape_of(t, labels), reduce)
+    if return_samples is False:
+        return loss
+    if return_samples is not True or not isinstance(sample_size, int):
+        return Unknown("what negative_sampling returns beside the loss depends on its arguments")
+    drawn = (*shape_of(t, labels), sample_size + 1)
+    return (loss, made(t, "Sample", [labels], labels.dtype, drawn))
+
+
+@function("black_out")
+def black_out(
+    t: Core, x: Value, t_: Value, W: Value, samples: Value, reduce: Value = "mean"
+) -> Tensor:
+    """Return a loss against sampled classes."""
+    check_reduce(t, reduce, ("mean", "no"))
     found, labels = floating(t, x), variable(t, t_, "t")
     return unknown_loss(t, [found, labels], shape_of(t, labels), reduce)
 

@@ -116,22 +116,37 @@ def crf1d(cost: Any, xs: Sequence[Any], ys: Sequence[Any], reduce: str = "mean")
     n = row[0].shape[0]
     alpha: Any = row[0]
     ended: list[Any] = []
-    score: Any = _picked(row[0], labels[0])
-    for x, before, now in zip(row[1:], labels, labels[1:], strict=False):
+    for x in row[1:]:
         batch = x.shape[0]
         if alpha.shape[0] > batch:
             alpha, rest = split_axis(alpha, [batch], 0)
             ended.append(logsumexp(rest, axis=1))
-            score, rest_score = split_axis(score, [batch], 0)
-            ended[-1] = ended[-1] - rest_score
         ways = op("Add", op("Unsqueeze", alpha, [2]), op("Unsqueeze", cost, [0]))
         alpha = logsumexp(ways, axis=1) + x
-        flat = reshape(cost, (size * size,))
+    ended.append(logsumexp(alpha, axis=1))
+    losses = _joined(ended) - _scores_of(cost, row, labels)
+    return losses if reduce == "no" else sum(losses) * (1 / n)
+
+
+def _scores_of(cost: Any, row: Sequence[Any], labels: Sequence[Any]) -> Any:
+    """Return the scores of chains with some labels at each time."""
+    size = cost.shape[0]
+    flat = reshape(cost, (size * size,))
+    ended: list[Any] = []
+    score: Any = _picked(row[0], labels[0])
+    for x, before, now in zip(row[1:], labels, labels[1:], strict=False):
+        batch = x.shape[0]
+        if score.shape[0] > batch:
+            score, rest = split_axis(score, [batch], 0)
+            ended.append(rest)
         steps = op("Gather", flat, before[:batch].astype(np.int64) * size + now, axis=0)
         score = score + _picked(x, now) + steps
-    ended.append(logsumexp(alpha, axis=1) - score)
-    losses = concat(ended[::-1], axis=0) if len(ended) > 1 else ended[0]
-    return losses if reduce == "no" else sum(losses) * (1 / n)
+    return _joined([*ended, score])
+
+
+def _joined(ended: Sequence[Any]) -> Any:
+    """Return values of chains, those that ended last first."""
+    return concat(ended[::-1], axis=0) if len(ended) > 1 else ended[0]
 
 
 def _picked(x: Any, labels: Any) -> Any:
@@ -142,19 +157,19 @@ def _picked(x: Any, labels: Any) -> Any:
 def argmax_crf1d(cost: Any, xs: Sequence[Any]) -> Any:
     """Return the best scores of chains, and their labels at each time (Viterbi 1967).
 
+    Gradients of scores are those of the chains with these labels.
+
     Args:
         cost: Of each pair of labels, (labels, labels).
         xs: Costs of labels at each time; batches do not grow.
     """
     weights, row = array_of(cost), [array_of(x) for x in xs]
     alpha = row[0]
-    scores: list[Any] = []
     ends: list[Any] = []
     backs: list[Any] = []
     for x in row[1:]:
         batch = x.shape[0]
         if alpha.shape[0] > batch:
-            scores.append(alpha[batch:].max(axis=1))
             ends.append(alpha[batch:].argmax(axis=1))
             alpha = alpha[:batch]
         else:
@@ -162,14 +177,14 @@ def argmax_crf1d(cost: Any, xs: Sequence[Any]) -> Any:
         ways = alpha[:, :, None] + weights
         backs.append(ways.argmax(axis=1))
         alpha = ways.max(axis=1) + x
-    scores.append(alpha.max(axis=1))
     path = [alpha.argmax(axis=1).astype(np.int32)]
     for back, end in zip(reversed(backs), reversed(ends), strict=True):
         before = back[np.arange(len(path[-1])), path[-1]]
         if end is not None:
             before = np.concatenate([before, end])
         path.append(before.astype(np.int32))
-    return Variable(np.concatenate(scores[::-1])), path[::-1]
+    path.reverse()
+    return _scores_of(lift(cost), [lift(x) for x in xs], path), path
 
 
 def connectionist_temporal_classification(
