@@ -284,12 +284,12 @@ def test_what_cannot_be_changed_is_refused() -> None:
         )
 
 
-def test_a_merge_patch_removes_with_null_and_merges_conditions_by_type() -> None:
+def test_a_merge_patch_removes_with_null_and_replaces_lists() -> None:
     value = {"a": {"b": 1, "c": 2}, "conditions": [{"type": "x", "n": 1}, {"type": "y"}]}
     patch = {"a": {"b": None}, "conditions": [{"type": "x", "n": 2}], "d": 3}
     assert merged(value, patch) == {
         "a": {"c": 2},
-        "conditions": [{"type": "x", "n": 2}, {"type": "y"}],
+        "conditions": [{"type": "x", "n": 2}],
         "d": 3,
     }
 
