@@ -41,6 +41,7 @@ from hagane.tools.cluster.link.scaling import scale, scaled
 from hagane.tools.cluster.link.selecting import BadSelector, chooser
 from hagane.tools.cluster.link.store import Store
 from hagane.tools.cluster.link.target import OF_CONTAINERS, Target
+from hagane.tools.cluster.link.workloads import KINDS, is_owned, read_made
 from hagane.tools.cluster.model.documents import Place
 from hagane.tools.cluster.model.read_objects import read_budget, read_node
 from hagane.tools.cluster.sim.snapshot import rfc3339
@@ -49,11 +50,11 @@ _VERBS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 # Objects of the simulation, whose changes by clients it is told.
 _SIMULATED = ("pods", "nodes", "poddisruptionbudgets")
 # What clients make and delete, and the simulation is told.
-_MADE = {"nodes": "node", "poddisruptionbudgets": "budget"}
+_MADE = {"nodes": "node", "poddisruptionbudgets": "budget", **dict.fromkeys(KINDS, "workload")}
 # Kinds of whose deletion the answer is a status, and not the object.
 _TOLD = {
-    "configmaps", "csistoragecapacities", "deployments", "events", "leases", "namespaces", "nodes",
-    "poddisruptionbudgets", "priorityclasses", "replicasets", "replicationcontrollers",
+    "configmaps", "csistoragecapacities", "deployments", "events", "jobs", "leases", "namespaces",
+    "nodes", "poddisruptionbudgets", "priorityclasses", "replicasets", "replicationcontrollers",
     "statefulsets",
 }  # fmt: skip
 # Of a deletion: to make room for another pod, which its condition says.
@@ -66,8 +67,10 @@ class ApiServer:
 
     Each request is (verb, key, body): ("bind", "namespace/name", node), ("delete", key, None or
     PREEMPTED), ("create", key, manifest), ("node", name, manifest) and ("budget", key, manifest)
-    for new ones, ("no node", name, {}) and ("no budget", key, {}) for those that are deleted, or,
-    for a change, ("nodes", name, manifest) or (resource, key, patch).
+    for new ones, ("workload", key, manifest) for jobs and sets of replicas, new or of another
+    number of pods, ("roll", …) for another template; ("no node", name, manifest), ("no budget", …)
+    and ("no workload", …) for those that are deleted, ("orphans", …) if their pods stay; or, for a
+    change, ("nodes", name, manifest) or (resource, key, patch).
 
     Args:
         port: Where to listen on 127.0.0.1; 0 picks one.
@@ -144,7 +147,10 @@ class ApiServer:
             _check_verb(target, verb)
         query = dict(request.query_params)
         if verb == "DELETE":
-            target.dry = is_dry(request, await read_options(request))
+            options = await read_options(request)
+            target.dry = is_dry(request, options)
+            policy = options.get("propagationPolicy") or query.get("propagationPolicy")
+            target.orphans = policy == "Orphan" and target.resource.plural in KINDS
             if not target.name:
                 return JSONResponse(self._delete_all(target, query))
             return JSONResponse(self._delete(target))
@@ -235,6 +241,8 @@ class ApiServer:
             _read(lambda: read_node(value, Place(f"POST of node {key!r}", "", 0)))
         elif kind.plural == "poddisruptionbudgets":
             _read(lambda: read_budget(value, Place(f"POST of budget {key!r}", "", 0)))
+        elif kind.plural in KINDS and not is_owned(value):
+            _read(lambda: read_made(value, key))
         value["metadata"].setdefault("creationTimestamp", timestamp())
         managed = (
             read_managed(value)
@@ -249,7 +257,7 @@ class ApiServer:
             raise Refused(409, "AlreadyExists", f'{kind.plural} "{key}" already exists')
         if kind.plural == "pods":
             self.requests.put(("create", key, value))
-        elif kind.plural in _MADE:
+        elif kind.plural in _MADE and not is_owned(value):
             self.requests.put((_MADE[kind.plural], key, value))
         return _typed(kind, self.store.get(name, key) or value)
 
@@ -297,7 +305,8 @@ class ApiServer:
             return self._leave(target.key, value)
         self.store.drop(target.resource.name, target.key)
         if target.resource.plural in _MADE:
-            self.requests.put((f"no {_MADE[target.resource.plural]}", target.key, {}))
+            verb = "orphans" if target.orphans else f"no {_MADE[target.resource.plural]}"
+            self.requests.put((verb, target.key, value))
         return deleted(target.resource, value) if target.resource.plural in _TOLD else value
 
     def _delete_all(self, target: Target, query: dict[str, str]) -> dict[str, Any]:
@@ -378,6 +387,10 @@ class ApiServer:
         if kind.plural == "nodes":
             new.setdefault("status", value.get("status") or {})
             _read(lambda: read_node(new, Place(f"{verb} of node {target.key!r}", "", 0)))
+        elif kind.plural in KINDS and not is_owned(new):
+            if "status" in value:
+                new.setdefault("status", value["status"])
+            _read(lambda: read_made(new, target.key))
         new["metadata"]["resourceVersion"] = value["metadata"].get("resourceVersion")
         if not applied:
             managed = after_update(value, new, target.writer, target.sub, timestamp())
@@ -387,7 +400,10 @@ class ApiServer:
         if target.dry or (new == value and kind.plural != "pods"):
             return new
         self.store.put(kind.name, target.key, new)
-        if kind.plural in _SIMULATED:
+        if kind.plural in KINDS and target.sub != "status" and not is_owned(new):
+            same = new["spec"].get("template") == value["spec"].get("template")
+            self.requests.put(("workload" if same else "roll", target.key, new))
+        elif kind.plural in _SIMULATED:
             told = new
             if kind.plural != "nodes":
                 patch = body if isinstance(body, dict) and verb == "PATCH" else new

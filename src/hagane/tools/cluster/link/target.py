@@ -41,6 +41,7 @@ class Target:
         self.name = steps[1] if len(steps) > 1 else ""
         self.sub = steps[2] if len(steps) > 2 else ""
         self.dry = False  # changes are checked and answered, and not made
+        self.orphans = False  # what it made stays when it is deleted
         self.writer = ""  # the manager of the fields that are changed
         known = (*found.subresources, "status")
         if found.plural == "pods":
