@@ -97,8 +97,7 @@ def _known_values(ctx: InferContext) -> Sequence[Array | None] | None:
         i for i, value in enumerate(ctx.node.inputs) if value is not None and inputs[i] is None
     ]
     plain = all(
-        value is None or value.dtype != object or ctx.dtype(i) == ir.DataType.STRING
-        for i, value in enumerate(inputs)
+        value is None or value.dtype != object or _is_text(ctx, i) for i, value in enumerate(inputs)
     )
     if not missing and plain and not has_bodies(ctx.node):
         with contextlib.suppress(Exception):
@@ -110,6 +109,13 @@ def _known_values(ctx: InferContext) -> Sequence[Array | None] | None:
     with contextlib.suppress(RankUnknown, ZeroDivisionError, TypeError, ValueError, IndexError):
         return op.data(ctx)
     return None
+
+
+def _is_text(ctx: InferContext, index: int) -> bool:
+    """Say whether an input holds texts, and not dimensions; its type may be unknown."""
+    with contextlib.suppress(RankUnknown):
+        return ctx.dtype(index) == ir.DataType.STRING
+    return False
 
 
 def _fold(op: OpDef, inputs: Sequence[Array | None], ctx: InferContext) -> list[Array] | None:
