@@ -168,9 +168,11 @@ def _check_counts(ctx: InferContext, schema: Schema, node: ir.Node) -> None:
             f"expected {_span(schema.min_outputs, schema.max_outputs)} outputs, "
             f"got {len(node.outputs)}"
         )
-    for index in range(min(count, len(schema.inputs))):
-        parameter = schema.inputs[index]
-        if node.inputs[index] is None and not (parameter.optional or parameter.variadic):
+    for index in range(count if schema.inputs else 0):
+        parameter = schema.input(index)
+        # Of values of different kinds, as a loop carries them, one may be absent.
+        free = parameter.optional or (parameter.variadic and not parameter.homogeneous)
+        if node.inputs[index] is None and not free:
             ctx.fail(f"expected input '{parameter.name}' (number {index}), which is absent")
     for name in sorted(schema.required - node.attributes.keys()):
         ctx.fail(f"expected the attribute '{name}', which is absent")
