@@ -225,7 +225,7 @@ class _Writer:
             return self._quoted(case.texts & of_length(low, high))
         except InvalidArgument as error:
             # Every length has the states of the pattern; longer texts are left out.
-            most = MOST_STATES // 2 // len(case.texts.rows)
+            most = MOST_STATES // 4 // len(case.texts.rows)
             texts = case.texts & of_length(low, most) if high and low <= most < high else NOTHING
             if texts.empty:
                 refuse(where, f"a length beside a pattern or a format: {error}")
