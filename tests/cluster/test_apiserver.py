@@ -269,9 +269,10 @@ def refused(url: str, method: str, body: bytes) -> tuple[int, str]:
 
 def test_what_cannot_be_changed_is_refused() -> None:
     with ApiServer() as api:
-        api.store.put("jobs", "default/j", {"metadata": {"namespace": "default", "name": "j"}})
-        jobs = f"{api.url}/apis/batch/v1/namespaces/default/jobs/j"
-        assert refused(jobs, "PATCH", b"{}") == (405, "jobs cannot be changed here")
+        quotas = f"{api.url}/api/v1/namespaces/default/resourcequotas/q"
+        code, message = refused(quotas, "PATCH", b"{}")
+        assert code == 405
+        assert "resourcequotas are not simulated" in message
         pods = f"{api.url}/api/v1/namespaces/default/pods"
         bad = json.dumps({"metadata": {"name": "p"}, "spec": {"containers": 3}}).encode()
         code, message = refused(pods, "POST", bad)
@@ -284,12 +285,12 @@ def test_what_cannot_be_changed_is_refused() -> None:
         )
 
 
-def test_a_merge_patch_removes_with_null_and_merges_conditions_by_type() -> None:
+def test_a_merge_patch_removes_with_null_and_replaces_lists() -> None:
     value = {"a": {"b": 1, "c": 2}, "conditions": [{"type": "x", "n": 1}, {"type": "y"}]}
     patch = {"a": {"b": None}, "conditions": [{"type": "x", "n": 2}], "d": 3}
     assert merged(value, patch) == {
         "a": {"c": 2},
-        "conditions": [{"type": "x", "n": 2}, {"type": "y"}],
+        "conditions": [{"type": "x", "n": 2}],
         "d": 3,
     }
 

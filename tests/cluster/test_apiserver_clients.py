@@ -233,19 +233,13 @@ def test_evictions_keep_to_budgets(api: ApiServer) -> None:
     ("body", "kind", "code", "message"),
     [
         (b"k8s\x00", "application/vnd.kubernetes.protobuf", 415, "contentType is application/json"),
-        (
-            b"{}",
-            "application/apply-patch+yaml",
-            415,
-            "apply with kubectl apply --server-side=false",
-        ),
         (b"[" * 100_000, "application/json", 400, "the body is not JSON: it nests too deep"),
         (b"{", "application/json", 400, "the body is not JSON"),
         (b" " * (4 << 20), "application/json", 413, "over 3,145,728 bytes, the most allowed"),
         (b'{"kind": "Node"}', "application/json", 400, "expected a Pod, got a Node"),
         (b'{"metadata": {"name": "A b"}}', "application/json", 422, "expected lower-case letters"),
     ],
-    ids=["protobuf", "server-side", "deep", "broken", "large", "kind", "name"],
+    ids=["protobuf", "deep", "broken", "large", "kind", "name"],
 )
 def test_bodies_that_cannot_be_taken_are_refused(
     api: ApiServer, body: bytes, kind: str, code: int, message: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -74,3 +75,21 @@ def test_contraries_are_exact(schema: Any, allowed: list[Any], forbidden: list[A
 def test_members_of_a_constant_do_not_count_as_evaluated() -> None:
     with pytest.raises(InvalidArgument, match="an object as a value beside 'unevaluatedProp"):
         TokenMask({"const": {"a": 1}, "unevaluatedProperties": False}, VOCABULARY)
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "string", "format": "uri", "minLength": 1, "maxLength": 2083}, "http://a.b/c?d"),
+        ({"type": "string", "pattern": "^arn:[a-z]{3,12}:.*$", "maxLength": 90_000}, "arn:aws:x"),
+    ],
+)
+def test_a_great_length_beside_a_pattern_is_narrowed_with_a_notice(
+    schema: dict[str, Any], text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    mask = TokenMask(schema, VOCABULARY)
+    (most,) = re.findall(r"#/maxLength: texts have at most (\d+) characters here", caplog.text)
+    assert int(most) > 100
+    longest = text + "x" * (int(most) - len(text))
+    assert [taken(mask, each) for each in (text, longest)] == [True, True]
+    assert [taken(mask, each) for each in ("a b", longest + "x")] == [False, False]

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 
+import pytest
+
+from hagane.lexgen.masks.json_keywords import pattern_texts
 from hagane.lexgen.masks.texts import ANYTHING, NOTHING, Texts, _built, literals, of_length
 
 
@@ -85,3 +89,28 @@ def test_contraries_and_literals_are_minimal_and_take_what_they_should() -> None
     assert (ANYTHING - (ANYTHING - NOTHING)).empty
     some = ANYTHING - literals(["a"])
     assert (ANYTHING - (some | literals(["a"]))).empty
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^(?!aws:)[a-d:sw]+$",
+        r"^(?!aw)(?!ab)[a-z:]{1,12}$",
+        r"^(?=ab)(?!abc)[a-c]*$",
+        r"^(?!a$)a+$|^b(c|d)$",
+        r"x|^(?!xa)[^|(]b",
+        r"^(?![\])])[)a\]]+$",
+        r"^(?!a|bc).*$",
+        r"^(?!\(a)\(.$",
+        r"^(?!)a",
+        r"^(?=a)",
+        r"^(?!(?:a|b(?:c)))[abc]+$",
+    ],
+)
+def test_a_pattern_looks_ahead_at_the_start_of_the_text_as_re_does(pattern: str) -> None:
+    texts = pattern_texts(pattern, "#")
+    drawn = random.Random(5)
+    for _ in range(400):
+        text = "".join(drawn.choices("abcd:x|()]aws", k=drawn.randint(0, 6)))
+        found = re.search(pattern.replace("$", r"\Z"), text) is not None
+        assert (text in texts) == found, text

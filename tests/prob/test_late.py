@@ -100,3 +100,38 @@ def test_random_programs_mean_the_same_with_draws_moved() -> None:
     compare()
     assert compared >= 100
     assert moved >= 30
+
+
+COUNT = "(if flip(1/3) then 1 else 0)"
+
+
+@pytest.mark.parametrize(
+    ("step", "rows"),
+    [
+        (f"{COUNT} + x", 130),
+        (f"x + {COUNT}", 130),
+        (f"{COUNT} - x", 130),
+        (f"{COUNT} + (2 * x) % 7", 28),
+        (f"1 - ({COUNT} + 3 * x) % 5", 20),
+    ],
+)
+def test_a_chain_keeps_its_partial_result_whatever_the_side_of_its_draws(
+    step: str, rows: int
+) -> None:
+    lets = "".join(f"let x{i + 1} = {step.replace('x', f'x{i}')} in " for i in range(60))
+    (verdict,) = check(
+        load_program(f"(let x0 = 0 in {lets}x60) : {{v:int | Prob(v = v) = 1}}"),
+        "dynamic",
+        Limits(states=rows),
+    ).verdicts
+    assert verdict.holds
+
+
+@pytest.mark.parametrize("operator", ["+", "-", "*", "<", "<=", ">", ">=", "=", "!="])
+def test_operands_that_change_places_mean_the_same(operator: str) -> None:
+    program = load_program(f"rand(-1, 2) {operator} (rand(1, 2) * (rand(0, 2) - rand(0, 1)))")
+    turned = late(program.main)
+    assert turned != program.main
+    limits = Limits()
+    plain = run_enumeration(program, Unit(program.main), limits)
+    assert run_enumeration(program, Unit(turned), limits).result == plain.result

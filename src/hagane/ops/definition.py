@@ -157,8 +157,10 @@ def data_by_reference(ctx: InferContext) -> Sequence[Array | None]:
     For kernels that only move elements or use ``+ - *`` this is exact: NumPy applies them to
     arrays of expressions as it does to numbers.
     """
-    inputs = [ctx.data(i) if ctx.has(i) else None for i in range(ctx.n_inputs)]
-    if any(ctx.has(i) and inputs[i] is None for i in range(ctx.n_inputs)):
+    # Of an input that is present the type may be unknown.
+    present = [value is not None for value in ctx.node.inputs]
+    inputs = [ctx.data(i) if there else None for i, there in enumerate(present)]
+    if any(there and inputs[i] is None for i, there in enumerate(present)):
         return [None] * ctx.n_outputs
     outputs = ctx.op(inputs, ctx.attributes, ctx.n_outputs)
     return [np.asarray(output) for output in outputs]

@@ -97,8 +97,7 @@ def _known_values(ctx: InferContext) -> Sequence[Array | None] | None:
         i for i, value in enumerate(ctx.node.inputs) if value is not None and inputs[i] is None
     ]
     plain = all(
-        value is None or value.dtype != object or ctx.dtype(i) == ir.DataType.STRING
-        for i, value in enumerate(inputs)
+        value is None or value.dtype != object or _is_text(ctx, i) for i, value in enumerate(inputs)
     )
     if not missing and plain and not has_bodies(ctx.node):
         with contextlib.suppress(Exception):
@@ -110,6 +109,13 @@ def _known_values(ctx: InferContext) -> Sequence[Array | None] | None:
     with contextlib.suppress(RankUnknown, ZeroDivisionError, TypeError, ValueError, IndexError):
         return op.data(ctx)
     return None
+
+
+def _is_text(ctx: InferContext, index: int) -> bool:
+    """Say whether an input holds texts, and not dimensions; its type may be unknown."""
+    with contextlib.suppress(RankUnknown):
+        return ctx.dtype(index) == ir.DataType.STRING
+    return False
 
 
 def _fold(op: OpDef, inputs: Sequence[Array | None], ctx: InferContext) -> list[Array] | None:
@@ -162,9 +168,11 @@ def _check_counts(ctx: InferContext, schema: Schema, node: ir.Node) -> None:
             f"expected {_span(schema.min_outputs, schema.max_outputs)} outputs, "
             f"got {len(node.outputs)}"
         )
-    for index in range(min(count, len(schema.inputs))):
-        parameter = schema.inputs[index]
-        if node.inputs[index] is None and not (parameter.optional or parameter.variadic):
+    for index in range(count if schema.inputs else 0):
+        parameter = schema.input(index)
+        # Of values of different kinds, as a loop carries them, one may be absent.
+        free = parameter.optional or (parameter.variadic and not parameter.homogeneous)
+        if node.inputs[index] is None and not free:
             ctx.fail(f"expected input '{parameter.name}' (number {index}), which is absent")
     for name in sorted(schema.required - node.attributes.keys()):
         ctx.fail(f"expected the attribute '{name}', which is absent")

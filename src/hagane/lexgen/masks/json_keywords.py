@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 from urllib.parse import unquote
@@ -162,11 +162,59 @@ def strings_of(schema: Mapping[str, Any], where: str) -> Strings:
 
 
 def pattern_texts(source: str, where: str) -> Texts:
-    """Return the texts in which a pattern matches."""
+    """Return the texts in which a pattern matches; it may look ahead at the start of the text."""
     try:
-        return matching(source)
+        found: Texts | None = None
+        for alternative in _alternatives(source):
+            texts = _looking_ahead(alternative)
+            found = texts if found is None else found | texts
+        return matching(source) if found is None else found
     except InvalidArgument as error:
         refuse(where, str(error))
+
+
+def _looking_ahead(source: str) -> Texts:
+    """Return the texts of ``^(?!a)(?=b)c``: those of ``^c`` that begin with b, and not with a."""
+    rest, texts = source, ANYTHING
+    while (start := rest[:4]) in ("^(?!", "^(?="):
+        inside = list(_outside_classes(rest[1:]))
+        end = next((at + 1 for at, char, depth in inside if (char, depth) == (")", 0)), 0)
+        if not end:
+            break
+        begins = matching(f"^(?:{rest[4:end]})")
+        texts = (
+            texts - begins if start == "^(?!" else begins if texts is ANYTHING else texts & begins
+        )
+        rest = "^" + rest[end + 1 :]
+    found = matching(rest)
+    return found if texts is ANYTHING else texts & found
+
+
+def _alternatives(source: str) -> list[str]:
+    """Return the alternatives of an expression, if one of them looks ahead at the text's start."""
+    ends = [at for at, char, depth in _outside_classes(source) if (char, depth) == ("|", 0)]
+    begins = [0, *(end + 1 for end in ends)]
+    found = [source[begin:end] for begin, end in zip(begins, [*ends, len(source)], strict=True)]
+    return found if any(each.startswith(("^(?!", "^(?=")) for each in found) else [source]
+
+
+def _outside_classes(source: str) -> Iterator[tuple[int, str, int]]:
+    """Yield the characters outside classes and escapes, with the number of groups around each."""
+    depth, at, inside = 0, 0, False
+    while at < len(source):
+        char = source[at]
+        if char == "\\":
+            at += 2
+            continue
+        if inside:
+            inside = char != "]"
+        elif char == "[":
+            inside = True
+        else:
+            depth -= char == ")"
+            yield at, char, depth
+            depth += char == "("
+        at += 1
 
 
 def case_texts(case: Strings) -> Texts:

@@ -30,7 +30,15 @@ from hagane.lexgen.masks.json_schema_form import TooManyWays, refuse
 from hagane.lexgen.masks.numbers import Numbers, written
 from hagane.lexgen.masks.parts import NO_TEXT, Alt, Bytes, Call, Net, OneOf, Part, Rep, alt, seq
 from hagane.lexgen.masks.rules import Module, Rules
-from hagane.lexgen.masks.texts import ANYTHING, Texts, literals, matching, of_length
+from hagane.lexgen.masks.texts import (
+    ANYTHING,
+    MOST_STATES,
+    NOTHING,
+    Texts,
+    literals,
+    matching,
+    of_length,
+)
 
 _PLAIN = charset.complement(charset.union(((0, 31),), charset.of('"\\'), ((0xD800, 0xDFFF),)))
 _ESCAPES = {ord(char): json.dumps(char).strip('"').encode() for char in "\n\t\r\b\f\\"} | {
@@ -216,7 +224,13 @@ class _Writer:
         try:
             return self._quoted(case.texts & of_length(low, high))
         except InvalidArgument as error:
-            refuse(where, f"a length beside a pattern or a format: {error}")
+            # Every length has the states of the pattern; longer texts are left out.
+            most = MOST_STATES // 4 // len(case.texts.rows)
+            texts = case.texts & of_length(low, most) if high and low <= most < high else NOTHING
+            if texts.empty:
+                refuse(where, f"a length beside a pattern or a format: {error}")
+            self.schemas.note(where, "maxLength", f"texts have at most {most} characters here")
+            return self._quoted(texts)
 
     def _quoted(self, texts: Texts) -> Call:
         return self._rule(texts, _in_quotes)

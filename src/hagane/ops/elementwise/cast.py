@@ -186,10 +186,10 @@ def _cast_like(x: Array, like: Array, *, saturate: int = 1, round_mode: str = "u
 
 
 def _target(ctx: InferContext) -> ir.DataType:
-    try:
-        return ir.DataType(ctx.attr("to"))
-    except ValueError:
-        ctx.fail(f"to={ctx.attr('to')} is no element type of ONNX")
+    number = ctx.attr("to")
+    if number not in {each.value for each in ir.DataType} - {ir.DataType.UNDEFINED.value}:
+        ctx.fail(f"to={number} is no element type of ONNX")
+    return ir.DataType(number)
 
 
 def _shape(ctx: InferContext) -> tuple[object, ...] | None:

@@ -8,24 +8,26 @@ JSON. The interface is that of the Kubernetes API concepts page (1.34).
 
 from __future__ import annotations
 
-import copy
 import queue
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 from hagane.tools.cluster.errors import InvalidManifest
 from hagane.tools.cluster.link import resources, tables
 from hagane.tools.cluster.link.accepting import wants_table
+from hagane.tools.cluster.link.bodies import APPLY, is_dry, read_body, read_options
 from hagane.tools.cluster.link.changing import (
+    applied_to,
     deleted,
     evictable,
     named_anew,
     patched,
     put_in_place,
     redescribed,
+    timestamp,
 )
-from hagane.tools.cluster.link.listening import BadBody, Listening, read_json
+from hagane.tools.cluster.link.fields import after_update, read_managed, with_managed
+from hagane.tools.cluster.link.listening import BadBody, Listening
 from hagane.tools.cluster.link.listing import Refused, lines, listed, status
 from hagane.tools.cluster.link.openapi import (
     OLDER,
@@ -38,6 +40,8 @@ from hagane.tools.cluster.link.resources import Resource
 from hagane.tools.cluster.link.scaling import scale, scaled
 from hagane.tools.cluster.link.selecting import BadSelector, chooser
 from hagane.tools.cluster.link.store import Store
+from hagane.tools.cluster.link.target import OF_CONTAINERS, Target
+from hagane.tools.cluster.link.workloads import KINDS, is_owned, read_made
 from hagane.tools.cluster.model.documents import Place
 from hagane.tools.cluster.model.read_objects import read_budget, read_node
 from hagane.tools.cluster.sim.snapshot import rfc3339
@@ -46,16 +50,15 @@ _VERBS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 # Objects of the simulation, whose changes by clients it is told.
 _SIMULATED = ("pods", "nodes", "poddisruptionbudgets")
 # What clients make and delete, and the simulation is told.
-_MADE = {"nodes": "node", "poddisruptionbudgets": "budget"}
+_MADE = {"nodes": "node", "poddisruptionbudgets": "budget", **dict.fromkeys(KINDS, "workload")}
 # Kinds of whose deletion the answer is a status, and not the object.
 _TOLD = {
-    "configmaps", "csistoragecapacities", "deployments", "events", "leases", "namespaces", "nodes",
-    "poddisruptionbudgets", "priorityclasses", "replicasets", "replicationcontrollers",
+    "configmaps", "csistoragecapacities", "deployments", "events", "jobs", "leases", "namespaces",
+    "nodes", "poddisruptionbudgets", "priorityclasses", "replicasets", "replicationcontrollers",
     "statefulsets",
 }  # fmt: skip
 # Of a deletion: to make room for another pod, which its condition says.
 PREEMPTED = "preempted"
-_OF_CONTAINERS = ("attach", "exec", "log", "portforward", "proxy")
 _DONE = {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201}
 
 
@@ -64,8 +67,10 @@ class ApiServer:
 
     Each request is (verb, key, body): ("bind", "namespace/name", node), ("delete", key, None or
     PREEMPTED), ("create", key, manifest), ("node", name, manifest) and ("budget", key, manifest)
-    for new ones, ("no node", name, {}) and ("no budget", key, {}) for those that are deleted, or,
-    for a change, ("nodes", name, manifest) or (resource, key, patch).
+    for new ones, ("workload", key, manifest) for jobs and sets of replicas, new or of another
+    number of pods, ("roll", …) for another template; ("no node", name, manifest), ("no budget", …)
+    and ("no workload", …) for those that are deleted, ("orphans", …) if their pods stay; or, for a
+    change, ("nodes", name, manifest) or (resource, key, patch).
 
     Args:
         port: Where to listen on 127.0.0.1; 0 picks one.
@@ -127,9 +132,9 @@ class ApiServer:
         found = self._described(path)
         if found is not None:
             return JSONResponse(found)
-        target = _Target(path)
+        target = Target(path)
         tabled = wants_table(",".join(request.headers.getlist("accept")))
-        if target.sub in _OF_CONTAINERS:
+        if target.sub in OF_CONTAINERS:
             self._one(target)
             raise Refused(
                 405,
@@ -140,15 +145,24 @@ class ApiServer:
             return await self._get(request, target, tabled)
         if target.resource.plural != "pods" or target.sub != "binding":
             _check_verb(target, verb)
-        body = await _body(request) if verb != "DELETE" else await _options(request)
-        target.dry = _is_dry(request, body if verb == "DELETE" else {})
+        query = dict(request.query_params)
+        if verb == "DELETE":
+            options = await read_options(request)
+            target.dry = is_dry(request, options)
+            policy = options.get("propagationPolicy") or query.get("propagationPolicy")
+            target.orphans = policy == "Orphan" and target.resource.plural in KINDS
+            if not target.name:
+                return JSONResponse(self._delete_all(target, query))
+            return JSONResponse(self._delete(target))
+        body, form = await read_body(request)
+        target.dry = is_dry(request, {})
+        agent = request.headers.get("user-agent", "").partition("/")[0]
+        target.writer = query.get("fieldManager") or agent or "unknown"
         if verb == "POST":
             return JSONResponse(self._post(target, body), 201)
-        if verb == "DELETE":
-            if not target.name:
-                return JSONResponse(self._delete_all(target, dict(request.query_params)))
-            return JSONResponse(self._delete(target))
-        return JSONResponse(self._change(target, verb, body))
+        if form == APPLY:
+            return JSONResponse(*self._apply(target, body, query))
+        return JSONResponse(self._change(target, verb, body, form))
 
     def _described(self, path: str) -> dict[str, Any] | None:
         steps = path.strip("/").split("/")
@@ -173,7 +187,7 @@ class ApiServer:
 
     # Reading
 
-    async def _get(self, request: Any, target: _Target, tabled: bool) -> Any:
+    async def _get(self, request: Any, target: Target, tabled: bool) -> Any:
         from starlette.responses import JSONResponse, StreamingResponse
 
         query = dict(request.query_params)
@@ -196,7 +210,7 @@ class ApiServer:
             found = tables.table(kind, found["items"], found["metadata"], self.clock)
         return JSONResponse(found)
 
-    def _one(self, target: _Target) -> dict[str, Any]:
+    def _one(self, target: Target) -> dict[str, Any]:
         value = self.store.get(target.resource.name, target.key)
         if value is None:
             raise Refused(404, "NotFound", f'{target.resource.plural} "{target.name}" not found')
@@ -204,7 +218,7 @@ class ApiServer:
 
     # Writing
 
-    def _post(self, target: _Target, body: dict[str, Any]) -> dict[str, Any]:
+    def _post(self, target: Target, body: dict[str, Any], applied: bool = False) -> dict[str, Any]:
         kind, name = target.resource, target.resource.name
         if kind.plural == "pods" and target.sub == "binding":
             target.name = target.name or str((body.get("metadata") or {}).get("name") or "")
@@ -227,7 +241,15 @@ class ApiServer:
             _read(lambda: read_node(value, Place(f"POST of node {key!r}", "", 0)))
         elif kind.plural == "poddisruptionbudgets":
             _read(lambda: read_budget(value, Place(f"POST of budget {key!r}", "", 0)))
-        value["metadata"].setdefault("creationTimestamp", _now())
+        elif kind.plural in KINDS and not is_owned(value):
+            _read(lambda: read_made(value, key))
+        value["metadata"].setdefault("creationTimestamp", timestamp())
+        managed = (
+            read_managed(value)
+            if applied
+            else after_update({}, value, target.writer, "", timestamp())
+        )
+        value = with_managed(value, managed)
         if target.dry and self.store.get(name, key) is None:
             return _typed(kind, value)
         # Stored at once: a binding may follow before the simulation has taken the pod in.
@@ -235,7 +257,7 @@ class ApiServer:
             raise Refused(409, "AlreadyExists", f'{kind.plural} "{key}" already exists')
         if kind.plural == "pods":
             self.requests.put(("create", key, value))
-        elif kind.plural in _MADE:
+        elif kind.plural in _MADE and not is_owned(value):
             self.requests.put((_MADE[kind.plural], key, value))
         return _typed(kind, self.store.get(name, key) or value)
 
@@ -256,7 +278,7 @@ class ApiServer:
         self.requests.put(("bind", key, node))
         return dict(_DONE)
 
-    def _evict(self, target: _Target) -> dict[str, Any]:
+    def _evict(self, target: Target) -> dict[str, Any]:
         pod = self._one(target)
         why = evictable(pod, self.store.all("poddisruptionbudgets")[0])
         if why:
@@ -267,7 +289,7 @@ class ApiServer:
 
     def _leave(self, key: str, pod: dict[str, Any]) -> dict[str, Any]:
         """Let a pod be deleted by the simulation, and return it; till then nothing binds it."""
-        meta = {"deletionTimestamp": _now(), **pod["metadata"]}
+        meta = {"deletionTimestamp": timestamp(), **pod["metadata"]}
         leaving = {**pod, "metadata": meta}
         self.store.put("pods", key, leaving)
         conditions = (pod.get("status") or {}).get("conditions") or ()
@@ -275,7 +297,7 @@ class ApiServer:
         self.requests.put(("delete", key, PREEMPTED if preempted else None))
         return leaving
 
-    def _delete(self, target: _Target) -> dict[str, Any]:
+    def _delete(self, target: Target) -> dict[str, Any]:
         value = self._one(target)
         if target.dry:
             return value
@@ -283,10 +305,11 @@ class ApiServer:
             return self._leave(target.key, value)
         self.store.drop(target.resource.name, target.key)
         if target.resource.plural in _MADE:
-            self.requests.put((f"no {_MADE[target.resource.plural]}", target.key, {}))
+            verb = "orphans" if target.orphans else f"no {_MADE[target.resource.plural]}"
+            self.requests.put((verb, target.key, value))
         return deleted(target.resource, value) if target.resource.plural in _TOLD else value
 
-    def _delete_all(self, target: _Target, query: dict[str, str]) -> dict[str, Any]:
+    def _delete_all(self, target: Target, query: dict[str, str]) -> dict[str, Any]:
         """Delete the objects that selectors choose, and return the list of them.
 
         Raises:
@@ -304,18 +327,45 @@ class ApiServer:
                 self._delete(one)
         return found
 
-    def _change(self, target: _Target, verb: str, body: Any) -> dict[str, Any]:
+    def _apply(
+        self, target: Target, body: dict[str, Any], query: dict[str, str]
+    ) -> tuple[dict[str, Any], int]:
+        """Apply a configuration, of which an object is made if there is none; its code besides."""
+        kind, manager = target.resource, query.get("fieldManager", "")
+        if target.sub not in ("", "status"):
+            raise Refused(415, "UnsupportedMediaType", f"{target.sub}: expected a merge patch")
+        force = query.get("force") in ("true", "1")
+        if target.sub or self.store.get(kind.name, target.key) is not None:
+            value = self._one(target)
+            new = applied_to(value, target, body, manager, force)
+            return self._replace(target, "PATCH", value, new, body, applied=True), 200
+        new = applied_to({"metadata": {}}, target, body, manager, force)
+        new["metadata"]["name"] = target.name
+        target.name = ""
+        return self._post(target, new, applied=True), 201
+
+    def _change(self, target: Target, verb: str, body: Any, form: str) -> dict[str, Any]:
         kind = target.resource
         if verb == "PUT" and self.store.get(kind.name, target.key) is None:
             raise Refused(404, "NotFound", f'{kind.plural} "{target.name}" not found')
         value = self._one(target)
         if target.sub == "scale":
-            asked = body if verb == "PUT" else patched(scale(value), body)
-            new = scaled(value, asked)
-            if not target.dry:
-                self.store.put(kind.name, target.key, new)
-            return scale(self.store.get(kind.name, target.key) or new if not target.dry else new)
-        new = put_in_place(value, body) if verb == "PUT" else patched(value, body)
+            asked = body if verb == "PUT" else patched(scale(value), body, form)
+            return scale(self._replace(target, verb, value, scaled(value, asked), {}))
+        new = put_in_place(value, body) if verb == "PUT" else patched(value, body, form)
+        return self._replace(target, verb, value, new, body)
+
+    def _replace(
+        self,
+        target: Target,
+        verb: str,
+        value: dict[str, Any],
+        new: dict[str, Any],
+        body: Any,
+        applied: bool = False,
+    ) -> dict[str, Any]:
+        """Put an object that a client has changed in another's place, and return it."""
+        kind = target.resource
         described: dict[str, Any] = {}
         if target.sub == "status" or kind.plural == "poddisruptionbudgets":
             # Of budgets only the status may change.
@@ -337,61 +387,29 @@ class ApiServer:
         if kind.plural == "nodes":
             new.setdefault("status", value.get("status") or {})
             _read(lambda: read_node(new, Place(f"{verb} of node {target.key!r}", "", 0)))
-        if target.dry:
-            return _typed(kind, new)
+        elif kind.plural in KINDS and not is_owned(new):
+            if "status" in value:
+                new.setdefault("status", value["status"])
+            _read(lambda: read_made(new, target.key))
+        new["metadata"]["resourceVersion"] = value["metadata"].get("resourceVersion")
+        if not applied:
+            managed = after_update(value, new, target.writer, target.sub, timestamp())
+            new = with_managed(new, managed)
+        new = _typed(kind, new)
+        # A write that changes nothing makes no version; but a pod's status may be said again.
+        if target.dry or (new == value and kind.plural != "pods"):
+            return new
         self.store.put(kind.name, target.key, new)
-        if kind.plural in _SIMULATED:
+        if kind.plural in KINDS and target.sub != "status" and not is_owned(new):
+            same = new["spec"].get("template") == value["spec"].get("template")
+            self.requests.put(("workload" if same else "roll", target.key, new))
+        elif kind.plural in _SIMULATED:
             told = new
             if kind.plural != "nodes":
                 patch = body if isinstance(body, dict) and verb == "PATCH" else new
                 told = {"status": patch.get("status") or {}, "metadata": described}
             self.requests.put((kind.plural, target.key, told))
         return _typed(kind, self.store.get(kind.name, target.key) or new)
-
-
-class _Target:
-    """The object or list that a path names.
-
-    Raises:
-        Refused: There is nothing of that name.
-    """
-
-    def __init__(self, path: str):
-        steps = path.strip("/").split("/")
-        group, version = "", ""
-        if steps[:1] == ["api"] and len(steps) > 2:
-            version, steps = steps[1], steps[2:]
-        elif steps[:1] == ["apis"] and len(steps) > 3:
-            group, version, steps = steps[1], steps[2], steps[3:]
-        else:
-            raise _unknown(path)
-        self.namespace = ""
-        if steps[0] == "namespaces" and len(steps) > 2 and steps[2] != "status":
-            self.namespace, steps = steps[1], steps[2:]
-        if self.namespace and steps == ["bindings"]:  # the pod stands in the body
-            steps = ["pods", "", "binding"]
-        found = resources.find(group, version, steps[0])
-        if found is None or len(steps) > 3:
-            raise _unknown(path)
-        self.resource: Resource = found
-        self.name = steps[1] if len(steps) > 1 else ""
-        self.sub = steps[2] if len(steps) > 2 else ""
-        self.dry = False  # changes are checked and answered, and not made
-        known = (*found.subresources, "status")
-        if found.plural == "pods":
-            known += _OF_CONTAINERS
-        if self.sub and self.sub not in known:
-            raise _unknown(path)
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
-    def of(self, meta: dict[str, Any]) -> _Target:
-        """Return one object of the list that is meant."""
-        one = copy.copy(self)
-        one.namespace, one.name = str(meta.get("namespace") or ""), str(meta["name"])
-        return one
 
 
 def namespace(name: str, labels: dict[str, str] | None = None) -> dict[str, Any]:
@@ -414,11 +432,7 @@ def _read(read: Callable[[], object]) -> None:
         raise Refused(422, "Invalid", str(error)) from None
 
 
-def _unknown(path: str) -> Refused:
-    return Refused(404, "NotFound", f"the server could not find {path}")
-
-
-def _check_verb(target: _Target, method: str) -> None:
+def _check_verb(target: Target, method: str) -> None:
     verb = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}.get(method)
     if verb not in target.resource.verbs:
         done = {"create": "created", "delete": "deleted"}.get(verb or "", "changed")
@@ -429,51 +443,6 @@ def _check_verb(target: _Target, method: str) -> None:
                 "they cannot be made here; leave them out"
             )
         raise Refused(405, "MethodNotAllowed", message)
-
-
-async def _body(request: Any) -> Any:
-    content = request.headers.get("content-type", "")
-    if "apply-patch" in content:
-        raise Refused(
-            415,
-            "UnsupportedMediaType",
-            f"server-side apply ({content}) is not served: apply with kubectl apply "
-            "--server-side=false, or send a merge patch",
-        )
-    if "protobuf" in content or "cbor" in content or "yaml" in content:
-        raise Refused(
-            415,
-            "UnsupportedMediaType",
-            f"the body is {content}: expected JSON; kubectl sends it for manifests "
-            "(kubectl apply -f), a kube-scheduler if clientConnection.contentType is "
-            "application/json",
-        )
-    value = await read_json(request)
-    if "json-patch" in content and isinstance(value, list):
-        return value
-    if not isinstance(value, dict):
-        raise Refused(400, "BadRequest", "the body is not a JSON object; patches are merge patches")
-    return value
-
-
-async def _options(request: Any) -> Any:
-    """Return the options of a deletion, which may have any content."""
-    if "json" not in request.headers.get("content-type", "json"):
-        return {}
-    value = await read_json(request)
-    return value if isinstance(value, dict) else {}
-
-
-def _is_dry(request: Any, options: dict[str, Any]) -> bool:
-    """Return whether a change shall only be checked."""
-    asked = [*request.query_params.getlist("dryRun"), *(options.get("dryRun") or ())]
-    if any(one != "All" for one in asked):
-        raise Refused(400, "BadRequest", f"dryRun: expected 'All', got {asked}")
-    return bool(asked)
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _identity(value: dict[str, Any]) -> dict[str, Any]:

@@ -1,15 +1,20 @@
-"""Writes of clients: new objects, replaced and patched ones, evictions of pods."""
+"""Writes of clients: new objects, replaced, patched and applied ones, evictions of pods."""
 
 from __future__ import annotations
 
 import re
 import uuid
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
+from hagane.tools.cluster.link.applying import Conflict, Doubled, applied
+from hagane.tools.cluster.link.bodies import JSON_PATCH, STRATEGIC
 from hagane.tools.cluster.link.listing import Refused
 from hagane.tools.cluster.link.patching import BadPatch, json_patched, merged
 from hagane.tools.cluster.link.resources import Resource
+from hagane.tools.cluster.link.strategic import BadStrategicPatch, patched_strategically
+from hagane.tools.cluster.link.target import Target
 from hagane.tools.cluster.model.documents import Place
 from hagane.tools.cluster.model.read_objects import read_budget
 
@@ -58,8 +63,60 @@ def put_in_place(value: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str,
     Raises:
         Refused: The other has changed since the client read it.
     """
-    meta = body.get("metadata") or {}
-    read, now = meta.get("resourceVersion"), value["metadata"].get("resourceVersion")
+    _check_version(value, body)
+    return {**body, "metadata": dict(body.get("metadata") or {})}
+
+
+def applied_to(
+    value: Mapping[str, Any], target: Target, body: Mapping[str, Any], manager: str, force: bool
+) -> dict[str, Any]:
+    """Return an object with a configuration applied by a manager (server-side apply).
+
+    Args:
+        value: The object as it is; of a new one its metadata alone.
+        target: What the path names.
+        body: The configuration.
+        manager: Who applies it.
+        force: Take fields over from other managers.
+
+    Raises:
+        Refused: The configuration is that of another object, or other managers have its fields.
+    """
+    kind, meta = target.resource, body.get("metadata") or {}
+    for name, own, expected in (
+        ("apiVersion", body.get("apiVersion"), kind.group_version),
+        ("kind", body.get("kind"), kind.kind),
+        ("metadata.name", meta.get("name", target.name), target.name),
+        ("metadata.namespace", meta.get("namespace", target.namespace), target.namespace),
+    ):
+        if own != expected:
+            raise Refused(400, "BadRequest", f"{name}: expected {expected!r}, got {own!r}")
+    if meta.get("managedFields"):
+        raise Refused(400, "BadRequest", "metadata.managedFields: expected none in what is applied")
+    if not manager:
+        raise Refused(
+            422, "Invalid", "fieldManager: a name is needed to apply: add ?fieldManager=NAME"
+        )
+    _check_version(value, body)
+    # As with other writes, the status belongs to its subresource.
+    part = {n: v for n, v in body.items() if n == "metadata" or (n == "status") == bool(target.sub)}
+    try:
+        return applied(value, part, manager, target.sub, timestamp(), force)
+    except Conflict as error:
+        raise Refused(409, "Conflict", str(error)) from None
+    except Doubled as error:
+        raise Refused(400, "BadRequest", str(error)) from None
+
+
+def timestamp() -> str:
+    """Return the time of now, as objects have it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _check_version(value: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    """Refuse a write that speaks of another version of an object."""
+    read = (body.get("metadata") or {}).get("resourceVersion")
+    now = value["metadata"].get("resourceVersion")
     if read and read != now:
         raise Refused(
             409,
@@ -67,21 +124,26 @@ def put_in_place(value: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str,
             "the object has been modified; please apply your changes to the latest version and "
             f"try again (read at {read}, now {now})",
         )
-    return {**body, "metadata": dict(meta)}
 
 
-def patched(value: Mapping[str, Any], body: Any) -> dict[str, Any]:
-    """Return an object with a merge patch, or a JSON patch, applied.
+def patched(value: Mapping[str, Any], body: Any, form: str) -> dict[str, Any]:
+    """Return an object with a patch applied.
+
+    Args:
+        value: The object.
+        body: The patch.
+        form: Its form, of :mod:`hagane.tools.cluster.link.bodies`.
 
     Raises:
-        Refused: The patch does not fit.
+        Refused: The patch does not fit, or speaks of an earlier version.
     """
-    if isinstance(body, list):
-        try:
+    try:
+        if form == JSON_PATCH:
             return json_patched(value, body)
-        except BadPatch as error:
-            raise Refused(422, "Invalid", f"the patch cannot be applied: {error}") from None
-    return merged(value, body)
+        _check_version(value, body)
+        return (patched_strategically if form == STRATEGIC else merged)(value, body)
+    except (BadPatch, BadStrategicPatch) as error:
+        raise Refused(422, "Invalid", f"the patch cannot be applied: {error}") from None
 
 
 def deleted(kind: Resource, value: Mapping[str, Any]) -> dict[str, Any]:

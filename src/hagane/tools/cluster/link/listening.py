@@ -31,11 +31,11 @@ class BadBody(Exception):
         self.status = status
 
 
-async def read_json(request: Any) -> Any:
-    """Return the JSON in a request's body; an empty one is an empty object.
+async def read_bytes(request: Any) -> bytes:
+    """Return the body of a request.
 
     Raises:
-        BadBody: It is larger than 3 MiB (413), takes over 30 s (408), or is not JSON (400).
+        BadBody: It is larger than 3 MiB (413), or takes over 30 s (408).
     """
     parts: list[bytes] = []
     size = 0
@@ -55,8 +55,18 @@ async def read_json(request: Any) -> Any:
         await asyncio.wait_for(read(), BODY_SECONDS)
     except TimeoutError:
         raise BadBody(408, f"the body did not come within {BODY_SECONDS:g} s") from None
+    return b"".join(parts)
+
+
+async def read_json(request: Any) -> Any:
+    """Return the JSON in a request's body; an empty one is an empty object.
+
+    Raises:
+        BadBody: As of :func:`read_bytes`, or it is not JSON (400).
+    """
+    body = await read_bytes(request)
     try:
-        return json.loads(b"".join(parts) or b"{}", parse_constant=_no_number)
+        return json.loads(body or b"{}", parse_constant=_no_number)
     except RecursionError:
         raise BadBody(400, "the body is not JSON: it nests too deep") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from hagane.tools.cluster.errors import SchedulerFault
@@ -20,12 +21,19 @@ from hagane.tools.cluster.link.reports import (
     report_pod,
     unschedulable,
 )
-from hagane.tools.cluster.link.wire import budget_object, job_object, node_object, pod_object
+from hagane.tools.cluster.link.wire import (
+    budget_object,
+    node_object,
+    pod_object,
+    workload_object,
+    workload_status,
+)
+from hagane.tools.cluster.link.workloads import PLURALS, abandon, keep_up
 from hagane.tools.cluster.model.objects import Pod
 from hagane.tools.cluster.sim.actions import Bind, Evict, SchedulerAction
 from hagane.tools.cluster.sim.controllers import Controller
 from hagane.tools.cluster.sim.ports import Queue, Scheduler
-from hagane.tools.cluster.sim.simulation import Simulation
+from hagane.tools.cluster.sim.simulation import RANK_METRICS, Simulation
 from hagane.tools.cluster.state import Cluster
 
 # Real seconds after which a wait for ever begins anew.
@@ -59,7 +67,8 @@ class Outside(Scheduler):
         self._sim: Simulation | None = None
         # A request that ended a wait, and is still to be handled.
         self._first: tuple[str, str, Any] | None = None
-        self._jobs: list[Controller] = []
+        self._workloads: list[Controller] = []
+        self._recounting = False
         self._others: dict[tuple[str, str], dict[str, Any]] = {}
         self._created: set[str] = set()  # pods of clients
 
@@ -70,21 +79,21 @@ class Outside(Scheduler):
         self._nodes_version = nodes.version
         known, self._nodes = self._nodes, set()
         for record in nodes.nodes():
-            self.api.store.put("nodes", record.node.name, node_object(record.node))
+            self.api.store.show("nodes", record.node.name, node_object(record.node))
             self._nodes.add(record.node.name)
         # A node that a client has just made is not in the simulation yet, and stays.
         for name in known - self._nodes:
             self.api.store.drop("nodes", name)
 
     def attach(self, simulation: Simulation) -> None:
-        """Keep the simulation, which the writes of clients change."""
+        """Keep the simulation, which the writes of clients change.
+
+        A pod that a client binds to a full node fails, as a kubelet would have it.
+        """
         self._sim = simulation
+        simulation.options = replace(simulation.options, overcommit="fail")
         self.api.clock = lambda: simulation.clock
-        self._jobs = [
-            s
-            for s in simulation.submitters.values()
-            if isinstance(s, Controller) and s.workload.kind == "Job"
-        ]
+        self._workloads = [s for s in simulation.submitters.values() if isinstance(s, Controller)]
 
     def schedule(self, clock: float, queue: Queue, nodes: Cluster) -> Iterator[SchedulerAction]:
         """Show the changes of the cluster, then pass on the requests of clients.
@@ -129,6 +138,8 @@ class Outside(Scheduler):
                     self._show(queue, nodes)
                 elif key in queue or key in nodes.where:
                     yield Bind(key, str(body))
+                    if key not in nodes.where:
+                        self._refused_by_node(key, str(body))
                 else:  # the simulation ended it before it took the binding
                     self.api.store.drop("pods", key)
             elif verb == "delete" and key in nodes.where and not self._is_final(key, body):
@@ -144,6 +155,17 @@ class Outside(Scheduler):
                 waiting.discard(key)
                 self._simulation().delete(key)
                 self._show(queue, nodes)
+
+    def _refused_by_node(self, key: str, node: str) -> None:
+        """Show that a pod has failed for lack of room, before it is gone."""
+        pod = self._shown.get(key)
+        if pod is None:
+            return
+        short = self._simulation().life.shortage(pod, self._simulation().cluster.rows[node])
+        failed = pod_object(pod.with_changes(phase="Failed", node_name=node))
+        status = {"reason": "OutOfResources", "message": f"node {node!r} is full: {short}"}
+        failed["status"] = {**failed["status"], **status}
+        self.api.store.show("pods", key, failed)
 
     def _is_final(self, key: str, why: object) -> bool:
         """Return whether a pod that is deleted is gone: a client's own, not deleted for another.
@@ -173,6 +195,15 @@ class Outside(Scheduler):
             case "no budget":
                 self._others.pop(("poddisruptionbudgets", key), None)
                 remove_budget(sim.cluster, key)
+            case "workload" | "roll":
+                made = keep_up(sim, key, body, verb == "roll")
+                if made is not None:
+                    self._workloads.append(made)
+            case "no workload" | "orphans":
+                gone = f"{body['kind']}/{key}"
+                self._workloads = [each for each in self._workloads if each.name != gone]
+                self._others.pop((PLURALS[body["kind"]], key), None)
+                abandon(sim, key, body["kind"], verb == "orphans")
             case "poddisruptionbudgets":
                 report_budget(sim.cluster, key, body["status"])
         return False
@@ -189,15 +220,23 @@ class Outside(Scheduler):
             bound = [pod for record in nodes.nodes() for pod in record.pods.values()]
             for budget in nodes.budgets:
                 self._put("poddisruptionbudgets", budget_object(budget, bound))
-        for controller in self._jobs:
-            self._put("jobs", job_object(controller))
+        self._recount()
+
+    def _show_workload(self, controller: Controller) -> None:
+        """Bring the counts of a job or a set of replicas up to date."""
+        work = controller.workload
+        plural, key = PLURALS[work.kind], f"{work.namespace}/{work.name}"
+        if self.api.store.get(plural, key) is None and (plural, key) not in self._others:
+            self._put(plural, workload_object(controller))
+        self._others[plural, key] = status = workload_status(controller)
+        self.api.store.tell(plural, key, status)
 
     def _put(self, resource: str, value: dict[str, Any]) -> None:
         """Store an object unless it is there already as it is."""
         key = f"{value['metadata']['namespace']}/{value['metadata']['name']}"
         if self._others.get((resource, key)) != value:
             self._others[resource, key] = value
-            self.api.store.put(resource, key, value)
+            self.api.store.show(resource, key, value)
 
     def wait(self) -> bool:
         """Wait for a request; return whether one came before the server ended."""
@@ -215,6 +254,15 @@ class Outside(Scheduler):
         self._shown.pop(pod.key, None)
         self._created.discard(pod.key)
         self.api.store.drop("pods", pod.key)
+        if self._workloads and not self._recounting:
+            # Their controllers learn of it later in this instant.
+            self._recounting = True
+            self._simulation().at(clock, self._recount, RANK_METRICS)
+
+    def _recount(self) -> None:
+        self._recounting = False
+        for controller in self._workloads:
+            self._show_workload(controller)
 
     def _show_pods(self, queue: Queue, nodes: Cluster) -> None:
         now: dict[str, Pod] = {pod.key: pod for pod in queue}
@@ -226,7 +274,7 @@ class Outside(Scheduler):
         for key, pod in now.items():
             if self._shown.get(key) is not pod:
                 self._shown[key] = pod
-                self.api.store.put("pods", key, pod_object(pod))
+                self.api.store.show("pods", key, pod_object(pod))
 
     def _next(self, patience: float) -> tuple[str, str, object] | None:
         first, self._first = self._first, None

@@ -1,4 +1,4 @@
-"""Patches of objects: merge patches (RFC 7396, conditions by their type) and JSON patches."""
+"""Patches of objects: merge patches (RFC 7396) and JSON patches (RFC 6902)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ class BadPatch(Exception):
 
 
 def merged(value: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object with a merge patch applied; null removes, conditions merge by their type."""
+    """Return an object with a merge patch applied: null removes, lists are replaced."""
     out = dict(value)
     for name, new in patch.items():
-        old = out.get(name)
         if new is None:
             out.pop(name, None)
         elif isinstance(new, Mapping):
+            old = out.get(name)
             out[name] = merged(old if isinstance(old, Mapping) else {}, new)
-        elif name == "conditions" and isinstance(old, list) and isinstance(new, list):
-            changed = {c.get("type"): c for c in [*old, *new]}
-            out[name] = list(changed.values())
         else:
             out[name] = new
     return out

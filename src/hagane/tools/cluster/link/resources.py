@@ -104,7 +104,7 @@ RESOURCES = (
     Resource("replicasets", "apps", "v1", "ReplicaSet", short=("rs",), subresources=_SCALED),
     Resource("statefulsets", "apps", "v1", "StatefulSet", short=("sts",), subresources=_SCALED),
     Resource("deployments", "apps", "v1", "Deployment", short=("deploy",), subresources=_SCALED),
-    Resource("jobs", "batch", "v1", "Job", verbs=_SEEN),
+    Resource("jobs", "batch", "v1", "Job", subresources=("status",)),
     Resource(
         "poddisruptionbudgets",
         "policy",

@@ -66,6 +66,30 @@ class Store:
             known[key] = self._record("ADDED", resource, value, None)
             return True
 
+    def show(self, resource: str, key: str, value: dict[str, Any]) -> None:
+        """Add or replace an object by what the simulation says of it.
+
+        Who manages which of its fields stays known.
+        """
+        with self._lock:
+            known = self.objects.setdefault(resource, {})
+            before = known.get(key)
+            meta = (before or {}).get("metadata") or {}
+            if "managedFields" in meta:
+                kept = {"managedFields": meta["managedFields"], **value["metadata"]}
+                value = {**value, "metadata": kept}
+            kind = "ADDED" if before is None else "MODIFIED"
+            known[key] = self._record(kind, resource, value, before)
+
+    def tell(self, resource: str, key: str, status: dict[str, Any]) -> None:
+        """Replace the status of an object; nothing happens if it has it, or is not there."""
+        with self._lock:
+            known = self.objects.get(resource, {})
+            before = known.get(key)
+            if before is not None and before.get("status") != status:
+                new = {**before, "status": status}
+                known[key] = self._record("MODIFIED", resource, new, before)
+
     def drop(self, resource: str, key: str) -> None:
         """Take an object away; nothing happens if there is none."""
         with self._lock:

@@ -142,10 +142,43 @@ def budget_object(budget: DisruptionBudget, bound: Sequence[Pod]) -> dict[str, A
     }
 
 
-def job_object(controller: Controller) -> dict[str, Any]:
-    """Return a job as a batch/v1 Job, with the counts of its controller."""
+def workload_object(controller: Controller) -> dict[str, Any]:
+    """Return a job or a set of replicas as batch/v1 or apps/v1 has it, with its pods counted."""
     work = controller.workload
     template = pod_object(work.template)
+    job = work.kind == "Job"
+    labels = dict(work.template.labels)
+    spec: dict[str, Any] = {
+        "template": {"metadata": {"labels": labels}, "spec": template["spec"]},
+    }
+    if job:
+        spec.update(
+            parallelism=work.replicas,
+            completions=work.completions,
+            backoffLimit=work.backoff_limit,
+        )
+    else:
+        spec["replicas"] = work.replicas
+        if work.selector is not None:
+            spec["selector"] = _selector(work.selector)
+    return {
+        "apiVersion": "batch/v1" if job else "apps/v1",
+        "kind": work.kind,
+        "metadata": {"name": work.name, "namespace": work.namespace, "uid": controller.name},
+        "spec": spec,
+        "status": workload_status(controller),
+    }
+
+
+def workload_status(controller: Controller) -> dict[str, Any]:
+    """Return the counts of the pods of a job or a set of replicas."""
+    work = controller.workload
+    if work.kind != "Job":
+        running = sum(controller.is_bound(key) for key in controller.active)
+        known = {"replicas": len(controller.active), "readyReplicas": running}
+        if work.kind == "Deployment":
+            known["updatedReplicas"] = len(controller.active)
+        return {**known, "availableReplicas": running}
     status: dict[str, Any] = {
         "active": len(controller.active),
         "succeeded": controller.succeeded,
@@ -154,21 +187,7 @@ def job_object(controller: Controller) -> dict[str, Any]:
     if controller.over:
         done = work.completions is not None and controller.succeeded >= work.completions
         status["conditions"] = [{"type": "Complete" if done else "Failed", "status": "True"}]
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": work.name, "namespace": work.namespace, "uid": controller.name},
-        "spec": {
-            "parallelism": work.replicas,
-            "completions": work.completions,
-            "backoffLimit": work.backoff_limit,
-            "template": {
-                "metadata": {"labels": dict(work.template.labels)},
-                "spec": template["spec"],
-            },
-        },
-        "status": status,
-    }
+    return status
 
 
 def _selector(selector: Selector) -> dict[str, Any]:

@@ -92,14 +92,24 @@ def read_documents(path: Path | str) -> list[Document]:
     return parse_documents(text, str(path))
 
 
-def parse_documents(text: str, source: str = "<string>") -> list[Document]:
+def parse_documents(text: str, source: str = "<string>", aliases: bool = True) -> list[Document]:
     """Return the documents of a text; empty ones are left out.
+
+    Args:
+        text: YAML, or JSON.
+        source: Its name in messages.
+        aliases: Whether parts may be used again (``*name``), by which a short text from a stranger
+            can stand for a huge object.
 
     Raises:
         InvalidManifest: if the text is not YAML.
     """
     yaml = _yaml()
     try:
+        if not aliases:
+            for event in yaml.parse(text, Loader=_loader()):
+                if isinstance(event, yaml.AliasEvent):
+                    raise yaml.YAMLError(f"aliases are not read here, got '*{event.anchor}'")
         values = [v for v in yaml.load_all(text, Loader=_loader()) if v is not None]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark

@@ -72,6 +72,9 @@ class Submitter:
 
     name = "submitter"
 
+    def attach(self, simulation: Simulation) -> None:
+        """Learn of the simulation; for submitters that look at more than the cluster."""
+
     def submit(self, clock: float, nodes: Cluster, metrics: Metrics) -> Iterable[SubmitterAction]:
         """Return the actions of this moment.
 

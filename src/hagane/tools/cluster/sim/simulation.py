@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from hagane.events import EventHeap, EventLog, Scheduled
 from hagane.tools.cluster.errors import InvalidManifest, SchedulerFault
@@ -103,6 +104,8 @@ class Simulation:
         self._background = 0
         self._fruitless = 0
         scheduler.attach(self)
+        for submitter in submitters:
+            submitter.attach(self)
 
     @property
     def clock(self) -> float:
@@ -341,6 +344,26 @@ class Simulation:
         self.books.refresh()
 
     # Turns
+
+    def join(self, submitter: Submitter) -> None:
+        """Take in another submitter, which is asked at once."""
+        place = next(
+            i for i in count(len(self.submitters)) if f"{submitter.name}#{i}" not in self.submitters
+        )
+        key = f"{submitter.name}#{place}"
+        submitter.attach(self)
+        self.submitters[key] = submitter
+        self._call_at(key, self.clock)
+
+    def ask(self, submitter: Submitter) -> None:
+        """Let a submitter speak at this instant, as it has changed."""
+        for key, each in self.submitters.items():
+            if each is submitter:
+                self._call_at(key, self.clock)
+
+    def dismiss(self, submitter: Submitter) -> None:
+        """Ask a submitter no more."""
+        self.submitters = {k: each for k, each in self.submitters.items() if each is not submitter}
 
     def _submit(self, key: str) -> None:
         self._due.pop(key, None)

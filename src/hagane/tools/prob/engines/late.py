@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from hagane.tools.prob.language.operators import ZeroDivisor, evaluate
-from hagane.tools.prob.language.program import Apply, Liveness, Record, rebuilt, walk
+from hagane.tools.prob.language.program import Apply, Liveness, Record, parts, rebuilt, walk
 from hagane.tools.prob.language.syntax import (
     Binary,
     Choose,
@@ -48,7 +48,8 @@ def late(node: Expression) -> Expression:
                 held.update(_names([probability]))
             case Choose(branches=branches):
                 held.update(_names(weight for weight, _ in branches))
-    return _Mover({name for name, count in uses.items() if count == 1} - held).moved(node)
+    moved = _Mover({name for name, count in uses.items() if count == 1} - held).moved(node)
+    return _Sorter().sorted(moved)
 
 
 def _names(nodes: Iterable[Expression]) -> Iterable[str]:
@@ -62,6 +63,8 @@ class _Mover:
         self.once = once
         self.liveness = Liveness()
         self.waiting: dict[str, Expression] = {}
+        # Those that wait, which later ones may hold: they need no second look.
+        self.alone: set[int] = set()
 
     def moved(self, node: Expression) -> Expression:
         match node:
@@ -69,11 +72,72 @@ class _Mover:
                 return self.waiting.get(name, node)
             case Let(name=name) if name in self.once:
                 bound = self.moved(node.bound)
-                if not self.liveness.free(bound) and stands_alone(bound):
+                if not self.liveness.free(bound) and self._stands_alone(bound):
                     self.waiting[name] = bound
+                    self.alone.add(id(bound))
                     return self.moved(node.body)
                 return Let(node.span, name, bound, self.moved(node.body))
         return rebuilt(node, self.moved)
+
+    def _stands_alone(self, node: Expression) -> bool:
+        stack = [node]
+        while stack:
+            part = stack.pop()
+            if id(part) not in self.alone:
+                if not _is_harmless(part):
+                    return False
+                stack += parts(part)
+        return True
+
+
+# The operator with which operands that have changed places mean the same.
+_TURNED = {
+    "+": "+", "*": "*", "/\\": "/\\", "\\/": "\\/", "=": "=", "!=": "!=",
+    "<": ">", ">": "<", "<=": ">=", ">=": "<=",
+}  # fmt: skip
+
+
+class _Sorter:
+    """Puts the operand first that needs more values at a time, as in orders of registers.
+
+    Of ``a + (b + (c + d))`` all values would be alive at once, as the left operand is evaluated
+    first and waits; of ``((d + c) + b) + a`` two are.
+    """
+
+    def __init__(self) -> None:
+        # Of each new part, by its identity: itself, the values that it needs at a time, and
+        # whether it stands alone.
+        self.known: dict[int, tuple[Expression, int, bool]] = {}
+
+    def sorted(self, node: Expression) -> Expression:
+        below: list[Expression] = []
+
+        def part(each: Expression) -> Expression:
+            below.append(self.sorted(each))
+            return below[-1]
+
+        new = rebuilt(node, part)
+        found = [self.known[id(each)] for each in below]
+        alone = all(each for _, _, each in found) and _is_harmless(new)
+        width = max((each for _, each, _ in found), default=0)
+        if isinstance(new, Rand | Flip | Choose):
+            width = max(width, 1)
+        elif isinstance(new, Binary):
+            (left, first, _), (right, second, _) = found
+            width += first == second > 0
+            # What draws nothing stays: the engine knows best when to compute it.
+            if alone and second > first > 0:
+                new = self._turned(new, left, right)
+        self.known[id(new)] = (new, width, alone)
+        return new
+
+    def _turned(self, node: Binary, left: Expression, right: Expression) -> Expression:
+        span, operator = node.span, node.operator
+        if operator == "-":
+            return Binary(span, "+", Unary(span, "-", right), left)
+        if operator in _TURNED:
+            return Binary(span, _TURNED[operator], right, left)
+        return node
 
 
 def stands_alone(node: Expression) -> bool:
