@@ -174,6 +174,8 @@ class Operators(Core):
 
     def _repeated(self, left: Value, times: Value) -> Value:
         items = left if isinstance(left, tuple) else self.heap[left]
+        if isinstance(times, Unknown):
+            return times
         if isinstance(times, int) and isinstance(items, tuple):
             return items * times if isinstance(left, tuple) else self.new_list(items * times)
         if isinstance(items, Many):
