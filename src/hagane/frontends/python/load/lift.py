@@ -89,7 +89,8 @@ class Lift(Core):
             cls = self.lift(type(found))
             if isinstance(cls, Class) and "named tuple" in cls.flags:
                 items = map(self.lift, found)
-                content = dict(zip(found._fields, items, strict=True))
+                fields = getattr(found, "_fields", ())
+                content = dict(zip(fields, items, strict=True))
                 return Instance(self.heap.new(content), cls, found)
             if isinstance(cls, Class):
                 return self._object(found)
