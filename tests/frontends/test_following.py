@@ -200,3 +200,16 @@ def test_a_value_of_a_module_that_is_not_there_is_not_known(tmp_path: Path) -> N
         "module beside the file or in its project"
     )
     assert "the value of 'sizes.WIDTH'" in report.unknown[1].message
+
+
+def test_content_that_is_not_known_keeps_the_type_of_a_parameter(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(
+        HEAD + "import strange\n"
+        "lin = nn.Linear(3, 4)\n"
+        "lin.weight.data = strange.weights()\n"
+        "lin(torch.zeros(2, 5))\n"
+    )
+    report = check_source(Request(file, SCRIPT))
+    assert [error.place.line for error in report.errors] == [7]
+    assert [note.message.partition(" is ")[0] for note in report.unknown] == ["'strange.weights'"]
