@@ -40,6 +40,11 @@ TORCH = Kind(
         "{a}[{a} > 1] = 0", "{a}.t().mul_(3)", "{a}[0].add_(1)", "{a}.view(-1)[0] = 9",
         "{a}.reshape(-1)[1] = 7", "{a}[1:, 1:] = 4", "torch.add({a}, 1, out={a})",
         "{a}.index_fill_(0, torch.tensor([0]), 2.0)", "{a}.masked_fill_({a} > 1, 0.0)",
+        "{a}.diagonal().add_(-1)", "{a}[0][1:].mul_(2)", "{a}.T.copy_({b}.clone())",
+        "{a}.unbind()[0].zero_()", "{a}.chunk(2)[1].neg_()", "{a}.flatten()[2:5].sub_(1)",
+        "{a}.split([1, 3])[1].t()[0].add_(2)", "{a}.narrow(1, 0, 2).select(0, 1).fill_(6)",
+        "{a}.view(-1)[::2] = 0", "{a}.unflatten(0, (2, 2))[1].diagonal().mul_(3)",
+        "{a}.movedim(0, 1)[1, 2] = 8",
     ),
 )  # fmt: skip
 NUMPY = Kind(
@@ -62,7 +67,8 @@ NUMPY = Kind(
         "{a}[:, 0] = {b}[:, 1]", "{a} += {b}", "{a}[-1] = {a}[0]", "np.clip({a}, 0, 1, out={a})",
         "{a}.fill(3)", "{a}[{a} > 1] = 0", "{a}.T[0] = 3", "{a}[0] += 1", "{a}.reshape(-1)[1] = 7",
         "{a}[1:, 1:] = 4", "np.add({a}, 1, out={a})", "{a}[[0, 1]] = 2", "{a}[:] = {b}[::-1]",
-        "{a}.sort()", "{a}[::2] -= 1", "{a}[:] = {a}[::-1]",
+        "{a}.sort()", "{a}[::2] -= 1", "{a}[:] = {a}[::-1]", "np.split({a}, 2)[1][...] = 2",
+        "np.hsplit({a}, 2)[0].T[1] += 1", "{a}[0][1:] *= 2", "{a}.ravel()[::2].fill(0)",
     ),
 )  # fmt: skip
 

@@ -90,7 +90,33 @@ def in_a_loop(x: Any) -> Any:
     return total, whole
 
 
-VIEWS = [flat, turned, detached, parts_of_views, views_of_views, on_one_path, in_a_loop]
+def elements_and_parts(x: Any) -> Any:
+    y = x.clone()
+    y.diagonal().add_(-1)
+    d = y.t().diagonal()
+    d.mul_(2)
+    y.unbind()[0].zero_()
+    last = y.narrow(0, y.shape[0] - 1, 1).select(1, 0)
+    last.sub_(4)
+    z = y.unsqueeze(0).movedim(0, 2)
+    z[0, 0] = 6
+    y.T.copy_(y.t().clone() * 3)
+    return y, d, last, z
+
+
+def flattened(x: Any) -> Any:
+    y = x.clone()
+    y.mul_(2)
+    flat = y.reshape(-1)
+    flat[::2] = 0
+    y.flatten()[:1].add_(5)
+    return y, flat
+
+
+VIEWS = [
+    flat, turned, detached, parts_of_views, views_of_views, on_one_path, in_a_loop,
+    elements_and_parts, flattened,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("function", VIEWS, ids=lambda f: f.__name__)
@@ -101,6 +127,42 @@ def test_a_view_that_is_written_writes_the_whole(function: Any) -> None:
         found = session.run(None, {"x": x})
         for ours, theirs in zip(found, function(torch.from_numpy(x)), strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_parts_of_known_sizes_write_the_whole() -> None:
+    def function(x: Any) -> Any:
+        y = x.clone()
+        low, high = y.chunk(2)
+        high.neg_()
+        low.t()[1].add_(1)
+        first, second = y.split([1, 3], dim=1)
+        second.unflatten(1, (3, 1))[:, 2, 0].mul_(4)
+        return y, low, high, first, second
+
+    x = np.random.default_rng(1).standard_normal((4, 4)).astype("f")
+    session = hagane.InferenceSession(hagane.capture(function, "float32[4, 4]"))
+    for ours, theirs in zip(
+        session.run(None, {"x": x}), function(torch.from_numpy(x)), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [lambda x: np.flip(x, 0), np.rot90, lambda x: np.split(x, 2)[1]],
+    ids=["flip", "rot90", "split"],
+)
+def test_a_view_that_was_written_twice_is_not_read_after_the_whole_changes(view: Any) -> None:
+    def function(x: Any) -> Any:
+        y = x.copy()
+        part = view(y)
+        part[0] = 1
+        part[1] = 2
+        y.fill(3)
+        return part
+
+    with pytest.raises(CaptureError, match="changes a tensor that shares its memory"):
+        hagane.capture(function, np.zeros((4, 4), np.float32))
 
 
 def test_views_of_numpy_write_the_whole() -> None:

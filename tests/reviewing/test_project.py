@@ -289,6 +289,37 @@ def test_watching_checks_what_a_change_concerns(project: Path) -> None:
     assert "plain.py" not in {file.name for file in errors}
 
 
+def test_watching_sees_files_outside_the_folder_that_it_imports(project: Path) -> None:
+    (project / "widths.py").write_text("WIDTH = 3\n")
+    layers = project / "src/shop/layers.py"
+    layers.write_text("import widths\n" + GOOD.replace("np.ones(3,", "np.ones(widths.WIDTH,"))
+    steps = iter(
+        (
+            lambda: (project / "widths.py").write_text("WIDTH = 3 + 1\n"),
+            lambda: (project / "unread.py").write_text("WIDTH = 5\n"),
+            lambda: (project / "widths.py").unlink(),
+        )
+    )
+    seen = watch(review(project), lambda: targets_of(["src/shop"]), wait=lambda: next(steps)())
+    assert not any(one.report.errors for one in next(seen)[1])
+    for words in ("axis -1 has sizes 3 and 4", "the value of 'widths.WIDTH' is not known"):
+        changed, results = next(seen)
+        assert [path.name for path in changed] == ["widths.py"]
+        assert sorted(one.file.name for one in results) == ["layers.py", "use.py"]
+        told = [p.message for one in results for p in [*one.report.errors, *one.report.unknown]]
+        assert any(words in message for message in told), told
+
+
+def test_a_file_alone_leaves_what_lies_below_its_folder_unread(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walked: list[Path] = []
+    monkeypatch.setattr("hagane.cli.check.sources", lambda root: walked.append(root) or iter(()))
+    (project / "script.py").write_text(GOOD + "# hagane: ignore[raises] never met\n")
+    assert run("script.py").returncode == 0
+    assert walked == []
+
+
 @pytest.mark.parametrize("width", [60, 120])
 def test_nothing_is_wider_than_the_terminal(project: Path, width: int) -> None:
     ours, theirs = pty.openpty()

@@ -93,6 +93,9 @@ class Reader:
             pairs = zip(value._fields, value, strict=True)
             made.attributes = {name: self.read(v, joined(path, name)) for name, v in pairs}
             return made
+        elif isinstance(value, tuple):
+            items_of = enumerate(tuple.__iter__(value))
+            made.items = [self.read(v, joined(path, i)) for i, v in items_of]
         elif not _is_open(value):
             raise Obstacle(
                 f"'{path}' is a {type(value).__qualname__}, whose content no graph sees; {_REMEDY}"

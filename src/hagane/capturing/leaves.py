@@ -163,12 +163,17 @@ def remade(tree: Tree, change: Callable[[Leaf], Any]) -> Any:
 
 
 def _copied(part: Object, build: Callable[[Any], Any], made: dict[int, Any]) -> Any:
-    if issubclass(part.cls, tuple):
+    if issubclass(part.cls, tuple) and part.items is None:
         made[id(part)] = part.cls(**{name: build(v) for name, v in part.attributes.items()})
         return made[id(part)]
     make: Any = part.cls
-    fresh = made[id(part)] = make.__new__(make)
-    if isinstance(part.items, dict):
+    if issubclass(part.cls, tuple):
+        fresh = made[id(part)] = tuple.__new__(make, map(build, part.items))
+    else:
+        fresh = made[id(part)] = make.__new__(make)
+    if isinstance(fresh, tuple):
+        pass
+    elif isinstance(part.items, dict):
         dict.update(fresh, {key: build(item) for key, item in part.items.items()})
     elif part.items is not None:
         list.extend(fresh, map(build, part.items))

@@ -137,8 +137,13 @@ def _record(record: Any, fields: dict[str, Any]) -> Any:
 
 def _made(found: Any, attributes: dict[str, Any], items: Any) -> Any:
     """Return an object of a class with its attributes, without a call of its ``__init__``."""
-    made = found.cls.__new__(found.cls)
-    if isinstance(items, dict):
+    if issubclass(found.cls, tuple):
+        made = tuple.__new__(found.cls, items)
+    else:
+        made = found.cls.__new__(found.cls)
+    if isinstance(made, tuple):
+        pass
+    elif isinstance(items, dict):
         dict.update(made, items)
     elif items is not None:
         list.extend(made, items)

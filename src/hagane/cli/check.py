@@ -161,8 +161,11 @@ def _review(
     known: Counter[str],
     keep: bool,
 ) -> Review:
-    roots = {target.file.parent for target in found} | {Path(w) for w in words if Path(w).is_dir()}
-    files = {file.resolve(): file for root in roots for file in sources(root)}
+    # Of a file that is named alone its neighbours: below them may lie a whole disk.
+    roots = [Path(word) for word in words if Path(word).is_dir()]
+    beside = {target.file.parent for target in found}
+    files = {file.resolve(): file for folder in beside for file in sorted(folder.glob("*.py"))}
+    files |= {file.resolve(): file for root in roots for file in sources(root)}
     files |= {target.file.resolve(): target.file for target in found}
     cache = ResultCache(cache_folder() if keep else None)
     return Review(settings, list(files.values()), cache, known, asked)

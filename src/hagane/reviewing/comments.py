@@ -49,7 +49,7 @@ def without_ignored(
     file: str,
     comments_in: Callable[[str], Iterable[Ignored]],
     *,
-    is_read: bool = False,
+    is_read: Callable[[], bool] = lambda: False,
 ) -> tuple[list[Problem], list[Note], int]:
     """Return the findings that no comment accepts, notes about comments, and how many are accepted.
 
@@ -60,8 +60,8 @@ def without_ignored(
         problems: The findings of one check.
         file: The file that was checked: comments of it that accept nothing are noted.
         comments_in: Gives the comments of a file.
-        is_read: Whether checks of other files follow its functions, whose findings its comments
-            may be for.
+        is_read: Says whether checks of other files follow its functions, whose findings its
+            comments may be for; asked for comments that no finding meets.
     """
     by_file: dict[str, dict[int, Ignored]] = {}
 
@@ -88,8 +88,9 @@ def without_ignored(
         else:
             left.append(problem)
             bare[place.file, comment.line] = comment
-    if not is_read:
-        bare |= {(file, c.line): c for c in by_line(file).values() if not c.reason}
+    idle = [comment for comment in by_line(file).values() if comment.line not in used]
+    idle = idle if idle and not is_read() else []
+    bare |= {(file, comment.line): comment for comment in idle if not comment.reason}
     notes = [
         _note(
             *where,
@@ -99,9 +100,11 @@ def without_ignored(
         for where, comment in bare.items()
     ]
     notes += [
-        _note(file, line, "the comment accepts nothing: no finding of its codes begins here")
-        for line, comment in by_line(file).items()
-        if comment.reason and line not in used and not is_read
+        _note(
+            file, comment.line, "the comment accepts nothing: no finding of its codes begins here"
+        )
+        for comment in idle
+        if comment.reason
     ]
     return left, notes, accepted
 

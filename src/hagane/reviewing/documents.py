@@ -138,7 +138,7 @@ def _checked(file: Path, settings: Settings, held: Mapping[Path, str]) -> Report
         problems,
         str(file),
         lambda name: comments_of(texts.get(str(Path(name).absolute())) or source_of(Path(name))),
-        is_read=not whole.types,
+        is_read=lambda: not whole.types,
     )
     return replace(whole, errors=left, notices=[*whole.notices, *notes])
 

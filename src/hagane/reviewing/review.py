@@ -104,7 +104,7 @@ class Review:
             report.errors,
             str(target.file),
             lambda file: comments_of(source_of(Path(file))),
-            is_read=len(self.imports.dependants([target.file])) > 1,
+            is_read=lambda: len(self.imports.dependants([target.file])) > 1,
         )
         report.errors, report.notices = left, [*report.notices, *notes]
         count = sum(expressions for _, expressions, _ in results)

@@ -24,23 +24,37 @@ def watch(
         wait: Waits between two looks at the files.
 
     Yields:
-        The files that changed, none the first time, and the results.
+        The files that changed, those that targets import included, none the first time, and the
+        results.
     """
     named = targets()
-    before = state_of(target.file for target in named)
+    outside = _outside(review, named)
+    before = state_of([*(target.file for target in named), *outside])
     yield [], list(review.run(named))
     while True:
         wait()
         named = targets()
-        after = state_of(target.file for target in named)
+        after = state_of([*(target.file for target in named), *outside])
         changed = changes_between(before, after)
         if not changed:
             continue
-        before = after
-        review = replace(review, files=[target.file for target in named], _imports=None)
-        concerned = {path.resolve() for path in review.imports.dependants(changed)}
+        gone = [path for path in changed if path not in after]
+        files = [*(target.file for target in named), *gone]
+        # What a file that is gone was read by is known of the imports before.
+        concerned = {path.resolve() for path in review.imports.dependants(gone)}
+        review = replace(review, files=files, _imports=None)
+        concerned |= {path.resolve() for path in review.imports.dependants(changed)}
         again = [target for target in named if target.file.resolve() in concerned]
+        outside = _outside(review, named)
+        before = state_of([*(target.file for target in named), *outside])
         yield changed, list(review.run(again))
+
+
+def _outside(review: Review, named: Sequence[Target]) -> list[Path]:
+    """Return the files that are read by the targets, and are none of them."""
+    own = {target.file.resolve() for target in named}
+    read = {path for target in named for path in review.imports.read_by(target.file)}
+    return sorted(read - own)
 
 
 def counted(

@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import OPEN
 from hagane.frontends.python.values.strides import lie, sliced
 from hagane.frontends.python.values.values import Many, Real, Tensor, Truth, Value, is_size
 from hagane.graph.types import Shape, dtype_name
@@ -191,7 +192,7 @@ def _take(t: Core, x: Tensor, part: Value, axis: int, number: int, result: _Part
 def _take_array(t: Core, x: Tensor, part: Tensor, axis: int, number: int, result: _Parts) -> int:
     assert x.shape is not None
     if part.shape is None:
-        t.fail("index", f"an index whose rank is not known: {t.show(part)}", x, part)
+        t.fail(OPEN, f"an index whose rank is not known: {t.show(part)}", x, part)
     if part.dtype == ir.DataType.BOOL:
         for offset, size in enumerate(part.shape):
             if t.emit.differ(size, x.shape[axis + offset]):

@@ -55,6 +55,12 @@ class SharingTables(LibraryTables):
 
     def _noted_view(self, core: Core, name: str, whole: Value, made: Value) -> Value:
         """Note how a view that a function returned is written back, or that it may be a copy."""
+        if isinstance(made, tuple) and isinstance(whole, Tensor) and type(made) is tuple:
+            return tuple(self._noted_view(core, name, whole, part) for part in made)
+        if isinstance(made, ListRef) and isinstance(whole, Tensor):
+            if isinstance(parts := core.heap[made], tuple):
+                core.heap[made] = self._noted_view(core, name, whole, parts)
+            return made
         if name in _CONTIGUOUS and isinstance(made, Tensor) and not lies_in_order(made.value):
             made = replace(made, value=core.op("Identity", made).value)
         put = put_back(name, whole, made, lambda: core.emit.base_of(whole))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import onnx_ir as ir
 
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.memory import base_of
+from hagane.frontends.python.values.memory import base_of, lies_in_order
 from hagane.frontends.python.values.values import Tensor, Value
 
 # Puts a view's new content back into the whole: called with the interpreter, the whole, the view.
@@ -21,6 +22,25 @@ def _same(core: Core, whole: Tensor, view: Tensor) -> Value:
 def _reshaped(core: Core, whole: Tensor, view: Tensor) -> Value:
     assert whole.shape is not None
     return core.op("Reshape", view, core.emit.constant(list(whole.shape), ir.DataType.INT64))
+
+
+def _placed(made: Tensor, whole: Tensor) -> Put:
+    """Return the way back of a view of single elements: they are found by the places of all."""
+
+    def put(core: Core, now: Tensor, view: Tensor) -> Value:
+        assert now.shape is not None
+        last = core.emit.constant([-1], ir.DataType.INT64)
+        sizes = core.emit.constant(list(now.shape), ir.DataType.INT64)
+        first, step = (core.emit.constant(number, ir.DataType.INT64) for number in (0, 1))
+        places = core.op("Range", first, core.op("Size", now), step)
+        places = core.op("Reshape", places, sizes)
+        taken = core.emit.again(made.value, whole.value, places.value)
+        numbers = replace(made, dtype=ir.DataType.INT64, value=taken, known=None)
+        own = core.op("Reshape", numbers, last)
+        flat, new = core.op("Reshape", now, last), core.op("Reshape", view, last)
+        return core.op("Reshape", core.op("ScatterElements", flat, own, new, axis=0), sizes)
+
+    return put
 
 
 # Functions whose results may have the memory of their operand; those of all others have their own,
@@ -54,7 +74,12 @@ def is_view(name: str) -> bool:
 
 # Views that always share the memory of the whole, whatever the order of that is.
 _SAME = ("detach", "data")
+_IN_ORDER = ("reshape", "reshape_as", "flatten", "ravel")  # copies of what does not lie in order
 _RESHAPED = ("view", "view_as", "squeeze", "unsqueeze", "expand_dims")
+_PLACED = frozenset(
+    ("diagonal", "narrow", "select", "chunk", "split", "split_with_sizes", "tensor_split", "hsplit",
+     "vsplit", "dsplit", "array_split", "unbind", "unflatten")
+)  # fmt: skip
 _TURNED = ("t", "T", "mT", "transpose", "swapaxes", "swapdims", "permute", "movedim", "moveaxis")
 
 
@@ -74,8 +99,10 @@ def put_back(name: str, whole: Value, made: Value, base: Callable[[], ir.Value])
     last = name.rpartition(".")[2]
     if last in _SAME:
         return _same
-    if last in _RESHAPED:
+    if last in _RESHAPED or (last in _IN_ORDER and _keeps_memory(last, whole)):
         return _reshaped
+    if last in _PLACED:
+        return _placed(made, whole)
     node = made.value.producer()
     if last in _TURNED and node is not None and node.op_type == "Transpose":
         if node.inputs[0] is not whole.value:
@@ -85,6 +112,13 @@ def put_back(name: str, whole: Value, made: Value, base: Callable[[], ir.Value])
         inverse = [list(order).index(axis) for axis in range(len(order))]
         return lambda core, whole, view: core.op("Transpose", view, perm=inverse)
     return None
+
+
+def _keeps_memory(name: str, whole: Tensor) -> bool:
+    """Whether a function that copies where it has to gives a view of a tensor."""
+    if whole.kind == "numpy.ndarray" and (name == "flatten" or not whole.shape):
+        return False  # always a copy; a scalar has no memory that others see
+    return lies_in_order(whole.value)
 
 
 __all__ = ["Put", "is_view", "put_back"]

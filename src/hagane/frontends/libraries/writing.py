@@ -19,6 +19,7 @@ from hagane.frontends.python.values.memory import (
     WRITTEN,
     base_of,
     has_others,
+    keep_order,
     may_be_copied,
     memory_of,
     own,
@@ -162,7 +163,9 @@ def write(
     if base_of(made.value) is not made.value or any(t.value is made.value for t in held):
         made = copied(core, core.op("Identity", made), None)
     _note(core, x, made)
-    if base_of(x.value) is not x.value:  # a part, whose whole may be written next
+    keep_order(made.value, x.value)
+    # Of a part, and of its new contents, the whole may be written next.
+    if base_of(x.value) is not x.value or has_others(x.value):
         share(made.value, memory_of(x.value))
     fresh = {x.value: made}
     views: dict[ir.Value, ir.Value] = {}

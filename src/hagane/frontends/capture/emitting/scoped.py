@@ -399,7 +399,7 @@ class ScopedEmitter(Effects):
             known: Views that are made already, and takes others: views of views share them.
 
         Raises:
-            CheckError: It is one of several results of its operator, or a view of something else.
+            CheckError: It is a view of something else.
         """
         known = {} if known is None else known
         if value is old:
@@ -411,18 +411,20 @@ class ScopedEmitter(Effects):
         if node is None or first is None:
             self.fail("capture", "a part of a tensor changes in place whose whole is not known; "
                       "make a new tensor")  # fmt: skip
-        if len(node.outputs) > 1:
-            self.fail("capture", "a tensor changes in place of which one of several parts is in "
-                      "use; make a new tensor")  # fmt: skip
         rest = [self.visible(item) for item in node.inputs[1:] if item is not None]
         attributes = {a.name: a.value for a in node.attributes.values()}
         source = self.visible(self.again(first, old, new, known))
         call = Call(find(node), (source, *rest), attributes)
-        (made,) = self.scope.nodes.apply(call, 1)
-        self.set_type(made, self.types.types[value])
-        self.add_home(made, self.scope)
-        known[value] = made
-        return made
+        for before, made in zip(
+            node.outputs, self.scope.nodes.apply(call, len(node.outputs)), strict=True
+        ):
+            type_ = self.types.types[before]
+            if isinstance(type_, TensorType) and new.type is not None:
+                type_ = TensorType(new.type.dtype, type_.shape)
+            self.set_type(made, type_)
+            self.add_home(made, self.scope)
+            known[before] = made
+        return known[value]
 
     def show_sizes(self, tensor: Tensor, shape: Shape) -> None:
         """Give a tensor the sizes that the reader knows, which can be computed from it then."""

@@ -165,8 +165,13 @@ class _Parts:
             inner = core.inherited(made)
             if inner is None:
                 raise CheckError("capture", f"'{path}': the items of a {cls.__qualname__} are lost")
-            self._fill(inner, value, path)
-            self._arguments.add(path, inner, made)
+            if isinstance(inner, tuple):
+                core.become(
+                    made, [self.part(x, joined(path, i)) for i, x in enumerate(value.items)]
+                )
+            else:
+                self._fill(inner, value, path)
+                self._arguments.add(path, inner, made)
         for name, item in value.attributes.items():
             core.heap[made][name] = self.part(item, joined(path, name))
         self._arguments.add(path, made)

@@ -19,6 +19,7 @@ from hagane.frontends.libraries.chainer.operands import (
 from hagane.frontends.libraries.chainer.table import CHAINER
 from hagane.frontends.libraries.table import View
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import OPEN
 from hagane.frontends.python.values.values import (
     MISSING,
     Host,
@@ -85,7 +86,7 @@ def items_of(t: Core, link: Instance) -> list[Value]:
         found = t.lift(held) if isinstance(held, list) else None
     content = t.heap[found] if isinstance(found, ListRef) else ()
     if isinstance(content, Many):
-        t.fail("value", "a list of links of a length that is not known")
+        t.fail(OPEN, "a list of links of a length that is not known")
     return list(content)
 
 
@@ -204,7 +205,7 @@ def copy(t: Core, self: Value, mode: Value = "share") -> Value:
 def repeat(t: Core, self: Value, n_repeat: Value, mode: Value = "init") -> Value:
     """Return a sequence of copies."""
     if not isinstance(n_repeat, int):
-        t.fail("value", "a number of copies that is not known")
+        t.fail(OPEN, "a number of copies that is not known")
     copies = [copy(t, self) for _ in range(n_repeat)]
     return t.call_library("chainer.Sequential", copies)
 
@@ -287,7 +288,7 @@ class ChainList:
         """Add links at the end."""
         more = iterable if isinstance(iterable, list | tuple) else t.sequence(iterable)
         if isinstance(more, Many):
-            t.fail("value", "a number of links that is not known")
+            t.fail(OPEN, "a number of links that is not known")
         _store(t, self.instance(), [*items_of(t, self.instance()), *more])
         return None
 

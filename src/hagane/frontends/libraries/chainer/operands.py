@@ -19,7 +19,7 @@ from hagane.frontends.libraries.numpy.operands import (
     sizes,
 )
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.report.findings import OPEN, CheckError
 from hagane.frontends.python.values.values import Many, Tensor, Value, is_size
 from hagane.graph.types import dtype_name
 from hagane.symbolic import Dim
@@ -42,7 +42,7 @@ def variable(t: Core, value: Value, name: str = "x") -> Tensor:
 def variables(t: Core, values: Value, name: str) -> list[Tensor]:
     """Return the arrays and variables of a list, of which there has to be one at least."""
     if isinstance(values, Many):
-        raise CheckError("value", f"'{name}' has a number of variables that is not known")
+        raise CheckError(OPEN, f"'{name}' has a number of variables that is not known")
     if not isinstance(values, tuple | list):
         t.fail("type", f"expected a list of variables as '{name}', got {t.show(t.wrap(values))}")
     if not values:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import OPEN
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.symbolic import Dim, floordiv, product
 
@@ -142,7 +143,7 @@ def axes_of(t: Core, x: Tensor, pattern: Pattern, given: Mapping[str, Value]) ->
     if unknown is not None:
         t.fail("einops", f"'{unknown}' is no axis of '{pattern.text}'")
     if x.shape is None:
-        t.fail("rank", "the number of axes is not known", x)
+        t.fail(OPEN, "the number of axes is not known", x)
     sizes: dict[str, Dim] = {name: int(name.partition("@")[0]) for name in known if "@" in name}
     sizes.update(given)
     groups = list(pattern.left)

@@ -24,6 +24,7 @@ from hagane.frontends.libraries.numpy.operands import (
 )
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import OPEN
 from hagane.frontends.python.values.values import Many, Tensor, Value, is_size
 from hagane.ops.builder import op
 from hagane.ops.functions.tensors import parts as functions
@@ -33,7 +34,7 @@ from hagane.symbolic import Dim, Expr, ceildiv, floordiv
 def arrays_of(t: Core, values: Value, what: str) -> list[Tensor]:
     """Return the arrays to join, of which there has to be one at least."""
     if isinstance(values, Many):
-        t.fail("value", f"{what} of a number of arrays that is not known")
+        t.fail(OPEN, f"{what} of a number of arrays that is not known")
     if isinstance(values, Tensor):
         values = [t.tables.tensor_item(t, values, i) for i in range(_count(t, values))]
     if not isinstance(values, tuple | list):

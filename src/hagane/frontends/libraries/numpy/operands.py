@@ -12,7 +12,7 @@ import onnx_ir as ir
 from hagane.frontends.libraries.computing import built, zero_is_a_size
 from hagane.frontends.libraries.numpy.table import DTYPES, NUMPY
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.report.findings import OPEN, CheckError
 from hagane.frontends.python.values.content import as_array
 from hagane.frontends.python.values.printing import show_dims
 from hagane.frontends.python.values.values import (
@@ -308,7 +308,7 @@ def _extent(t: Core, value: Value) -> tuple[Dim, ...]:
 def shape_of(t: Core, x: Tensor, rank: int | None = None, name: str = "a") -> tuple[Dim, ...]:
     """Return the shape of an array, which has to have ``rank`` axes if given."""
     if x.shape is None:
-        raise CheckError("rank", f"the number of axes of '{name}' is not known", tensors=(x,))
+        raise CheckError(OPEN, f"the number of axes of '{name}' is not known", tensors=(x,))
     if rank is not None and len(x.shape) != rank:
         t.fail("rank", f"expected '{name}' to have {rank} axes, got {t.show(x)}", x)
     return x.shape
@@ -340,10 +340,10 @@ def sizes(t: Core, values: Value) -> list[Dim]:
     """Return sizes given as one, or as a tuple, a list or an array of them."""
     if isinstance(values, Tensor) and values.shape != ():
         if values.known is None:
-            raise CheckError("value", "sizes from an array whose content is not known")
+            raise CheckError(OPEN, "sizes from an array whose content is not known")
         return [item if isinstance(item, Expr) else int(item) for item in values.known.ravel()]
     if isinstance(values, Many):
-        raise CheckError("value", "the number of sizes is not known")
+        raise CheckError(OPEN, "the number of sizes is not known")
     if isinstance(values, tuple | list):
         return [size(t, value) for value in values]
     return [size(t, values)]

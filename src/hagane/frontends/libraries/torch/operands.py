@@ -12,7 +12,7 @@ from hagane.frontends.libraries.computing import computed as computed
 from hagane.frontends.libraries.computing import zero_is_a_size
 from hagane.frontends.libraries.torch.memory import seen_as
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.report.findings import FOLLOWS, CheckError
+from hagane.frontends.python.report.findings import FOLLOWS, OPEN, CheckError
 from hagane.frontends.python.values.strides import lie
 from hagane.frontends.python.values.values import (
     Device,
@@ -151,7 +151,7 @@ def need_tensor(t: Core, value: Value, name: str) -> Tensor:
 def shape_of(t: Core, x: Tensor, rank: int | None = None, name: str = "input") -> tuple[Dim, ...]:
     """Return the shape of a tensor, which has to have ``rank`` axes if given."""
     if x.shape is None:
-        raise CheckError("rank", f"the number of axes of '{name}' is not known", tensors=(x,))
+        raise CheckError(OPEN, f"the number of axes of '{name}' is not known", tensors=(x,))
     if rank is not None and len(x.shape) != rank:
         t.fail("rank", f"expected '{name}' to have {rank} axes, got {t.show(x)}", x)
     return x.shape
@@ -199,7 +199,7 @@ def sizes(t: Core, values: Sequence[Value]) -> list[Dim]:
         values = values[0]
     if len(values) == 1 and isinstance(values[0], Many):
         told = isinstance(values[0].element, Unknown) and values[0].element.told
-        raise CheckError(FOLLOWS if told else "value", "the number of sizes is not known")
+        raise CheckError(FOLLOWS if told else OPEN, "the number of sizes is not known")
     return [size(t, value) for value in values]
 
 

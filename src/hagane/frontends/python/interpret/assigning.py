@@ -254,7 +254,8 @@ class Assignments(Core):
         if name not in _CONTENT:
             self.tags[x.value, name] = value
         elif name not in _PARTS and not (
-            isinstance(value, Tensor) and value.dtype == x.dtype and _of_one_shape(value, x)
+            (isinstance(value, Unknown) and value.told)
+            or (isinstance(value, Tensor) and value.dtype == x.dtype and _of_one_shape(value, x))
         ):
             self.lost(f"a tensor whose '{name}' is set")
 

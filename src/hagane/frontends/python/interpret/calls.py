@@ -279,6 +279,10 @@ class Calls(LibraryCalls):
         if library is not None:
             self.tables.prepare(self, made, library)
         new = self.find_in_class(cls, "__new__")
+        if new is MISSING and isinstance(self.inherited(made), tuple):
+            made = self.object_method(cls, "__new__", [cls, *arguments], {})
+            if not isinstance(made, Instance):
+                return made
         if isinstance(new, Function | Wrapped) and "named tuple" not in cls.flags:
             new = new.function if isinstance(new, Wrapped) else new
             found = self.call(new, [cls, *arguments], keywords)
@@ -292,6 +296,8 @@ class Calls(LibraryCalls):
             self._fill_fields(made, cls, arguments, keywords)
         elif library is not None:
             self.tables.initialise(self, made, library, arguments, keywords)
+        elif isinstance(self.inherited(made), tuple):
+            return made
         elif self.inherited(made) is not None:
             self.call(self.method_of(made, "__init__"), arguments, keywords)
         elif new is not MISSING:

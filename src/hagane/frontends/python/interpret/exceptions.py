@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from hagane.frontends.python.interpret.core import Core, Exit
 from hagane.frontends.python.interpret.tables import Tables
-from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.report.findings import OPEN, CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
     Class,
@@ -31,7 +31,7 @@ _CLASSES: dict[str, type[BaseException]] = {
     "import": ImportError, "assertion": AssertionError,
 }  # fmt: skip
 # Errors that are no exceptions of the program: limits of the interpreter or its domain.
-_OWN = frozenset(("capture", "input", "target", "make", "source", "annotation"))
+_OWN = frozenset(("capture", "input", "target", "make", "source", "annotation", OPEN))
 _NAMED = re.compile(r"(\w+): ")
 
 _ATTEMPT = ast.Try(

@@ -10,13 +10,14 @@ from hagane.frontends.python.interpret.arithmetic import (
     apply_plain,
 )
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.report.findings import OPEN, CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
     Doubtful,
     Frame,
     Function,
+    Library,
     Many,
     Origin,
     Tensor,
@@ -26,6 +27,7 @@ from hagane.frontends.python.values.values import (
     is_plain,
 )
 
+_ABOUT_KINDS = frozenset(("type", "value", "call", "index", "attribute", "axis"))
 _MAX_SOURCES = 4
 _MAX_ERRORS = 3  # of one expression, each for sizes that the one before does not hit
 
@@ -65,13 +67,14 @@ class Expressions(Core):
             path = self.knowledge.path
             try:
                 return self.domain.interpret(node)
-            except CheckError as error:
+            except CheckError as raised:
+                error = raised if raised.code == OPEN else self._excused(raised, node)
                 if self.handlers and self.catches(error):
                     raise
                 if self.dead and self.handlers:
                     return Unknown(error.message, told=True, failed=True)
                 if not frame.is_user:
-                    raise
+                    raise error from None
                 self.collector.error(error, frame, node, self.path_text())
                 told = not self.collector.muted
                 failed = Unknown(error.message, told=told, failed=True)
@@ -79,6 +82,32 @@ class Expressions(Core):
                     break
                 self.knowledge.path = path.taking(error.claim)
         return failed
+
+    def _excused(self, error: CheckError, node: ast.expr) -> CheckError:
+        """Return an error; where it is about a value of a module that nobody knows, an open one.
+
+        Such a value has its name alone, which is neither a number nor a tensor.
+        """
+        if error.code not in _ABOUT_KINDS:
+            return error
+        for part in ast.walk(node):
+            if not isinstance(part, ast.Name | ast.Attribute) or not _is_dotted(part):
+                continue
+            self.collector.muted += 1
+            try:
+                value = self.visit(part)
+            except CheckError:
+                continue
+            finally:
+                self.collector.muted -= 1
+            if isinstance(value, Library) and not self.tables.knows(value.name):
+                top = value.name.partition(".")[0]
+                return CheckError(
+                    OPEN,
+                    f"the value of '{value.name}' is not known: '{top}' is no library that hagane "
+                    "knows, and no module beside the file or in its project",
+                )
+        return error
 
     def visit(self, node: ast.expr | ast.stmt) -> Value:
         """Return the value of an expression, or run a statement, with Python's own meaning."""
@@ -269,3 +298,10 @@ class Expressions(Core):
             lambda: self.evaluate(node.orelse),
             self.collector.text(node.test),
         )
+
+
+def _is_dotted(node: ast.expr) -> bool:
+    """Whether an expression is a name, or names with dots between them."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)

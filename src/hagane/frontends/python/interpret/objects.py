@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import operator
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -24,6 +25,7 @@ from hagane.frontends.python.values.values import (
     Instance,
     Library,
     LibraryMethod,
+    Many,
     Method,
     Range,
     Ref,
@@ -40,6 +42,11 @@ _OBJECT = (
 )  # fmt: skip
 
 # Members of named tuples: their own, then those of all tuples.
+_OF_TUPLES = {
+    "__len__": len, "__iter__": iter, "__getitem__": operator.getitem, "__add__": operator.add,
+    "__mul__": operator.mul, "__contains__": operator.contains, "__eq__": operator.eq,
+    "__ne__": operator.ne, "__lt__": operator.lt, "__hash__": hash,
+}  # fmt: skip
 _OF_NAMED_TUPLES = ("_asdict", "_fields", "_make", "_replace", "__len__", "count", "index")
 
 
@@ -51,7 +58,8 @@ class Objects(Core):
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self._orders: dict[Class, list[Value]] = {}
-        self._contents: dict[int, Ref] = {}  # the dict or list that an object is, by its key
+        # The dict, list or tuple that an object is, by its key.
+        self._contents: dict[int, Ref | tuple[Value, ...]] = {}
 
     # Objects.
 
@@ -159,13 +167,13 @@ class Objects(Core):
         """Return the container of Python's own that a class derives from."""
         for base in self.resolution_order(cls):
             real = base.object if isinstance(base, Host) else None
-            if isinstance(real, type) and issubclass(real, dict | list):
+            if isinstance(real, type) and issubclass(real, dict | list | tuple):
                 return real
         return None
 
-    def inherited(self, value: Instance) -> Ref | None:
-        """Return the dict or list that an object is, None if it is none."""
-        if not isinstance(value.cls, Class):
+    def inherited(self, value: Instance) -> Ref | tuple[Value, ...] | None:
+        """Return the dict, list or tuple that an object is, None if it is none."""
+        if not isinstance(value.cls, Class) or names_of_tuple(value) is not None:
             return None
         known = self._contents.get(value.key)
         if known is not None:
@@ -174,8 +182,10 @@ class Objects(Core):
         if base is None:
             return None
         real = value.host
-        made: Ref
-        if issubclass(base, dict):
+        made: Ref | tuple[Value, ...]
+        if issubclass(base, tuple):
+            made = () if real is None else tuple(self.lift(v) for v in tuple.__iter__(real))
+        elif issubclass(base, dict):
             items = {} if real is None else {k: self.lift(v) for k, v in dict.items(real)}
             kind = "OrderedDict" if issubclass(base, OrderedDict) else "dict"
             made = self.new_dict(items, kind)
@@ -188,8 +198,41 @@ class Objects(Core):
         content = self.inherited(value)
         if content is None:
             return MISSING
+        if isinstance(content, tuple):
+            return self._of_tuple(content, name)
         python = OrderedDict if isinstance(content, DictRef) else list
         return Method(content, name) if hasattr(python, name) else MISSING
+
+    def as_tuple(self, value: Value, own: str) -> Value:
+        """Return an object that is a tuple as one, where its class has no method of its own."""
+        if not isinstance(value, Instance) or not isinstance(value.cls, Class):
+            return value
+        if self.find_in_class(value.cls, own) is not MISSING:
+            return value
+        names = names_of_tuple(value)
+        if names is None:
+            items = self.inherited(value)
+            return items if isinstance(items, tuple) else value
+        return tuple(self.heap[value][name] for name in names)
+
+    def _of_tuple(self, items: tuple[Value, ...], name: str) -> Value:
+        """Return a method of a tuple that an object is."""
+        if name in _OF_TUPLES:
+            return Wrapped("partial", Host(_OF_TUPLES[name]), (items,))
+        return self.attribute(items, name) if name in ("count", "index") else MISSING
+
+    def _new_tuple(self, cls: Class, items: Sequence[Value]) -> Value:
+        """Return a new object of a class that derives from ``tuple``."""
+        found = self.sequence(items[0]) if items else []
+        if isinstance(found, Many):
+            return self.lost(f"a {cls.name} of a length that is not known")
+        made = Instance(self.heap.new({}), cls)
+        self.become(made, found)
+        return made
+
+    def become(self, value: Instance, items: Sequence[Value]) -> None:
+        """Give a new object of a class that derives from ``tuple`` its items."""
+        self._contents[value.key] = tuple(items)
 
     def mapping(self, value: Value) -> dict[Any, Value] | None:
         """Return the items of a dictionary with known keys, or of an object like one."""
@@ -328,7 +371,10 @@ class Objects(Core):
                         "attribute", f"{self.show(receiver)} has no attribute '{attribute}'"
                     )
                 return found
-            case "__new__", (Class() as cls, *_):
+            case "__new__", (Class() as cls, *items):
+                base = self._python_base(cls)
+                if base is not None and issubclass(base, tuple):
+                    return self._new_tuple(cls, items)
                 return Instance(self.heap.new({}), cls)
         return None
 

@@ -41,7 +41,6 @@ from hagane.frontends.python.values.values import (
     is_key,
     is_plain,
     is_size,
-    names_of_tuple,
 )
 from hagane.symbolic.logic import both, either, negate
 from hagane.symbolic.term import TRUE, Term
@@ -123,17 +122,11 @@ class Operators(Core):
             return found
         return self._binary_objects(kind, left, right)
 
-    def _as_tuple(self, value: Value, own: str) -> Value:
-        """Return a named tuple as a tuple, where its class has no method of its own."""
-        names = names_of_tuple(value)
-        if names is None or self.find_in_class(value.cls, own) is not MISSING:
-            return value
-        return tuple(self.heap[value][name] for name in names)
-
     def _binary_containers(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
         if kind in (ast.Add, ast.Mult):
             own = "__add__" if kind is ast.Add else "__mul__"
-            left, right = self._as_tuple(left, own), self._as_tuple(right, own)
+            turned = own.replace("__", "__r", 1)
+            left, right = self.as_tuple(left, own), self.as_tuple(right, turned)
         if isinstance(left, str) and kind is ast.Mod:
             return self.outside("a text that depends on sizes")
         if isinstance(left, ListRef) and isinstance(right, ListRef) and kind is ast.Add:
@@ -174,6 +167,8 @@ class Operators(Core):
 
     def _repeated(self, left: Value, times: Value) -> Value:
         items = left if isinstance(left, tuple) else self.heap[left]
+        if isinstance(times, Unknown):
+            return times
         if isinstance(times, int) and isinstance(items, tuple):
             return items * times if isinstance(left, tuple) else self.new_list(items * times)
         if isinstance(items, Many):
@@ -304,7 +299,7 @@ class Operators(Core):
                 return kind is ast.NotEq
             return self.tensor_operator(COMPARE[kind][0], left, right)
         own = f"__{COMPARE[kind][0]}__"
-        left, right = self._as_tuple(left, own), self._as_tuple(right, own)
+        left, right = self.as_tuple(left, own), self.as_tuple(right, own)
         if kind in (ast.Eq, ast.NotEq):
             left, right = self.unwrap(left), self.unwrap(right)
         elif isinstance(left, ListRef) and isinstance(right, ListRef):

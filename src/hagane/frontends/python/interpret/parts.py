@@ -251,8 +251,12 @@ class Parts:
         """Return the items of a dictionary with known keys, or of an object like one."""
         raise NotImplementedError
 
-    def inherited(self, value: Instance) -> Ref | None:
-        """Return the dict or list that an object is, None if it is none."""
+    def as_tuple(self, value: Value, own: str) -> Value:
+        """Return an object that is a tuple as one, where its class has no method of its own."""
+        raise NotImplementedError
+
+    def inherited(self, value: Instance) -> Ref | tuple[Value, ...] | None:
+        """Return the dict, list or tuple that an object is, None if it is none."""
         raise NotImplementedError
 
     def attempt(self, run: Callable[[], Value]) -> Value:

@@ -85,14 +85,15 @@ class Lift(Core):
         special = self.tables.lift_object(self, found)
         if special is not MISSING:
             return special
-        if isinstance(found, dict | list) and isinstance(self.lift(type(found)), Class):
-            return self._object(found)
-        if isinstance(found, tuple) and hasattr(found, "_fields"):
+        if isinstance(found, dict | list | tuple) and type(found) not in (dict, list, tuple):
             cls = self.lift(type(found))
             if isinstance(cls, Class) and "named tuple" in cls.flags:
                 items = map(self.lift, found)
-                content = dict(zip(found._fields, items, strict=True))
+                fields = getattr(found, "_fields", ())
+                content = dict(zip(fields, items, strict=True))
                 return Instance(self.heap.new(content), cls, found)
+            if isinstance(cls, Class):
+                return self._object(found)
         match found:
             case list():
                 return self.new_list([self.lift(item) for item in found])

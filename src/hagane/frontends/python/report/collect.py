@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-
-import onnx_ir as ir
 
 import hagane
 from hagane.frontends.python.report.findings import (
     FOLLOWS,
+    OPEN,
     CheckError,
     Note,
     Problem,
     Report,
     TypedExpression,
 )
+from hagane.frontends.python.report.following import Following
 from hagane.frontends.python.report.sources import source_lines
-from hagane.frontends.python.values.memory import base_of
 from hagane.frontends.python.values.printing import show_tensor, size_parts
 from hagane.frontends.python.values.values import Frame, Origin, Place, Tensor, Value
 from hagane.graph.types import dtype_name
@@ -31,9 +29,6 @@ _OWN = str(Path(hagane.__file__).parent)  # programs of hagane that stand for fu
 _MAX_STEPS = 6
 _MOST_CALLS = 5
 
-_MOST_SOURCES = 64
-_CLASH = re.compile(r"axis \S+ has sizes \S+ and [^,]+")
-_IN_PLACE = re.compile(r"\w_\([^()]*\)$")
 _FOLLOWING = frozenset(("key", "square"))
 
 
@@ -52,11 +47,7 @@ class Collector:
         self.sources: dict[str, list[str]] = {}
         self._types: dict[tuple[Place, str], TypedExpression] = {}
         self._seen: set[object] = set()
-        self._met: set[ir.Value] = set()  # computed tensors that errors were about
-        self._clashes: set[str] = set()  # the sizes that did not fit, as messages tell them
-        self._clashed: set[ir.Value] = set()  # the computed tensors that had them
-        # Of each clash its sizes, its place, and the tensors that have them.
-        self._pairs: list[tuple[str, Place, set[ir.Value]]] = []
+        self.following = Following()
         self._texts: dict[int, tuple[ast.AST, str]] = {}
         self.raised = 0  # errors met, muted or not
         self.doubted = 0  # reads of values that are of another type in the first iteration
@@ -145,16 +136,11 @@ class Collector:
         if self.muted or error.code == FOLLOWS:
             return
         place = self._error_place(frame.file, node)
+        if error.code == OPEN:
+            self.open_question(place, error.message, error.within)
+            return
         key = (place.line, place.column, error.code)
-        is_met = self._is_met(error) or self._clashes_again(error)
-        is_met = is_met or self._clashes_of_one_pair(error, place)
-        if found := _CLASH.findall(error.message):
-            self._clashes.update(found)
-            bases = [base_of(tensor.value) for tensor in error.tensors]
-            self._clashed.update(base for base in bases if _sources(base))
-            if len(bases) == 2:
-                self._pairs.append((_sizes(found[0]), place, set(bases)))
-        self._met.update(_computed(error.tensors))
+        is_met = self.following.follows(error, place)
         if key in self._seen or (error.code in _FOLLOWING and self._follows(error.code)):
             return
         self._seen.add(key)
@@ -187,45 +173,6 @@ class Collector:
         at many places.
         """
         return any(code in ("key", found.code) for found in self.report.errors)
-
-    def _is_met(self, error: CheckError) -> bool:
-        """Whether an error is about a tensor, or a part of one, that an error was about.
-
-        What was computed of it may have a mistake of its own.
-        """
-        given = [tensor.value for tensor in error.tensors]
-        return any(value in self._met for value in (*given, *map(base_of, given)))
-
-    def _clashes_of_one_pair(self, error: CheckError, place: Place) -> bool:
-        """Whether sizes clash that clashed before, between what was computed of the same tensors.
-
-        On the line of the first clash, one of the two tensors is enough.
-        """
-        clash = _CLASH.search(error.message)
-        if clash is None or len(error.tensors) != 2:
-            return False
-        left, right = (_origins(tensor.value) for tensor in error.tensors)
-        for sizes, first, pair in self._pairs:
-            if sizes != _sizes(clash[0]):
-                continue
-            met = left & pair, right & pair
-            if all(met) and (met[0] | met[1]) == pair:
-                return True
-            if any(met) and (first.file, first.line) == (place.file, place.line):
-                return True
-        return False
-
-    def _clashes_again(self, error: CheckError) -> bool:
-        """Whether sizes clash that clashed before, in what was computed of a tensor met there."""
-        if not self._clashes.intersection(_CLASH.findall(error.message)):
-            return False
-        waiting = [tensor.value for tensor in error.tensors]
-        for value in waiting:
-            if value in self._met or base_of(value) in self._clashed:
-                return True
-            if len(waiting) < _MOST_SOURCES:
-                waiting += _sources(value)
-        return False
 
     def _shown(self, counterexample: dict[str, int], condition: str) -> dict[str, int]:
         """Return the sizes to tell; if a branch leads to the error, sizes that take it."""
@@ -284,45 +231,6 @@ class Collector:
         known = any(note.place == place and note.message == message for note in notes)
         if not self.muted and not known:
             notes.append(Note(place, message, within))
-
-
-def _computed(tensors: Sequence[Tensor]) -> Iterator[ir.Value]:
-    """Yield the values of tensors that were made of others: each may be the one that is wrong.
-
-    Of a part of the expression that failed, these are its operands; of what was changed in place,
-    also what it was before.
-    """
-    for tensor in tensors:
-        if _sources(tensor.value):
-            yield tensor.value
-        if tensor.origin is None:
-            for source in _sources(tensor.value):
-                yield from (part for part in (source, *_sources(source)) if _sources(part))
-        current: Tensor | None = tensor
-        while current is not None and current.origin is not None:
-            if _IN_PLACE.search(current.origin.text) is None:
-                break
-            current = next(iter(current.origin.sources), None)
-            if current is not None:
-                yield current.value
-
-
-def _sizes(clash: str) -> str:
-    return clash.partition(" has ")[2]
-
-
-def _origins(value: ir.Value) -> set[ir.Value]:
-    """Return a tensor and those that it was computed of, the nearest ones."""
-    found = [base_of(value)]
-    for one in found:
-        if len(found) < _MOST_SOURCES:
-            found += [base_of(source) for source in _sources(one)]
-    return set(found)
-
-
-def _sources(value: ir.Value) -> list[ir.Value]:
-    producer = value.producer()
-    return [] if producer is None else [v for v in producer.inputs if v is not None]
 
 
 def _calls(frame: Frame | None) -> Iterator[Place]:

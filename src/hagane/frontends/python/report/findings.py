@@ -11,6 +11,7 @@ from hagane.frontends.python.values.values import Place, Tensor
 from hagane.symbolic.term import Term
 
 FOLLOWS = "follows"  # the code of errors that come of others, which the reader knows of
+OPEN = "open"  # the code of what the interpreter does not know, which is no mistake of the program
 
 
 class CheckError(HaganeError, TypeError):

@@ -42,6 +42,7 @@ class Shapes(Loops):
         self.knowledge = knowledge
         self.collector = Collector(knowledge)
         self.emit = Emitter(knowledge, core.assume)
+        self.collector.following.tensors = self.emit.tensors
 
     # Truth.
 

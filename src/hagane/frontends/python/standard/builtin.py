@@ -51,10 +51,12 @@ from hagane.symbolic import Expr, absolute
 
 _CALLABLE = (Function, Bound, Class, Library, LibraryMethod, Method, Wrapped)
 # Python's classes of values that stand for themselves.
-_OPERATORS: dict[Any, type[ast.operator]] = {
+_OPERATORS: dict[Any, type[ast.operator | ast.cmpop | ast.Subscript]] = {
     operator.add: ast.Add, operator.sub: ast.Sub, operator.mul: ast.Mult,
     operator.truediv: ast.Div, operator.floordiv: ast.FloorDiv, operator.mod: ast.Mod,
-    operator.matmul: ast.MatMult, operator.pow: ast.Pow,
+    operator.matmul: ast.MatMult, operator.pow: ast.Pow, operator.getitem: ast.Subscript,
+    operator.eq: ast.Eq, operator.ne: ast.NotEq, operator.lt: ast.Lt, operator.le: ast.LtE,
+    operator.gt: ast.Gt, operator.ge: ast.GtE,
 }  # fmt: skip
 
 
@@ -98,7 +100,9 @@ class Builtins(Iterables, RealObjects, World, Arguments):
         if isinstance(owner, contextvars.ContextVar):
             return self.call_variable(owner, found.__name__, arguments)
         if isinstance(found, Hashable) and found in _OPERATORS:
-            return self.binary(_OPERATORS[found], arguments[0], arguments[1])
+            return self.domain.operate(_OPERATORS[found], arguments[0], arguments[1])
+        if found is operator.contains:
+            return self.compare(ast.In, arguments[1], arguments[0])
         if getattr(found, "__module__", "") == "math":
             return self.call_math(found, arguments)
         if "random" in (module, _module_of_method(found)):
@@ -128,13 +132,15 @@ class Builtins(Iterables, RealObjects, World, Arguments):
         owner = getattr(found, "__objclass__", None)
         if owner is object and arguments and isinstance(arguments[0], Instance):
             return LibraryMethod(arguments[0], f"object.{found.__name__}")
-        if owner is None or not arguments or not issubclass(owner, dict | list | set | str):
+        if owner is None or not arguments or not issubclass(owner, dict | list | set | str | tuple):
             return None
         receiver = arguments[0]
         if isinstance(receiver, Outside):  # a text of a file
             return self.attribute(receiver, found.__name__)
         if isinstance(receiver, Instance):
             receiver = self.inherited(receiver)
+            if isinstance(receiver, tuple):
+                return self.attribute(arguments[0], found.__name__)
         if isinstance(receiver, ListRef | DictRef | SetRef | str):
             return Method(receiver, found.__name__)
         return None

@@ -27,6 +27,7 @@ _SHARED = "hagane.memory"  # the other values that a value may have the memory o
 PART = "hagane.part"  # marks tensors in objects that the caller gave
 ARRAY = "hagane.array"  # marks arrays of NumPy that the caller gave, which may have no axes
 _STALE = "hagane.stale"  # marks values whose content may be written since
+_IN_ORDER = "hagane.in_order"  # marks new content of memory in the order of the axes
 _RESHAPED = "hagane.reshaped"  # marks views that are copies if their elements do not lie in order
 # Views whose elements lie in order if those of their input do.
 _ORDERED = frozenset(("Reshape", "Squeeze", "Unsqueeze", "Identity", "Flatten", "StopGradient"))
@@ -131,6 +132,12 @@ def lies_in_order(value: ir.Value) -> bool:
     return not _is_turned(base)
 
 
+def keep_order(made: ir.Value, before: ir.Value) -> None:
+    """Note that a value is the new content of the memory of another one, in the same order."""
+    if lies_in_order(before):
+        made.meta[_IN_ORDER] = True
+
+
 def _is_leading(node: ir.Node) -> bool:
     """Whether a node takes parts of the first axis alone."""
     if node.op_type in ("Gather", "Split"):
@@ -149,8 +156,8 @@ def _is_turned(value: ir.Value) -> bool:
     seen: set[ir.Value] = set()
     waiting = [value]
     while waiting:
-        node = waiting.pop().producer()
-        if node is None:
+        node = (one := waiting.pop()).producer()
+        if node is None or _IN_ORDER in one.meta:
             continue
         if node.op_type == "Transpose":
             return True
@@ -183,6 +190,6 @@ def written_since(value: ir.Value, born: int, written: Written) -> str | None:
 
 __all__ = [
     "ARRAY", "PART", "STALE", "WRITTEN", "Lazy", "Written", "base_of", "has_others",
-    "lies_in_order", "mark_stale", "may_be_copied", "memory_of", "note_reshaped", "own",
-    "share", "written_since",
+    "keep_order", "lies_in_order", "mark_stale", "may_be_copied", "memory_of", "note_reshaped",
+    "own", "share", "written_since",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import OPEN
 from hagane.frontends.python.values.values import (
     DictRef,
     Instance,
@@ -40,7 +41,7 @@ def listed(t: Core, modules_: Value) -> list[Value]:
         return list(modules_)
     found = t.sequence(modules_)
     if isinstance(found, Many):
-        t.fail("value", "a container of a number of modules that is not known")
+        t.fail(OPEN, "a container of a number of modules that is not known")
         raise AssertionError
     return found
 

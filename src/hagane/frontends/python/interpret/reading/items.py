@@ -73,6 +73,9 @@ class Items(Iteration):
         if isinstance(value, Instance):
             if names_of_tuple(value) is not None:
                 return self._sequence_item(value, index)
+            own = self.as_tuple(value, "__getitem__")
+            if isinstance(own, tuple):
+                return self.item(own, index)
             method = self.method_of(value, "__getitem__")
             if method is not MISSING:
                 return self.call(method, [index], {})

@@ -14,6 +14,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import OPEN
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.graph.types import Shape
 
@@ -54,7 +55,7 @@ def sparse_coo_tensor(
     elif isinstance(axes, int):
         whole = (*(t.emit.fresh("highest") for _ in range(axes)), *rest[1:])
     else:
-        t.fail("rank", f"the number of rows of the indices is not known: {t.show(places)}", places)
+        t.fail(OPEN, f"the number of rows of the indices is not known: {t.show(places)}", places)
     wanted = items.dtype if dtype is None else dtype_of(dtype)
     made = t.emit.typed("Sparse", [items], wanted, whole)
     return made if device is None else t.emit.on(made, device_of(device))

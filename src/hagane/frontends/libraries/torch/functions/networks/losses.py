@@ -271,10 +271,14 @@ def _of_classes(t: Core, x: Tensor, y: Tensor, weight: Value, reduction: str) ->
             "dtype-mismatch", f"expected classes as int64, got {t.show(y)}", y,
             remedy="convert it with .long()",
         )  # fmt: skip
-    if isinstance(weight, Tensor) and t.emit.differ(
-        shape_of(t, weight, 1)[0], a[1 if len(a) > 1 else 0]
-    ):
-        t.fail("shape-mismatch", f"expected one weight a class, got {t.show(weight)}", weight)
+    classes = a[1 if len(a) > 1 else 0]
+    if isinstance(weight, Tensor) and t.emit.differ(shape_of(t, weight, 1)[0], classes):
+        t.fail(
+            "shape-mismatch",
+            f"expected one weight for each of the {classes} classes of {t.show(x)}, "
+            f"got {t.show(weight)}",
+            x, weight,
+        )  # fmt: skip
     return t.emit.typed(
         "SoftmaxCrossEntropyLoss", [x, y], x.dtype, reduction_shape(reduction, expected)
     )

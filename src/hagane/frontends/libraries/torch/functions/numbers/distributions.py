@@ -101,7 +101,7 @@ def _at(t: Core, self: View, value: Value) -> tuple[ir.DataType, Shape, Tensor]:
     like: Tensor = self.raw("like")
     x = to_tensor(t, value)
     whole = (*self.raw("batch_shape"), *self.raw("event_shape"))
-    shape = broadcast_shape(t, x, t.emit.new(like.dtype, whole))
+    shape = broadcast_shape(t, x, t.emit.typed("Distribution", [like], like.dtype, whole))
     event = len(self.raw("event_shape"))
     dtype = like.dtype if category(x.dtype) < 2 else promoted(x.dtype, like.dtype)
     return dtype, shape[: len(shape) - event], x
@@ -257,20 +257,21 @@ def _attributes(t: Core, name: str, kind: _Kind, values: dict[str, Value]) -> di
     dtype = next(iter(tensors.values())).dtype
     for x in tensors.values():
         dtype = promoted(dtype, x.dtype)
-    fronts: list[Shape] = []
+    fronts: list[Tensor] = []
     event: Shape = ()
     for key, x in tensors.items():
         shape, axes = shape_of(t, x), kind.parameters[key]
         if len(shape) < axes:
             t.fail("rank", f"expected at least {axes} axes in '{key}', got {t.show(x)}", x)
-        fronts.append(shape[: len(shape) - axes])
+        front = shape[: len(shape) - axes]
+        fronts.append(t.emit.typed("Distribution", [x], dtype, front))
         if axes and axes >= kind.event:
             tail = shape[len(shape) - 1 :] if kind.event else ()
             if event and tail and t.emit.differ(event[0], tail[0]):
                 t.fail("shape-mismatch", f"expected {event[0]} as last axis of '{key}', got "
                        f"{t.show(x)}", x)  # fmt: skip
             event = tail or event
-    batch = broadcast_shape(t, *(t.emit.new(dtype, front) for front in fronts))
+    batch = broadcast_shape(t, *fronts)
     like = t.emit.typed("Distribution", list(tensors.values()), dtype, batch)
     whole = (*batch, *next(iter(tensors.values())).shape[-1:]) if kind.exclusive and (  # type: ignore[index]
         next(iter(kind.parameters.values()))) else batch  # fmt: skip
@@ -354,7 +355,9 @@ class Independent:
 def kl_divergence(t: Core, p: Value, q: Value) -> Tensor:
     """Return the divergence of two distributions: one number a pair."""
     a, b = t.heap[p], t.heap[q]
-    shapes = [t.emit.new(x["like"].dtype, x["batch_shape"]) for x in (a, b)]
+    likes = [x["like"] for x in (a, b)]
+    shapes = [t.emit.typed("Distribution", [like], like.dtype, x["batch_shape"])
+              for like, x in zip(likes, (a, b), strict=True)]  # fmt: skip
     dtype = promoted(a["like"].dtype, b["like"].dtype)
     found = DIVERGENCES.get(a["kind"]) if a["kind"] == b["kind"] else None
     if t.emit.builds and found is None:

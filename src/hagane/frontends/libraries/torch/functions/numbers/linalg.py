@@ -218,6 +218,19 @@ def qr(t: Core, A: Value, mode: Value = "reduced") -> Value:
     return Fields((q, t.emit.typed("QR", [x], x.dtype, (*lead, inner, columns))), ("Q", "R"))
 
 
+@TORCH.function("linalg.lu")
+def lu(t: Core, A: Value, *, pivot: Value = True) -> Value:
+    """Return P, L and U, of which P has no elements without pivots."""
+    x = _matrices(t, A, "lu")
+    *lead, rows, columns = shape_of(t, x)
+    inner = minimum(rows, columns)
+    shapes = {"P": (*lead, rows, rows), "L": (*lead, rows, inner), "U": (*lead, inner, columns)}
+    if pivot is False:
+        shapes["P"] = (0,)
+    made = [t.emit.typed("LU", [x], x.dtype, shape) for shape in shapes.values()]
+    return Fields(made, tuple(shapes))
+
+
 def _eigen(name: str, values_complex: bool, vectors: bool) -> None:
     def function(t: Core, A: Value, *_: Value, **__: Value) -> Value:
         x = _matrices(t, A, name, square=True)
