@@ -33,6 +33,18 @@ EXPRESSIONS = [
     "np.delete(x, n[0, 0] % 3, 0)", "np.delete(x, n[0] > 2, 1)", "np.delete(x, n[0, 0] - 5, 1)",
     "np.delete(x, np.array([0, -1]), axis=1)", "np.median(x[0, :n[0, 0]])",
     "np.delete(x, [0, -3, 1], 0)",
+    "np.vander(x[0])", "np.vander(n[0], 3, increasing=True)", "np.ediff1d(n, [9], -1)",
+    "np.ediff1d(x)", "np.fft.fftshift(x)", "np.fft.ifftshift(x, axes=1)",
+    "np.fft.fftfreq(len(x[0]), 0.5)", "np.fft.rfftfreq(7)", "x[np.triu_indices_from(x, 1)]",
+    "x[np.tril_indices_from(x)]", "x[:3, :3][np.diag_indices_from(x[:3, :3])]",
+    "np.gradient(x, axis=0, edge_order=2)", "np.gradient(x[0], n[0].cumsum())",
+    "np.gradient(x[0], n[0].cumsum(), edge_order=2)", "np.gradient(n, 2.0, axis=1)",
+    "np.ravel_multi_index((n[0] * 5 - 9, n[1] - 2), (3, 4), 'wrap')",
+    "np.ravel_multi_index((n[0], n[1] - 2), (3, 4), mode=('clip', 'wrap'), order='F')",
+    "np.add.reduce(x, 1, initial=2, where=x > 0)", "np.maximum.reduce(n, initial=3)",
+    "np.maximum.accumulate(n, 0, np.float64)", "np.add.accumulate(n, dtype=np.float32)",
+    "np.trim_zeros(n[:, 0] - 1)", "np.trim_zeros(n[0] - 2, 'b')",
+    "np.bincount(n[0], minlength=len(x[0]) + 3)",
     "(x > 0) ** 2", "np.cov(x[:1])", "n ** 2", "x ** 2",
 ]  # fmt: skip
 
