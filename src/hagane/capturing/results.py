@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from hagane.frontends.capture.interface.structure import (
     Made,
     Opaque,
     Record,
+    Zipped,
 )
 
 
@@ -40,6 +42,8 @@ def rebuilt(
             return convert(values[part.name], part.kind)
         if isinstance(part, Items):
             return list(build(part.stacked))
+        if isinstance(part, Zipped):
+            return _unzipped(part.parts, build)
         if isinstance(part, Handed):
             return given[part.path]
         if isinstance(part, Constant):
@@ -113,8 +117,27 @@ def _real(value: Any) -> Any:
     return value
 
 
+def _unzipped(parts: Any, build: Callable[[Any], Any]) -> list[Any]:
+    """Return a list of tuples, lists or objects, given the lists of their parts."""
+    held = list(parts.fields.values()) if isinstance(parts, Record) else list(parts)
+    columns = [part if isinstance(part, Constant) else build(part) for part in held]
+    count = next(len(column) for column in columns if not isinstance(column, Constant))
+    rows = zip(
+        *(
+            itertools.repeat(_real(column.value), count) if isinstance(column, Constant) else column
+            for column in columns
+        ),
+        strict=True,
+    )
+    if isinstance(parts, Record):
+        return [_record(parts, dict(zip(parts.fields, row, strict=True))) for row in rows]
+    return [type(parts)(row) for row in rows]
+
+
 def can_be_rebuilt(structure: Any) -> bool:
     """Whether the classes of all objects in a structure are known, and all that they hold."""
+    if isinstance(structure, Zipped):
+        return can_be_rebuilt(structure.parts)
     if isinstance(structure, Opaque):
         return False
     if isinstance(structure, Made):
@@ -133,6 +156,8 @@ def kinds_of(structure: Any) -> dict[str, str]:
     """Return the kinds of outputs by name, in order."""
     if isinstance(structure, Items):
         structure = structure.stacked
+    if isinstance(structure, Zipped):
+        return kinds_of(structure.parts)
     if isinstance(structure, Leaf):
         return {structure.name: structure.kind}
     if isinstance(structure, Made):
@@ -153,6 +178,15 @@ def tensors_of(structure: Any, result: Any, kind: str) -> list[Any]:
         if structure.stacked.kind != kind:
             return []
         return [_stack(result, kind)]
+    if isinstance(structure, Zipped):
+        parts = structure.parts
+        if isinstance(parts, Record):
+            columns = [[getattr(item, name) for item in result] for name in parts.fields]
+            held = tuple(parts.fields.values())
+        else:
+            columns = [[item[place] for item in result] for place in range(len(parts))]
+            held = tuple(parts)
+        return [t for part, c in zip(held, columns, strict=True) for t in tensors_of(part, c, kind)]
     if isinstance(structure, Leaf):
         return [result] if structure.kind == kind else []
     if isinstance(structure, Record):

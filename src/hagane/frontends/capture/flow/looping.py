@@ -110,6 +110,10 @@ class Looping:
             inside = self.knowledge.path = inside.taking(core.within(k, self.length))
         core.dead = False
         exits, goes = self._run(k)
+        if not exits:  # all paths read items of lists that are still empty
+            self.knowledge.path = inside
+            self.rewind()
+            return Iteration(False, FALSE, False, False, MISSING, core.heap.contents)
         going, broke, returned, result = core.merge(exits, inside)
         self.knowledge.path = inside
         return Iteration(going, goes, broke, returned, result, core.heap.contents)

@@ -16,7 +16,14 @@ from hagane.frontends.capture.flow.slots import is_stackable, number_kind
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Step, Visit
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import ListRef, Many, Tensor, Unknown, Value
+from hagane.frontends.python.values.values import (
+    Endless,
+    ListRef,
+    Many,
+    Tensor,
+    Unknown,
+    Value,
+)
 from hagane.symbolic import Dim
 from hagane.symbolic.path import PathCondition
 from hagane.symbolic.term import Term
@@ -56,7 +63,8 @@ class Graph(Calling):
         if isinstance(items, list):
             self._each(node, items)
         else:
-            self._loop(node, items.length, lambda k: core.item_turn(node, items.item(k)), ())
+            length = None if isinstance(items, Endless) else items.length
+            self._loop(node, length, lambda k: core.item_turn(node, items.item(k)), ())
         if isinstance(over, ListRef) and not core.dead:
             self._refuse_changed(before, core.heap[over])
 
@@ -262,8 +270,9 @@ class Graph(Calling):
         if length is not None:
             core.peel(node, length, first, outer, others)
             return
-        assert isinstance(node, ast.While)
-        some = core.decide(core.condition(node.test))
+        some: Value = True
+        if isinstance(node, ast.While):
+            some = core.decide(core.condition(node.test))
         entry = self.knowledge.path
 
         def run() -> None:

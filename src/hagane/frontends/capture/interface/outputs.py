@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.capture.emitting.emitter import GraphEmitter
+from hagane.frontends.capture.flow.slots import Fixed, Parts, Rows, leaves
 from hagane.frontends.capture.interface.arguments import Argument, Arguments, equal
 from hagane.frontends.capture.interface.names import joined
 from hagane.frontends.capture.interface.state import Stateful
@@ -23,6 +25,7 @@ from hagane.frontends.capture.interface.structure import (
     Made,
     Opaque,
     Record,
+    Zipped,
 )
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
@@ -152,10 +155,8 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
         content = core.heap[value]
         if isinstance(content, Many):
             if content.stacked is None:
-                raise CheckError("capture", "a list whose length the data decide is returned")
-            if not content.stacked.kind:
-                return _output(core, content.stacked, path, suffix, "numbers")
-            return Items(_output(core, content.stacked, path, suffix))
+                return _zipped(core, core.domain.lists.stacked(content), path, suffix)
+            return _listed(core, content.stacked, path, suffix)
         return [
             outputs(core, item, joined(path, i), suffix=suffix) for i, item in enumerate(content)
         ]
@@ -186,9 +187,9 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
             return _made(core, value, value.cls, path, suffix, ())
         return Constant(value.host)  # members changed by the call are outputs of their own
     if isinstance(value, Expr):
-        return _output(core, emit.size(value), path, suffix, "int")
+        return _output(core, emit.size(value), path, suffix, _kind(emit, value, "int"))
     if isinstance(value, Real):
-        return _output(core, emit.real_tensor(value), path, suffix, "float")
+        return _output(core, emit.real_tensor(value), path, suffix, _kind(emit, value, "float"))
     if isinstance(value, Truth):
         return _output(core, emit.as_scalar(value, "bool"), path, suffix, "bool")
     if isinstance(value, range | Range):
@@ -211,6 +212,50 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
         made = emit.constant(np.array(value, dtype))
         return _output(core, made, path, suffix, type(value).__name__)
     raise CheckError("capture", f"{core.show(value)} is no tensor, number or container of such")
+
+
+def _kind(emit: GraphEmitter, value: Expr | Real, own: str) -> str:
+    """Return the kind of a number; the data may decide between one of Python and one of NumPy.
+
+    A scalar of NumPy does what a number of Python does, not the other way round.
+    """
+    return "numpy.generic" if _SCALARS[own] in emit.also(value) else own
+
+
+def _listed(core: Interpreter, stacked: Tensor, path: str, suffix: str) -> Any:
+    """Make an output of a list of tensors or numbers."""
+    if not stacked.kind:
+        return _output(core, stacked, path, suffix, "numbers")
+    return Items(_output(core, stacked, path, suffix))
+
+
+def _zipped(core: Interpreter, rows: Rows, path: str, suffix: str) -> Any:
+    """Make outputs of a list of tuples, one of each of their parts: ``path.0`` and so on."""
+    form, rows_of = rows.form, core.domain.lists.rows_of
+    if not isinstance(form, Parts) or isinstance(form.like, DictRef) or not rows.columns:
+        raise CheckError(
+            "capture",
+            "a list whose length the data decide is returned, of items that are no tensors, "
+            "numbers, or tuples of such; return a list of each of their parts",
+        )
+    columns, made = iter(rows.columns), dict[Any, Any]()
+    for name, slot in zip(form.names or range(len(form.items)), form.items, strict=True):
+        own = joined(path, name)
+        if isinstance(slot, Fixed) and is_plain(slot.value):
+            made[name] = Constant(slot.value)
+            continue
+        inner = rows_of(slot, tuple(itertools.islice(columns, sum(1 for _ in leaves(slot)))))
+        if inner.stacked is None:
+            made[name] = _zipped(core, inner, own, suffix)
+        else:
+            made[name] = _listed(core, inner.stacked, own, suffix)
+    if isinstance(form.like, Instance):
+        cls = form.like.cls
+        assert isinstance(cls, Class)
+        return Zipped(Record(core.real_class(cls), made, "named tuple" in cls.flags))
+    if getattr(form.like, "names", None) is not None:
+        return Zipped(Record(None, dict(zip(form.like.names, made.values(), strict=True)), True))
+    return Zipped((list if isinstance(form.like, ListRef) else tuple)(made.values()))
 
 
 def _number_kind(value: Value) -> str:

@@ -30,6 +30,17 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True)
+class Zipped:
+    """A list of tuples, lists or objects whose number the data decide.
+
+    Attributes:
+        parts: The structure of one of them, of which each part is the list of that part of all.
+    """
+
+    parts: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Constant:
     """A plain value that the program returns."""
 
@@ -181,5 +192,5 @@ class Text:
 
 __all__ = [
     "Change", "Constant", "Example", "Handed", "Kept", "Leaf", "Made", "Object", "Opaque", "Record",
-    "Text", "Whole",
+    "Text", "Whole", "Zipped",
 ]  # fmt: skip
