@@ -22,7 +22,7 @@ from hagane.frontends.python.values.memory import (
     share,
     written_since,
 )  # fmt: skip
-from hagane.frontends.python.values.values import Kinds, Place, Tensor
+from hagane.frontends.python.values.values import Kinds, Many, Place, Tensor, Value
 from hagane.graph.places import note_place
 from hagane.graph.types import Shape, TensorType, Type, to_ir_shape, to_ir_type
 from hagane.ops.builder import Call, node_of
@@ -62,6 +62,8 @@ class ScopedEmitter(Effects):
         self._only_types = False
         self.compares = False  # whether claims about sizes of inputs are compared in the run
         self.names = names
+        # Lists of tuples as lists of their parts, as the domain has them.
+        self.parted: Callable[[Many], tuple[Value, dict[Any, Value]] | None] = lambda items: None
         self.given: dict[str, Callable[[Tensor], None]] = {}  # notes on arguments, by their name
         self.types = GraphTypes()
         self.numbers: dict[str, Tensor] = {}  # integers that the data decide, by name

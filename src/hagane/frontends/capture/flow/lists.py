@@ -10,13 +10,16 @@ import numpy as np
 from hagane.frontends.capture.flow import prelude
 from hagane.frontends.capture.flow.holding import UNKNOWN_ITEMS, Holding, refuse_items
 from hagane.frontends.capture.flow.slots import (
+    Fixed,
     Listed,
     NumberSlot,
+    Parts,
     Rows,
     Slot,
     TensorSlot,
     content_slot,
     is_stackable,
+    leaves,
     slot_of,
     unified,
     varying,
@@ -24,6 +27,7 @@ from hagane.frontends.capture.flow.slots import (
 from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
+    DictRef,
     ListRef,
     Many,
     Tensor,
@@ -70,6 +74,24 @@ class Lists(Holding):
         slot = content_slot(content, self.core.heap.contents, ListRef(0), self.emit.also)
         found = unified(slot, Listed(None))
         return found.item if isinstance(found, Listed) else None
+
+    def parted(self, content: Many) -> tuple[Value, dict[Any, Value]] | None:
+        """Return a list of tuples or objects as the lists of their parts; None if it is none.
+
+        The first result is one of them; a part that is the same in all is a value.
+        """
+        rows = self.stacked(content)
+        form = rows.form
+        if not isinstance(form, Parts) or isinstance(form.like, DictRef) or not rows.columns:
+            return None
+        columns, made = iter(rows.columns), dict[Any, Any]()
+        for name, slot in zip(form.names or range(len(form.items)), form.items, strict=True):
+            if isinstance(slot, Fixed) and is_plain(slot.value):
+                made[name] = slot.value
+            else:
+                own = tuple(next(columns) for _ in leaves(slot))
+                made[name] = self.rows_of(slot, own)
+        return form.like, made
 
     def _gathered(self, content: Many) -> Rows:
         if content.stacked is not None and content.stacked.shape:

@@ -283,7 +283,7 @@ class Graph(Calling):
                 return
             others(breaks)
 
-        if isinstance(some, Term):
+        if isinstance(some, Term) and isinstance(node, ast.While):
             end = lambda: core.after(node.orelse, list(outer), entry)  # noqa: E731
             core.fork(some, run, end, self.collector.text(node.test))
         else:

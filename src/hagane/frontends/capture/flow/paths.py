@@ -59,6 +59,7 @@ class Paths(Plain):
         self.emit.written = lambda: core.heap.contents[WRITTEN]
         self.empty = Empty(self.knowledge, self.emit)
         self.lists = Lists(core, self.emit)
+        self.emit.parted = self.lists.parted
         self.telling = Telling(core, self.emit)
         self.after: Callable[[str], None] | None = None  # is told of statements that were run
         self._node: ast.AST | None = None  # the innermost one that is interpreted

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +10,6 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.capture.emitting.emitter import GraphEmitter
-from hagane.frontends.capture.flow.slots import Fixed, Parts, Rows, leaves
 from hagane.frontends.capture.interface.arguments import Argument, Arguments, equal
 from hagane.frontends.capture.interface.names import joined
 from hagane.frontends.capture.interface.state import Stateful
@@ -155,7 +153,7 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
         content = core.heap[value]
         if isinstance(content, Many):
             if content.stacked is None:
-                return _zipped(core, core.domain.lists.stacked(content), path, suffix)
+                return _zipped(core, content, path, suffix)
             return _listed(core, content.stacked, path, suffix)
         return [
             outputs(core, item, joined(path, i), suffix=suffix) for i, item in enumerate(content)
@@ -229,33 +227,35 @@ def _listed(core: Interpreter, stacked: Tensor, path: str, suffix: str) -> Any:
     return Items(_output(core, stacked, path, suffix))
 
 
-def _zipped(core: Interpreter, rows: Rows, path: str, suffix: str) -> Any:
+def _zipped(core: Interpreter, content: Many, path: str, suffix: str) -> Any:
     """Make outputs of a list of tuples, one of each of their parts: ``path.0`` and so on."""
-    form, rows_of = rows.form, core.domain.lists.rows_of
-    if not isinstance(form, Parts) or isinstance(form.like, DictRef) or not rows.columns:
+    emit = core.emit
+    assert isinstance(emit, GraphEmitter)
+    found = emit.parted(content)
+    if found is None:
         raise CheckError(
             "capture",
             "a list whose length the data decide is returned, of items that are no tensors, "
             "numbers, or tuples of such; return a list of each of their parts",
         )
-    columns, made = iter(rows.columns), dict[Any, Any]()
-    for name, slot in zip(form.names or range(len(form.items)), form.items, strict=True):
+    like, parts = found
+    made: dict[Any, Any] = {}
+    for name, part in parts.items():
         own = joined(path, name)
-        if isinstance(slot, Fixed) and is_plain(slot.value):
-            made[name] = Constant(slot.value)
-            continue
-        inner = rows_of(slot, tuple(itertools.islice(columns, sum(1 for _ in leaves(slot)))))
-        if inner.stacked is None:
-            made[name] = _zipped(core, inner, own, suffix)
+        if not isinstance(part, Many):
+            made[name] = Constant(part)
+        elif part.stacked is None:
+            made[name] = _zipped(core, part, own, suffix)
         else:
-            made[name] = _listed(core, inner.stacked, own, suffix)
-    if isinstance(form.like, Instance):
-        cls = form.like.cls
+            made[name] = _listed(core, part.stacked, own, suffix)
+    if isinstance(like, Instance):
+        cls = like.cls
         assert isinstance(cls, Class)
         return Zipped(Record(core.real_class(cls), made, "named tuple" in cls.flags))
-    if getattr(form.like, "names", None) is not None:
-        return Zipped(Record(None, dict(zip(form.like.names, made.values(), strict=True)), True))
-    return Zipped((list if isinstance(form.like, ListRef) else tuple)(made.values()))
+    names = getattr(like, "names", None)
+    if names is not None:
+        return Zipped(Record(None, dict(zip(names, made.values(), strict=True)), True))
+    return Zipped((list if isinstance(like, ListRef) else tuple)(made.values()))
 
 
 def _number_kind(value: Value) -> str:

@@ -100,8 +100,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: A
     """Return coordinates as flat places; those outside wrap around, or are cut to the border."""
     sizes = [dims] if isinstance(dims, int) else list(dims)
     modes = [mode] * len(sizes) if isinstance(mode, str) else list(mode)
-    made = 0
-    inner = 1
+    made: Any = 0
+    inner: Any = 1
     axes = list(range(len(sizes)))
     for axis in axes if order == "F" else reversed(axes):
         place = np.asarray(multi_index[axis])

@@ -94,8 +94,10 @@ class StandardLibrary(Containers):
         ref = self.new_list(items)
         count = items.length if isinstance(items, Many) else len(items)
         if self.emit.builds:
-            at = lambda k: self.item(ref, k % count)  # noqa: E731
-            return self.new_stream(Endless(at(0), self.emit.fresh("turns"), at))
+            first = self.item(ref, 0)
+            return self.new_stream(
+                Endless(first, self.emit.fresh("turns"), lambda k: self.item(ref, k % count))
+            )
         element = items.element if isinstance(items, Many) else self.as_many(tuple(items))[0]
         return self.new_stream(Endless(element, self.emit.fresh("turns")))
 
