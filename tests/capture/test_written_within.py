@@ -63,6 +63,47 @@ def _parts(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
+def run_until_the_end(codes: Any) -> Any:
+    registers = np.zeros(3, dtype=np.int64)
+    place = steps = 0
+    while place < len(codes) and steps < 12:
+        code = codes[place]
+        steps += 1
+        if code == 0:
+            return registers, steps
+        if code > 3:
+            place = code - 4
+            continue
+        registers[code - 1] += steps
+        place += 1
+    return registers, -steps
+
+
+def a_view_of_before(codes: Any) -> Any:
+    registers = np.zeros(3, dtype=np.int64)
+    for code in codes:
+        part = registers[:2]
+        if code == 0:
+            registers[0] += 1
+            return part, registers
+        registers[code % 3] += 1
+    return registers[1:], registers
+
+
+@pytest.mark.parametrize("function", [run_until_the_end, a_view_of_before])
+def test_a_result_is_what_it_was_where_a_loop_returned_it(
+    function: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HAGANE_ENGINE", "reference")
+    session = hagane.InferenceSession(hagane.capture(function, "int64[n]"))
+    for codes in ([1, 2, 1], [1, 0, 2], [0], [2, 3, 5, 0], [3, 4]):
+        expected = function(np.array(codes))
+        for ours, theirs in zip(
+            session.run(None, {"codes": np.array(codes)}), expected, strict=True
+        ):
+            np.testing.assert_array_equal(ours, theirs)
+
+
 def the_array_twice(x: Any) -> Any:
     y = x * 1
 
