@@ -96,3 +96,19 @@ def test_arrays_are_changed_as_numpy_changes_them(
     session = hagane.InferenceSession(hagane.capture(function, *types))
     for left, right in zip(session.run(None, {"x": x, "n": n}), function(x, n), strict=True):
         np.testing.assert_array_equal(left, right, strict=True)
+
+
+def test_arrays_of_other_sizes_are_not_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compared(x: Any, y: Any) -> Any:
+        return (
+            np.array_equal(x, y), np.array_equal(x[x > 0], y[y > 0]), np.array_equal(x[None], y),
+            np.array_equal(x, y[:2], equal_nan=True),
+        )  # fmt: skip
+
+    monkeypatch.setenv("HAGANE_ENGINE", "reference")
+    session = hagane.InferenceSession(hagane.capture(compared, "float64[n]", "float64[m]"))
+    for x, y in (
+        ([1, 2], [1, 2]), ([1, -2, 3], [1, 3]), ([1, 2, 3], [1, 2]), ([1, np.nan], [1, np.nan, 4]),
+    ):  # fmt: skip
+        feed = {"x": np.array(x, float), "y": np.array(y, float)}
+        assert tuple(map(bool, session.run(None, feed))) == compared(*feed.values())
