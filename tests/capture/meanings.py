@@ -44,7 +44,7 @@ Written by ``python -m tests.capture.meanings``; other names of the same functio
 FREE_SIGNS = re.compile(r"linalg\.(eigh|svd)\(|torch\.svd\(")
 # What these hold nobody knows: any content is theirs.
 ANY_CONTENT = re.compile(r"\b(new_)?empty(_like|_strided)?\(|torch\.(Float)?Tensor\(\d")
-UNSHOWN = re.compile(r"bernoulli|multinomial|normal_?$|rand")
+UNSHOWN = re.compile(r"bernoulli|multinomial|normal_?$|rand|to_sparse$")  # asked for a flag alone
 
 
 def loaded(source: str, folder: Path) -> Any:

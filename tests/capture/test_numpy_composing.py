@@ -33,6 +33,18 @@ EXPRESSIONS = [
     "np.delete(x, n[0, 0] % 3, 0)", "np.delete(x, n[0] > 2, 1)", "np.delete(x, n[0, 0] - 5, 1)",
     "np.delete(x, np.array([0, -1]), axis=1)", "np.median(x[0, :n[0, 0]])",
     "np.delete(x, [0, -3, 1], 0)",
+    "np.vander(x[0])", "np.vander(n[0], 3, increasing=True)", "np.ediff1d(n, [9], -1)",
+    "np.ediff1d(x)", "np.fft.fftshift(x)", "np.fft.ifftshift(x, axes=1)",
+    "np.fft.fftfreq(len(x[0]), 0.5)", "np.fft.rfftfreq(7)", "x[np.triu_indices_from(x, 1)]",
+    "x[np.tril_indices_from(x)]", "x[:3, :3][np.diag_indices_from(x[:3, :3])]",
+    "np.gradient(x, axis=0, edge_order=2)", "np.gradient(x[0], n[0].cumsum())",
+    "np.gradient(x[0], n[0].cumsum(), edge_order=2)", "np.gradient(n, 2.0, axis=1)",
+    "np.ravel_multi_index((n[0] * 5 - 9, n[1] - 2), (3, 4), 'wrap')",
+    "np.ravel_multi_index((n[0], n[1] - 2), (3, 4), mode=('clip', 'wrap'), order='F')",
+    "np.add.reduce(x, 1, initial=2, where=x > 0)", "np.maximum.reduce(n, initial=3)",
+    "np.maximum.accumulate(n, 0, np.float64)", "np.add.accumulate(n, dtype=np.float32)",
+    "np.trim_zeros(n[:, 0] - 1)", "np.trim_zeros(n[0] - 2, 'b')",
+    "np.bincount(n[0], minlength=len(x[0]) + 3)",
     "(x > 0) ** 2", "np.cov(x[:1])", "n ** 2", "x ** 2",
 ]  # fmt: skip
 
@@ -84,3 +96,19 @@ def test_arrays_are_changed_as_numpy_changes_them(
     session = hagane.InferenceSession(hagane.capture(function, *types))
     for left, right in zip(session.run(None, {"x": x, "n": n}), function(x, n), strict=True):
         np.testing.assert_array_equal(left, right, strict=True)
+
+
+def test_arrays_of_other_sizes_are_not_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compared(x: Any, y: Any) -> Any:
+        return (
+            np.array_equal(x, y), np.array_equal(x[x > 0], y[y > 0]), np.array_equal(x[None], y),
+            np.array_equal(x, y[:2], equal_nan=True),
+        )  # fmt: skip
+
+    monkeypatch.setenv("HAGANE_ENGINE", "reference")
+    session = hagane.InferenceSession(hagane.capture(compared, "float64[n]", "float64[m]"))
+    for x, y in (
+        ([1, 2], [1, 2]), ([1, -2, 3], [1, 3]), ([1, 2, 3], [1, 2]), ([1, np.nan], [1, np.nan, 4]),
+    ):  # fmt: skip
+        feed = {"x": np.array(x, float), "y": np.array(y, float)}
+        assert tuple(map(bool, session.run(None, feed))) == compared(*feed.values())

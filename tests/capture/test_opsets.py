@@ -51,6 +51,7 @@ def test_a_graph_in_an_earlier_opset_computes_the_same(opset: int) -> None:
         assert model.graph.opset_imports[""] == opset
         places = [node for node in model.graph.all_nodes() if "hagane.place" in node.metadata_props]
         assert places
+        assert all(value.uses() for value in model.graph.initializers.values())
         session = onnxruntime.InferenceSession(to_proto(model).SerializeToString())
         for rows in (2, 5):
             x = torch.randn(rows, *sizes)
@@ -84,17 +85,51 @@ def test_a_size_that_data_tell_may_be_zero_in_any_opset(opset: int) -> None:
                 np.testing.assert_array_equal(session.run(None, {"x": rows})[0], expected)
 
 
-def test_what_an_opset_has_no_form_for_is_named() -> None:
+@pytest.mark.parametrize("kind", ["int64", "int32", "uint8", "int8"])
+def test_bits_of_integers_are_told_before_opset_18(kind: str) -> None:
     def masked(x: Any, y: Any) -> Any:
-        return x & y
+        return x & y, x | y, x ^ y, ~x, x & 15, (x | 9) & 6, x ^ 1
 
-    types = ("int64[n]", "int64[n]")
-    assert hagane.capture(masked, *types, opset=18).graph.opset_imports[""] == 18
-    text = r"opset 17 has no BitwiseAnd, and hagane cannot .* from opset 18 on"
+    model = hagane.capture(masked, f"{kind}[n]", f"{kind}[n]", opset=17)
+    session = onnxruntime.InferenceSession(to_proto(model).SerializeToString())
+    assert not [node for node in model.graph.all_nodes() if node.op_type.startswith("Bitwise")]
+    limits = np.iinfo(kind)
+    ends = [limits.min, limits.max, 0, 1, 5, 100, limits.max // 3, limits.min // 2]
+    x = np.array(ends * 2, kind)
+    y = np.array([*ends, *ends[::-1]], kind)
+    expected = masked(torch.from_numpy(x), torch.from_numpy(y))
+    for ours, theirs in zip(session.run(None, {"x": x, "y": y}), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs.numpy())
+
+
+@pytest.mark.parametrize("opset", [15, 17])
+def test_elements_are_joined_before_there_is_a_scatter_that_does(opset: int) -> None:
+    def joined(x: Any, at: Any, y: Any) -> Any:
+        return (
+            x.scatter_add(1, at, y), x.scatter_reduce(0, at, y, "prod"),
+            x.scatter_reduce(1, at, y, "amax", include_self=True), x.index_add(0, at[:, 0], y),
+        )  # fmt: skip
+
+    model = hagane.capture(joined, "float32[n, 3]", "int64[n, 3]", "float32[n, 3]", opset=opset)
+    session = onnxruntime.InferenceSession(to_proto(model).SerializeToString())
+    for rows in (3, 5):
+        x, y = torch.randn(rows, 3), torch.randn(rows, 3)
+        at = torch.tensor([[0, 2, 2], [0, 1, 0], [1, 1, 2], [2, 0, 0], [0, 0, 0]])[:rows]
+        feed = {"x": x.numpy(), "at": at.numpy(), "y": y.numpy()}
+        for ours, theirs in zip(session.run(None, feed), joined(x, at, y), strict=True):
+            np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_what_an_opset_has_no_form_for_is_named() -> None:
+    def transformed(x: Any) -> Any:
+        return torch.fft.rfft(x).abs()
+
+    assert hagane.capture(transformed, "float32[n, 4]", opset=17).graph.opset_imports[""] == 17
+    text = r"opset 16 has no DFT, and hagane cannot .* from opset 17 on"
     with pytest.raises(InvalidArgument, match=text):
-        hagane.capture(masked, *types, opset=17)
+        hagane.capture(transformed, "float32[n, 4]", opset=16)
     with pytest.raises(InvalidArgument, match="opset=11: expected 13 or later"):
-        hagane.capture(masked, *types, opset=11)
+        hagane.capture(transformed, "float32[n, 4]", opset=11)
 
 
 @pytest.mark.parametrize("opset", [17, 19, 20])

@@ -107,3 +107,13 @@ def test_a_result_that_the_tensor_cannot_hold_is_refused() -> None:
 
     with pytest.raises(CaptureError, match="float32 cannot be stored in place .* int64"):
         hagane.capture(into_integers, torch.ones(2, dtype=torch.int64), torch.ones(2))
+
+
+def test_an_item_of_integers_holds_no_quotient() -> None:
+    def halves(i: Any) -> Any:
+        a = i.clone()
+        a[1:] /= 2
+        return a
+
+    with pytest.raises(CaptureError, match="float32 cannot be stored in place .* int64"):
+        hagane.capture(halves, torch.ones(3, dtype=torch.int64))

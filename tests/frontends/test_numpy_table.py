@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hagane
 from hagane.checking import Request, check_source
 from hagane.frontends.python.report.findings import Report
 from hagane.frontends.python.values.values import DType, Real, Tensor
@@ -76,3 +77,15 @@ def test_an_expression_that_numpy_refuses_is_an_error(expression: str, tmp_path:
 def test_there_are_enough_of_them() -> None:
     assert len(set(calls(RIGHT))) >= 150
     assert len(set(calls(WRONG))) >= 40
+
+
+def test_an_item_set_to_what_only_the_run_knows_makes_the_content_unknown() -> None:
+    def sized(x: Any) -> Any:
+        sizes = np.zeros(2)
+        sizes[0] = x.sum()
+        return np.ones((int(sizes[0]), 2))
+
+    report = hagane.check(sized, "float32[n]")
+    assert not report.errors
+    assert not report.notices
+    assert str(report.returned) == "numpy.ndarray(dtype=float64, shape=(None, 2))"

@@ -10,6 +10,7 @@ import onnx
 import onnx_ir as ir
 from onnx.defs import OpSchema, SchemaError, get_schema
 
+from hagane.capturing.earlier import bitwise, scattered
 from hagane.errors import InvalidArgument
 from hagane.graph import to_proto
 from hagane.graph.names import separate_names
@@ -53,6 +54,8 @@ def in_opset(model: ir.Model, opset: int) -> ir.Model:
         for node in list(graph):
             if not node.domain:
                 _lower(graph, node, opset, types)
+    for graph in _graphs(model.graph):
+        _forget_unread(graph)
     separate_names(model.graph)
     _name_apart(model.graph)
     model.graph.opset_imports[""] = opset
@@ -115,6 +118,13 @@ def _write(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> None:
     for added in graph:
         if added not in before:
             added.metadata_props.update(props)
+
+
+def _forget_unread(graph: ir.Graph) -> None:
+    """Take out initializers that were inputs of nodes before, and are attributes now."""
+    for name, value in list(graph.initializers.items()):
+        if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
+            del graph.initializers[name]
 
 
 def _name_apart(graph: ir.Graph) -> None:
@@ -256,6 +266,21 @@ def _transformed(graph: ir.Graph, node: ir.Node, schema: OpSchema, types: GraphT
     node.resize_inputs(min(2, len(node.inputs)))
 
 
+def _joined(graph: ir.Graph, node: ir.Node, schema: OpSchema, types: GraphTypes) -> None:
+    """Write a scatter that joins elements as a loop."""
+    known = attributes_of(node)
+    how = known.get("reduction", "none")
+    least = {"none": 0, "add": 16, "mul": 16}.get(how, 18)
+    if schema.since_version >= least:
+        return
+    before = {*graph}
+    with building(graph, types, node):
+        made = scattered(node, known)
+    put_in_place(graph, types, node, made)
+    for added in {*graph} - before:
+        added.metadata_props.update(node.metadata_props)
+
+
 def _known(node: ir.Node, value: ir.Value, types: GraphTypes, what: str) -> list[int]:
     found = constant(value, types)
     if found is None or found.dtype == object:
@@ -339,6 +364,7 @@ def _dtype(value: ir.Value) -> Any:
 
 # Operators that an opset may lack, written in others.
 _WRITTEN: dict[str, Callable[[ir.Node, dict[str, Any]], Any]] = {
+    **{f"Bitwise{name}": bitwise for name in ("And", "Or", "Xor", "Not")},
     "CumProd": _cumulative_product,
     "Gelu": _gelu,
     "HardSwish": _hard_swish,
@@ -353,7 +379,7 @@ _FORMS: dict[str, _Form] = {
         for name in ("Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare")
     },
     "Pad": _pad, "Split": _split, "Shape": _shape, "Reshape": _reshape,
-    "GridSample": _sampled, "DFT": _transformed,
+    "GridSample": _sampled, "DFT": _transformed, "ScatterND": _joined, "ScatterElements": _joined,
 }  # fmt: skip
 
 __all__ = ["in_opset"]

@@ -167,6 +167,8 @@ def _real(value: Any) -> Any:
 
 def can_be_rebuilt(structure: Any) -> bool:
     """Whether the classes of all objects in a structure are known, and all that they hold."""
+    if isinstance(structure, Items):
+        return can_be_rebuilt(structure.item)
     if isinstance(structure, Opaque):
         return False
     if isinstance(structure, Made):

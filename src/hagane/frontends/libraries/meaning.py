@@ -325,6 +325,15 @@ class MeaningTables(SharingTables):
             core, whole, lambda: _super(self).operator(core, name, left, right)
         ))  # fmt: skip
 
+    def item_operator(self, core: Core, name: str, left: Value, right: Value) -> Value:
+        """Return what ``x[index] += right`` stores, given the item ``left``, which stays."""
+        plain = name.removeprefix("i")
+        if not isinstance(left, Tensor) or left.dtype in COMPLEX or self.is_scalar(left):
+            return self.operator(core, plain, left, right)
+        return self._within(core, f"{left.kind} {plain}", lambda: _super(self).operator(
+            core, name, left, right
+        ))  # fmt: skip
+
     def unary(self, core: Core, name: str, value: Tensor) -> Value:
         """Return an operator applied to a tensor."""
         whole = f"{value.kind} {name}"

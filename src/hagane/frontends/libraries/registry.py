@@ -73,6 +73,10 @@ class LibraryTables(Objects, RealNames):
             note_statement(core, left, made)
         return made
 
+    def item_operator(self, core: Core, name: str, left: Value, right: Value) -> Value:
+        """Return what ``x[index] += right`` stores, given the item ``left``."""
+        return self.operator(core, name, left, right)
+
     def unary(self, core: Core, name: str, value: Tensor) -> Value:
         """Return an operator applied to a tensor."""
         core.emit.kind = value.kind

@@ -30,7 +30,7 @@ def stacked(
         return None
     x, last = many.stacked, name.rpartition(".")[2]
     if name in _ARRAYS:
-        return _as_array(core, many, x, name, arguments, keywords)
+        return listed_array(core, many, x, name, arguments, keywords)
     if last not in _AXIS or name.partition(".")[0] not in ("torch", "numpy", "chainer"):
         return None
     rank = len(many.stacked.shape)
@@ -119,7 +119,7 @@ def _padded(
     return made
 
 
-def _as_array(
+def listed_array(
     core: Core,
     many: Many,
     x: Tensor,
@@ -152,4 +152,4 @@ def _as_array(
     return replace(made, kind=_KINDS[library])
 
 
-__all__ = ["stacked"]
+__all__ = ["listed_array", "stacked"]

@@ -25,8 +25,9 @@ from hagane.frontends.python.values.memory import (
     own,
     share,
 )
-from hagane.frontends.python.values.values import Tensor, Value
+from hagane.frontends.python.values.values import Frame, Host, Ref, Tensor, Value
 from hagane.ops.builder import interpreting
+from hagane.symbolic import Expr
 
 
 def check_writable(core: Core, x: Tensor, remedy: str, *, by_statement: bool = False) -> None:
@@ -275,7 +276,9 @@ def _is_first(core: Core, x: Tensor, *, by_statement: bool) -> bool:
                 if not inside:
                     break
                 if isinstance(top, ast.expr) and top is not body and not _leads(top, inside[0]):
-                    return False
+                    parts = _before(top, inside[0])
+                    if parts is None or any(_may_hold(frame, part, x) for part in parts):
+                        return False
                 around.append(inside[0])
         held.discard(frame.key)  # frames around hold only named values
         frame = frame.caller
@@ -291,6 +294,30 @@ def _leads(top: ast.expr, inner: ast.AST) -> bool:
                     for n in ast.walk(top.func))  # fmt: skip
         return inner is top.func or (named and bool(top.args) and inner is top.args[0])
     return next(iter(ast.iter_child_nodes(top)), None) is inner
+
+
+def _before(top: ast.expr, inner: ast.AST) -> list[ast.AST] | None:
+    """Return the parts of an expression evaluated before one of them, None if that is not known."""
+    if not isinstance(top, ast.Tuple | ast.List | ast.BinOp | ast.Call | ast.Compare):
+        return None
+    parts = list(ast.iter_child_nodes(top))
+    return [part for part in parts[: parts.index(inner)] if isinstance(part, ast.expr)]
+
+
+def _may_hold(frame: Frame, part: ast.AST, x: Tensor) -> bool:
+    """Whether the value of a part of an expression may have the memory of a tensor.
+
+    What objects hold gets the new content by their names.
+    """
+    value = frame.made.get(part, x)
+    own = {x.value, *memory_of(x.value)}
+    for item in value if isinstance(value, tuple) else (value,):
+        if isinstance(item, Tensor):
+            if own & {item.value, *memory_of(item.value)}:
+                return True
+        elif not isinstance(item, int | float | str | Expr | Ref | Host | None):
+            return True
+    return False
 
 
 def _is_own(x: Tensor) -> bool:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from hagane.frontends.capture.flow import prelude
+from hagane.frontends.capture.flow.holding import UNKNOWN_ITEMS
 from hagane.frontends.capture.flow.lists import is_data
 from hagane.frontends.capture.flow.numeric import NONE, Numbers
 from hagane.frontends.capture.flow.slots import is_stackable
@@ -29,7 +30,7 @@ from hagane.frontends.python.values.values import (
     Value,
     is_plain,
 )
-from hagane.symbolic import Expr
+from hagane.symbolic import Dim, Expr, product
 
 
 class Calling(Numbers):
@@ -246,6 +247,52 @@ class Calling(Numbers):
         pair = lambda k: (items.item(k), items.item(k + 1))  # noqa: E731
         return self.core.new_stream(Many(items.element, items.length - 1, pair))
 
+    def _product(self, *values: Value, repeat: Value = 1) -> Value:
+        found = [self._items(value) for value in values]
+        if not any(isinstance(items, Many) for items in found) or not isinstance(repeat, int):
+            return NONE
+        refs = [self.core.new_list(self.core.sequence(value)) for value in values] * repeat
+        counts = [self.core.call(self.core.lift(len), [ref], {}) for ref in refs]
+        inner = [product(counts[place + 1 :]) for place in range(len(counts))]
+
+        def at(k: Dim) -> Value:
+            parts = zip(refs, inner, counts, strict=True)
+            return tuple(self.core.item(ref, k // step % count) for ref, step, count in parts)
+
+        return self.core.new_stream(Many(UNKNOWN_ITEMS, product(counts), at))
+
+    def _combinations(self, iterable: Value, r: Value) -> Value:
+        return self._arranged(iterable, r, prelude.rising)
+
+    def _combinations_with_replacement(self, iterable: Value, r: Value) -> Value:
+        return self._arranged(iterable, r, prelude.not_falling)
+
+    def _permutations(self, iterable: Value, r: Value = None) -> Value:
+        return self._arranged(iterable, r, prelude.different)
+
+    def _arranged(self, value: Value, count: Value, kept: Callable[..., Any]) -> Value:
+        """Return the choices of items of which data decide the number, as ``itertools`` has them.
+
+        All places are told from all numbers of choices, and those that are none left out.
+        """
+        items = self._items(value)
+        if not isinstance(items, Many) or not isinstance(count, int) or count < 1:
+            return NONE
+        ref = self.core.new_list(self.core.sequence(value))
+        made = self.lists.own(
+            prelude.places,
+            self.core.call(self.core.lift(len), [ref], {}),
+            count,
+            self.core.lift(kept),
+        )
+        columns = self.core.sequence(made)
+        assert isinstance(columns, list)
+
+        def at(k: Dim) -> Value:
+            return tuple(self.core.item(ref, self.core.item(column, k)) for column in columns)
+
+        return self.core.new_stream(Many(UNKNOWN_ITEMS, columns[0].shape[0], at))
+
     # Operators.
 
     def operate(self, kind: Operation, *operands: Value) -> Value:
@@ -341,5 +388,8 @@ _HANDLERS: dict[Any, Callable[..., Value]] = {
     builtins.print: Calling._print,
     functools.reduce: Calling._reduce, itertools.accumulate: Calling._accumulate,
     itertools.chain: Calling._chain, itertools.pairwise: Calling._pairwise,
+    itertools.product: Calling._product, itertools.combinations: Calling._combinations,
+    itertools.combinations_with_replacement: Calling._combinations_with_replacement,
+    itertools.permutations: Calling._permutations,
 }  # fmt: skip
 __all__ = ["Calling"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,7 @@ class Iteration:
         returned: Whether it ended by ``return``.
         result: The value returned; ``MISSING`` where none is.
         contents: The contents of the heap.
+        written: What was written on the paths that return.
     """
 
     going: Value
@@ -50,6 +52,7 @@ class Iteration:
     returned: Value
     result: Value
     contents: dict[int, Any]
+    written: frozenset[Any] = frozenset()
 
 
 class Looping:
@@ -113,9 +116,15 @@ class Looping:
             inside = self.knowledge.path = inside.taking(core.within(k, self.length))
         core.dead = False
         exits, goes = self._run(k)
+        if not exits:  # all paths read items of lists that are still empty
+            self.knowledge.path = inside
+            self.rewind()
+            return Iteration(False, FALSE, False, False, MISSING, core.heap.contents)
+        marks = [e.contents[WRITTEN] for e in exits if e.kind == "return"]
+        written = frozenset(mark for found in marks for mark in found)
         going, broke, returned, result = core.merge(exits, inside)
         self.knowledge.path = inside
-        return Iteration(going, goes, broke, returned, result, core.heap.contents)
+        return Iteration(going, goes, broke, returned, result, core.heap.contents, written)
 
     def _run(self, k: Expr) -> tuple[list[Exit], Term]:
         """Run the body; return its ends, of which each says how the iteration ended.
@@ -160,9 +169,11 @@ class Looping:
         another = as_value(emit, core.as_term(core.truth(found.going)))
         states = carried.tensors(found.contents)
         ends = self._ends(found)
-        for value, slot in ends.values():
-            apart = self.lists.apart(slot, value, found.contents)
-            states += [emit.value_of(tensor) for tensor in apart]
+        for how, (value, slot) in ends.items():
+            # A result is what it was where it was returned, whatever other paths write.
+            with self._written(found.written if how == "result" else None):
+                apart = self.lists.apart(slot, value, found.contents)
+                states += [emit.value_of(tensor) for tensor in apart]
         body.finish(another, states)
         more = [leaf for _, slot in ends.values() for leaf in leaves(slot)]
         first += body.add_states([leaf_type(leaf, emit.fresh) for leaf in more])
@@ -179,6 +190,17 @@ class Looping:
         self._end(finals, only_returns)
         if outer:
             core.after((), list(outer), around)
+
+    @contextmanager
+    def _written(self, marks: frozenset[Any] | None) -> Iterator[None]:
+        """Read values inside the block as of a path that has written this."""
+        before = self.emit.written
+        if marks is not None:
+            self.emit.written = lambda: marks
+        try:
+            yield
+        finally:
+            self.emit.written = before
 
     def _ends(self, found: Iteration) -> dict[str, tuple[Value, Slot]]:
         """Return how iterations end, apart from going on, and the value that holds it."""

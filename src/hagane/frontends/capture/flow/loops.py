@@ -17,7 +17,14 @@ from hagane.frontends.capture.flow.slots import Rows, is_stackable, number_kind
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Step, Visit
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import ListRef, Many, Tensor, Unknown, Value
+from hagane.frontends.python.values.values import (
+    Endless,
+    ListRef,
+    Many,
+    Tensor,
+    Unknown,
+    Value,
+)
 from hagane.symbolic import Dim
 from hagane.symbolic.path import PathCondition
 from hagane.symbolic.term import Term
@@ -63,9 +70,10 @@ class Graph(Calling):
         else:
             replaced = self.lists.links.replaced
             times = replaced[over.key] if isinstance(over, ListRef) else 0
+            length = None if isinstance(items, Endless) else items.length
             self._loop(
                 node,
-                items.length,
+                length,
                 lambda k: core.item_turn(node, self._now(over, items).item(k)),
                 (),
             )
@@ -289,8 +297,9 @@ class Graph(Calling):
         if length is not None:
             core.peel(node, length, first, outer, others)
             return
-        assert isinstance(node, ast.While)
-        some = core.decide(core.condition(node.test))
+        some: Value = True
+        if isinstance(node, ast.While):
+            some = core.decide(core.condition(node.test))
         entry = self.knowledge.path
 
         def run() -> None:
@@ -301,7 +310,7 @@ class Graph(Calling):
                 return
             others(breaks)
 
-        if isinstance(some, Term):
+        if isinstance(some, Term) and isinstance(node, ast.While):
             end = lambda: core.after(node.orelse, list(outer), entry)  # noqa: E731
             core.fork(some, run, end, self.collector.text(node.test))
         else:

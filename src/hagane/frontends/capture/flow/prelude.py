@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 
 def listed(items: Any) -> Any:
     """Return the items as a list."""
@@ -129,3 +131,29 @@ def count(items: Any, wanted: Any) -> Any:
         if item == wanted:
             found += 1
     return found
+
+
+def places(length: Any, count: Any, kept: Any) -> Any:
+    """Return choices of ``count`` places below a length, in order: an array for each of them."""
+    numbers = np.arange(length**count)
+    found = [numbers // length ** (count - 1 - place) % length for place in range(count)]
+    chosen = np.ones(length**count, dtype=bool)
+    for place in range(1, count):
+        for before in range(place):
+            chosen = chosen & kept(found[before], found[place])
+    return [column[chosen] for column in found]
+
+
+def rising(before: Any, after: Any) -> Any:
+    """Return whether places are those of a combination."""
+    return before < after
+
+
+def not_falling(before: Any, after: Any) -> Any:
+    """Return whether places are those of a combination with repeats."""
+    return before <= after
+
+
+def different(before: Any, after: Any) -> Any:
+    """Return whether places are those of a permutation."""
+    return before != after

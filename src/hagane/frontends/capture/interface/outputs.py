@@ -184,9 +184,9 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
             return _made(core, value, value.cls, path, suffix, ())
         return Constant(value.host)  # members changed by the call are outputs of their own
     if isinstance(value, Expr):
-        return _output(core, emit.size(value), path, suffix, "int")
+        return _output(core, emit.size(value), path, suffix, _kind(emit, value, "int"))
     if isinstance(value, Real):
-        return _output(core, emit.real_tensor(value), path, suffix, "float")
+        return _output(core, emit.real_tensor(value), path, suffix, _kind(emit, value, "float"))
     if isinstance(value, Truth):
         return _output(core, emit.as_scalar(value, "bool"), path, suffix, "bool")
     if isinstance(value, range | Range):
@@ -209,6 +209,14 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
         made = emit.constant(np.array(value, dtype))
         return _output(core, made, path, suffix, type(value).__name__)
     raise CheckError("capture", f"{core.show(value)} is no tensor, number or container of such")
+
+
+def _kind(emit: GraphEmitter, value: Expr | Real, own: str) -> str:
+    """Return the kind of a number; the data may decide between one of Python and one of NumPy.
+
+    A scalar of NumPy does what a number of Python does, not the other way round.
+    """
+    return "numpy.generic" if _SCALARS[own] in emit.also(value) else own
 
 
 def _number_kind(value: Value) -> str:
@@ -253,9 +261,12 @@ def _items(core: Interpreter, content: Many, path: str, suffix: str) -> Any:
                 own = joined(path or "output", "sizes")
                 sizes = _output(core, found.sizes, own, suffix, "numpy.ndarray")
             return Column(made, sizes, found.axis, found.inner)
-        names = found.names or range(len(found.parts))
+        fields = getattr(found.like, "names", None)  # of a named tuple
+        names = fields or found.names or range(len(found.parts))
         parts = [part(p, joined(path, n)) for n, p in zip(names, found.parts, strict=True)]
         named = dict(zip(names, parts, strict=True))
+        if fields is not None:
+            return Record(None, named, is_tuple=True)
         if isinstance(found.like, DictRef):
             return named
         if isinstance(found.like, Instance):

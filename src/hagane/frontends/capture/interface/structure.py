@@ -197,6 +197,17 @@ class Text:
 
 
 __all__ = [
-    "Change", "Constant", "Example", "Handed", "Kept", "Leaf", "Made", "Object", "Opaque", "Record",
-    "Text", "Whole",
+    "Change",
+    "Column",
+    "Constant",
+    "Example",
+    "Handed",
+    "Kept",
+    "Leaf",
+    "Made",
+    "Object",
+    "Opaque",
+    "Record",
+    "Text",
+    "Whole",
 ]  # fmt: skip

@@ -13,10 +13,12 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.composed import programmed
-from hagane.frontends.libraries.numpy import programs
+from hagane.frontends.libraries.numpy import array_programs, programs
 from hagane.frontends.libraries.numpy.joining import concatenated
 from hagane.frontends.libraries.numpy.operands import axis as checked_axis
 from hagane.frontends.libraries.numpy.operands import (
+    cast,
+    dtype_of,
     is_number,
     reshape,
     shape_of,
@@ -27,7 +29,7 @@ from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.own_programs import run_own
-from hagane.frontends.python.values.values import Tensor, Value
+from hagane.frontends.python.values.values import MISSING, Tensor, Value
 from hagane.symbolic import Dim
 
 _REDUCED = {
@@ -41,6 +43,13 @@ _PROGRAMS: dict[str, Callable[..., Any]] = {
     "ix_": programs.ix_, "polyval": programs.polyval, "piecewise": programs.piecewise,
     "apply_along_axis": programs.apply_along_axis, "block": programs.block,
     "putmask": programs.putmask, "place": programs.place, "put": programs.put,
+    "put_along_axis": array_programs.put_along_axis, "vander": array_programs.vander,
+    "ediff1d": array_programs.ediff1d, "trim_zeros": array_programs.trim_zeros,
+    "fft.fftshift": array_programs.fftshift, "fft.ifftshift": array_programs.ifftshift,
+    "fft.fftfreq": array_programs.fftfreq, "fft.rfftfreq": array_programs.rfftfreq,
+    "triu_indices_from": array_programs.triu_indices_from,
+    "tril_indices_from": array_programs.tril_indices_from,
+    "diag_indices_from": array_programs.diag_indices_from,
 }  # fmt: skip
 _OUTER = (
     "add", "subtract", "multiply", "divide", "true_divide", "maximum", "minimum", "power",
@@ -52,12 +61,16 @@ _OUTER = (
 def _reduced(name: str, function: str) -> None:
     def reduce(
         t: Core, array: Value, axis: Value = 0, dtype: Value = None, out: Value = None,
-        keepdims: Value = False,
+        keepdims: Value = False, initial: Value = MISSING, where: Value = True,
     ) -> Value:  # fmt: skip
         """Return the array reduced by a ufunc along an axis, the first one by default."""
         keywords: dict[str, Value] = {"axis": axis, "keepdims": keepdims}
         if dtype is not None:
             keywords["dtype"] = dtype
+        if initial is not MISSING:
+            keywords["initial"] = initial
+        if where is not True:
+            keywords["where"] = where
         if out is not None:
             t.fail("call", f"np.{name}.reduce(out=...) is not understood")
         return t.call_library(f"numpy.{function}", [array], keywords)
@@ -66,17 +79,19 @@ def _reduced(name: str, function: str) -> None:
 
 
 def _accumulated(name: str, function: str) -> None:
-    def accumulate(t: Core, array: Value, axis: Value = 0) -> Value:
+    def accumulate(t: Core, array: Value, axis: Value = 0, dtype: Value = None) -> Value:
         """Return the results of a ufunc over ever more elements of an axis."""
-        return t.call_library(f"numpy.{function}", [array], {"axis": axis})
+        return t.call_library(f"numpy.{function}", [array], {"axis": axis, "dtype": dtype})
 
     NUMPY.function(f"{name}.accumulate")(accumulate)
 
 
 def _folded(name: str) -> None:
-    def accumulate(t: Core, array: Value, axis: Value = 0) -> Value:
+    def accumulate(t: Core, array: Value, axis: Value = 0, dtype: Value = None) -> Value:
         """Return the results of a ufunc over ever more elements of an axis."""
-        return run_own(t, programs.accumulate, [t.lift(getattr(np, name)), t.wrap(array), axis], {})
+        x = to_array(t, array)
+        x = x if dtype is None else cast(t, x, dtype_of(t, dtype, x.dtype))
+        return run_own(t, programs.accumulate, [t.lift(getattr(np, name)), x, axis], {})
 
     NUMPY.function(f"{name}.accumulate")(accumulate)
 

@@ -292,7 +292,8 @@ def set_item(t: Core, x: Tensor, index: Value, value: Value) -> None:
     before = x.known
     indexing.set_item(t, x, index, value)
     held = value.known if isinstance(value, Tensor) else value
-    if before is None or t.knowledge.path.decisions or t.loops:
+    x.known = None
+    if before is None or held is None or t.knowledge.path.decisions or t.loops:
         return
     if is_plain(index) and (is_plain(held) or isinstance(held, np.ndarray | Expr)):
         kept = before.astype(object) if isinstance(held, Expr) else before.copy()

@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built, zero_is_a_size
 from hagane.frontends.libraries.numpy.table import DTYPES, NUMPY
+from hagane.frontends.libraries.stacking import listed_array
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import OPEN, CheckError
 from hagane.frontends.python.values.content import as_array
@@ -214,6 +215,9 @@ def _as_ndarray(x: Tensor) -> Tensor:
 
 
 def _many_array(t: Core, value: Many, dtype: ir.DataType | None) -> Tensor:
+    if value.stacked is not None and value.stacked.shape is not None:
+        given = {} if dtype is None else {"dtype": DType(dtype, "numpy")}
+        return listed_array(t, value, value.stacked, "numpy.asarray", [value], given)
     inner = to_array(t, value.element)
     if inner.shape is None:
         return t.emit.typed("Stack", [inner], dtype or inner.dtype, None)

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built
+from hagane.frontends.libraries.numpy import array_programs
 from hagane.frontends.libraries.numpy.masked import (
     begun,
     continued,
@@ -35,6 +36,7 @@ from hagane.frontends.libraries.numpy.operands import (
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers.elementary import where as chosen
@@ -426,7 +428,7 @@ def gradient(
     found = [
         built(t, (dtype, shape_of(t, x)), parts.slopes, wide, place, float(distance))
         if plain
-        else typed(t, "Gradient", [x], dtype, x.shape)
+        else run_own(t, array_programs.slopes, [wide, t.wrap(distance), place, edge_order], {})
         for place, distance in zip(places, distances, strict=False)
     ]
     return found[0] if len(found) == 1 else tuple(found)

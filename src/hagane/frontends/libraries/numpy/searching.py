@@ -10,7 +10,7 @@ import numpy as np
 
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.indexing import broadcast_shapes, check_places
-from hagane.frontends.libraries.numpy import programs
+from hagane.frontends.libraries.numpy import array_programs, programs
 from hagane.frontends.libraries.numpy.joining import concatenate
 from hagane.frontends.libraries.numpy.masked import either
 from hagane.frontends.libraries.numpy.operands import (
@@ -354,14 +354,18 @@ def unravel_index(t: Core, indices: Value, shape: Value, **_: Value) -> Value:
 
 
 @NUMPY.function("ravel_multi_index")
-def ravel_multi_index(t: Core, multi_index: Value, dims: Value, **_: Value) -> Tensor:
+def ravel_multi_index(
+    t: Core, multi_index: Value, dims: Value, mode: Value = "raise", order: Value = "C"
+) -> Tensor:
     """Return coordinates as flat places."""
     arrays = [cast(t, to_array(t, x), INT64) for x in multi_index]
     counts = sizes(t, dims)
-    shape = broadcast_shape(t, *arrays)
-    if _:
-        return typed(t, "Ravel", arrays, INT64, shape)
-    return typed(t, "Ravel", arrays, INT64, shape, None, partial(positions.flat_place, counts))
+    if mode == "raise" and order == "C":
+        shape = broadcast_shape(t, *arrays)
+        return typed(t, "Ravel", arrays, INT64, shape, None, partial(positions.flat_place, counts))
+    given = [tuple(arrays), tuple(counts), t.wrap(mode), order]
+    made: Tensor = run_own(t, array_programs.ravel_multi_index, given, {})
+    return made
 
 
 def _as_rows(t: Core, x: Tensor) -> Tensor:

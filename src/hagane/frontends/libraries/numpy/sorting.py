@@ -199,11 +199,10 @@ def bincount(t: Core, x: Value, weights: Value = None, minlength: Value = 0) -> 
         t.fail("dtype-mismatch", f"bincount takes integers, got {t.show(found)}", found)
     bins = t.emit.fresh("bins")
     dtype = INT64 if weights is None else DOUBLE
-    if not isinstance(minlength, int):
-        return typed(t, "BinCount", [found], dtype, (bins,))
+    least = size(t, minlength)
     weight = [] if weights is None else [cast(t, to_array(t, weights), DOUBLE)]
     return typed(t, "BinCount", [found, *weight], dtype, (bins,), None,
-                 lambda x, w=None: ordering.occurrences(x, w, minlength))  # fmt: skip
+                 lambda x, w=None: ordering.occurrences(x, w, least))  # fmt: skip
 
 
 @NUMPY.function("histogram")

@@ -14,6 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.numpy import array_programs
 from hagane.frontends.libraries.numpy.operands import (
     BOOL,
     FLOATS,
@@ -34,6 +35,7 @@ from hagane.frontends.libraries.numpy.operands import (
 from hagane.frontends.libraries.numpy.rules import Rule, rule_of
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Tensor, Truth, Value
 from hagane.ops.builder import op
@@ -259,16 +261,32 @@ def allclose(
     return t.as_truth(t.as_term(t.truth(t.call_library("numpy.all", [near]))))
 
 
-@NUMPY.function("array_equal", "array_equiv")
+@NUMPY.function("array_equal")
 def array_equal(t: Core, a1: Value, a2: Value, equal_nan: Value = False) -> Value:
     """Return whether two arrays hold the same."""
     left, right = to_array(t, a1), to_array(t, a2)
     if left.shape is None or left.shape != right.shape or equal_nan:
+        if not t.emit.builds:
+            return Truth(t.unknown_truth())
+        floats = all(x.dtype.is_floating_point() for x in (left, right))
+        return run_own(t, array_programs.array_equal, [left, right, floats and equal_nan], {})
+    return _all_equal(t, left, right)
+
+
+@NUMPY.function("array_equiv")
+def array_equiv(t: Core, a1: Value, a2: Value) -> Value:
+    """Return whether two arrays hold the same once they are broadcast."""
+    left, right = to_array(t, a1), to_array(t, a2)
+    if left.shape is None or left.shape != right.shape:
         if t.emit.builds:
-            t.fail("capture", f"np.array_equal: expected arrays of one known shape, and no "
-                   f"equal_nan=True, got {t.show(left)} and {t.show(right)}; compare their shapes, "
-                   "then (x == y).all()", left, right)  # fmt: skip
+            t.fail("capture", f"np.array_equiv: expected arrays of one known shape, got "
+                   f"{t.show(left)} and {t.show(right)}; compare their shapes, then "
+                   "(x == y).all()", left, right)  # fmt: skip
         return Truth(t.unknown_truth())
+    return _all_equal(t, left, right)
+
+
+def _all_equal(t: Core, left: Tensor, right: Tensor) -> Value:
     same = elementwise(t, "equal", left, right)
     return t.as_truth(t.as_term(t.truth(t.call_library("numpy.all", [same]))))
 

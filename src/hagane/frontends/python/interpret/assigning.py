@@ -69,8 +69,42 @@ class Assignments(Core):
             self.assign(node.target, value)
 
     def _do_AugAssign(self, node: ast.AugAssign) -> None:
-        load = _loaded(node.target)
-        left = self.evaluate(load)
+        assert self.frame is not None
+        key = self.frame.key
+        target, held = self._target_read_once(node.target)
+        try:
+            self._augment(node, target)
+        finally:
+            for name in held:
+                self.heap[key].pop(name, None)
+
+    def _target_read_once(self, target: ast.expr) -> tuple[ast.expr, list[str]]:
+        """Return a target whose calls are evaluated, and the names that hold their results.
+
+        Python evaluates the object and the index of ``f().x[g()] += 1`` once, for the item that it
+        reads and for the one that it sets. No program can write the names.
+        """
+        held: list[str] = []
+
+        def once(part: ast.expr) -> ast.expr:
+            if not any(isinstance(n, ast.Call | ast.NamedExpr | ast.Await) for n in ast.walk(part)):
+                return part
+            name = f"<{ast.unparse(part)}>"
+            self._bind_name(name, self.evaluate(part))
+            held.append(name)
+            return ast.copy_location(ast.Name(name, ast.Load()), part)
+
+        match target:
+            case ast.Subscript(value=owner, slice=index):
+                read: ast.expr = ast.Subscript(once(owner), once(index), target.ctx)
+            case ast.Attribute(value=owner, attr=name):
+                read = ast.Attribute(once(owner), name, target.ctx)
+            case _:
+                return target, held
+        return (ast.copy_location(read, target) if held else target), held
+
+    def _augment(self, node: ast.AugAssign, target: ast.expr) -> None:
+        left = self.evaluate(_loaded(target))
         right = self.evaluate(node.value)
         self.emit.label = self.collector.text(node)
         if isinstance(left, ListRef) and isinstance(node.op, ast.Add):
@@ -79,27 +113,26 @@ class Assignments(Core):
         if isinstance(left, Instance):
             own = self.method_of(left, f"__i{BINARY[type(node.op)][0]}__")
             if own is not MISSING:
-                self.assign(node.target, self.call(own, [right], {}))
+                self.assign(target, self.call(own, [right], {}))
                 return
-        in_place = not (
-            self.emit.builds
-            and isinstance(node.target, ast.Subscript)
-            and isinstance(self.evaluate(node.target.value), Tensor)
-        )
-        if isinstance(left, Tensor) and in_place and not isinstance(right, Unknown):
+        if isinstance(left, Tensor) and not isinstance(right, Unknown):
             right = self.settle(right)
-            name = BINARY[type(node.op)][0]
-            operate = partial(
-                self.either, right, lambda r: self.tensor_operator(f"i{name}", left, r)
+            name = f"i{BINARY[type(node.op)][0]}"
+            is_item = (
+                self.emit.builds
+                and isinstance(target, ast.Subscript)
+                and isinstance(self.evaluate(target.value), Tensor)
             )
+            run = self.tables.item_operator if is_item else self.tables.operator
+            operate = partial(self.either, right, lambda r: run(self, name, left, self.unwrap(r)))
         else:
             operate = partial(self.binary, type(node.op), left, right)
         try:
             value = operate()
         except CheckError as error:
-            self._fail_names(node.target, error)
+            self._fail_names(target, error)
             raise
-        self.assign(node.target, value)
+        self.assign(target, value)
 
     def assign(self, target: ast.expr, value: Value) -> None:
         """Bind a target to a value."""

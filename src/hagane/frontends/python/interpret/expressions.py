@@ -53,6 +53,8 @@ class Expressions(Core):
         finally:
             if before is not None:
                 nodes[frame.key] = before
+        if self.emit.builds:
+            frame.made[node] = value
         if isinstance(value, Doubtful):
             self.collector.doubted += 1
         if frame.is_user and not self.collector.muted and not self.dead:

@@ -212,6 +212,10 @@ class Parts:
         """Bind a target to a value."""
         raise NotImplementedError
 
+    def no_item(self, message: str) -> Value:
+        """Fail for an item of a list without any; where a loop is attempted, only the path ends."""
+        raise NotImplementedError
+
     def item(self, value: Value, index: Value) -> Value:
         """Return ``value[index]``."""
         raise NotImplementedError

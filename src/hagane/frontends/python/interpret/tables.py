@@ -94,6 +94,10 @@ class Tables(Protocol):
         """Return an operator of which at least one operand is a tensor."""
         ...
 
+    def item_operator(self, core: Core, name: str, left: Value, right: Value) -> Value:
+        """Return what ``x[index] += right`` stores, given the item ``left``."""
+        ...
+
     def unary(self, core: Core, name: str, value: Tensor) -> Value:
         """Return an operator applied to a tensor."""
         ...

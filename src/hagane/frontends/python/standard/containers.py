@@ -230,7 +230,7 @@ class Containers(Counters):
         match name:
             case "pop":
                 if not items:
-                    raise CheckError("index", "IndexError: pop from an empty list")
+                    return self.no_item("IndexError: pop from an empty list")
                 if arguments and not is_plain(arguments[0]):
                     return self.lost("an item taken from a place that is not known")
                 result = apply_plain(items.pop, *arguments)

@@ -12,6 +12,7 @@ from hagane.frontends.python.standard.standard import StandardLibrary
 from hagane.frontends.python.values.values import (
     DictRef,
     Earlier,
+    Endless,
     Instance,
     Many,
     Outside,
@@ -70,8 +71,9 @@ class Iterables(StandardLibrary):
     def _call_enumerate(self, value: Value, start: Value = 0) -> Value:
         items = self.sequence(value)
         if isinstance(items, Many):
+            kind = Endless if isinstance(items, Endless) else Many
             return self.new_stream(
-                Many((start, items.element), items.length, lambda k: (start + k, items.item(k)))
+                kind((start, items.element), items.length, lambda k: (start + k, items.item(k)))
             )
         return self.new_stream([(start + place, item) for place, item in enumerate(items)])
 
@@ -84,17 +86,24 @@ class Iterables(StandardLibrary):
             if strict is True and len(lengths) > 1:
                 raise CheckError("value", f"ValueError: zip() got lengths {sorted(lengths)}")
             return self.new_stream(list(zip(*lists, strict=False)))
-        lengths = [i.length if isinstance(i, Many) else len(i) for i in lists]  # type: ignore[assignment]
+        ends = [items for items in lists if not isinstance(items, Endless)]
+        lengths = [i.length if isinstance(i, Many) else len(i) for i in ends]  # type: ignore[assignment]
 
         def at(k: Dim) -> Value:
             return tuple(self._at(items, k) for items in lists)
 
+        if not ends:
+            return self.new_stream(Endless(at(0), self.emit.fresh("turns"), at))
         return self.new_stream(Many(at(0), minimum(*lengths), at))
 
     def _at(self, items: list[Value] | Many, k: Dim) -> Value:
         if isinstance(items, Many):
             return items.item(k)
-        return items[k] if isinstance(k, int) and k < len(items) else self.as_many(tuple(items))[0]
+        if isinstance(k, int) and k < len(items):
+            return items[k]
+        if self.emit.builds:
+            return self.item(self.new_list(items), k)
+        return self.as_many(tuple(items))[0]
 
     def _call_reversed(self, value: Value) -> Value:
         items = self.sequence(value)

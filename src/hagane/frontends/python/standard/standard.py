@@ -17,6 +17,7 @@ from hagane.frontends.python.values.values import (
     MISSING,
     Class,
     DictRef,
+    Endless,
     Function,
     Generated,
     Host,
@@ -82,20 +83,46 @@ class StandardLibrary(Containers):
 
     def _call_count(self, start: Value = 0, step: Value = 1) -> Value:
         return self.new_stream(
-            Many(start, self.emit.fresh("turns"), lambda k: self.binary(ast.Add, start,
+            Endless(start, self.emit.fresh("turns"), lambda k: self.binary(ast.Add, start,
                  self.binary(ast.Mult, step, k)))
         )  # fmt: skip
 
     def _call_cycle(self, value: Value) -> Value:
         items = self.sequence(value)
+        if not isinstance(items, Many) and not items:
+            return self.new_stream([])
+        ref = self.new_list(items)
+        count = items.length if isinstance(items, Many) else len(items)
+        if self.emit.builds:
+            first = self.item(ref, 0)
+            return self.new_stream(
+                Endless(first, self.emit.fresh("turns"), lambda k: self.item(ref, k % count))
+            )
         element = items.element if isinstance(items, Many) else self.as_many(tuple(items))[0]
-        return self.new_stream(Many(element, self.emit.fresh("turns")))
+        return self.new_stream(Endless(element, self.emit.fresh("turns")))
 
     def _call_product(self, *values: Value, repeat: Value = 1) -> Value:
         lists = [self.sequence(value) for value in values]
         if any(isinstance(items, Many) for items in lists):
             return self.lost("itertools.product of lists whose lengths depend on sizes")
         return self.new_stream(list(itertools.product(*lists, repeat=repeat)))  # type: ignore[arg-type]
+
+    def _call_combinations(self, iterable: Value, r: Value) -> Value:
+        return self._chosen(itertools.combinations, iterable, r)
+
+    def _call_combinations_with_replacement(self, iterable: Value, r: Value) -> Value:
+        return self._chosen(itertools.combinations_with_replacement, iterable, r)
+
+    def _call_permutations(self, iterable: Value, r: Value = None) -> Value:
+        return self._chosen(itertools.permutations, iterable, r)
+
+    def _chosen(self, pick: Any, iterable: Value, r: Value) -> Value:
+        items = self.sequence(iterable)
+        if isinstance(items, Many) and isinstance(r, int) and r > 0:
+            return self.new_stream(Many((items.element,) * r, self.emit.fresh("choices")))
+        if isinstance(items, Many) or not (r is None or isinstance(r, int)):
+            return self.lost(f"itertools.{pick.__name__} of how many items is not known")
+        return self.new_stream(list(apply_plain(lambda: list(pick(items, r)))))
 
     def _call_pairwise(self, value: Value) -> Value:
         items = self.sequence(value)

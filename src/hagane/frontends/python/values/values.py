@@ -262,6 +262,11 @@ class Many:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Endless(Many):
+    """Content of an iterator without an end, such as that of ``itertools.cycle``."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Pairs(Many):
     """Content of a dictionary of a number of keys that is not known: all like ``key``."""
 
@@ -309,6 +314,7 @@ class Frame:
         resume: Runs the body of a ``with`` where the generator behind it yields.
         cls: The class whose body runs.
         kept: Whether a function or class made in it may read its names after it ends.
+        made: The last values of its expressions, by node, where a graph is made.
     """
 
     key: int
@@ -326,6 +332,7 @@ class Frame:
     resume: Callable[[Value], None] | None = None
     cls: Class | None = None
     kept: bool = False
+    made: dict[Any, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -218,7 +218,7 @@ def is_among(x: Any, others: Any) -> Any:
 # Counts.
 
 
-def occurrences(x: Any, weights: Any, least: int) -> Any:
+def occurrences(x: Any, weights: Any, least: Dim) -> Any:
     """Return how often each number from 0 on occurs in whole numbers, or the sum of its weights.
 
     Args:
@@ -228,7 +228,7 @@ def occurrences(x: Any, weights: Any, least: int) -> Any:
     """
     places = cast(x, _INT64)
     highest = op("ReduceMax", op("Concat", places, [-1], axis=0), [0], keepdims=1)
-    size = op("Max", add(highest, 1), np.array([least]))
+    size = op("Max", add(highest, 1), [least])
     each = add(mul(places, 0), 1) if weights is None else weights
     return put_along(each, places, size, 0)
 

@@ -188,11 +188,11 @@ class Items(Iteration):
             return items.item(index if not _is_negative(index) else items.length + index)
         if isinstance(index, int):
             if not -len(items) <= index < len(items):
-                raise CheckError(
-                    "index",
-                    f"IndexError: index {index} is out of range for {len(items)} items "
-                    f"({self.show(value)})",
-                )
+                told = f"IndexError: index {index} is out of range for {len(items)} items"
+                told = f"{told} ({self.show(value)})"
+                if not items and isinstance(value, ListRef):
+                    return self.no_item(told)
+                raise CheckError("index", told)
             return items[index]
         return self._some_item(items, index)
 
@@ -211,7 +211,7 @@ class Items(Iteration):
     def _some_item(self, items: list[Value], index: Value) -> Value:
         """Return the item at a position that depends on sizes: all of them, joined."""
         if not items:
-            raise CheckError("index", "IndexError: there are no items")
+            return self.no_item("IndexError: there are no items")
         drawn = isinstance(index, Expr) and symbols_of(index) <= self.knowledge.invented
         if drawn and len(items) > _ASKED and not self.emit.builds:
             return self.some_of(items)
@@ -223,6 +223,19 @@ class Items(Iteration):
             elif self.decide(condition):
                 result = items[place]
         return result
+
+    def no_item(self, message: str) -> Value:
+        """Fail for an item of a list without any; where a loop is attempted, only the path ends.
+
+        A list may be empty before a loop of a graph that fills it: paths that read it are followed
+        in later attempts, once an iteration is known to leave items.
+        """
+        error = CheckError("index", message)
+        attempted = self.emit.builds and self.collector.muted
+        if not attempted or (self.handlers and self.catches(error)):
+            raise error
+        self.dead = True
+        return Unknown(message, told=True, failed=True)
 
     def _slice(self, value: Value, items: list[Value] | Many, index: slice) -> Value:
         index = slice(*map(self._place, (index.start, index.stop, index.step)))

@@ -188,10 +188,9 @@ def bincount(t: Core, input: Value, weights: Value = None, minlength: Value = 0)
     double = isinstance(weights, Tensor) and weights.dtype != FLOAT
     dtype = INT64 if weights is None else ir.DataType.DOUBLE if double else FLOAT
     made = (dtype, (t.emit.fresh("bins"),))
-    if not isinstance(minlength, int):
-        return t.emit.typed("BinCount", [x], *made)
+    least = size(t, minlength)
     weight = [] if weights is None else [cast(t, weights, dtype)]
-    return built(t, made, lambda x, w=None: ordering.occurrences(x, w, minlength), x, *weight)
+    return built(t, made, lambda x, w=None: ordering.occurrences(x, w, least), x, *weight)
 
 
 @TORCH.function("histogram", methods=("histogram",))

@@ -26,6 +26,7 @@ from hagane.frontends.libraries.torch.operands import (
     to_tensor,
 )
 from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.libraries.written import IN_PLACE
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Real, Tensor, Value
@@ -117,7 +118,7 @@ def operator(t: Core, name: str, left: Value, right: Value) -> Value:
         return _refused(t, name, left, right)
     if isinstance(left, list | tuple) or isinstance(right, list | tuple):
         return _refused(t, name, left, right)
-    in_place = name.startswith("i") and name[1:] in (*BINARY, *_BITWISE, "floordiv", "matmul")
+    in_place = name in IN_PLACE
     left, right = left if in_place else of_numpy(left), of_numpy(right)
     refuse_square(t, name, left, right)
     if in_place:
