@@ -201,6 +201,10 @@ class Plain:
 
     annotated = True
 
+    def described(self, content: Many) -> Any:
+        """Return the parts of the items of a list for a result, which types alone have none of."""
+        raise NotImplementedError
+
     def __init__(self, core: Interpreter):
         self.core = core
 
