@@ -325,6 +325,45 @@ def network(kind: str) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     return model(nodes, {"x": x}, constants=constants), {"x": x}
 
 
+def test_sizes_that_are_new_take_less_memory_until_they_come_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    constants: dict[str, np.ndarray] = {}
+    nodes, x = [], "x"
+    for number in range(6):
+        constants[f"w{number}"] = draw((16, 1, 3, 3), number) / np.float32(9)
+        constants[f"v{number}"] = draw((16, 16, 1, 1), number) / np.float32(16)
+        nodes += [
+            helper.make_node("Conv", [x, f"w{number}"], [f"c{number}"], pads=[1] * 4, group=16),
+            helper.make_node("Conv", [f"c{number}", f"v{number}"], [f"d{number}"]),
+            helper.make_node("Relu", [f"d{number}"], [x := f"r{number}"]),
+        ]
+    opened_at = {"x": ["n", 16, 12, 40]}
+    proto = model(nodes, {"x": draw((1, 16, 12, 40))}, [x], constants, opened_at)
+    made: list[Context] = []
+    fit = Context.fit
+
+    def fitted(self: Any, shapes: tuple[tuple[int, ...], ...]) -> None:
+        fit(self, shapes)
+        made.append(self)
+
+    monkeypatch.setattr(Context, "fit", fitted)
+    opened = session(proto)
+    (context,) = made
+    assert opened.run(None, {"x": draw((1, 16, 12, 40))})
+
+    def cleared() -> int:
+        return len(planned(context.fitted, context.segment.kernels, 0).cleared)
+
+    feed = {"x": draw((40, 16, 12, 40))}
+    (first,) = opened.run(None, feed)
+    new = cleared()
+    for _ in range(20):
+        np.testing.assert_array_equal(opened.run(None, feed)[0], first)
+    assert new > cleared()
+    np.testing.assert_array_equal(session(proto).run(None, feed)[0], first)
+
+
 @every_level
 @pytest.mark.parametrize(
     "kind", ["blocks", "planes", "narrow", "depthwise", "volume", "transposed"]
