@@ -325,7 +325,7 @@ def network(kind: str) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     return model(nodes, {"x": x}, constants=constants), {"x": x}
 
 
-def test_sizes_that_are_new_take_less_memory_until_they_come_again(
+def test_sizes_take_less_memory_until_they_have_come_again_and_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     constants: dict[str, np.ndarray] = {}

@@ -23,7 +23,7 @@
 #define SPARE_BYTES (4 << 20)
 /* Runs shorter than this, in nanoseconds, keep other Python threads waiting; letting go would cost more. */
 #define SHORT_NS 20000.0
-/* After so many runs of one shape in memory that was saved, it gets what is fastest. */
+/* After so many runs of one shape, one after the other, in memory that was saved, it gets what is fastest. */
 #define SETTLED 8
 /* Shapes whose runs are counted; of one that has a program of its own. */
 #define COUNTED 1024
@@ -396,7 +396,7 @@ static frame *refit_frame(entry *self, PyArrayObject *const *arrays) {
       for (int axis = 0; axis < at->ports[i].rank; axis++) *shape++ = PyArray_DIM(arrays[i], axis);
     }
   at->busy = 1;
-  context->once = runs == 0;
+  context->once = 1;
   int64_t code = at->fit(context, context->shapes);
   context->once = 0;
   at->busy = 0;
