@@ -325,6 +325,48 @@ def network(kind: str) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     return model(nodes, {"x": x}, constants=constants), {"x": x}
 
 
+def test_sizes_take_less_memory_until_they_have_come_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    constants: dict[str, np.ndarray] = {}
+    nodes, x = [], "x"
+    for number in range(6):
+        constants[f"w{number}"] = draw((16, 1, 3, 3), number) / np.float32(9)
+        constants[f"v{number}"] = draw((16, 16, 1, 1), number) / np.float32(16)
+        nodes += [
+            helper.make_node("Conv", [x, f"w{number}"], [f"c{number}"], pads=[1] * 4, group=16),
+            helper.make_node("Conv", [f"c{number}", f"v{number}"], [f"d{number}"]),
+            helper.make_node("Relu", [f"d{number}"], [x := f"r{number}"]),
+        ]
+    opened_at = {"x": ["n", 16, 48, 48]}
+    proto = model(nodes, {"x": draw((1, 16, 48, 48))}, [x], constants, opened_at)
+    made: list[Context] = []
+    fit = Context.fit
+
+    def fitted(self: Any, shapes: tuple[tuple[int, ...], ...]) -> None:
+        fit(self, shapes)
+        made.append(self)
+
+    monkeypatch.setattr(contexts, "CLEARING", 0.0)  # what is fastest, whatever memory it takes
+    monkeypatch.setattr(Context, "fit", fitted)
+    options = hagane.SessionOptions()
+    options.specialize = False  # a program of its own would take over
+    opened = hagane.InferenceSession(proto, options)
+    (context,) = made
+    assert opened.run(None, {"x": draw((1, 16, 48, 48))})
+
+    def cleared() -> int:
+        return len(planned(context.fitted, context.segment.kernels, 0).cleared)
+
+    feed = {"x": draw((12, 16, 48, 48))}
+    (first,) = opened.run(None, feed)
+    new = cleared()
+    for _ in range(20):
+        np.testing.assert_array_equal(opened.run(None, feed)[0], first)
+    assert new > cleared()
+    np.testing.assert_array_equal(session(proto).run(None, feed)[0], first)
+
+
 @every_level
 @pytest.mark.parametrize(
     "kind", ["blocks", "planes", "narrow", "depthwise", "volume", "transposed"]

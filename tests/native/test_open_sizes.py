@@ -150,6 +150,20 @@ def test_memory_that_grows_and_is_kept_changes_no_result() -> None:
 
 
 @every_level
+@pytest.mark.parametrize("stride", [2, 3])
+def test_groups_of_few_channels_are_read_in_strides(level: str, stride: int) -> None:
+    constants = {"w": draw((12, 6, 3, 3), 1) / np.float32(6), "b": draw((12,), 2)}
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["y"], group=2, pads=[1] * 4,
+                         strides=[1, stride]),
+    ]  # fmt: skip
+    sizes = ((1, 2, 2), (2, 3, 33), (1, 1, 65), (1, 2, 34))
+    feeds = [{"x": draw((n, 12, h, w), w)} for n, h, w in sizes]
+    named = {"x": ["n", 12, "h", "w"]}
+    agree_over(nodes, feeds, level, named, outputs=["y"], constants=constants, length=54)
+
+
+@every_level
 @FEW
 @given(
     st.sampled_from([(2, 2, 0), (4, 2, 1), (3, 1, 1), (3, 2, 1), (5, 3, 0), (16, 8, 4)]),

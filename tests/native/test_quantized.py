@@ -10,7 +10,14 @@ from onnx import helper
 
 from hagane.machine import usable_cores
 from tests.drawing import few
-from tests.native.models import compare, every_low_precision_level, model, refused, session
+from tests.native.models import (
+    compare,
+    compiled,
+    every_low_precision_level,
+    model,
+    refused,
+    session,
+)
 
 _TYPES = (np.int8, np.uint8)
 
@@ -103,6 +110,25 @@ def test_convolutions_of_bytes_are_exact(level: str, data: st.DataObject) -> Non
     proto = model(nodes, {"x": x}, ["y", "q"], constants)
     compare(proto, {"x": x}, level)
     assert refused(session(proto)) == {}
+
+
+@every_low_precision_level
+@pytest.mark.parametrize("group", [1, 12])
+def test_convolutions_around_any_zero_point_need_no_matrix_of_windows(
+    group: int, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(0)
+    x, w = _bytes(random, np.uint8, (2, 12, 9, 14)), _bytes(random, np.uint8, (12, 12, 3, 3))
+    inputs = ["x", "sx", "zx", "w", "sw", "zw", "sy", "zy"]
+    nodes = [helper.make_node("QLinearConv", inputs, ["y"], pads=[1] * 4, group=group)]
+    constants = {
+        "w": w[:, : 12 // group], "zx": np.uint8(3), "zw": np.uint8(117), "sx": np.float32(0.02),
+        "sw": np.float32(0.01), "sy": np.float32(0.9), "zy": np.uint8(9),
+    }  # fmt: skip
+    proto = model(nodes, {"x": x}, ["y"], constants, {"x": ["n", 12, "h", "w"]})
+    kernels = compiled(monkeypatch, lambda: compare(proto, {"x": x}, level))
+    assert kernels
+    assert not [each.label for each in kernels if "windows" in each.label]
 
 
 @every_low_precision_level

@@ -54,6 +54,19 @@ def test_blocks_divide_sizes(blocks: str) -> None:
         run(blocks, {"x": draw((1, 9, 3, 3))}, blocksize=2)
 
 
+@pytest.mark.parametrize(
+    ("operator", "feed"),
+    [
+        ("ConstantOfShape", {"s": np.array([1 << 30, 1 << 28])}),
+        ("Expand", {"x": draw((1, 1)), "s": np.array([1 << 30, 1 << 28])}),
+        ("Tile", {"x": draw((1, 1)), "s": np.array([1 << 30, 1 << 28])}),
+    ],
+)
+def test_sizes_beyond_memory_are_told_in_bytes(operator: str, feed: dict[str, np.ndarray]) -> None:
+    with pytest.raises(KernelError, match=f"{operator} 'it' failed: .* {1 << 60:,} bytes"):
+        run(operator, feed)
+
+
 def test_groups_of_a_transposed_convolution_divide_channels() -> None:
     with pytest.raises(KernelError, match="ConvTranspose 'it' failed"):
         run("ConvTranspose", {"x": draw((1, 5, 3, 3)), "w": draw((5, 1, 3, 3))}, group=2)

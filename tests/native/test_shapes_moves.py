@@ -14,7 +14,7 @@ from onnx import helper
 
 from tests.drawing import few, many
 from tests.native.agreement import agree
-from tests.native.models import draw, every_level
+from tests.native.models import draw, every_level, model, refused, session
 
 FEW = few(3)
 MANY = many(300)
@@ -70,6 +70,34 @@ def test_many_slices_step_forward_and_backward(
     level: str, shape: tuple[int, ...], dtype: str, data: st.DataObject
 ) -> None:
     check_slices(level, shape, dtype, data)
+
+
+@pytest.mark.parametrize("shift", [2, -2])
+def test_an_axis_that_is_rolled_keeps_its_length(shift: int) -> None:
+    """As PyTorch's exporter writes ``roll``: the place of the cut is a remainder of the length."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["all"], start=0, end=1),
+        helper.make_node("Mod", ["all", "four"], ["over"]),
+        helper.make_node("Sub", ["four", "over"], ["lacks"]),
+        helper.make_node("Mod", ["lacks", "four"], ["more"]),
+        helper.make_node("Concat", ["zero", "zero", "more", "zero"], ["pads"], axis=0),
+        helper.make_node("Pad", ["x", "pads"], ["p"], mode="reflect"),
+        helper.make_node("Shape", ["p"], ["size"], start=0, end=1),
+        helper.make_node("Mod", ["shift", "size"], ["cut"]),
+        helper.make_node("Slice", ["p", "zero", "cut", "zero"], ["head"]),
+        helper.make_node("Slice", ["p", "cut", "size", "zero"], ["tail"]),
+        helper.make_node("Concat", ["tail", "head"], ["rolled"], axis=0),
+        helper.make_node("Add", ["rolled", "p"], ["y"]),
+    ]
+    constants = {"four": np.array([4]), "zero": np.array([0]), "shift": np.array([shift])}
+    proto = model(nodes, {"x": draw((5, 3))}, ["y"], constants, {"x": ["n", 3]})
+    opened = session(proto)
+    assert refused(opened) == {}
+    for rows in (5, 8, 3, 14):
+        x = draw((rows, 3), rows)
+        padded = np.pad(x, [(0, -rows % 4), (0, 0)], mode="reflect")
+        want = padded + np.roll(padded, -shift, 0)
+        np.testing.assert_array_equal(opened.run(None, {"x": x})[0], want)
 
 
 @every_level

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 import hagane
 from hagane.cli import main
 from hagane.errors import InvalidArgument
-from hagane.ship import refit
+from hagane.ship import build_model, refit
 from tests.native.models import draw
+from tests.native.models import model as make_model
 from tests.ship.conftest import Maker
 from tests.ship.models import CASES
 
@@ -56,6 +57,18 @@ def test_a_build_gets_other_weights_without_a_compiler(
     # (This process has a library of this path already, of which weights may be part.)
     np.testing.assert_array_equal(hagane.load_built(folder).run(None, feed)[0], expected)
     np.testing.assert_array_equal(before.run(None, feed)[0], old)
+
+
+def test_paths_may_be_texts(tmp_path: Path) -> None:
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    for seed in range(2):
+        made = make_model(nodes, {"x": draw((2, 3))}, constants={"w": draw((3, 4), seed)})
+        onnx.save(made, tmp_path / f"m{seed}.onnx")
+    folder = str(tmp_path / "b")
+    build_model(str(tmp_path / "m0.onnx"), folder)
+    refit(folder, str(tmp_path / "m1.onnx"))
+    (y,) = hagane.load_built(folder).run(None, {"x": draw((2, 3))})
+    np.testing.assert_allclose(y, draw((2, 3)) @ draw((3, 4), 1), rtol=1e-5)
 
 
 def test_another_structure_is_listed(builds: Maker, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hagane.symbolic import (
     evaluate,
     floordiv,
     line_in,
+    lower_bound,
     maximum,
     minimum,
     number_of,
@@ -75,6 +76,18 @@ def test_equal_and_different_are_never_wrong(a: Dim, b: Dim, at: dict[str, int])
     assert not (definitely_different(a, b) and same)
 
 
+@given(dims, dims, st.integers(1, 9), sizes)
+def test_no_value_lies_below_its_bound(a: Dim, b: Dim, d: int, at: dict[str, int]) -> None:
+    p, q, length = symbol("batch"), symbol("height"), 4 * ((a * a + 3) // 4) + 1
+    at = {name: size + 1 for name, size in at.items()}
+    for value in (
+        a - b // d, length - b % length, length - minimum(a, b), p * q - a % (p + q), p - a % p,
+        p - minimum(p, a % q) - b // d,
+    ):  # fmt: skip
+        lowest, found = lower_bound(value), evaluate(value, at)
+        assert lowest is None or found >= lowest
+
+
 @given(dims, sizes)
 def test_symbols_are_all_that_a_value_depends_on(a: Dim, at: dict[str, int]) -> None:
     used = {name: at[name] for name in symbols_of(a)}
@@ -95,6 +108,10 @@ def test_symbols_are_all_that_a_value_depends_on(a: Dim, at: dict[str, int]) -> 
         (minimum(h, h + 2), "h"),
         (maximum(minimum(h, 512), h), "h"),
         (minimum(h, maximum(n, h)), "h"),
+        (minimum(-2 % n, n), "-2 % n"),
+        (maximum(n - 2 % n, 0) + 2 % n, "n"),
+        (maximum(h - h // 2, 0) + h // 2, "h"),
+        (maximum(n - minimum(n, h), 0) + minimum(n, h), "n"),
     ],
 )
 def test_normal_forms(value: Dim, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -81,8 +82,8 @@ class Generated:
 
 
 def build_model(
-    model: Path,
-    folder: Path,
+    model: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
     options: BuildOptions | None = None,
     notice: Callable[[str], None] = lambda text: None,
     progress: Progress = lambda text: None,
@@ -103,16 +104,17 @@ def build_model(
         ModelError: The model cannot be built.
         NoCompiler: There is no C compiler, or it failed.
     """
+    model, folder = Path(model), Path(folder)
     options = options or BuildOptions()
     *better, base = targets_named(options.target)
     check_options(options, (*better, base))
-    name = library_name(options.name or Path(model).stem)
+    name = library_name(options.name or model.stem)
     if name in _SYSTEM:
         notice(f"-l{name} may mean the system's lib{name}: --name chooses another name")
     check_replaceable(folder)
     options = replace(options, threads=options.threads or usable_cores())
-    with replacing(folder) as fresh, _calibrated(Path(model), options) as source:
-        options = replace(options, name=options.name or Path(model).stem)
+    with replacing(folder) as fresh, _calibrated(model, options) as source:
+        options = replace(options, name=options.name or model.stem)
         for target in better:
             (fresh / target.name).mkdir()
             alone = replace(options, menoh=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from hagane.ship.targets import target_named
 _MOST_LISTED = 10
 
 
-def refit(folder: Path, model: Path) -> dict[str, Any]:
+def refit(folder: str | os.PathLike[str], model: str | os.PathLike[str]) -> dict[str, Any]:
     """Put the weights of a model into a build of one with the same structure.
 
     Nothing is compiled. The folder is replaced as a whole, or stays as it was; programs that have
@@ -39,8 +40,9 @@ def refit(folder: Path, model: Path) -> dict[str, Any]:
         InvalidModel: The build is damaged.
         InvalidArgument: The model has another structure; the differences are listed.
     """
+    folder = Path(folder)
     with replacing(folder) as fresh:
-        return _refit_into(fresh, folder, model)
+        return _refit_into(fresh, folder, Path(model))
 
 
 def _refit_into(fresh: Path, folder: Path, model: Path) -> dict[str, Any]:

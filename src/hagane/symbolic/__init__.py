@@ -1,18 +1,20 @@
 """Integer expressions over named dimensions, kept in a normal form."""
 
+from hagane.symbolic.bounds import (
+    absolute,
+    definitely_different,
+    definitely_equal,
+    lower_bound,
+    maximum,
+    minimum,
+)
 from hagane.symbolic.expression import (
     Dim,
     Expr,
     Number,
-    absolute,
     ceildiv,
-    definitely_different,
-    definitely_equal,
     floor,
     floordiv,
-    lower_bound,
-    maximum,
-    minimum,
     mod,
     product,
     symbol,

@@ -89,19 +89,19 @@ class Expr:
         return self._hash
 
     def __add__(self, other: Dim | Fraction) -> Dim:
-        return _written("+", (self, other), _add(self, other))
+        return _written("+", (self, other), add(self, other))
 
     def __radd__(self, other: Dim | Fraction) -> Dim:
-        return _written("+", (other, self), _add(other, self))
+        return _written("+", (other, self), add(other, self))
 
     def __neg__(self) -> Dim:
         return _written("negate", (self,), multiply(self, -1))
 
     def __sub__(self, other: Dim | Fraction) -> Dim:
-        return _written("-", (self, other), _add(self, multiply(other, -1)))
+        return _written("-", (self, other), add(self, multiply(other, -1)))
 
     def __rsub__(self, other: Dim | Fraction) -> Dim:
-        return _written("-", (other, self), _add(other, multiply(self, -1)))
+        return _written("-", (other, self), add(other, multiply(self, -1)))
 
     def __mul__(self, other: Dim | Fraction) -> Dim:
         return _written("*", (self, other), multiply(self, other))
@@ -214,7 +214,8 @@ def _monomial_key(monomial: Monomial) -> tuple[int, tuple[object, ...]]:
     return (-degree, tuple((atom.sort_key(), -power) for atom, power in monomial))
 
 
-def _add(left: Dim | Fraction, right: Dim | Fraction) -> Dim:
+def add(left: Dim | Fraction, right: Dim | Fraction) -> Dim:
+    """Return the sum of two expressions."""
     terms = dict(_terms(left))
     for monomial, coefficient in _terms(right).items():
         terms[monomial] = terms.get(monomial, 0) + coefficient
@@ -279,14 +280,14 @@ def _floordiv(left: Dim, right: Dim) -> Dim:
         return _floordiv(multiply(left, -1), -right)
     whole, rest = _split(left, right)
     if not isinstance(rest, Expr):
-        return _add(whole, _floor_number(Fraction(rest) / right))
+        return add(whole, _floor_number(Fraction(rest) / right))
     rest, divisor = _cancel(rest, right)
     if divisor == 1:
-        return _add(whole, rest)
+        return add(whole, rest)
     joined, product = _join_nested_floor(rest, divisor)
     if product != divisor:
-        return _add(whole, _floordiv(joined, product))
-    return _add(whole, Expr({((Atom("floor", (rest, divisor)), 1),): 1}))
+        return add(whole, _floordiv(joined, product))
+    return add(whole, Expr({((Atom("floor", (rest, divisor)), 1),): 1}))
 
 
 def _reduced(left: Dim, right: Expr) -> tuple[Dim, Dim]:
@@ -318,7 +319,7 @@ def ceildiv(left: Dim, right: Dim) -> Dim:
     """Return ``left / right`` rounded up."""
     if isinstance(right, int) and right < 0:
         left, right = multiply(left, -1), -right
-    return _written("ceil", (left, right), _floordiv(_add(_add(left, right), -1), right))
+    return _written("ceil", (left, right), _floordiv(add(add(left, right), -1), right))
 
 
 def mod(left: Dim, right: Dim) -> Dim:
@@ -327,82 +328,10 @@ def mod(left: Dim, right: Dim) -> Dim:
         return left % right
     if not isinstance(right, Expr):
         # Through floor, so that h - h % 32 and 32*(h//32) are one normal form.
-        return _add(left, multiply(_floordiv(left, right), -right))
+        return add(left, multiply(_floordiv(left, right), -right))
     if _divide_exactly(left, right) is not None:
         return 0
     return Expr({((Atom("mod", (left, right)), 1),): 1})
-
-
-def minimum(*values: Dim) -> Dim:
-    """Return the smallest of ``values``."""
-    return _extreme("min", values)
-
-
-def absolute(value: Dim) -> Dim:
-    """Return ``value`` without its sign."""
-    return abs(value) if isinstance(value, int) else maximum(value, multiply(value, -1))
-
-
-def maximum(*values: Dim) -> Dim:
-    """Return the largest of ``values``."""
-    return _extreme("max", values)
-
-
-def _extreme(head: str, values: Iterable[Dim]) -> Dim:
-    flat: list[Dim] = []
-    for value in values:
-        atom = _single_atom(value)
-        flat += atom.arguments if atom is not None and atom.head == head else (value,)
-    kept: list[Dim] = []
-    for value in flat:
-        if any(_dominates(head, other, value) for other in kept):
-            continue
-        kept = [other for other in kept if not _dominates(head, value, other)] + [value]
-    if len(kept) == 1:
-        return kept[0]
-    return Expr({((Atom(head, tuple(sorted(kept, key=str))), 1),): 1})
-
-
-def _dominates(head: str, left: Dim, right: Dim) -> bool:
-    """Whether ``left`` makes ``right`` needless in a minimum or maximum."""
-    atom = _single_atom(right)
-    if atom is not None and {head, atom.head} == {"min", "max"} and left in atom.arguments:
-        return True  # max(n, min(n, m)) = n, and the other way round
-    difference = _add(left, multiply(right, -1))
-    lowest = lower_bound(difference if head == "max" else multiply(difference, -1))
-    return lowest is not None and lowest >= 0
-
-
-def lower_bound(value: Dim) -> Number | None:
-    """Return a number that ``value`` never falls below, if a cheap rule gives one."""
-    if not isinstance(value, Expr):
-        return value
-    total: Number = 0
-    for monomial, coefficient in value.terms.items():
-        if monomial == _ONE:
-            total += coefficient
-        elif coefficient < 0 or not all(_is_nonnegative(atom) for atom, _ in monomial):
-            return None
-    return total
-
-
-def _is_nonnegative(atom: Atom) -> bool:
-    if atom.is_symbol:
-        return True
-    bounds = [lower_bound(argument) for argument in atom.arguments]
-    if atom.head == "mod":
-        return bounds[1] is not None
-    if atom.head == "max":
-        return any(bound is not None and bound >= 0 for bound in bounds)
-    return all(bound is not None and bound >= 0 for bound in bounds)
-
-
-def _single_atom(value: Dim) -> Atom | None:
-    if isinstance(value, Expr) and len(value.terms) == 1:
-        ((monomial, coefficient),) = value.terms.items()
-        if coefficient == 1 and len(monomial) == 1 and monomial[0][1] == 1:
-            return monomial[0][0]
-    return None
 
 
 def _is_integral(value: Dim | Fraction) -> bool:
@@ -425,8 +354,8 @@ def _divide_exactly(left: Dim, right: Dim) -> Dim | None:
         if factor is None:
             return None
         step = _make({factor: Fraction(coefficient) / lead_coefficient})
-        quotient = _add(quotient, step)
-        rest = _add(rest, multiply(multiply(step, right), -1))
+        quotient = add(quotient, step)
+        rest = add(rest, multiply(multiply(step, right), -1))
     return None
 
 
@@ -482,24 +411,6 @@ def _join_nested_floor(value: Expr, divisor: int) -> tuple[Expr, int]:
     numerator, denominator = atom.arguments
     if isinstance(denominator, Expr):
         return value, divisor
-    joined = _add(numerator, multiply(value.terms.get(_ONE, 0), denominator))
+    joined = add(numerator, multiply(value.terms.get(_ONE, 0), denominator))
     assert isinstance(joined, Expr)
     return joined, divisor * denominator
-
-
-def definitely_equal(left: Dim, right: Dim) -> bool:
-    """Whether ``left`` and ``right`` are equal for every value of the names."""
-    difference = _add(left, multiply(right, -1))
-    return not isinstance(difference, Expr) and difference == 0
-
-
-def definitely_different(left: Dim, right: Dim) -> bool:
-    """Whether cheap rules show that no value of the names makes the two equal."""
-    difference = _add(left, multiply(right, -1))
-    if not isinstance(difference, Expr):
-        return difference != 0
-    for value in (difference, multiply(difference, -1)):
-        lowest = lower_bound(value)
-        if lowest is not None and lowest > 0:
-            return True
-    return False

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 
+from hagane.symbolic.bounds import maximum, minimum
 from hagane.symbolic.expression import (
     Dim,
     Expr,
     ceildiv,
     floordiv,
-    maximum,
-    minimum,
     mod,
     product,
     symbol,

@@ -18,7 +18,8 @@ from random import Random
 
 from hagane.errors import MissingExtra
 from hagane.symbolic import logic
-from hagane.symbolic.expression import Dim, Expr, definitely_different, definitely_equal
+from hagane.symbolic.bounds import definitely_different, definitely_equal
+from hagane.symbolic.expression import Dim, Expr
 from hagane.symbolic.interpret import truth_of
 from hagane.symbolic.path import Finding, PathCondition, Verdict
 from hagane.symbolic.smt import Solver

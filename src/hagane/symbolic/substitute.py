@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import lcm
 
+from hagane.symbolic.bounds import maximum, minimum
 from hagane.symbolic.expression import (
     Atom,
     Dim,
     Expr,
     Number,
     floordiv,
-    maximum,
-    minimum,
     mod,
     multiply,
     symbol,

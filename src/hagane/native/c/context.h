@@ -2,8 +2,10 @@
 
 #define ARENA_SLACK 4096
 #define SCRATCH_LEAST 256
-/* Clearing borders in runs may take this share of a run's estimated time, */
+/* Clearing borders in runs may take this share of a run's estimated time; the second one after a change of sizes that
+ * would need new memory: the system takes longer to provide a page than clearing takes, */
 #define CLEARING 0.01
+#define CLEARING_ONCE 0.06
 /* in nanoseconds of one thread for each byte and each stretch of them. */
 #define NS_OF_BYTE 0.04
 #define NS_OF_STRETCH 4.0
@@ -55,6 +57,8 @@ struct hg_context {
   const char *weights;
   int64_t threads;
   double clearing; /* the share of time that clearing borders may take */
+  int64_t once;    /* sizes are fitted that may be others in the next run */
+  int64_t saves;   /* if values were placed in less memory for that: 1, and the runs since then */
   hg_host host;
   int64_t *numbers, *offsets, *shapes; /* shapes: those of all inputs, one after the other */
   char *borders;                       /* of each buffer */

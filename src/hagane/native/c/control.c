@@ -70,6 +70,14 @@ static int resize(hg_program *program, hg_control *control) {
          hg_widen(program, program->threads, computed[control->scratch]);
 }
 
+/* The bytes of the largest temporary value. */
+static int64_t most_bytes(const hg_control *control) {
+  int64_t most = 0;
+  for (int64_t i = 0; i < control->n_moved; i++)
+    if (control->moved[i].bytes > most) most = control->moved[i].bytes;
+  return most;
+}
+
 /* ---- iterations ---- */
 
 /* Give the values that an iteration left to the next one, or begin with the initial values. */
@@ -195,7 +203,7 @@ static int64_t take_sizes(hg_program *program, int64_t index) {
   int there = compute_sizes(program, control) && resize(program, control);
   if (program->failure[0] != 0) return 0;
   if (!there) {
-    program->failure[0] = index + 1, program->failure[1] = 0;
+    program->failure[0] = index + 1, program->failure[1] = most_bytes(control);
     return 0;
   }
   for (int64_t i = 0; i < control->n_scanned; i++) {

@@ -179,7 +179,13 @@ static int64_t threads_of(const hg_context *context) {
 static int64_t fit_numbers(hg_context *context) {
   const hgt_part *part = context->part;
   estimate_work(context);
-  int64_t bytes = place_all(context);
+  int64_t bytes = place_all(context, context->clearing);
+  context->saves = 0;
+  if (context->once && bytes >= 0 && context->arena_bytes < (size_t)bytes + ARENA_SLACK) {
+    int64_t most = bytes;
+    bytes = place_all(context, context->clearing > CLEARING_ONCE ? context->clearing : CLEARING_ONCE);
+    context->saves = bytes < most;
+  }
   if (bytes < 0) return HG_BEYOND;
   int fresh = 0;
   context->wrong[1] = bytes;
@@ -275,7 +281,7 @@ int64_t hg_measure(hg_context *context, const int64_t *sizes, int64_t *found) {
   memcpy(context->numbers, sizes, sizeof *sizes * (size_t)context->part->n_symbols);
   int code = begin_numbers(context->part, context->numbers);
   estimate_work(context);
-  found[0] = place_all(context);
+  found[0] = place_all(context, context->clearing);
   found[1] = scratch_bytes(context), found[2] = threads_of(context);
   found[3] = (int64_t)context->whole, found[4] = (int64_t)context->shared;
   return code == HG_BEYOND || found[0] < 0 ? HG_BEYOND : HG_FITS;

@@ -144,9 +144,9 @@ static int64_t place_values(const hgt_buffer *buffers, const hg_plan *plan, int6
 }
 
 /* Choose borders that are set in every run for the memory that this frees, as far as time allows. */
-static int choose_borders(const hg_context *context, const hg_plan *plan, int64_t n) {
+static int choose_borders(const hg_context *context, const hg_plan *plan, int64_t n, double clearing) {
   const hgt_part *part = context->part;
-  double budget = context->clearing * context->whole;
+  double budget = clearing * context->whole;
   int chosen = 0;
   for (int64_t i = 0; i < n; i++) {
     int32_t like = plan->all[i].like;
@@ -203,8 +203,8 @@ static int64_t plan_bytes(const hgt_part *part) {
 }
 
 /* Find the offset of each buffer, -1 of one that lies elsewhere, the fate of its border, and the bytes
- * of all; -1 if sizes make no sense. */
-static int64_t place_all(hg_context *context) {
+ * of all; -1 if sizes make no sense. `clearing`: the share of time that clearing borders may take. */
+static int64_t place_all(hg_context *context, double clearing) {
   const hgt_part *part = context->part;
   const hgt_buffer *buffers = part->buffers;
   int64_t n = 0, room = part->n_buffers + 1;
@@ -234,7 +234,7 @@ static int64_t place_all(hg_context *context) {
   if (bytes < 0 || !bordered) return bytes;
   for (int64_t i = 0; i < n; i++)
     if (plan.all[i].like != HGT_NONE) context->borders[plan.all[i].buffer] = HG_SET_ONCE;
-  if (!choose_borders(context, &plan, n)) return bytes;
+  if (!choose_borders(context, &plan, n, clearing)) return bytes;
   int64_t other = place_values(buffers, &plan, n, plan.offsets, plan.set);
   if (other < 0 || other >= bytes) return bytes;
   for (int64_t i = 0; i < n; i++) context->offsets[plan.all[i].buffer] = plan.offsets[plan.all[i].buffer];

@@ -3,6 +3,8 @@
 /* ---- memory ---- */
 
 #define HUGE ((size_t)2 << 20)
+/* Memory of so many bytes is mapped by itself, so that its pages stay when it grows. */
+#define MAPPED ((size_t)256 << 10)
 
 static _Atomic int64_t allocated;
 
@@ -26,7 +28,7 @@ static char *map_aligned(size_t rounded, int access) {
  * huge: on pages of 2 MiB where the system grants them.
  */
 static void *allocate(size_t bytes, int huge) {
-  if (bytes < HUGE || HG_PLAIN()) {
+  if (bytes < MAPPED || HG_PLAIN()) {
     void *small = NULL;
     if (posix_memalign(&small, 64, bytes + 64) != 0) return NULL;
     atomic_fetch_add(&allocated, (int64_t)bytes);
@@ -35,7 +37,8 @@ static void *allocate(size_t bytes, int huge) {
   size_t rounded = (bytes + HUGE - 1) & ~(HUGE - 1);
   char *aligned = map_aligned(rounded, PROT_READ | PROT_WRITE);
   if (aligned == NULL) return NULL;
-  if (huge) madvise(aligned, rounded, MADV_HUGEPAGE);
+  if (bytes < HUGE) memset(aligned, 0, bytes); /* its pages are there before the first run */
+  else if (huge) madvise(aligned, rounded, MADV_HUGEPAGE);
   atomic_fetch_add(&allocated, (int64_t)bytes);
   return aligned;
 }
@@ -45,7 +48,7 @@ void *hg_allocate(size_t bytes) { return allocate(bytes, 1); }
 void hg_release(void *memory, size_t bytes) {
   if (memory == NULL) return;
   atomic_fetch_sub(&allocated, (int64_t)bytes);
-  if (bytes < HUGE || HG_PLAIN())
+  if (bytes < MAPPED || HG_PLAIN())
     free(memory);
   else
     munmap(memory, (bytes + HUGE - 1) & ~(HUGE - 1));
@@ -56,7 +59,7 @@ void hg_release(void *memory, size_t bytes) {
  * content. Null if there is no memory; then the memory before is gone too. */
 static void *enlarge(void *memory, size_t before, size_t bytes, int huge) {
   size_t old = (before + HUGE - 1) & ~(HUGE - 1), rounded = (bytes + HUGE - 1) & ~(HUGE - 1);
-  if (memory != NULL && before >= HUGE && rounded >= old && !HG_PLAIN()) {
+  if (memory != NULL && before >= MAPPED && rounded >= old && !HG_PLAIN()) {
     const int there = MREMAP_MAYMOVE | MREMAP_FIXED;
     char *start = rounded == old ? memory : map_aligned(rounded, PROT_NONE);
     if (start != NULL && (start == memory || mremap(memory, old, rounded, there, start) == start)) {

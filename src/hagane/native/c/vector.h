@@ -401,7 +401,13 @@ INLINE vf v_sigmoid(vf x) {
 }
 INLINE vf v_reciprocal(vf x) { return 1.f / x; }
 
+/* The first n of numbers that lie a stride apart; other lanes are zero. */
 INLINE vf v_load_strided(const float *p, int64_t stride, int64_t n) {
+#if defined(__AVX512F__)
+  if (stride == 2) return hg_every_other(v_load_n(p, 2 * n - 1), v_load_n(p + VL, 2 * n - 1 - VL), 0);
+#else
+  if (stride == 2 && n == VL) return hg_every_other(v_load(p), v_load_n(p + VL, VL - 1), 0);
+#endif
   vf x = {0};
   for (int64_t i = 0; i < n; i++) x[i] = p[i * stride];
   return x;

@@ -41,7 +41,7 @@ _LIKELY_WORK = 65536.0
 _BORDERED = frozenset(
     {"AveragePool", "Conv", "ConvInteger", "ConvTranspose", "MaxPool", "QLinearConv"}
 )
-_NO_MEMORY = "no memory for values of the sizes that were found"
+_NO_MEMORY = "there is no memory for values of sizes that were found, the largest {value:,} bytes"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

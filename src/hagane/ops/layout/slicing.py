@@ -20,10 +20,10 @@ from hagane.symbolic import (
     Expr,
     ceildiv,
     definitely_equal,
+    lower_bound,
     maximum,
     minimum,
 )
-from hagane.symbolic.expression import lower_bound
 
 
 def _part(size: int, start: int, end: int, step: int) -> slice:

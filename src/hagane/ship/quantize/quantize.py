@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,9 +71,9 @@ class QuantizeOptions:
 
 
 def quantize(
-    model: Path,
+    model: str | os.PathLike[str],
     data: Callable[[], Iterable[Feed]] | None,
-    output: Path,
+    output: str | os.PathLike[str],
     options: QuantizeOptions | None = None,
     *,
     metric: Metric | None = None,
@@ -98,6 +99,7 @@ def quantize(
         NoSuchFile: There is no model, or no folder for the output.
         UnsupportedModel: There is nothing to quantise.
     """
+    model, output = Path(model), Path(output)
     options = options or QuantizeOptions()
     if options.method not in METHODS:
         raise InvalidArgument(

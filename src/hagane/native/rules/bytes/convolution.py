@@ -29,7 +29,6 @@ from hagane.native.rules.bytes.operands import (
     parameters,
     requantize,
     scale_and_zero,
-    signed_weight,
 )
 from hagane.native.rules.bytes.planes import lower_depthwise_planes
 from hagane.native.rules.bytes.rounded import Rounded, rounded, rounded_numbers
@@ -82,26 +81,26 @@ def lower_qlinear_conv(low: Lowering, node: ir.Node) -> None:
     scale = factor / np.float64(y_scale[0])
     if weight.ndim in (3, 4):
         window = window_of(low, node, weight.shape[2:], weight.shape[0])
-        if not has_quads(low) and _lower_shorts(low, node, window, weight, x_zero, scale, bias):
+        filters = _around_zero(low, node.inputs[5], weight)
+        in_quads = has_quads(low) and weight.ndim == 4 and _fit_bytes(filters)
+        depthwise = is_depthwise(window)
+        if in_quads and depthwise and is_near(window):
+            lower_depthwise_quads(
+                low, node, window, filters.astype(np.int8), x_zero, scale, bias, y_zero
+            )
             return
-        if is_depthwise(window):
-            filters = _around_zero(low, node.inputs[5], weight)
-            in_blocks = has_quads(low) and weight.ndim == 4 and is_near(window)
-            if in_blocks and _fit_bytes(filters):
-                lower_depthwise_quads(
-                    low, node, window, filters.astype(np.int8), x_zero, scale, bias, y_zero
-                )
-                return
+        # (Matrix tiles are planned for sizes that are known.)
+        open_tiles = window.is_open and bool(low.facts.level.tiles)
+        if in_quads and window.groups == 1 and not open_tiles:
+            _lower_quads(low, node, window, filters.astype(np.int8), x_zero, scale, bias, y_zero)
+            return
+        if not in_quads and _lower_shorts(low, node, window, weight, x_zero, scale, bias):
+            return
+        if depthwise:
             result = float(y_scale[0]), y_zero
             lower_depthwise_planes(low, node, window, filters, x_zero, factor, bias, result)
             return
     w_zero = one_for_all(low, node.inputs[5])
-    signed = signed_weight(weight, w_zero)
-    in_quads = has_quads(low) and signed is not None and weight.ndim == 4 and window.groups == 1
-    # (Matrix tiles are planned for sizes that are known.)
-    if in_quads and signed is not None and not (window.is_open and low.facts.level.tiles):
-        _lower_quads(low, node, window, signed, x_zero, scale, bias, y_zero)
-        return
     sums, pixels = _convolved(low, node, weight, x_zero, w_zero)
     target = low.forms.result(node.outputs[0])
     requantize(low, node, sums, target, factor, bias, (float(y_scale[0]), y_zero), pixels)
