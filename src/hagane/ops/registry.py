@@ -87,7 +87,8 @@ def schemas() -> Mapping[tuple[str, str], Schema]:
     from hagane.ops.recurrent import steps
 
     own = (
-        contrib, gradient, own_gradient, pooled_gradient, selected, steps, stopping, trained, trained_rows,
+        contrib, gradient, own_gradient, pooled_gradient, selected, steps, stopping, trained,
+        trained_rows,
     )  # fmt: skip
     return {key: found for module in own for key, found in module.SCHEMAS.items()}
 

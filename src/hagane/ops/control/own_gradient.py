@@ -1,7 +1,7 @@
 """OwnGradient: values whose gradient a program computes by itself, of hagane's own.
 
-Captured losses have it for functions with a backward pass of their own (``torch.autograd.Function``).
-Once gradients are there, ``remove_own_gradients`` takes it out.
+Captured losses have it for functions with a backward pass of their own, such as those of
+``torch.autograd.Function``. Once gradients are there, ``remove_own_gradients`` takes it out.
 """
 
 from __future__ import annotations
