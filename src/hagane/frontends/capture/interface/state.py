@@ -286,8 +286,8 @@ def _unlike(attribute: Attribute, before: Value, now: Value, core: Interpreter) 
     owner, _, name = attribute.path.rpartition(".")
     if name.startswith("<hooks"):  # as ``torch.nn.Module.register_forward_hook`` leaves it
         return NoState(
-            f"the call leaves a forward hook on the module '{owner}', where each further call would "
-            "add one: remove it before the end by handle.remove()",
+            f"the call leaves a forward hook on the module '{owner}', where each further call "
+            "would add one: remove it before the end by handle.remove()",
             (id(attribute.owner), attribute.name),
         )
     return NoState(
