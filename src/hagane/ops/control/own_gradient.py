@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from hagane.graph.walk import all_nodes
 from hagane.ops.builder import Call, op
+from hagane.ops.builder.node import node_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import OpDef, RuntimeValue
 from hagane.ops.functions.tensors.shapes import zeros_like
@@ -42,11 +43,14 @@ def own_gradient(
 
 def remove_own_gradients(graph: ir.Graph) -> None:
     """Let the results be the values themselves, in bodies too, in place."""
+    from hagane.ops.registry import operators
+
+    identity = operators()["", "Identity"]
     for node in [*all_nodes(graph)]:
         if node.op_type != OWN_GRADIENT or node.domain != DOMAIN:
             continue
         outputs = [*node.outputs]
-        same = [ir.node("Identity", [node.inputs[n]]) for n in range(len(outputs))]
+        same = [node_of(identity, [node.inputs[n]], {}, 1) for n in range(len(outputs))]
         home = node.graph
         assert home is not None
         home.insert_before(node, same)
