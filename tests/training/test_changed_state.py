@@ -200,8 +200,8 @@ class Packed(nn.Module):
         packed = pack_padded_sequence(x, lengths, batch_first=self.first, enforce_sorted=False)
         y, last = self.layer(packed)
         y, counts = pad_packed_sequence(y, batch_first=self.first, padding_value=0.5)
-        last = last[0] if isinstance(last, tuple) else last
-        return y.sum() + last.sum(0) * counts.unsqueeze(1)
+        last = torch.cat(last, 2) if isinstance(last, tuple) else last
+        return y.square().sum() + last.sum((0, 2)) * counts
 
 
 def sequences(number: int) -> list[Any]:
@@ -212,12 +212,14 @@ def sequences(number: int) -> list[Any]:
 
 
 PACKED = [
-    pytest.param(nn.LSTM, True, {"bidirectional": True}),
+    pytest.param(nn.LSTM, True, {"bidirectional": True}, marks=pytest.mark.long),
+    pytest.param(nn.LSTM, True, {"bidirectional": True, "num_layers": 2, "proj_size": 2}),
     pytest.param(nn.GRU, False, {"num_layers": 2}, marks=pytest.mark.long),
     pytest.param(nn.RNN, True, {"nonlinearity": "relu"}, marks=pytest.mark.long),
 ]
 
 
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
 @pytest.mark.parametrize(("kind", "batch_first", "options"), PACKED)
 def test_packed_sequences_are_trained(kind: Any, batch_first: bool, options: Any) -> None:
     torch.manual_seed(0)

@@ -90,12 +90,6 @@ def _unused(module: nn.Module, x: Tensor) -> Tensor:
     return module(x).sum() + torch.autograd.grad(module(x).sum(), other)[0].sum()
 
 
-def _mixed(module: nn.Module, x: Tensor) -> Tensor:
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        y = module(x)
-    return y.sum()
-
-
 def _frozen(module: nn.Module, x: Tensor) -> Tensor:
     module.weight.requires_grad_(False)
     return module(x).sum()
@@ -105,7 +99,6 @@ def _frozen(module: nn.Module, x: Tensor) -> Tensor:
     ("loss", "message"),
     [
         (_unused, "no output depends on input 0, .*pass allow_unused=True"),
-        (_mixed, "unless enabled=False: .*precision='bf16'"),
         (_frozen, "a parameter is frozen in the middle of the program"),
     ],
 )

@@ -114,21 +114,6 @@ def test_detached_values_and_modes_stop_gradients_as_in_pytorch() -> None:
         torch.testing.assert_close(mine, one, rtol=1e-10, atol=1e-11, msg=lambda m, n=name: n + m)
 
 
-class Sign(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        return x.sign()
-
-    @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        return g
-
-
-class Signs(nn.Linear):
-    def forward(self, x: Any) -> Any:
-        return Sign.apply(super().forward(x))
-
-
 class Rows(nn.Module):
     def __init__(self, **options: Any) -> None:
         super().__init__()
@@ -145,7 +130,6 @@ def squares(module: Any, x: Any) -> Any:
 def test_gradients_that_differ_from_the_functions_are_refused() -> None:
     places = torch.tensor([1, 1, 2])
     for module, x, message in (
-        (Signs(3, 2), torch.randn(2, 3), "Sign .torch.autograd.Function. has a backward of its"),
         (Rows(scale_grad_by_freq=True), places, "scale_grad_by_freq cannot be trained"),
         (Rows(max_norm=1.0), places, "only the type of its result is known .Embedding."),
     ):

@@ -229,8 +229,9 @@ def test_a_snapshot_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) ->
             writer("one", str(tmp_path), {"a": np.zeros(3)})
             writer.finalize()
 
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(OSError, match="No space left") as raised:
             write()
+        assert f"'{tmp_path / 'one'}' was not written; those before" in raised.value.__notes__[0]
         assert os.listdir(tmp_path) == ["one"], kind
         assert (tmp_path / "one").read_text() == "old"
 

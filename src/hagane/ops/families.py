@@ -31,6 +31,7 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
     },
     "control": {
         "": "If Loop Scan SequenceMap",
+        "hagane": "OwnGradient",
     },
     "convolution": {
         "": """

@@ -79,6 +79,7 @@ def definitions(family: str) -> tuple[OpDef, ...]:
 def schemas() -> Mapping[tuple[str, str], Schema]:
     """Return the schemas of operators that ONNX does not define."""
     from hagane.ops import contrib
+    from hagane.ops.control import own_gradient
     from hagane.ops.convolution import gradient, pooled_gradient
     from hagane.ops.elementwise import selected
     from hagane.ops.layout import stopping
@@ -86,7 +87,8 @@ def schemas() -> Mapping[tuple[str, str], Schema]:
     from hagane.ops.recurrent import steps
 
     own = (
-        contrib, gradient, pooled_gradient, selected, steps, stopping, trained, trained_rows,
+        contrib, gradient, own_gradient, pooled_gradient, selected, steps, stopping, trained,
+        trained_rows,
     )  # fmt: skip
     return {key: found for module in own for key, found in module.SCHEMAS.items()}
 

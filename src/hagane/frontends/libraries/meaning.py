@@ -42,7 +42,8 @@ _ADDED = frozenset(
      "torch.autograd.grad", "torch.Tensor.requires_grad_", "torch.linalg.solve_ex",
      "torch.Tensor.requires_grad",
      *(f"torch.autocast.{name}" for name in ("__enter__", "__exit__", "__call__")),
-     "torch.amp.<decorated>",
+     *(f"torch.nn.Module.register_forward_{kind}hook" for kind in ("", "pre_")),
+     *(f"torch.utils.hooks.RemovableHandle.{name}" for name in ("remove", "__enter__", "__exit__")),
      "torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pad_packed_sequence",
      "numpy.ndarray.sort", "numpy.ndarray.partition", "numpy.ndarray.is_integer",
      *(f"{owner}.{name}" for owner in ("numpy.ndarray", "torch.Tensor")

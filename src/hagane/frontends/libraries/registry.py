@@ -172,6 +172,7 @@ class LibraryTables(Objects, RealNames):
                     lambda: self._in_context(
                         core, name, arguments[1:], keywords,
                         lambda a, k: call_handler(handler, name, core, [view, *a], k, hidden=2),
+                        receiver,
                     )
                 )  # fmt: skip
             except CheckError as error:
@@ -189,20 +190,23 @@ class LibraryTables(Objects, RealNames):
 
     def _in_context(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value],
-        run: Callable[[Sequence[Value], Mapping[str, Value]], Value],
+        run: Callable[[Sequence[Value], Mapping[str, Value]], Value], layer: Instance | None = None,
     ) -> Value:  # fmt: skip
         """Call a function of tensors as the contexts around it have it (``torch.autocast``)."""
         if takes_one_axis(name, arguments):
             row = core.op("Reshape", arguments[0], core.emit.constant([1], ir.DataType.INT64))
-            made = self._in_context(core, name, [row, *arguments[1:]], keywords, run)
+            made = self._in_context(core, name, [row, *arguments[1:]], keywords, run, layer)
             return without_axis(core, made)
         variables = core.heap[core.variables]
         if not variables or not name.startswith("torch."):
             return run(arguments, keywords)
-        from hagane.frontends.libraries.torch.training.casting import casted, result_of
+        from hagane.frontends.libraries.torch.training.casting import casted, narrowed, result_of
 
         given, named, dtype = casted(core, name, arguments, keywords)
-        return result_of(core, run(given, named), dtype)
+        if layer is None:
+            return result_of(core, run(given, named), dtype)
+        with narrowed(core, name, layer):
+            return result_of(core, run(given, named), dtype)
 
     def initialise(
         self,

@@ -133,6 +133,8 @@ def argument_types(outer: Interpreter, call: Call) -> list[tuple[str, Type | Non
     if call.op.name == "SequenceMap":
         items = [t.element if isinstance(t, SequenceType) else t for t in given]
         return [(f"item_{i}", type_) for i, type_ in enumerate(items)]
+    if call.op.name == "OwnGradient":
+        return [(f"gradient_{i}", type_) for i, type_ in enumerate(given[: call.attr("results")])]
     raise TypeInferenceError(f"{call.op.name}: its bodies have to be graphs")
 
 

@@ -41,11 +41,16 @@ class Writer:
 
         An earlier file of that name stays until then, in every failure.
         """
-        with written_whole(outdir, filename) as path:
-            savefun(path, target, **kwds)
-            if os.path.isfile(path):
-                with open(path, "rb") as written:
-                    os.fsync(written.fileno())
+        try:
+            with written_whole(outdir, filename) as path:
+                savefun(path, target, **kwds)
+                if os.path.isfile(path):
+                    with open(path, "rb") as written:
+                        os.fsync(written.fileno())
+        except OSError as error:
+            whole = os.path.join(outdir, filename)
+            error.add_note(f"the snapshot '{whole}' was not written; those before it stay")
+            raise
         for hook in self._hooks:
             hook()
 

@@ -16,6 +16,7 @@ from hagane.graph.names import separate_names
 from hagane.graph.types import TensorType, to_ir_shape
 from hagane.graph.walk import all_nodes, read_values
 from hagane.ops.builder import Nodes, dtype_of, interpreting, op
+from hagane.ops.control.own_gradient import remove_own_gradients
 from hagane.ops.functions.numbers.elementary import cast
 from hagane.ops.gradient.model import add_gradients
 from hagane.ops.inference import GraphTypes, infer_types
@@ -156,6 +157,7 @@ def step_program(
         come=come if unread is None else None,
     )
     remove_stops(graph)
+    remove_own_gradients(graph)
     gradients = {name: g for name, g in zip(wanted, found, strict=True) if g is not None}
     if not gradients:
         raise InvalidArgument(

@@ -163,7 +163,7 @@ class TorchProgram(Program):
                 part.num_batches_tracked.add_(count)
         if self._made.updated:
             optimizer._opt_called = True  # by which schedules of learning rates know of a step
-        return torch.from_numpy(np.array(loss))
+        return _tensor(np.array(loss))
 
     def _run(self, feed: Mapping[str, Array]) -> list[Array]:
         """Run the graph; large gradients lie in memory that is used again by each call."""

@@ -145,7 +145,7 @@ class TorchStep(Step[TorchProgram]):
     def _program(self, module: Any, given: Given, *, anew: bool = False) -> TorchProgram:
         modes = tuple(part.training for part in module.modules())
         share = (self._sums.share, frozenset(map(id, self._sums.held)))
-        kind = (id(module), modes, given.outline, self._settings(), share)
+        kind = (id(module), modes, given.outline, (self._settings(), _casting()), share)
         shapes = given.shapes
         sizes = self._sizes.get(kind)
         if sizes is None:
@@ -211,7 +211,10 @@ class TorchStep(Step[TorchProgram]):
         prefix = self._signature.model
         training = Training(noises=[], models={prefix: module})
         types, named = given.types(sizes)
-        captured = capture_object(self._loss, (module, *types), named, MeaningTables(), training)
+        loss, casting = self._loss, _casting()
+        if casting is not None:  # around the call of the step
+            loss = torch.autocast("cpu", casting)(loss)
+        captured = capture_object(loss, (module, *types), named, MeaningTables(), training)
         captured = read_state(captured)
         check_result(captured.structure)
         for check in (check_module_hooks, check_parameter_hooks):
@@ -301,6 +304,13 @@ class TorchStep(Step[TorchProgram]):
             dtype = ir.DataType.from_numpy(view_of(parameter).dtype)
             held[name] = numbers[id(parameter)], TensorType(dtype, tuple(parameter.shape))
         return held, elsewhere
+
+
+def _casting() -> Any:
+    """Return the element type of ``torch.autocast`` around the present call; None without one."""
+    import torch
+
+    return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
 
 
 def _state_tensors(optimizer: Any) -> Iterator[Any]:

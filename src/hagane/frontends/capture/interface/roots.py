@@ -19,6 +19,7 @@ from hagane.frontends.python.values.values import (
     LibraryMethod,
     ModuleRef,
     Value,
+    Wrapped,
 )
 
 _PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -59,7 +60,8 @@ def root_of(
         root = Root(value, function, bound)
         if not _takes_more(root, len(types), named):
             return root
-    name = _library_name(interpreter, value) or (type(found).__name__ if function else "")
+    described = function is not None or isinstance(value, Wrapped)  # such as functools.partial
+    name = _library_name(interpreter, value) or (type(found).__name__ if described else "")
     if not name:
         raise CheckError("target", _no_source(found))
     arguments, keywords = _arguments(interpreter, found, name, len(types), named)

@@ -283,6 +283,13 @@ def type_of_state(
 
 def _unlike(attribute: Attribute, before: Value, now: Value, core: Interpreter) -> NoState:
     old = "nothing" if before is MISSING else core.show(before)
+    owner, _, name = attribute.path.rpartition(".")
+    if name.startswith("<hooks"):  # as ``torch.nn.Module.register_forward_hook`` leaves it
+        return NoState(
+            f"the call leaves a forward hook on the module '{owner}', where each further call "
+            "would add one: remove it before the end by handle.remove()",
+            (id(attribute.owner), attribute.name),
+        )
     return NoState(
         f"the attribute '{attribute.path}' is {old} before the call and {core.show(now)} after it; "
         "state keeps its type: set it to a tensor or a number of that type first",

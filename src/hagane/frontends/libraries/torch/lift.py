@@ -38,6 +38,15 @@ def lift_torch(core: Core, found: Any) -> Value:
         return Device("cuda:0" if str(found) == "cuda" else str(found))
     if isinstance(found, torch.Size):
         return tuple(int(n) for n in found)
+    if isinstance(found, torch.amp.autocast_mode.autocast):
+        settings = [found.device, TORCH.constants[str(found.fast_dtype)], found._enabled]
+        return core.call(Library("torch.autocast"), settings, {})
+    if isinstance(found, torch.utils._contextlib._DecoratorContextManager):
+        mode, still = [found.mode] if hasattr(found, "mode") else [], core.emit.still
+        try:
+            return core.call(core.lift(type(found)), mode, {})
+        finally:
+            core.emit.still = still  # which set_grad_enabled changes where it is made
     if isinstance(found, torch.nn.Module):
         cls, computed = type(found), {}
         if torch.nn.utils.parametrize.is_parametrized(found):  # a class made for this object

@@ -23,6 +23,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.load.modules import SourceError, parse_file
+from hagane.frontends.python.load.wrappers import adds_nothing, is_inner, is_manager, managers_of
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -169,17 +170,24 @@ class Lift(Core):
             self.modules[key] = ModuleRef(self.heap.new({}), name, file, names, _is_user(file))
         return self.modules[key]
 
+    def _managed_by(self, function: Value, managers: Sequence[Any]) -> Value:
+        """Return a function that runs within context managers, the outermost first."""
+        for manager in reversed(managers):
+            function = Wrapped("within", function, (self.lift(manager),))
+        return function
+
     def lift_function(self, found: types.FunctionType) -> Value:
         """Return the stand-in of a function: its source, or the function itself."""
         plain: Any = found
         managers = []
-        while hasattr(plain, "__wrapped__") and _adds_nothing(plain):
-            managers += _managers(plain) if self.emit.training is not None else []
+        while hasattr(plain, "__wrapped__") and adds_nothing(plain):
+            managers += managers_of(plain, gradients=self.emit.training is not None)
             plain = plain.__wrapped__
         if not isinstance(plain, types.FunctionType):
-            return Host(found) if plain is found else self.lift(plain)
-        if _is_manager(plain):
-            return Wrapped("managed", self.lift(inspect.unwrap(plain, stop=_is_inner)))
+            inner = Host(found) if plain is found else self.lift(plain)
+            return self._managed_by(inner, managers)
+        if is_manager(plain):
+            return Wrapped("managed", self.lift(inspect.unwrap(plain, stop=is_inner)))
         node = self._definition(plain)
         if node is None:
             return Host(found)
@@ -194,9 +202,7 @@ class Lift(Core):
             node, plain.__name__, scope, defaults, keywords,
             owner if isinstance(owner, Class) else None, found,
         )  # fmt: skip
-        for manager in reversed(managers):
-            settings = [manager.mode] if hasattr(manager, "mode") else []
-            made = Wrapped("within", made, (self.call(self.lift(type(manager)), settings, {}),))
+        made = self._managed_by(made, managers)
         self.lifted[id(found)] = (found, made)  # a function may be among its own cells
         for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=False):
             if name != "__class__":
@@ -361,39 +367,9 @@ def _slots(cls: type) -> tuple[str, ...]:
     return (found,) if isinstance(found, str) else tuple(found)
 
 
-def _adds_nothing(wrapper: Any) -> bool:
-    """Whether a wrapper only has effects without meaning here, such as that of torch.no_grad()."""
-    code = getattr(wrapper, "__code__", None)
-    if code is None:  # functools.lru_cache
-        return type(wrapper).__module__ == "functools"
-    root = (wrapper.__globals__.get("__name__") or "").partition(".")[0]
-    return root in _TRANSPARENT
-
-
-def _managers(wrapper: Any) -> list[Any]:
-    """Return the context manager within which a wrapper such as that of torch.no_grad() calls."""
-    names = getattr(getattr(wrapper, "__code__", None), "co_freevars", ())
-    if "ctx_factory" not in names:
-        return []
-    factory = wrapper.__closure__[names.index("ctx_factory")].cell_contents
-    manager = getattr(factory, "__self__", None)
-    return [manager] if "grad_mode" in type(manager).__module__ else []
-
-
 _NO_CODE = (lambda: None).__code__
 # Modules of the standard library whose classes are bases of others.
 _MIXINS = ("collections.abc", "_collections_abc", "collections")
-# Packages whose wrappers around functions change no result.
-_TRANSPARENT = ("torch", "jaxtyping", "beartype", "typeguard")
-
-
-def _is_manager(wrapper: types.FunctionType) -> bool:
-    """Whether a function is a result of contextlib.contextmanager."""
-    return wrapper.__globals__.get("__name__") == "contextlib" and hasattr(wrapper, "__wrapped__")
-
-
-def _is_inner(found: Any) -> bool:
-    return bool(found.__globals__.get("__name__") != "contextlib")
 
 
 def _own_class(found: types.FunctionType) -> Any:
@@ -463,8 +439,12 @@ def _standard_folders() -> tuple[str, ...]:
 
 
 def is_standard(found: Any) -> bool:
-    """Whether a function or class belongs to Python's own library."""
-    return (found.__module__ or "").partition(".")[0] in sys.stdlib_module_names
+    """Whether a function or class belongs to Python's own library.
+
+    A wrapper around an object of that, such as one around a functools.partial, takes over its name.
+    """
+    names = [found.__module__, getattr(found, "__globals__", {}).get("__name__", found.__module__)]
+    return all((name or "").partition(".")[0] in sys.stdlib_module_names for name in names)
 
 
 def _is_generated(found: Any) -> bool:

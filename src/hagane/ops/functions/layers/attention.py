@@ -31,12 +31,12 @@ def additive(mask: Any, like: Any, *, hidden: bool) -> Any:
     """Return a mask as numbers to add to scores: 0, and minus infinity where hidden.
 
     Args:
-        mask: Truth values, or numbers, which are returned as they are.
+        mask: Truth values, or numbers, which are cast to that type alone.
         like: A tensor of the element type of the scores.
         hidden: Whether true means hidden, rather than seen.
     """
     if dtype_of(mask) != ir.DataType.BOOL:
-        return mask
+        return cast(mask, dtype_of(like))
     zero, low = (np.array(item, dtype_of(like).numpy()) for item in (0, -math.inf))
     return where(mask, low, zero) if hidden else where(mask, zero, low)
 

@@ -15,6 +15,8 @@ import numpy as np
 from hagane.ops.builder import dtype_of, op, scan, shape_of
 from hagane.ops.functions.numbers.elementary import add, mul, squeeze, sub, transpose, unsqueeze
 from hagane.ops.functions.tensors.parts import parts
+from hagane.ops.functions.tensors.positions import positions_along
+from hagane.ops.functions.tensors.shapes import zeros_like
 from hagane.symbolic import Dim
 
 # The place of ONNX's gates among PyTorch's.
@@ -94,7 +96,12 @@ def recurrent_layer(
 
 
 def projected_layer(
-    x: Any, directions: Sequence[Weights], hidden: Dim, outputs: Dim, initial: Sequence[Any]
+    x: Any,
+    directions: Sequence[Weights],
+    hidden: Dim,
+    outputs: Dim,
+    initial: Sequence[Any],
+    lengths: Any = None,
 ) -> tuple[Any, list[Any]]:
     """Return the outputs of all steps, and the last states, of an LSTM with projected outputs.
 
@@ -107,28 +114,37 @@ def projected_layer(
         outputs: The size of outputs.
         initial: The states before the first step, (directions, batch, outputs) and
             (directions, batch, hidden); none of them means zeros.
+        lengths: How many steps each sequence has, int64 (batch,); None if all have all. Outputs
+            behind are zeros, and states stay as they are.
     """
     count = len(directions)
+    seen = []
+    if lengths is not None:
+        place = unsqueeze(positions_along(x, 0), [1])
+        seen = [unsqueeze(op("Less", place, unsqueeze(lengths, [0])), [2])]
     if not initial:
         zero, batch = op("Cast", 0.0, to=dtype_of(x)), shape_of(x)[1]
         initial = [op("Expand", zero, [count, batch, size]) for size in (outputs, hidden)]
     sequences, last = [], []
     for number, one in enumerate(directions):
 
-        def step(h: Any, c: Any, projected: Any, one: Weights = one) -> list[Any]:
+        def step(h: Any, c: Any, projected: Any, seen: Any = None, one: Weights = one) -> list[Any]:
             gates = add(projected, op("MatMul", h, transpose(one.states, [1, 0])))
             i, f, g, o = parts(gates, 1, [hidden] * 4)
             kept = mul(op("Sigmoid", f), c)
             cell = add(kept, mul(op("Sigmoid", i), op("Tanh", g)))
             whole = mul(op("Sigmoid", o), op("Tanh", cell))
             out = op("MatMul", whole, transpose(one.projection, [1, 0]))
-            return [out, cell, out]
+            if seen is None:
+                return [out, cell, out]
+            kept = [op("Where", seen, new, old) for new, old in ((out, h), (cell, c))]
+            return [*kept, op("Where", seen, out, zeros_like(out))]
 
         begun = [op("Gather", state, number, axis=0) for state in initial]
         of_inputs = _linear(x, one.inputs, one.input_bias)
         if one.state_bias is not None:
             of_inputs = add(of_inputs, one.state_bias)
-        *states, y = scan(begun, [of_inputs], step, stacked=1, reverse=number == 1)
+        *states, y = scan(begun, [of_inputs, *seen], step, stacked=1, reverse=number == 1)
         sequences.append(y)
         last.append([unsqueeze(state, [0]) for state in states])
     y = op("Concat", *sequences, axis=2) if count > 1 else sequences[0]

@@ -6,7 +6,8 @@ functions that programs call. Elements of 64 bits and tensors elsewhere stay as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import onnx_ir as ir
@@ -18,7 +19,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import (
     Device,
     DType,
-    Library,
+    Instance,
     Tensor,
     Unknown,
     Value,
@@ -65,6 +66,8 @@ _LAYERS = frozenset(
                  *(f"{kind}{n}d" for kind in ("Conv", "ConvTranspose") for n in (1, 2, 3)))
 )  # fmt: skip
 _RECURRENT = frozenset(f"torch.nn.{name}.forward" for name in ("LSTM", "GRU", "RNN"))
+_WEIGHTS = ("weight", "bias", "in_proj_weight", "in_proj_bias", "q_proj_weight", "k_proj_weight",
+            "v_proj_weight", "bias_k", "bias_v", "out_proj")  # fmt: skip
 # Normalisations compute in 32 bits and return the type of their input.
 _MIXED = frozenset(("layer_norm", "batch_norm", "group_norm", "instance_norm", "rms_norm"))
 
@@ -112,10 +115,6 @@ class Autocast:
         key = _key(content["place"])
         content["outer"] = (*content["outer"], t.heap[t.variables].get(key))
         on = content["enabled"] is True
-        if t.emit.builds and content["enabled"] is not False:
-            t.fail("capture", "it cannot be captured unless enabled=False: it casts the "
-                   "arguments of functions on the way; a step of training takes "
-                   "precision='bf16' in its place")  # fmt: skip
         t.heap[t.variables][key] = _dtype(content["wanted"].dtype) if on else None
         return self.instance()
 
@@ -130,16 +129,7 @@ class Autocast:
     @staticmethod
     def __call__(t: Core, self: View, function: Value) -> Value:
         """Return a function that runs within the context."""
-        return Wrapped("partial", Library("torch.amp.<decorated>"), (self.instance(), function))
-
-
-@TORCH.function("amp.<decorated>")
-def decorated(t: Core, manager: Value, function: Value, *inputs: Value, **named: Value) -> Value:
-    """Call a function within a context."""
-    t.call(t.attribute(manager, "__enter__"), [], {})
-    result = t.call(function, [t.wrap(x) for x in inputs], {k: t.wrap(v) for k, v in named.items()})
-    t.call(t.attribute(manager, "__exit__"), [None, None, None], {})
-    return result
+        return Wrapped("within", function, (self.instance(),))
 
 
 @TORCH.function("is_autocast_cpu_enabled")
@@ -207,8 +197,8 @@ def _layer(
     t: Core, name: str, given: list[Value], named: dict[str, Value], small: ir.DataType, place: str
 ) -> tuple[list[Value], dict[str, Value], ir.DataType | None]:
     """Return the same for a layer, which has weights of 32 bits."""
-    if name in _LAYERS:
-        return (*_each(t, given, named, FLOAT)[:2], small)
+    if name in _LAYERS and _fits(_tensors([*given, *named.values()])):
+        return _each(t, given, named, small)
     if name in _RECURRENT and place == "cuda":
         return (*_each(t, given, named, FLOAT)[:2], small)
     if name in _RECURRENT:
@@ -219,6 +209,43 @@ def _layer(
         wide = place == "cuda" and ("LayerNorm" in name or "GroupNorm" in name)
         return (*_each(t, given, named, FLOAT)[:2], None if wide else tensors[0].dtype)
     return given, named, None
+
+
+@contextmanager
+def narrowed(t: Core, name: str, layer: Instance) -> Iterator[None]:
+    """Let a layer see its weights in the element type of the context, while it is called.
+
+    Args:
+        t: The interpreter.
+        name: The method that is called.
+        layer: Whose weights, and those of layers in it, are cast; others than the layers whose
+            weights PyTorch casts stay as they are.
+    """
+    kept: list[tuple[dict[str, Value], dict[str, Value]]] = []
+    if name in _LAYERS:
+        place, now = next(((p, x) for p in _PLACES if (x := _now(t, p)) is not None), ("", None))
+        if isinstance(now, DType):
+            _narrow(t, layer, now.dtype, place, kept)
+    try:
+        yield
+    finally:
+        for content, before in kept:
+            content.clear()
+            content.update(before)
+
+
+def _narrow(
+    t: Core, layer: Instance, dtype: ir.DataType, place: str,
+    kept: list[tuple[dict[str, Value], dict[str, Value]]],
+) -> None:  # fmt: skip
+    content = t.heap[layer]
+    kept.append((content, dict(content)))
+    for name in _WEIGHTS:
+        held = t.settle(t.find_attribute(layer, name))
+        if isinstance(held, Instance):
+            _narrow(t, held, dtype, place, kept)
+        elif isinstance(held, Tensor) and _casts(held) and held.device.startswith(place):
+            content[name] = cast(t, held, dtype)
 
 
 def _fits(tensors: Sequence[Tensor]) -> bool:

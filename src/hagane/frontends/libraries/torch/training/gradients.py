@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hagane.frontends.libraries.table import View
+from hagane.frontends.libraries.torch.operands import cast, shape_of
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
@@ -17,8 +18,12 @@ from hagane.frontends.python.values.values import (
     Unknown,
     Value,
 )
+from hagane.ops.builder import interpreting
+from hagane.ops.control.own_gradient import own_gradient
+from hagane.ops.functions.tensors.shapes import unbroadcast, zeros_like
 
 _CONTEXT = "torch.autograd.function.FunctionCtx"
+_APART, _NONE = "<no gradients>", "<None for zeros>"
 
 
 @TORCH.layer("autograd.Function", "autograd.function.Function")
@@ -43,35 +48,117 @@ class Context:
     @staticmethod
     def mark_non_differentiable(t: Core, self: View, *tensors: Value) -> Value:
         """Note results without gradients."""
+        t.heap[self.instance()][_APART] = tuple(tensors)
         return None
 
-    mark_dirty = set_materialize_grads = mark_non_differentiable
+    @staticmethod
+    def set_materialize_grads(t: Core, self: View, value: Value) -> Value:
+        """Note whether the backward pass takes None for zeros."""
+        t.heap[self.instance()][_NONE] = value is not True
+        return None
+
+    @staticmethod
+    def mark_dirty(t: Core, self: View, *tensors: Value) -> Value:
+        """Note arguments that the forward pass changes."""
+        if t.emit.training is not None:
+            t.fail("capture", "mark_dirty: an argument that a torch.autograd.Function changes has "
+                   "no gradient in a compiled step", remedy="return a new tensor")  # fmt: skip
+        return None
 
 
 @TORCH.function("autograd.Function.apply", "autograd.function.Function.apply")
 def apply(t: Core, cls: Value, *arguments: Value) -> Value:
     """Return the result of the forward pass; the backward pass is followed for its types."""
     assert isinstance(cls, Class)
-    if t.emit.training is not None:
-        t.fail(
-            "capture",
-            f"{cls.name} (torch.autograd.Function) has a backward of its own, which a compiled "
-            "step does not call",
-            remedy="compute the result in a function; values may be detached, as in "
-            "x + (y - x).detach() for y with the gradient of x",
-        )
     given = [t.wrap(x) for x in arguments]
-    needs = tuple(isinstance(x, Tensor) for x in given)
+    needs = tuple(isinstance(x, Tensor) and x.dtype.is_floating_point() for x in given)
     content = {"needs_input_grad": needs, "saved_tensors": ()}
     ctx = Instance(t.heap.new(content), Library(_CONTEXT))
-    if t.find_in_class(cls, "setup_context") is MISSING:
-        result = t.call(t.attribute(cls, "forward"), [ctx, *given], {})
-    else:
-        result = t.call(t.attribute(cls, "forward"), given, {})
-        t.call(t.attribute(cls, "setup_context"), [ctx, tuple(given), result], {})
+    own = t.emit.training is not None and not t.emit.still
+    t.emit.still |= own  # as PyTorch records nothing of it
+    try:
+        result = _forward(t, cls, ctx, given)
+    finally:
+        t.emit.still &= not own
+    if own and t.find_in_class(cls, "backward") is not MISSING:
+        return _with_backward(t, cls, ctx, given, t.settle(result))
     if not t.emit.builds and t.find_in_class(cls, "backward") is not MISSING:
         _check_backward(t, cls, ctx, given, t.settle(result))
     return result
+
+
+def _forward(t: Core, cls: Class, ctx: Instance, given: Sequence[Value]) -> Value:
+    if t.find_in_class(cls, "setup_context") is MISSING:
+        return t.call(t.attribute(cls, "forward"), [ctx, *given], {})
+    result = t.call(t.attribute(cls, "forward"), given, {})
+    t.call(t.attribute(cls, "setup_context"), [ctx, tuple(given), result], {})
+    return result
+
+
+def _with_backward(
+    t: Core, cls: Class, ctx: Instance, given: Sequence[Value], result: Value
+) -> Value:
+    """Return the results of a forward pass with the gradients of the backward pass."""
+    outputs = list(result) if type(result) is tuple else [result]
+    places = [n for n, y in enumerate(outputs) if isinstance(y, Tensor) and _is_real(y)]
+    apart = t.heap[ctx].get(_APART, ())
+    places = [n for n in places if not any(outputs[n] is one for one in apart)]
+    sources = [x for x in given if isinstance(x, Tensor) and _is_real(x)]
+    if not places or not sources:
+        return result
+    if len(outputs) > 1 and t.heap[ctx].get(_NONE, False):
+        t.fail("capture", f"{cls.name} has several results and set_materialize_grads(False): which "
+               "gradients are None is not known", remedy="let it take zeros")  # fmt: skip
+    missing: list[int] = []
+
+    def backward(*gradients: Tensor) -> list[Tensor]:
+        known = dict(zip(places, gradients, strict=True))
+        passed = [
+            known[n] if n in known else zeros_like(y) if isinstance(y, Tensor) else None
+            for n, y in enumerate(outputs)
+        ]
+        found = t.settle(t.call(t.attribute(cls, "backward"), [ctx, *passed], {}))
+        made = [*found] if type(found) in (tuple, list) else [found]
+        if len(made) < len(given) or any(x is not None for x in made[len(given) :]):
+            t.fail("value", f"{cls.name}.backward returns {len(made)} gradients for {len(given)} "
+                   "arguments of forward")  # fmt: skip
+        gone: list[Tensor] = []
+        for x, gradient in zip(given, made, strict=False):
+            if not isinstance(x, Tensor) or not _is_real(x):
+                continue
+            if isinstance(gradient, Unknown):
+                t.fail("capture", f"{cls.name}.backward: {gradient.reason}")
+            if gradient is None:
+                missing.append(len(gone))
+            gone.append(zeros_like(x) if gradient is None else _fitted(t, cls, gradient, x))
+        return gone
+
+    with interpreting(t.emit):
+        made = own_gradient([outputs[n] for n in places], sources, backward)
+    node = t.emit.value_of(made[0]).producer()
+    assert node is not None
+    for place in reversed(missing):
+        node.replace_input_with(len(places) + place, None)
+        del node.attributes["backward"].as_graph().outputs[place]
+    for place, y in zip(places, made, strict=True):
+        outputs[place] = y
+    return tuple(outputs) if type(result) is tuple else outputs[0]
+
+
+def _is_real(x: Tensor) -> bool:
+    return bool(x.dtype.is_floating_point())
+
+
+def _fitted(t: Core, cls: Class, gradient: Value, x: Tensor) -> Tensor:
+    """Return a gradient in the type of an argument, summed where that was repeated."""
+    if not isinstance(gradient, Tensor):
+        t.fail("type", f"{cls.name}.backward: expected a tensor or None, got {t.show(gradient)}")
+    wide, narrow = shape_of(t, gradient), shape_of(t, x)
+    pairs = zip(reversed(wide), reversed(narrow), strict=False)
+    if len(wide) < len(narrow) or any(n != 1 and t.emit.differ(w, n) for w, n in pairs):
+        t.fail("shape-mismatch", f"{cls.name}.backward: expected a gradient of the shape of "
+               f"{t.show(x)}, got {t.show(gradient)}", x)  # fmt: skip
+    return cast(t, unbroadcast(gradient, x), x.dtype)
 
 
 def _check_backward(

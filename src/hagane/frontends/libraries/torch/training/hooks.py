@@ -23,8 +23,9 @@ class Handle:
         """Remove the hook."""
         owner, kind, key = (t.heap[self.instance()].get(n) for n in ("owner", "kind", "key"))
         if isinstance(owner, Instance):
-            held = t.heap[owner].get(kind, ())
-            t.heap[owner][kind] = tuple(one for one in held if one[0] != key)
+            left = tuple(one for one in t.heap[owner].pop(kind, ()) if one[0] != key)
+            if left:
+                t.heap[owner][kind] = left
         return None
 
     @staticmethod

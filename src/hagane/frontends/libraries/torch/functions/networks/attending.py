@@ -82,10 +82,11 @@ def scaled_dot_product_attention(
         )
     lead = _lead(t, [q, k, v], bool(enable_gqa))
     if isinstance(attn_mask, Tensor):
-        if attn_mask.dtype != BOOL and attn_mask.dtype != q.dtype:
+        if attn_mask.dtype not in (BOOL, FLOAT, q.dtype):
             t.fail(
                 "dtype-mismatch",
-                f"expected a bool mask or one of the query's type, got {t.show(attn_mask)}",
+                "expected a mask of bool, of float32 or of the query's type, got "
+                f"{t.show(attn_mask)}",
                 attn_mask,
             )
         scores = t.emit.new(FLOAT, (*lead, qs[-2], ks[-2]))

@@ -19,7 +19,6 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Instance, Many, Tensor, Value
 from hagane.ops.builder import interpreting, op
 from hagane.ops.functions.layers.drawing import dropped
@@ -132,9 +131,6 @@ def _steps(
     states = (self.num_layers * directions, *batch, out)
     cells = (self.num_layers * directions, *batch, self.hidden_size)
     drawn = _drops(self) and (t.emit.training is None or not t.emit.builds)
-    if lengths is not None and t.emit.builds and self.proj_size:
-        raise CheckError("capture", "packed sequences through an LSTM with proj_size are not "
-                         "captured: give it the padded tensor, and mask its results")  # fmt: skip
     if (lengths is None or t.emit.builds) and not drawn and _is_computed(self):
         if self.mode == "LSTM":
             _check_pair(t, hx, states, cells)
@@ -189,7 +185,9 @@ def _computed_steps(
                 seed, draw = t.emit.draw()
                 steps = dropped(steps, float(self.dropout), seed, draw)
             if self.proj_size:
-                steps, last = projected_layer(steps, rows, self.hidden_size, self.proj_size, own)
+                steps, last = projected_layer(
+                    steps, rows, self.hidden_size, self.proj_size, own, lengths
+                )
             else:
                 steps, last = recurrent_layer(
                     kind,

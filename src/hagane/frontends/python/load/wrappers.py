@@ -1,0 +1,45 @@
+"""Functions that decorators made of others: which of them change the meaning of the inner one."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+# Packages whose wrappers around functions change no result, but by the contexts that they enter.
+_TRANSPARENT = ("torch", "jaxtyping", "beartype", "typeguard")
+
+
+def adds_nothing(wrapper: Any) -> bool:
+    """Whether a wrapper calls the function that it wraps with the arguments that it gets."""
+    code = getattr(wrapper, "__code__", None)
+    if code is None:  # functools.lru_cache
+        return type(wrapper).__module__ == "functools"
+    root = (wrapper.__globals__.get("__name__") or "").partition(".")[0]
+    return root in _TRANSPARENT
+
+
+def managers_of(wrapper: Any, *, gradients: bool) -> list[Any]:
+    """Return the context managers of PyTorch within which a wrapper calls its function.
+
+    Args:
+        wrapper: Such as ``torch.no_grad()`` and ``torch.autocast("cpu")`` make as decorators.
+        gradients: Whether those count that only say whether gradients are wanted.
+    """
+    names = getattr(getattr(wrapper, "__code__", None), "co_freevars", ())
+    cells = dict(zip(names, getattr(wrapper, "__closure__", None) or (), strict=False))
+    if "autocast_instance" in cells:
+        return [cells["autocast_instance"].cell_contents]
+    if "ctx_factory" not in cells:
+        return []
+    manager = getattr(cells["ctx_factory"].cell_contents, "__self__", None)
+    return [manager] if gradients and "grad_mode" in type(manager).__module__ else []
+
+
+def is_manager(wrapper: types.FunctionType) -> bool:
+    """Whether a function is a result of contextlib.contextmanager."""
+    return wrapper.__globals__.get("__name__") == "contextlib" and hasattr(wrapper, "__wrapped__")
+
+
+def is_inner(found: Any) -> bool:
+    """Whether a function is none of contextlib's own."""
+    return bool(found.__globals__.get("__name__") != "contextlib")
