@@ -128,7 +128,7 @@ class RealObjects(Core):
         if type(found) is list:
             return self.new_list([self._new(item) for item in found])
         if type(found) is dict:
-            return self.new_dict({self.lift_key(k): self._new(v) for k, v in found.items()})
+            return self.new_dict({self.lift(k): self._new(v) for k, v in found.items()})
         return self.lift(found)
 
     def _fields(self, value: Value) -> Value:

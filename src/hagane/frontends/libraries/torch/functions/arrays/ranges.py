@@ -98,7 +98,7 @@ def arange(
 
 
 def _cut_to_integers(
-    t: Core, start: Value, end: Value, step: Value, dtype: DType, device: str
+    t: Core, start: Value, end: Value, step: Value, dtype: ir.DataType, device: str
 ) -> Tensor:
     """Return the numbers between bounds that are no integers, as integers.
 
@@ -124,7 +124,7 @@ def _cut(t: Core, number: Value) -> Dim | None:
     if isinstance(number, float):
         return int(number) if math.isfinite(number) else None
     formula = exact(number)
-    if isinstance(formula, int | None) or denominator(formula) == 1:
+    if isinstance(formula, int | None):
         return formula
     scale = denominator(formula)
     top = multiply(formula, scale)
