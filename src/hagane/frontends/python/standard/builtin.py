@@ -109,7 +109,8 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             self.dead = True
             return None
         if isinstance(found, Hashable) and found in _FROM_KEYS:
-            return self.from_keys(*arguments, kind=found.__self__.__name__)
+            kind = "OrderedDict" if owner is OrderedDict else "dict"
+            return self.from_keys(*arguments, kind=kind)
         told = self.real_call(found, arguments, keywords)
         if told is not MISSING:
             return told
