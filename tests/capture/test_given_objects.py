@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import re
 import warnings
 from collections import OrderedDict, deque, namedtuple
 from dataclasses import dataclass
@@ -311,3 +313,26 @@ def test_inputs_are_in_the_order_of_the_signature() -> None:
         model = call()
         assert [value.name for value in model.graph.inputs] == ["x", "past.k", "mask"]
         assert [value.name for value in model.graph.outputs] == ["y", "past.k.new"]
+
+
+def test_dicts_and_lists_that_functions_of_python_make_are_the_program_s_own() -> None:
+    def counted(x: Any) -> Any:
+        kept = dict.fromkeys(range(2))
+        shared = OrderedDict.fromkeys("ab", [x])
+        kept[0] = x * 2
+        shared["a"].append(x + 1)
+        total = x * 0
+        for _ in range(2):
+            words = re.findall("[a-z]", "a b")
+            words.append("c")
+            again = {}.fromkeys(words, 0)
+            again["a"] += len(words)
+            total = total + again["a"]
+        read = json.loads('{"sizes": [1, 2]}')
+        read["sizes"][0] += 4
+        return kept[0] + shared["b"][1] + total + sum(read["sizes"])
+
+    model = hagane.capture(counted, x="float32[n]")
+    session = onnxruntime.InferenceSession(to_proto(model).SerializeToString())
+    x = torch.arange(3.0)
+    np.testing.assert_array_equal(session.run(None, {"x": x.numpy()})[0], counted(x).numpy())

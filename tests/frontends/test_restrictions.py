@@ -89,3 +89,15 @@ def test_a_promise_of_one_function_is_not_weakened_by_another(tmp_path: Path) ->
     promised = ("float32[b, 2*n]", "x.narrow(1, 1, 2)")
     assert len(_checked(tmp_path, promised).errors) == 1
     assert len(_checked(tmp_path, ("float32[n]", "x"), promised).errors) == 1
+
+
+def test_as_many_of_the_last_elements_of_a_table_need_a_table_that_long(tmp_path: Path) -> None:
+    last = "x + torch.ones(2, 16, 4)[:, max(0, 16 - x.shape[1]) :]"
+    report = _checked(tmp_path, ("float32[2, n, 4]", last))
+    assert report.errors == []
+    assert "n <= 16 (the last of an axis of 16)" in [a.message for a in report.assumptions]
+    (error,) = _checked(tmp_path, ("float32[2, n + 20, 4]", last)).errors
+    assert "cannot broadcast" in error.message
+    own = "x + x[:, max(0, x.shape[1] - 16) :]"
+    (error,) = _checked(tmp_path, ("float32[2, n, 4]", own)).errors
+    assert error.counterexample["n"] > 16

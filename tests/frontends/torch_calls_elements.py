@@ -363,6 +363,7 @@ x: float32[n=2, c=3]; y: float32[c=3]; i: int64[n=2, c=3]; b: bool[n=2, c=3]; h:
     x.is_contiguous()
     x.new_zeros(2, 3)
     x.new_ones((2, 3))
+    x.new_ones(size=x.size())
     x.new_full((2,), 1.5)
     i.new_full((2,), 7)
     x.new_tensor([1, 2])

@@ -268,6 +268,7 @@ x: float32[2, 4, 9, 8]; s: float32[2, 4, 11]; f: float32[2, 4]; d: float64[2, 4,
     F.interpolate(x)
     F.interpolate(x, scale_factor=2, align_corners=False)
     F.interpolate(x, size=3, scale_factor=2)
+    F.interpolate(x, size=3, mode='nearest', antialias=True)
     F.interpolate(s, scale_factor=2, mode='bilinear')
     F.interpolate(f, scale_factor=2)
     F.interpolate(x, scale_factor=0.01)

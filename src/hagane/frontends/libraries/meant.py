@@ -619,6 +619,7 @@ MEANT = frozenset({
     "torch.argmin",
     "torch.argsort",
     "torch.argwhere",
+    "torch.as_strided",
     "torch.as_tensor",
     "torch.asin",
     "torch.asinh",

@@ -24,8 +24,7 @@ TYPED_ONLY: dict[str, str] = {
         ("numpy.frexp", "numpy.nextafter", "numpy.spacing", "numpy.ndarray.byteswap",
          "numpy.ndarray.strides", "numpy.ndarray.flags", "numpy.ndarray.ctypes",
          "numpy.ndarray.base", "numpy.ndarray.tobytes", "numpy.ndarray.tostring",
-         "torch.nextafter", "torch.Tensor.nextafter", "torch.as_strided",
-         "torch.Tensor.as_strided"),
+         "torch.nextafter", "torch.Tensor.nextafter"),
         _BITS,
     ),
     **dict.fromkeys(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hagane.frontends.libraries.composed import programmed
-from hagane.frontends.libraries.torch import programs, trees
+from hagane.frontends.libraries.torch import conditions, programs, trees
 from hagane.frontends.libraries.torch.table import TORCH
 
 _PROGRAMS: dict[str, Callable[..., Any]] = {
@@ -17,6 +17,7 @@ _PROGRAMS: dict[str, Callable[..., Any]] = {
     "unravel_index": programs.unravel_index,
     "nn.functional.upsample_nearest": programs.upsample_nearest,
     "nn.functional.upsample_bilinear": programs.upsample_bilinear,
+    **conditions.PROGRAMS,
     **{f"utils._pytree.{name}": program for name, program in trees.PROGRAMS.items()},
 }
 for _name, _program in _PROGRAMS.items():

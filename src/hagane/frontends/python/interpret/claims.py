@@ -60,6 +60,7 @@ class Claims:
         claim = self.knowledge.equal(left, right)
         if self.knowledge.concolic and self.knowledge.decides(claim):
             return not self._holds_here(claim)
+        self._expect_long_enough(left, right)
         finding = self.knowledge.same(left, right)
         if finding.verdict is Verdict.REFUTED:
             if self._is_need(left, right, claim):
@@ -76,6 +77,7 @@ class Claims:
         claim = either(known.equal(left, right), known.equal(left, 1), known.equal(right, 1))
         if self._is_need(left, right, claim):
             return False
+        self._expect_long_enough(left, right)
         return not self.holds(claim, f"{left} and {right} broadcast")
 
     def _is_need(self, left: Dim, right: Dim, claim: Term) -> bool:
@@ -96,6 +98,18 @@ class Claims:
         enough = next((n for n in range(1, 4096) if number_of(part, {name: n}) == whole), None)
         told = f"{part} == {whole}" if enough is None else f"{name} >= {enough}"
         return self.restrict(claim, f"{told} (an axis of which {whole} are taken)")
+
+    def _expect_long_enough(self, left: Dim, right: Dim) -> None:
+        """Restrict a size to a table's where it meets as many of the table's last elements.
+
+        ``table[max(0, 512 - n):]`` has ``n`` elements only if the table is that long.
+        """
+        for part, whole in ((left, right), (right, left)):
+            found = _last_of(part)
+            if found is not None and found[1] == whole and not self.knowledge.concolic:
+                count, most = whole, found[0]
+                claim = self.knowledge.less(count, most, strict=False)
+                self.restrict(claim, f"{count} <= {most} (the last of an axis of {most})")
 
     def holds(self, claim: Term, text: str) -> bool:
         """Whether ``claim`` holds for all sizes; an undecided claim is assumed, and reported."""
@@ -229,3 +243,18 @@ def _is_cut(size: Expr) -> bool:
     """Whether a size has a bound, as that of a part between fixed places of an axis."""
     atoms = [atom for monomial in size.terms for atom, _ in monomial]
     return any(atom.head in ("min", "max") for atom in atoms)
+
+
+def _last_of(size: Dim) -> tuple[int, Dim] | None:
+    """Return k and n of ``k - max(0, k - n)``, the length of an axis of ``k`` from there on."""
+    if not isinstance(size, Expr):
+        return None
+    whole = size.terms.get((), 0)
+    cut = whole - size
+    atoms = [atom for monomial in size.terms for atom, _ in monomial]
+    if not isinstance(whole, int) or whole < 2 or len(atoms) != 1 or atoms[0].head != "max":
+        return None
+    if cut != Expr({((atoms[0], 1),): 1}) or 0 not in atoms[0].arguments:
+        return None
+    (rest,) = (one for one in atoms[0].arguments if one != 0)
+    return whole, whole - rest

@@ -9,6 +9,7 @@ import enum
 import operator
 import sys
 import types
+from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -51,6 +52,7 @@ from hagane.symbolic import Expr, absolute
 
 _CALLABLE = (Function, Bound, Class, Library, LibraryMethod, Method, Wrapped)
 # Python's classes of values that stand for themselves.
+_FROM_KEYS = (dict.fromkeys, OrderedDict.fromkeys)
 _OPERATORS: dict[Any, type[ast.operator | ast.cmpop | ast.Subscript]] = {
     operator.add: ast.Add, operator.sub: ast.Sub, operator.mul: ast.Mult,
     operator.truediv: ast.Div, operator.floordiv: ast.FloorDiv, operator.mod: ast.Mod,
@@ -110,6 +112,9 @@ class Builtins(Iterables, RealObjects, World, Arguments):
         if found is sys.exit:
             self.dead = True
             return None
+        if isinstance(found, Hashable) and found in _FROM_KEYS:
+            kind = "OrderedDict" if owner is OrderedDict else "dict"
+            return self.from_keys(*arguments, kind=kind)
         told = self.real_call(found, arguments, keywords)
         if told is not MISSING:
             return told

@@ -278,6 +278,13 @@ class Containers(Counters):
 
     # Dictionaries.
 
+    def from_keys(self, keys: Value, value: Value = None, *, kind: str = "dict") -> Value:
+        """Return a dictionary that has one value under all keys."""
+        found = self.sequence(keys)
+        if not isinstance(found, list | tuple) or not all(is_key(key) for key in found):
+            return self.lost(f"'{kind}.fromkeys' of keys that only the run knows")
+        return self.new_dict(dict.fromkeys(found, value), kind)
+
     def _dict_method(
         self,
         receiver: DictRef,
@@ -305,6 +312,8 @@ class Containers(Counters):
                 return arguments[0] in content
             case "__len__":
                 return len(content)
+            case "fromkeys":
+                return self.from_keys(*arguments)
             case "__setitem__":
                 content[arguments[0]] = arguments[1]
                 return None

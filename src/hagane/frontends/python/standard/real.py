@@ -119,9 +119,17 @@ class RealObjects(Core):
             for one in (getattr(found, "__self__", None), *plain):
                 if isinstance(one, _CHANGING):
                     self.observer.asked(one, lambda: found(*plain, **named), answer)
-            return self.lift(answer)
+            return self._new(answer) if _makes(found) else self.lift(answer)
         except (ImportError, AttributeError, OSError, RuntimeError) as error:
             raise Raised(f"{type(error).__name__}: {error}", Host(error)) from None
+
+    def _new(self, found: Any) -> Value:
+        """Return the stand-in of an object that nothing else holds, so that it may be changed."""
+        if type(found) is list:
+            return self.new_list([self._new(item) for item in found])
+        if type(found) is dict:
+            return self.new_dict({self.lift(k): self._new(v) for k, v in found.items()})
+        return self.lift(found)
 
     def _fields(self, value: Value) -> Value:
         cls = value.cls if isinstance(value, Instance) else value
@@ -157,6 +165,13 @@ def _only_tells(found: Any) -> bool:
         return getattr(found, "__name__", "") not in _IMPURE
     root = module.partition(".")[0]
     return module in _PURE or root in ("collections", "packaging", "re", "json")
+
+
+def _makes(found: Any) -> bool:
+    """Whether a real function, one of texts, makes the lists and dictionaries that it returns."""
+    owner = getattr(found, "__self__", None)
+    module = getattr(found, "__module__", None) or type(owner).__module__
+    return isinstance(owner, str) or module.partition(".")[0] in ("re", "json")
 
 
 def _resolved(name: str) -> Any:

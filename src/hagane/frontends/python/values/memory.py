@@ -129,7 +129,24 @@ def lies_in_order(value: ir.Value) -> bool:
         if producer.op_type not in _ORDERED and not _is_leading(producer):
             return False
         value = producer.inputs[0]  # type: ignore[assignment]
-    return not _is_turned(base)
+    return not may_be_turned(base)
+
+
+def may_be_turned(value: ir.Value) -> bool:
+    """Whether what a tensor is a view of may have the order of a transposed one."""
+    return _is_turned(base_of(value))
+
+
+def is_whole(value: ir.Value) -> bool:
+    """Whether a tensor has all elements of its memory, in whatever order."""
+    base = base_of(value)
+    while value is not base:
+        producer = value.producer()
+        assert producer is not None
+        if producer.op_type not in _ORDERED and producer.op_type != "Transpose":
+            return False
+        value = producer.inputs[0]  # type: ignore[assignment]
+    return not value.meta.get(_SHARED)
 
 
 def keep_order(made: ir.Value, before: ir.Value) -> None:

@@ -37,6 +37,8 @@ def paced(start: Any, count: Any, step: float, dtype: ir.DataType) -> Any:
 
 def counted(start: Any, count: Dim, step: Any, dtype: ir.DataType) -> Any:
     """Return ``count`` numbers from ``start`` on, by a step."""
+    if dtype.is_integer() and dtype != ir.DataType.INT64:  # a step back is no number of uint8
+        return cast(counted(start, count, step, ir.DataType.INT64), dtype)
     return cast(
         add(mul(cast(steps(count), dtype), _number(step, dtype)), _number(start, dtype)), dtype
     )

@@ -120,6 +120,23 @@ def windows_along(x: Any, axis: int, window: Dim, step: Dim, count: Dim) -> Any:
     return transpose(op("Gather", x, places, axis=axis), order)
 
 
+def strided(x: Any, sizes: Sequence[Dim], strides: Sequence[Dim], offset: Dim) -> Any:
+    """Return the elements that lie ``strides`` apart, from a place on, among those of ``x``.
+
+    Args:
+        x: A tensor, whose elements count in the order of its axes.
+        sizes: The shape of the result.
+        strides: The distance of two neighbours along each axis of the result, in elements.
+        offset: The place of the first element.
+    """
+    places: Any = op("Add", np.array(0), offset)
+    for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
+        steps = op("Mul", op("Range", 0, size, 1), stride)
+        behind = [*range(1, len(sizes) - axis)]
+        places = op("Add", places, unsqueeze(steps, behind) if behind else steps)
+    return op("Gather", op("Reshape", x, np.array([-1])), places, axis=0)
+
+
 def differences(x: Any, axis: int) -> Any:
     """Return each element minus the one before it along an axis; of truth values, their xor."""
     after = op("Slice", x, [1], [_LAST], [axis])

@@ -107,11 +107,12 @@ def _filled(name: str, fill: Value) -> None:
         )
 
     def new(
-        t: Core, self: Value, *size: Value, dtype: Value = None, device: Value = None, **_: Value
-    ) -> Tensor:
-        return made(
-            t, dtype_of(dtype, self.dtype), sizes(t, size), device_of(device, self.device), fill
-        )
+        t: Core, self: Value, *size: Value, dtype: Value = None, device: Value = None,
+        **keywords: Value,
+    ) -> Tensor:  # fmt: skip
+        given = (keywords["size"],) if "size" in keywords else size
+        place = device_of(device, self.device)
+        return made(t, dtype_of(dtype, self.dtype), sizes(t, given), place, fill)
 
     TORCH.function(name)(function)
     TORCH.function(f"{name}_like")(like)

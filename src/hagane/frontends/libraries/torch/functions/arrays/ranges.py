@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import partial
 
@@ -34,6 +35,7 @@ from hagane.frontends.python.values.values import (
 from hagane.ops.functions.tensors import filling
 from hagane.symbolic import Dim, Expr, ceildiv, floordiv, maximum
 from hagane.symbolic.expression import multiply
+from hagane.symbolic.questions import denominator
 
 
 @TORCH.function("range")
@@ -61,6 +63,8 @@ def arange(
     ]
     start, end, step = (0, values[0], 1) if len(values) == 1 else (*values, 1)[:3]
     default = INT64 if all(map(is_size, (start, end, step))) else FLOAT
+    if default == FLOAT and category(dtype_of(dtype, FLOAT)) == 1:
+        return _cut_to_integers(t, start, end, step, dtype_of(dtype), device_of(device))
     if all(map(is_plain, (start, end, step))):
         if step == 0 or (end - start) * step < 0:
             t.fail("value", f"arange from {start} to {end} cannot be reached with step {step}")
@@ -91,6 +95,42 @@ def arange(
                     device_of(device))  # fmt: skip
     count = _not_negative(t, formula)
     return placed(t, wanted, [count], device_of(device), filling.paced, first, count, step, wanted)
+
+
+def _cut_to_integers(
+    t: Core, start: Value, end: Value, step: Value, dtype: ir.DataType, device: str
+) -> Tensor:
+    """Return the numbers between bounds that are no integers, as integers.
+
+    PyTorch cuts the digits behind the point from the first number and the step, for int64 from the
+    end too, before it counts; for other types it counts with them.
+    """
+    first, by = _cut(t, start), _cut(t, step)
+    if dtype == INT64:
+        last = _cut(t, end)
+        count = None if None in (first, last, by) or by == 0 else _length(first, last, by)
+        if by == 0:
+            t.fail("value", f"expected a step of arange other than zero as int64, got {step}")
+    else:
+        count = _length(start, end, step)
+    if count is None or first is None or by is None:
+        return made(t, dtype, [t.emit.fresh("arange") if count is None else count], device)
+    count = _not_negative(t, count)
+    return placed(t, dtype, [count], device, filling.counted, first, count, by, dtype)
+
+
+def _cut(t: Core, number: Value) -> Dim | None:
+    """Return a number without the digits behind its point; None where it has no formula."""
+    if isinstance(number, float):
+        return int(number) if math.isfinite(number) else None
+    formula = exact(number)
+    if isinstance(formula, int | None):
+        return formula
+    scale = denominator(formula)
+    top = multiply(formula, scale)
+    if t.knowledge.is_nonnegative(top):
+        return floordiv(top, scale)
+    return -floordiv(-top, scale) if t.knowledge.is_nonnegative(-top) else None
 
 
 def _not_negative(t: Core, length: Dim) -> Dim:

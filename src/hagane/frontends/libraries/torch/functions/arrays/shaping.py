@@ -22,11 +22,12 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.strides import lie, strides_of
-from hagane.frontends.python.values.values import DType, Tensor, Value
+from hagane.frontends.python.values.memory import is_whole, may_be_turned
+from hagane.frontends.python.values.strides import in_order, is_one, lie, order_of, strides_of
+from hagane.frontends.python.values.values import DType, Tensor, Value, is_size
 from hagane.ops.builder import op
 from hagane.ops.functions.tensors import parts as taken
-from hagane.symbolic import floordiv, product
+from hagane.symbolic import definitely_equal, floordiv, product
 
 
 @TORCH.method("view")
@@ -313,13 +314,31 @@ for _least in (1, 2, 3):
 
 @TORCH.function("as_strided", methods=("as_strided",))
 def as_strided(
-    t: Core, input: Value, size_: Value, stride: Value, storage_offset: Value = None
+    t: Core, input: Value, size: Value, stride: Value, storage_offset: Value = None
 ) -> Tensor:
     """Return a view with any sizes and strides."""
     x = need_tensor(t, input, "input")
-    made = tuple(sizes(t, (size_,)))
-    lies_within(t, x, made, tuple(sizes(t, (stride,))), storage_offset or 0)
-    return t.emit.typed("AsStrided", [x], x.dtype, made)
+    made, steps = tuple(sizes(t, (size,))), tuple(sizes(t, (stride,)))
+    if len(made) != len(steps):
+        t.fail("rank", f"expected as many strides as sizes, got {len(steps)} and {len(made)}", x)
+    offset = 0 if storage_offset is None else storage_offset
+    lies_within(t, x, made, steps, offset)
+    memory = _in_memory(t, x) if storage_offset is None or is_whole(x.value) else None
+    if memory is None or not is_size(offset):
+        return lie(t.emit.typed("AsStrided", [x], x.dtype, made), steps)
+    found = computed(t, (x.dtype, made), taken.strided, memory, made, steps, offset)
+    return lie(found, steps)
+
+
+def _in_memory(t: Core, x: Tensor) -> Tensor | None:
+    """Return a tensor with its axes as they lie in memory; None if its elements have gaps."""
+    if x.shape is None or (x.strides is None and may_be_turned(x.value)):
+        return None
+    order = order_of(x, t.knowledge.is_nonnegative) or tuple(range(len(x.shape)))
+    pairs = zip(x.shape, strides_of(x), in_order(x.shape, order), strict=True)
+    if not all(is_one(size) or definitely_equal(a, b) for size, a, b in pairs):
+        return None
+    return x if order == tuple(range(len(order))) else turned(t, x, order)
 
 
 @TORCH.method("resize_", "resize")

@@ -22,6 +22,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Host, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.images import images
+from hagane.ops.functions.images.antialiased import antialiased
 from hagane.ops.functions.tensors.padding import padded_around
 from hagane.symbolic import Dim, Expr, floordiv, product
 from hagane.symbolic.expression import multiply
@@ -134,13 +135,20 @@ def interpolate(
         return pooled
     name = {"linear": "linear", "bilinear": "linear", "trilinear": "linear", "bicubic": "cubic",
             "nearest": "nearest", "nearest-exact": "nearest-exact"}.get(mode)  # fmt: skip
-    if name is None or antialias or category(x.dtype) != 2:
+    if antialias is True and mode not in ("bilinear", "bicubic", "lanczos"):
+        t.fail(
+            "value", f"expected mode bilinear, bicubic or lanczos with antialias, got {mode!r}", x
+        )
+    if name is None or not isinstance(antialias, bool) or category(x.dtype) != 2:
         return t.emit.typed("Resize", [x], x.dtype, made)
     scales = None
     if size is None and not recompute_scale_factor:
         if not all(isinstance(factor, int | float) for factor in factors):
             return t.emit.typed("Resize", [x], x.dtype, made)
         scales = [float(factor) for factor in factors]
+    if antialias:
+        return built(t, (x.dtype, made), antialiased, x, tail, scales, mode == "bicubic",
+                     bool(align_corners))  # fmt: skip
     return built(t, (x.dtype, made), images.scaled, x, tail, scales, name, bool(align_corners))
 
 
