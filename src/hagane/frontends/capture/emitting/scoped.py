@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.capture.emitting.described import Described
 from hagane.frontends.capture.emitting.effects import Effects
 from hagane.frontends.capture.emitting.scope import Scope
 from hagane.frontends.capture.emitting.scope_nodes import ScopeNodes
@@ -22,7 +23,7 @@ from hagane.frontends.python.values.memory import (
     share,
     written_since,
 )  # fmt: skip
-from hagane.frontends.python.values.values import Kinds, Place, Tensor
+from hagane.frontends.python.values.values import Kinds, Many, Place, Tensor
 from hagane.graph.places import note_place
 from hagane.graph.types import Shape, TensorType, Type, to_ir_shape, to_ir_type
 from hagane.ops.builder import Call, node_of
@@ -62,6 +63,7 @@ class ScopedEmitter(Effects):
         self._only_types = False
         self.compares = False  # whether claims about sizes of inputs are compared in the run
         self.names = names
+        self.described: Callable[[Many], Described]  # the items of a list for a result
         self.given: dict[str, Callable[[Tensor], None]] = {}  # notes on arguments, by their name
         self.types = GraphTypes()
         self.numbers: dict[str, Tensor] = {}  # integers that the data decide, by name

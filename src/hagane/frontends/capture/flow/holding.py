@@ -38,6 +38,7 @@ from hagane.frontends.python.values.values import (
     Instance,
     Kinds,
     ListRef,
+    Many,
     Real,
     Tensor,
     Truth,
@@ -220,6 +221,10 @@ class Holding:
 
     # Lists.
 
+    def stacked(self, content: Value) -> Rows:
+        """Return the content of a list with its items stacked."""
+        raise NotImplementedError
+
     def rows_of(
         self,
         form: Slot,
@@ -263,8 +268,9 @@ class Holding:
         taken = iter([self.stacks.item(leaf, columns, k) for leaf, columns in pairs])
         return self.together(rows.form, taken)
 
-    def described(self, rows: Rows) -> Described:
-        """Return the parts of items for a result."""
+    def described(self, content: Many) -> Described:
+        """Return the parts of the items of a list whose length the data decide, for a result."""
+        rows = self.stacked(content)
         columns = divided(leaves(rows.form), rows.columns)
 
         def part(form: Slot) -> Described:

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NoReturn
 
-from hagane.frontends.capture.emitting.described import Described
 from hagane.frontends.capture.flow.builtins import Calling
 from hagane.frontends.capture.flow.carried import Odd
 from hagane.frontends.capture.flow.holding import UNKNOWN_ITEMS, refuse_items
@@ -51,10 +50,6 @@ class Graph(Calling):
                 return self.lists.numbers(kind, source)
             at, stacked = partial(self.core.tables.tensor_item, self.core, source), source
         return Many(UNKNOWN_ITEMS, content.length, at, stacked)
-
-    def described(self, content: Many) -> Described:
-        """Return the parts of the items of a list whose length the data decide, for a result."""
-        return self.lists.described(self.lists.stacked(content))
 
     def loop(self, node: ast.For | ast.While) -> None:
         """Run a loop: its known iterations one by one, others as a Loop."""

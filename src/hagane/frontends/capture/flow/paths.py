@@ -60,6 +60,7 @@ class Paths(Plain):
         self.empty = Empty(self.knowledge, self.emit)
         self.lists = Lists(core, self.emit)
         self.lists.merged = self.merged
+        self.emit.described = self.lists.described
         core.heap.links = self.lists.links
         self.telling = Telling(core, self.emit)
         self.after: Callable[[str], None] | None = None  # is told of statements that were run

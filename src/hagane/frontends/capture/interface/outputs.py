@@ -246,6 +246,8 @@ def _is_float(value: Value) -> bool:
 
 def _items(core: Interpreter, content: Many, path: str, suffix: str) -> Any:
     """Make outputs of the items of a list whose length the data decide."""
+    emit = core.emit
+    assert isinstance(emit, GraphEmitter)
     if content.stacked is not None:
         kind = "" if content.stacked.kind else "numbers"
         made = _output(core, content.stacked, path, suffix, kind)
@@ -275,7 +277,7 @@ def _items(core: Interpreter, content: Many, path: str, suffix: str) -> Any:
             return Record(real, named, "named tuple" in found.like.cls.flags)
         return parts if isinstance(found.like, ListRef) else tuple(parts)
 
-    return Items(part(core.domain.described(content), path))
+    return Items(part(emit.described(content), path))
 
 
 def _scalar(core: Interpreter, value: Value, kind: str) -> Tensor:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from hagane.frontends.python.interpret.emit import Emitter
 from hagane.frontends.python.report.collect import Collector
@@ -152,10 +152,6 @@ class Domain(Protocol):
         """
         ...
 
-    def described(self, content: Many) -> Any:
-        """Return the parts of the items of a list whose length the data decide, for a result."""
-        ...
-
     def many(self, source: Value, content: Many | tuple[Value, ...]) -> Many:
         """Return items of which only the run knows the number, or that are too many to follow.
 
@@ -200,10 +196,6 @@ class Plain:
     """
 
     annotated = True
-
-    def described(self, content: Many) -> Any:
-        """Return the parts of the items of a list for a result, which types alone have none of."""
-        raise NotImplementedError
 
     def __init__(self, core: Interpreter):
         self.core = core

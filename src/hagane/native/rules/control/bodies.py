@@ -23,13 +23,14 @@ from hagane.native.lowering.state import Lowering
 from hagane.native.rules.control.changing_sizes import (
     SizesOfIterations,
 )
-from hagane.native.rules.control.in_place import WRITERS
 from hagane.ops.definition import Array
 from hagane.ops.folding import fold_nodes
 from hagane.ops.inference import GraphTypes
 from hagane.ops.values import tensor_to_array
 from hagane.symbolic import Dim, Expr, product, symbols_of
 
+# Operators that change some elements of their first input.
+WRITERS = frozenset({"ScatterND", "ScatterElements"})
 # Operators whose result has the elements of their input in the same order.
 _SAME_ELEMENTS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from hagane.graph.walk import all_nodes, bodies
+from hagane.native.rules.control.bodies import WRITERS
 from hagane.ops.control.loop import hands_on
 from hagane.ops.registry import operators
 from hagane.ops.traits import Trait
 
-WRITERS = frozenset({"ScatterND", "ScatterElements"})
 # Operators whose results may lie in the memory of their input.
 _VIEWS = frozenset(
     {"Reshape", "Transpose", "Slice", "Squeeze", "Unsqueeze", "Expand", "Identity", "Split",
@@ -150,4 +150,4 @@ def _varies(value: ir.Value | None) -> bool:
     return False
 
 
-__all__ = ["WRITERS", "is_written_in_place"]
+__all__ = ["is_written_in_place"]

@@ -22,7 +22,6 @@ from hagane.native.rules.control.changing_sizes import (
     are_found,
     names_that_change,
 )
-from hagane.native.rules.control.in_place import is_written_in_place
 from hagane.native.rules.control.limits import most_rows
 from hagane.native.rules.control.merged import merged
 from hagane.ops.control.growth import growths
@@ -84,6 +83,8 @@ class LoopKernels:
 
     def carry(self) -> None:
         """Give each state its places; one that no iteration changes keeps the place that it has."""
+        from hagane.native.rules.control.in_place import is_written_in_place  # few models need it
+
         low, inner = self.low, self.body.low
         self._find_sizes()
         for start, before, after, result in self.states:
