@@ -73,6 +73,7 @@ class Carried:
         self._family: dict[tuple[int, Any], frozenset[int]] = {}  # that of the items of lists
         self.stale: frozenset[int] = frozenset()  # objects changed under another name
         self._outdated: set[tuple[int, Any]] = set()  # names of such
+        self._doubled: set[tuple[int, Any]] = set()  # lists that may have an item twice
         self._objects: dict[tuple[int, Any], frozenset[int]] = {}  # what their objects have been
         self._near: set[frozenset[tuple[int, Any]]] = set()  # names that may have one object
         self._memory: dict[tuple[int, Any], set[ir.Value]] = {}  # before a turn, and after it
@@ -145,12 +146,17 @@ class Carried:
         """Note which objects values handed on may be; return whether more is known now."""
         links, start = self.holding.links, self.start
         old = {*start, *self._families, *(n for f in self._family.values() for n in f)}
-        known = dict(self._objects), len(self._near), self.stale, len(self._outdated)
+        known = self._findings()
         ends: list[dict[tuple[int, Any], set[int]]] = [{}, {}]
         for name in self.slots:
             for contents, found in zip((start, after), ends, strict=True):
                 value = at(contents, *name) if name[0] in contents else None
-                found[name] = set(objects(value, contents))
+                keys = [*objects(value, contents)]
+                found[name] = set(keys)
+                if isinstance(value, Rows) and (value.doubled or links.is_doubled(value.family)):
+                    self._doubled.add(name)
+                if len(found[name]) < len(keys):
+                    self._doubled.add(name)
             older = [links.older(key, old) for found in ends for key in found[name]]
             self._objects[name] = self._objects.get(name, frozenset()).union(*older)
             if ends[1][name] & after[STALE]:
@@ -163,12 +169,19 @@ class Carried:
                 ):
                     self._near.add(pair)
         self.stale |= frozenset(key for key in after[STALE] if key in start)
-        return known != (self._objects, len(self._near), self.stale, len(self._outdated))
+        return known != self._findings()
+
+    def _findings(self) -> tuple[Any, ...]:
+        counts = len(self._near), len(self._outdated), len(self._doubled)
+        return dict(self._objects), self.stale, counts
 
     def hand_on(self, values: Mapping[tuple[int, Any], Value]) -> None:
         """Note what the objects among values of an iteration, or behind the last one, may be."""
         contents = self.holding.core.heap.contents
         self.holding.links.hand_on(values, self._objects, self._near)
+        for name in self._doubled & values.keys():
+            families = {key for key in objects(values[name], contents) if key < 0}
+            self.holding.links.double(frozenset(families))
         made = [values[name] for name in self._outdated if name in values]
         old = {key for value in made for key in objects(value, contents) if key > 0}
         if old - contents[STALE] or self.stale - contents[STALE]:

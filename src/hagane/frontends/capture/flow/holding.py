@@ -87,7 +87,9 @@ class Holding:
             assert isinstance(value, Tensor)
             return [value]
         if isinstance(value, Choice) and isinstance(slot, Parts | Listed):
-            value = self.merged(value)
+            value, contents = self.merged(value), self.core.heap.contents
+        if isinstance(slot, Parts | Listed) and contents is self.core.heap.contents:
+            self.links.fresh(value, told=False)
         if isinstance(slot, NumberSlot):
             return [self._scalar(value, slot.kind)]
         if isinstance(slot, OneOf):
@@ -231,6 +233,7 @@ class Holding:
         columns: tuple[Tensor, ...],
         family: frozenset[int] = frozenset(),
         before: Rows | None = None,
+        doubled: tuple[Dim, Dim] | None = None,
     ) -> Rows:
         """Return the items that stacked tensors hold.
 
@@ -239,6 +242,7 @@ class Holding:
             columns: The tensors.
             family: Marks items that have containers.
             before: The content of a list before one item was changed or appended.
+            doubled: Two places that one container is at.
         """
 
         def item(k: Dim) -> Value:
@@ -258,7 +262,7 @@ class Holding:
             uneven = Uneven(self.stacks, form, columns)
         rows = Rows(
             UNKNOWN_ITEMS, first.shape[0], item, whole, also, uneven,
-            form, columns, family, before, self.links.clock,
+            form, columns, family, before, self.links.clock, doubled,
         )  # fmt: skip
         return rows
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import itertools
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from hagane.frontends.capture.flow.slots import Contents, Rows
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import STALE
 from hagane.frontends.python.values.values import Choice, DictRef, Instance, ListRef, Value
-from hagane.symbolic import Dim
+from hagane.symbolic import Dim, definitely_equal
 
 if TYPE_CHECKING:
     from hagane.frontends.capture.flow.lists import Lists
@@ -72,21 +72,34 @@ class Links:
         self._changed: dict[int, int] = {}  # when an item of a family was changed
         self._count = 0  # of families
         self._groups = itertools.count()
+        self._doubled: set[int] = set()  # families of which a list may have an item twice
         self.replaced: Counter[int] = Counter()  # how often the content of a container was
         self.clock = 0  # how often items of lists were changed
 
     # What may be one.
 
-    def stand_for(self, made: Value, *others: Value) -> None:
-        """Note that a new container has the content of one of others, which it may be."""
+    def stand_for(
+        self, made: Value, *others: Value, sides: Sequence[Contents] | None = None
+    ) -> None:
+        """Note that a new container has the content of one of others, which it may be.
+
+        Args:
+            made: The container.
+            others: The others.
+            sides: The contents of objects in which each of them is; the present ones if None.
+        """
         if not is_container(made):
             return
         keys = frozenset(other.key for other in others if is_container(other))
         if keys - {made.key}:
             self._link(made.key, keys)
         contents = self.core.heap.contents
-        if keys & contents[STALE]:
+        if not all(
+            self._is_current(key, side)
+            for key, side in zip(keys_of(others), sides or (contents,) * 2, strict=False)
+        ):
             contents[STALE] = contents[STALE] | {made.key}
+            self.keys.add(made.key)
 
     def _link(self, key: int, sources: frozenset[int]) -> None:
         self._sources[key] = self._sources.get(key, frozenset()) | (sources - {key})
@@ -156,8 +169,16 @@ class Links:
         """Return the family of items; none where they have no containers."""
         if isinstance(items, Rows):
             return items.family
-        keys = frozenset(containers(items, self.core.heap.contents))
-        return self.new_family(keys) if keys else frozenset()
+        keys = [*containers(items, self.core.heap.contents)]
+        if not keys:
+            return frozenset()
+        family = self.new_family(frozenset(keys))
+        linked = [key for key in keys if key in self.keys]
+        if len(set(keys)) < len(keys) or any(
+            self.may_be(a, b) for a, b in itertools.combinations(linked, 2)
+        ):
+            self.double(family)
+        return family
 
     def new_family(self, members: frozenset[int] = frozenset()) -> frozenset[int]:
         """Return the family of items that no other list has, and the containers among them."""
@@ -171,9 +192,42 @@ class Links:
         """Return the families that there are."""
         return range(self._first + 1 - self._count, self._first + 1)
 
-    def twice(self, family: frozenset[int]) -> frozenset[int]:
-        """Return the family of items that a list has several times."""
-        return self.new_family(family) if family else family
+    def double(self, family: frozenset[int]) -> frozenset[int]:
+        """Note that a list may have items of a family several times; return the family."""
+        self._doubled |= family
+        return family
+
+    def is_doubled(self, family: frozenset[int]) -> bool:
+        """Whether a list may have an item several times."""
+        waiting, seen = [*family], set[int]()
+        while waiting:
+            one = waiting.pop()
+            if one in self._doubled:
+                return True
+            if one not in seen:
+                seen.add(one)
+                waiting += [source for source in self._sources.get(one, ()) if source < 0]
+        return False
+
+    def doubling(self, value: Value, rows: Rows, place: Dim) -> tuple[Dim, Dim] | None:
+        """Return the two places of one container where an item is set; None where all differ.
+
+        The exchange of two items ends with each at one place.
+        """
+        old, contents = rows.doubled, self.core.heap.contents
+        keys = [*containers(value, contents)]
+        if not any(self.may_be(family, key) for family in rows.family for key in keys):
+            ends = old is not None and any(definitely_equal(place, other) for other in old)
+            return None if ends else old
+        view = self._views.get(keys[0])
+        if view is None or not view.seen:
+            self.double(rows.family)
+            return None
+        if old is None:
+            return view.place, place
+        if not (definitely_equal(view.place, old[1]) and definitely_equal(place, old[0])):
+            self.double(rows.family)
+        return None
 
     def put(self, value: Value, rows: Rows, place: Dim) -> None:
         """Note that a container was made an item of a list's content."""
@@ -260,6 +314,12 @@ class Links:
                 f"{self.core.show(view.value)} is changed in place, and it is an item of a list "
                 "whose length or order the data decide; set the item: items[k] = changed",
             )
+        if rows.doubled is not None or self.is_doubled(rows.family):
+            raise CheckError(
+                "capture",
+                f"{self.core.show(view.value)} is changed in place, and the list that it is an "
+                "item of may have it twice; append a copy: items.append(list(item))",
+            )
         contents[owner] = made = self.lists.written(rows, view.place, view.value)
         view.seen.append(made)
         return set()
@@ -289,6 +349,37 @@ class Links:
             core.fork(here, partial(take, key), lambda: None)
             keys.add(key)
         return keys
+
+    def _is_current(self, key: int, contents: Contents) -> bool:
+        """Whether a container has the content that it has for the program."""
+        view = self._views.get(key)
+        if key in contents[STALE]:
+            return False
+        if view is None or view.members or not view.seen:
+            return True
+        rows = None if view.owner is None else contents.get(view.owner)
+        born = max(one.born for one in view.seen)
+        return view.has_seen(rows) or all(
+            self._changed.get(one, 0) <= born for one in view.seen[0].family
+        )
+
+    def fresh(self, value: Value, *, told: bool = True) -> None:
+        """Bring the containers of a value up to date.
+
+        Args:
+            value: The value.
+            told: Whether one that cannot be is an error now, not only where it is read.
+        """
+        contents = self.core.heap.contents
+        for key in [*containers(value, contents)]:
+            if key not in self.keys:
+                continue
+            try:
+                self.read(key)
+            except CheckError:
+                if told:
+                    raise
+                contents[STALE] = contents[STALE] | {key}
 
     def read(self, key: int) -> None:
         """Bring the content of a container up to date.
@@ -320,6 +411,7 @@ class Links:
         if before is None or key != getattr(view.value, "key", None):
             raise stale()
         assert isinstance(rows, Rows)
+        view.place = self.lists.from_front(view.place, view.seen[-1].length)
         fresh = self.lists.copied(rows, view.place)
         contents[key] = contents[fresh.key]
         view.seen.append(rows)
@@ -339,6 +431,11 @@ def is_container(value: Value) -> bool:
     if isinstance(value, Instance):
         return bool(getattr(value.cls, "fields", None))
     return isinstance(value, ListRef | DictRef)
+
+
+def keys_of(values: Sequence[Value]) -> list[int]:
+    """Return the keys of values that are containers."""
+    return [value.key for value in values if is_container(value)]
 
 
 def containers(value: Value, contents: Contents) -> Iterator[int]:

@@ -12,6 +12,7 @@ from hagane.frontends.capture.flow import prelude
 from hagane.frontends.capture.flow.holding import UNKNOWN_ITEMS, Holding, refuse_items
 from hagane.frontends.capture.flow.links import Links
 from hagane.frontends.capture.flow.slots import (
+    Contents,
     Listed,
     NumberSlot,
     Rows,
@@ -109,7 +110,8 @@ class Lists(Holding):
             made: Tensor = self.core.op("Tile", column, repeats)
             return made
 
-        return self._each(rows, tiled, self.links.twice(rows.family))
+        family = self.links.new_family(rows.family) if rows.family else rows.family
+        return self._each(rows, tiled, self.links.double(family))
 
     def _each(
         self, rows: Rows, change: Callable[[Tensor], Tensor], family: frozenset[int] | None = None
@@ -117,32 +119,48 @@ class Lists(Holding):
         """Return a content after items were taken, dropped or put in another order."""
         pairs = divided(leaves(rows.form), rows.columns)
         columns = [c for _, held in pairs for c in self.stacks.each(held, change)]
+        if rows.doubled is not None:
+            self.links.double(rows.family)
         return self.rows_of(rows.form, tuple(columns), rows.family if family is None else family)
 
-    def joined(self, condition: Term, yes: Value, no: Value) -> Value:
-        """Return the content that is ``yes`` where a condition holds, else ``no``; None if none."""
-        contents = self.core.heap.contents
-        also = self.emit.also
-        slots = [content_slot(content, contents, ListRef(0), also) for content in (yes, no)]
+    def joined(
+        self,
+        condition: Term,
+        yes: Value,
+        no: Value,
+        sides: tuple[Contents, Contents] | None = None,
+    ) -> Value:
+        """Return the content that is ``yes`` where a condition holds, else ``no``; None if none.
+
+        Args:
+            condition: The condition.
+            yes: A content.
+            no: The other one.
+            sides: The contents of objects in which each of them is; the present ones if None.
+        """
+        also, held = self.emit.also, sides or (self.core.heap.contents,) * 2
+        pair = list(zip((yes, no), held, strict=True))
+        slots = [content_slot(content, contents, ListRef(0), also) for content, contents in pair]
         both = unified(unified(slots[0], Listed(None)), unified(slots[1], Listed(None)))
         if not isinstance(both, Listed) or both.item is None or not is_stackable(both.item):
             return None
         branch = self.emit.scope.branches.get(condition)
-        sides = []
-        for content, scope in zip(
-            (yes, no), (branch.yes, branch.no) if branch else (None, None), strict=True
-        ):
+        found = []
+        scopes = (branch.yes, branch.no) if branch else (None, None)
+        for (content, contents), scope in zip(pair, scopes, strict=True):
             if scope is None:
-                sides.append(self.rows(both.item, content, contents).columns)
+                found.append(self.rows(both.item, content, contents).columns)
             else:
                 with self.emit.at(scope):
-                    sides.append(self.rows(both.item, content, contents).columns)
+                    found.append(self.rows(both.item, content, contents).columns)
         columns = []
-        for a, b in zip(*sides, strict=True):
+        for a, b in zip(*found, strict=True):
             assert a.shape is not None
             shape = (self.emit.fresh("length"), *a.shape[1:])
             columns.append(self.emit.choose(condition, a, b, shape))
         family = frozenset(n for side in (yes, no) for n in self.links.family_of(side))
+        if any(isinstance(side, Rows) and side.doubled is not None for side in (yes, no)):
+            self.links.double(family)
         return self.rows_of(both.item, tuple(columns), family)
 
     def chained(self, left: Value, right: Value) -> Value:
@@ -152,6 +170,9 @@ class Lists(Holding):
         if isinstance(left, tuple) and isinstance(right, tuple):
             return (*left, *right)
         a, b = (c if isinstance(c, tuple) else self.stacked(c) for c in (left, right))
+        for content in (a, b):
+            if isinstance(content, tuple):
+                self.links.fresh(content)
         form = self._common(self.form_of(a), self.form_of(b), left, right)
         contents = self.core.heap.contents
         first, then = self.rows(form, a, contents), self.rows(form, b, contents)
@@ -160,11 +181,19 @@ class Lists(Holding):
         )
         columns = [c for (_, x), (_, y) in pairs for c in self.stacks.behind(x, y)]
         rows = self.rows_of(form, tuple(columns), first.family | then.family, first)
+        if rows.family and self._shares(first, then):
+            self.links.double(rows.family)
         for content, start in ((a, 0), (b, first.length)):
             if isinstance(content, tuple) and rows.family:
                 for place, item in enumerate(content):
                     self.links.put(item, rows, start + place)
         return rows
+
+    def _shares(self, first: Rows, then: Rows) -> bool:
+        """Whether items of two contents may be one, or one has an item twice."""
+        pairs = ((a, b) for a in first.family for b in then.family)
+        doubled = first.doubled is not None or then.doubled is not None
+        return doubled or any(self.links.may_be(a, b) for a, b in pairs)
 
     def _common(self, a: Slot | None, b: Slot | None, *shown: Value) -> Slot:
         form = varying(unified(a, b, mixing=True))
@@ -194,6 +223,13 @@ class Lists(Holding):
         self.links.taken(value, rows, place, content)
         return value
 
+    def from_front(self, place: Dim, count: Dim) -> Dim:
+        """Return a place, which may count from the back, as one that counts from the front."""
+        if self.core.knowledge.is_nonnegative(place):
+            return place
+        sizes = self.emit.size(place), self.emit.size(count)
+        return self.emit.number(self.core.op("Mod", *sizes), "place")
+
     def _place(self, index: Value) -> Dim:
         if isinstance(index, Tensor):
             index = self.core.tensor_number(index, whole=True)
@@ -207,12 +243,14 @@ class Lists(Holding):
             raise CheckError(
                 "capture", "a part of a list whose length the data decide is set; set single items"
             )
-        rows = self.stacked(content)
-        made = self._set(rows, self._place(index), value)
+        self.links.fresh(value)
+        rows, place = self.stacked(content), self._place(index)
+        made = self._set(rows, place, value)
+        doubled = self.links.doubling(value, rows, place) if rows.family else None
         family = rows.family | self.links.family_of((value,))
-        rows = self.rows_of(made.form, made.columns, family)
+        rows = self.rows_of(made.form, made.columns, family, doubled=doubled)
         if family:
-            self.links.put(value, rows, self._place(index))
+            self.links.put(value, rows, place)
         return rows
 
     def written(self, rows: Rows, place: Dim, value: Value) -> Rows:

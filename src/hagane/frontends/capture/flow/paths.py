@@ -192,7 +192,7 @@ class Paths(Plain):
         core = self.core
 
         def lists(a: Value, b: Value) -> Value:
-            found = self.lists.joined(condition, a, b)
+            found = self.lists.joined(condition, a, b, self._sides)
             return Choice(condition, a, b) if found is None else found
 
         before = self._sides, self._pairs, self._mark
@@ -243,7 +243,7 @@ class Paths(Plain):
         if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
             pairs = zip(a, b, strict=True)
             return tuple(self.core.join(condition, x, y) for x, y in pairs)
-        found = self.lists.joined(condition, a, b)
+        found = self.lists.joined(condition, a, b, self._sides)
         return Choice(condition, a, b) if found is None else found
 
     def _join_objects(self, condition: Term, yes: Value, no: Value) -> Value:
@@ -258,7 +258,7 @@ class Paths(Plain):
         found = self._pairs.get((yes.key, no.key))
         if found is None:
             found = self._joined_object(condition, yes, no)
-            self.lists.links.stand_for(found, yes, no)
+            self.lists.links.stand_for(found, yes, no, sides=self._sides)
             if self._sides is not None:
                 self._pairs[yes.key, no.key] = found
         return found

@@ -114,6 +114,7 @@ class Rows(Many):
         family: Marks items that have containers, which other lists may have too.
         before: The content of the list before one item was changed or appended.
         born: How often items of lists were changed before.
+        doubled: Two places that one container is at, until one of them is set again.
     """
 
     form: Slot = Fixed(None)
@@ -121,6 +122,7 @@ class Rows(Many):
     family: frozenset[int] = frozenset()
     before: Rows | None = None
     born: int = 0
+    doubled: tuple[Dim, Dim] | None = None
 
 
 def number_kind(value: Value) -> str:
