@@ -104,30 +104,6 @@ class TorchDecoder(nn.Module):
         return torch.stack(tokens)
 
 
-def common_subsequence(a: Array, b: Array) -> Any:
-    """Return the length of the longest common subsequence of two rows of integers, by a table."""
-    best = np.zeros((len(a) + 1, len(b) + 1), np.int64)
-    for i in range(1, len(a) + 1):
-        for j in range(1, len(b) + 1):
-            if a[i - 1] == b[j - 1]:
-                best[i, j] = best[i - 1, j - 1] + 1
-            else:
-                best[i, j] = max(best[i - 1, j], best[i, j - 1])
-    return best[len(a), len(b)]
-
-
-def common_subsequence_of_lists(a: Array, b: Array) -> Any:
-    """Return the same by a list of lists."""
-    best = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
-    for i in range(1, len(a) + 1):
-        for j in range(1, len(b) + 1):
-            if a[i - 1] == b[j - 1]:
-                best[i][j] = best[i - 1][j - 1] + 1
-            else:
-                best[i][j] = max(best[i - 1][j], best[i][j - 1])
-    return best[len(a)][len(b)]
-
-
 class Step(nn.Module):
     """A step of GPT-2 with a cache of keys and values."""
 
@@ -208,20 +184,9 @@ def _tokens(*shape: int) -> Any:
     return torch.from_numpy(np.random.default_rng(1).integers(0, 30000, shape))
 
 
-def _letters(length: int) -> tuple[Array, Array]:
-    random = np.random.default_rng(1)
-    return random.integers(0, 4, length), random.integers(0, 4, length)
-
-
 PROGRAMS = {
     "LSTM, NumPy": Program(Recurrent, lambda: (_numbers(50, 4, 32),), "python", 10),
     "greedy decoding, NumPy": Program(Decoder, lambda: (_numbers(WIDTH),), "python", 10),
-    "table of 200 × 200, NumPy": Program(
-        lambda: common_subsequence, lambda: _letters(200), "python", 1
-    ),
-    "table of 200 × 200, lists": Program(
-        lambda: common_subsequence_of_lists, lambda: _letters(200), "python", 1
-    ),
     "LSTM, PyTorch": Program(TorchRecurrent, lambda: (_tensors(50, 4, 32),), "torch.compile", 1),
     "greedy decoding, PyTorch": Program(
         TorchDecoder, lambda: (_tensors(WIDTH),), "torch.compile", 1
