@@ -66,6 +66,7 @@ class Nodes:
         self.outer = outer
         self.typed = typed
         self._added = added
+        self._numbers: dict[str, int] = {}  # of the last initializers of a name
         self._sizes: dict[str, Shown] = {}
         self._formulas: dict[Dim, ir.Value] = {}
         for value in graph.inputs:
@@ -126,10 +127,12 @@ class Nodes:
 
     def initializer(self, content: Array, name: str) -> ir.Value:
         """Return a new initializer under a name that is free in all graphs around."""
-        free, number = name, 0
+        number = self._numbers.get(name, 0)
+        free = f"{name}_{number}" if number else name
         while self._is_taken(free):
             number += 1
             free = f"{name}_{number}"
+        self._numbers[name] = number
         tensor = _tensor(np.asarray(content, order="C"), free)
         value = ir.Value(name=free, const_value=tensor)
         value.shape, value.type = ir.Shape(content.shape), ir.TensorType(tensor.dtype)

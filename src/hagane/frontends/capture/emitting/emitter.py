@@ -185,6 +185,7 @@ class GraphEmitter(ScalarEmitter):
             place = written_since(tensor.value, self.born(tensor.value), done)
             if place is not None:
                 mark_stale(value, place)
+                self.stale = True
         self.set_type(value, TensorType(yes.dtype, shape))
         scope.nodes.note_sizes(value)
         kind = yes.kind

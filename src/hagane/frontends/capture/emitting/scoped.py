@@ -74,6 +74,7 @@ class ScopedEmitter(Effects):
         self.homes: dict[ir.Value, Scope] = {}
         self._places: dict[ir.Value, Scope] = {}  # where the program makes known content
         self._born: dict[ir.Value, int] = {}
+        self.stale = False  # whether a value was marked as one that may have been written since
         self._lazy: list[Lazy] = []  # code interpreted now that may be run later
         self._late: set[ir.Value] = set()  # memory that may be read later than it seems
         self.written: Callable[[], Written] = frozenset  # memory that the path has written
@@ -211,7 +212,7 @@ class ScopedEmitter(Effects):
         if not self._only_types:
             for lazy in self._lazy:
                 lazy.read |= memory_of(value)
-            place = written_since(value, self.born(value), self.written())
+            place = written_since(value, self.born(value), self.written(), stale=self.stale)
             if place is not None:
                 self.fail(
                     "capture",

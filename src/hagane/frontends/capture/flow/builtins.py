@@ -323,6 +323,8 @@ class Calling(Numbers):
         elif not is_stackable(self.lists.form_of(content)):
             self._refuse_negative(index, content)
             return NONE
+        elif isinstance(receiver, ListRef):
+            self.lists.searched.add(receiver.key)
         if kind is ast.Subscript:
             return self.lists.item(content, index)
         assert isinstance(receiver, ListRef)

@@ -31,6 +31,7 @@ from hagane.frontends.capture.flow.slots import (
     leaves,
 )
 from hagane.frontends.capture.flow.stacks import Stacks, Uneven, divided, uneven_axes
+from hagane.frontends.capture.flow.tables import known_columns, parts_of
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     Choice,
@@ -97,7 +98,7 @@ class Holding:
         if isinstance(slot, Listed):
             content = contents[value.key] if isinstance(value, ListRef) else value
             return list(self.rows(slot.item, content, contents).columns) if slot.item else []
-        found = self._items(slot, value, contents)
+        found = parts_of(slot, value, contents)
         pairs = zip(slot.items, found, strict=True)
         return [t for part, item in pairs for t in self.apart(part, item, contents)]
 
@@ -110,13 +111,6 @@ class Holding:
             made: Tensor = self.core.op("Cast", value, to=DTYPES[kind])
             return made
         return self.emit.as_scalar(value, kind)
-
-    @staticmethod
-    def _items(slot: Parts, value: Value, contents: Contents) -> list[Value]:
-        if isinstance(value, tuple):
-            return list(value)
-        held = contents[value.key]
-        return [held[name] for name in slot.names] if slot.names else list(held)
 
     def _place_of(self, slot: OneOf, value: Value) -> Tensor:
         """Return the place of a text among its possible values."""
@@ -316,6 +310,11 @@ class Holding:
                 return content
             return self.rows_of(form, self._formed(content, form), content.family, content)
         assert isinstance(content, tuple)
+        known = known_columns(form, content, contents)
+        if known:
+            initializer = self.emit.root.nodes.initializer
+            tables = tuple(self.emit.tensor(initializer(column, "table")) for column in known)
+            return self.rows_of(form, tables, self.links.family_of(content))
         apart = [self.apart(form, item, contents) for item in content]
         parts = [
             self.stacks.of(leaf, [tensors[place] for tensors in apart])

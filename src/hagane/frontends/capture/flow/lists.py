@@ -18,6 +18,7 @@ from hagane.frontends.capture.flow.slots import (
     Rows,
     Slot,
     TensorSlot,
+    compacted,
     content_slot,
     is_stackable,
     leaves,
@@ -52,6 +53,7 @@ class Lists(Holding):
     def __init__(self, core: Interpreter, emit: GraphEmitter):
         super().__init__(core, emit)
         self.links = Links(core, self)
+        self.searched: set[int] = set()  # lists of known items read or set where data decide
 
     def own(self, function: Callable[..., Any], *arguments: Value) -> Value:
         """Call a program of the prelude, whose lines are no lines of the user's."""
@@ -81,7 +83,7 @@ class Lists(Holding):
             return content.form
         slot = content_slot(content, self.core.heap.contents, ListRef(0), self.emit.also)
         found = unified(slot, Listed(None))
-        return found.item if isinstance(found, Listed) else None
+        return compacted(found.item) if isinstance(found, Listed) else None
 
     def _gathered(self, content: Many) -> Rows:
         if content.stacked is not None and content.stacked.shape:

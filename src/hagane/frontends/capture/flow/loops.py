@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, NoReturn
 
 from hagane.frontends.capture.flow.builtins import Calling
 from hagane.frontends.capture.flow.carried import Odd
 from hagane.frontends.capture.flow.holding import UNKNOWN_ITEMS, refuse_items
+from hagane.frontends.capture.flow.known import Known
 from hagane.frontends.capture.flow.looping import Looping
-from hagane.frontends.capture.flow.slots import Rows, is_stackable, number_kind
+from hagane.frontends.capture.flow.slots import LONG, Rows, has_objects, is_stackable, number_kind
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Step, Visit
 from hagane.frontends.python.report.findings import CheckError
@@ -29,12 +31,32 @@ from hagane.symbolic.path import PathCondition
 from hagane.symbolic.term import Term
 
 _MAX_ROUNDS = 8
-_MAX_NESTED = 4  # iterations that may end a loop, as branches in each other
+_BRANCH = 50  # values that cost as much to make as a branch
 _MAX_UNROLLED = 64  # iterations of a 'while' that are decided one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """An iteration that was run without leaving a trace.
+
+    Attributes:
+        ended: Whether data decide if it is the last one.
+        cost: The number of values that it made; a branch counts for many.
+        contents: The contents behind it.
+    """
+
+    ended: bool
+    cost: int
+    contents: dict[int, Any]
 
 
 class Graph(Calling):
     """The domain of graphs: tensors are values that nodes give, paths are branches and loops."""
+
+    @cached_property
+    def known(self) -> Known:
+        """Loops over known items."""
+        return Known(self)
 
     def many(self, source: Value, content: Many | tuple[Value, ...]) -> Many:
         """Return items of which only the run knows the number: nothing stands for all of them."""
@@ -61,7 +83,7 @@ class Graph(Calling):
         before = core.heap[over] if isinstance(over, ListRef) else None
         items = core.sequence(over)
         if isinstance(items, list):
-            self._each(node, items)
+            self.known.run(node, items)
         else:
             replaced = self.lists.links.replaced
             times = replaced[over.key] if isinstance(over, ListRef) else 0
@@ -94,41 +116,6 @@ class Graph(Calling):
         lengths = [len(c) if isinstance(c, tuple) else c for c in (before, after)]
         if before is not after and lengths[0] != lengths[1]:
             _refuse("a loop runs over a list that it changes; run over a copy, or use while")
-
-    def _each(self, node: ast.For, items: list[Value]) -> None:
-        """Run a loop over known items; as a Loop if it is long and data decide its last one."""
-        core = self.core
-        leaving = any(isinstance(n, ast.Break | ast.Return) for n in ast.walk(node))
-        if leaving and len(items) > _MAX_NESTED:
-            many = self._as_many(items)
-            first = partial(core.item_turn, node, items[0])
-            if many is not None and self._may_end(first):
-                whole = many
-                turn = lambda k: core.item_turn(node, whole.item(k))  # noqa: E731
-                if self._fits(node, whole.length, turn):
-                    self._loop(node, whole.length, turn, ())
-                    return
-        core.each(node, items)
-
-    def _as_many(self, items: list[Value]) -> Many | None:
-        """Return known items by a rule or stacked; None if they are too different."""
-        if all(isinstance(item, int) and not isinstance(item, bool) for item in items):
-            found = self.core.many_items(items) if len(items) > 1 else None
-            if found is not None and found.at is not None:
-                return Many(UNKNOWN_ITEMS, found.length, found.at)
-        form = self.lists.form_of(tuple(items))
-        return self.lists.stacked(tuple(items)) if is_stackable(form) else None
-
-    def _fits(self, node: ast.For, length: Dim, turn: Callable[[Dim], None]) -> bool:
-        """Whether a loop can be one of the graph, by attempts."""
-        looping = Looping(self, node, length, turn)
-        for _ in range(_MAX_ROUNDS):
-            odd, more, failed = self._attempted(looping)
-            if odd is not None or failed:
-                return False
-            if not more:
-                return not looping.carried.doubtful
-        return False
 
     def gather(
         self,
@@ -167,7 +154,7 @@ class Graph(Calling):
             if condition is False:
                 core.after(node.orelse, breaks, entry)
                 return
-            if isinstance(condition, Term) or self._may_end(lambda: core.execute(node.body)):
+            if isinstance(condition, Term) or self.trial(lambda: core.execute(node.body)).ended:
                 break
             core.turn(lambda: core.execute(node.body), breaks)
             if core.dead:
@@ -175,20 +162,24 @@ class Graph(Calling):
                 return
         self._loop(node, None, lambda k: core.execute(node.body), breaks, around=entry)
 
-    def _may_end(self, run: Callable[[], object]) -> bool:
-        """Whether data decide if an iteration is the last one."""
+    def trial(self, run: Callable[[], object]) -> Trial:
+        """Run an iteration without leaving a trace."""
         core = self.core
         assert core.frame is not None
         mark, path = len(core.frame.exits), self.knowledge.path
-        start = core.heap.snapshot()
+        start, before = core.heap.snapshot(), self._cost()
         breaks: list[Exit] = []
         with self._scratch():
             core.turn(run, breaks)
             ended = not core.dead and (bool(breaks) or len(core.frame.exits) > mark)
+            found = Trial(ended, self._cost() - before, core.heap.snapshot())
         del core.frame.exits[mark:]
         core.heap.restore(start)
         self.knowledge.path, core.dead = path, False
-        return ended
+        return found
+
+    def _cost(self) -> int:
+        return self.emit.made_so_far() + _BRANCH * self.forks
 
     @contextmanager
     def _scratch(self) -> Iterator[None]:
@@ -230,25 +221,53 @@ class Graph(Calling):
             around: The path in which those breaks lie; that of the loop if None.
         """
         entry = self.knowledge.path
+        found = self.attempts(node, length, turn)
+        if found is None:
+            _refuse("the types of values keep changing from iteration to iteration")
+        looping, odd, _ = found
+        if odd is not None and not peeled:
+            self._first_apart(node, length, turn, outer)
+            return
+        if odd is not None:
+            self._refuse_change(*odd)
+        self.knowledge.path = entry
+        looping.write(outer, entry if around is None else around)
+
+    def attempts(
+        self, node: ast.For | ast.While, length: Dim | None, turn: Callable[[Dim], None]
+    ) -> tuple[Looping, Odd | None, bool] | None:
+        """Try iterations until the types handed on are known.
+
+        Lists that iterations change at places which the data decide are stacked.
+
+        Returns:
+            The loop, values that no state holds, and whether the last attempt met an error; None
+            if types keep changing.
+        """
         looping = Looping(self, node, length, turn)
         for _ in range(_MAX_ROUNDS):
+            before, self.lists.searched = self.lists.searched, set()
             odd, more, failed = self._attempted(looping)
-            if (odd is not None or failed) and self._stack(looping.carried.loose):
+            tables = self._tables(looping, self.lists.searched)
+            self.lists.searched |= before
+            loose = looping.carried.loose if odd is not None or failed else set[int]()
+            if self._stack({*loose, *tables}):
                 looping = Looping(self, node, length, turn)
                 continue
             if odd is None and failed and not more and looping.carried.doubtful:
                 odd = next(iter(looping.carried.doubtful.values()))
-            if odd is not None and not peeled:
-                self._first_apart(node, length, turn, outer)
-                return
-            if odd is not None:
-                self._refuse_change(*odd)
-            if not more:
-                break
-        else:
-            _refuse("the types of values keep changing from iteration to iteration")
-        self.knowledge.path = entry
-        looping.write(outer, entry if around is None else around)
+            if odd is not None or not more:
+                return looping, odd, failed
+        return None
+
+    def _tables(self, looping: Looping, searched: set[int]) -> set[int]:
+        """Return lists of many lists of which an iteration has taken one that the data decide.
+
+        As single lists, each would be a state, and a write into one of them a write into each.
+        """
+        start, form_of = looping.carried.start, self.lists.form_of
+        long = {k for k in searched if type(start.get(k)) is tuple and len(start[k]) > LONG}
+        return {key for key in long if has_objects(form_of(start[key]))}
 
     def _stack(self, loose: Iterable[int]) -> bool:
         """Stack the items of lists that a loop changes; return whether there were any."""

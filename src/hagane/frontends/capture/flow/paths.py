@@ -67,6 +67,7 @@ class Paths(Plain):
         self._node: ast.AST | None = None  # the innermost one that is interpreted
         self._sides: tuple[dict[int, Any], dict[int, Any]] | None = None  # paths that meet
         self._pairs: dict[tuple[int, int], Value] = {}  # objects joined where they do
+        self.forks = 0  # how often paths have parted
         self._mark = 0  # objects below it were there before the paths parted
 
     def interpret(self, node: ast.expr | ast.stmt) -> Value:
@@ -109,6 +110,7 @@ class Paths(Plain):
     ) -> Value:
         """Run ``yes`` where ``condition`` holds and ``no`` elsewhere, and join their states."""
         core = self.core
+        self.forks += 1
         if text:
             core.name_condition(condition, text)
             self.collector.condition(text)

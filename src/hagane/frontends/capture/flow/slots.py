@@ -98,6 +98,7 @@ class Maybe:
     item: Slot
 
 
+LONG = 8  # items of a list that are held in a tensor each, at most
 Slot: TypeAlias = TensorSlot | NumberSlot | Fixed | OneOf | Parts | Listed | Maybe
 DTYPES = {"int": ir.DataType.INT64, "bool": ir.DataType.BOOL, "float": ir.DataType.DOUBLE}
 Contents: TypeAlias = Mapping[int, Any]
@@ -395,6 +396,25 @@ def loosened(slot: Slot, names: Container[str], *, inside: bool = False) -> Slot
         items = tuple(loosened(item, names, inside=inside) for item in slot.items)
         return replace(slot, items=items)
     return opened(slot, names) if inside else slot
+
+
+def compacted(slot: Slot | None) -> Slot | None:
+    """Return a form in which lists of many alike items are lists of one length.
+
+    Their items are then held in one tensor, not in one each.
+    """
+    if isinstance(slot, Parts):
+        items = [found for found in map(compacted, slot.items) if found is not None]
+        if isinstance(slot.like, ListRef) and len(items) > LONG:
+            item: Slot | None = items[0]
+            for other in items[1:]:
+                item = unified(item, other, mixing=True) if item != other else item
+            if item is not None and is_stackable(item):
+                return Listed(varying(item), len(items))
+        return replace(slot, items=tuple(items))
+    if isinstance(slot, Listed):
+        return replace(slot, item=compacted(slot.item))
+    return slot
 
 
 def fields_like(like: Value, items: tuple[Value, ...]) -> tuple[Value, ...]:

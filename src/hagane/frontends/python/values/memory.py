@@ -190,19 +190,25 @@ def mark_stale(value: ir.Value, place: str) -> None:
     value.meta[_STALE] = place
 
 
-def written_since(value: ir.Value, born: int, written: Written) -> str | None:
+def written_since(
+    value: ir.Value, born: int, written: Written, *, stale: bool = True
+) -> str | None:
     """Return where the memory of a value was written after the value was made; None if it was not.
 
     Args:
         value: The value.
         born: How many values there were before it.
         written: The memory written on the path.
+        stale: Whether any value may be stale.
     """
+    late = [(base, place) for base, when, place in written if when > born]
+    if not late and not stale:
+        return None
     memory = memory_of(value)
     for part in memory:
         if _STALE in part.meta:
             return str(part.meta[_STALE])
-    return next((place for base, when, place in written if when > born and base in memory), None)
+    return next((place for base, place in late if base in memory), None)
 
 
 __all__ = [
