@@ -36,6 +36,7 @@ class Attempt:
         self.graph, self.state = self.core.emit, self.core.observer
         assert isinstance(self.core.domain, Graph)
         self.telling, self.empty = self.core.domain.telling, self.core.domain.empty
+        self.loops = self.core.domain.known
         self.arguments: tuple[str, ...] = ()  # names, in the order of the signature
 
     def watch(self) -> None:

@@ -118,6 +118,7 @@ def capture_object(
     watching = False
     settled: Settled | None = None
     follow = training is None and not later  # sizes of 0, where the program asks for them
+    written_out = False  # loops over known items, though long
     for _ in range(_MAX_ATTEMPTS):
         names = array_names(found)
         noted = Reads() if reads is None else reads
@@ -128,6 +129,7 @@ def capture_object(
         attempt.telling.keep = keep_prints
         attempt.graph.compares = training is None
         attempt.empty.follow = follow
+        attempt.loops.written_out = written_out
         attempt.empty.compare = training is None and not later
         if training is not None:
             training.begin()
@@ -159,6 +161,9 @@ def capture_object(
             if follow and attempt.empty.admitted:
                 follow = False
                 continue
+            if attempt.loops.spared and not written_out:
+                written_out = True
+                continue
             raise
         again = {key: own.get(a.path, text) for key, (a, text) in state.items() if text}
         unchanged = {*own, *empty} - {attribute.path for attribute, _ in state.values()}
@@ -173,6 +178,9 @@ def capture_object(
             except CaptureError:
                 if follow and attempt.empty.admitted:
                     follow = False
+                    continue
+                if attempt.loops.spared and not written_out:
+                    written_out = True
                     continue
                 raise
         opened = opened | more

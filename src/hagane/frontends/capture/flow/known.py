@@ -30,6 +30,8 @@ class Known:
 
     def __init__(self, domain: Graph):
         self.domain = domain
+        self.written_out = False  # whether loops are Loops only where nothing else is possible
+        self.spared = False  # whether a loop is a Loop that could have been written out
         self._times = 1  # how often the loops around run this code
 
     def run(self, node: ast.For, items: list[Value]) -> None:
@@ -54,9 +56,14 @@ class Known:
         leaving = any(isinstance(n, ast.Break | ast.Return) for n in ast.walk(node))
         if len(items) <= (_FEW if leaving else _SHORT):
             return False
-        trial = domain.trial(partial(core.item_turn, node, items[len(items) // 2]))
+        middle = len(items) // 2
+        turns = [partial(core.item_turn, node, item) for item in items[middle : middle + 2]]
+        trial = domain.trial(turns[0])
+        least = _MOST if self.written_out else _MANY
+        if not trial.ended and trial.cost * self._times <= least:
+            trial = domain.trial(*turns)  # the first one may set what the next ones need
         cost = trial.cost * self._times
-        if not trial.ended and cost <= _MANY:
+        if not trial.ended and cost <= least:
             return False
         start = core.heap.snapshot()
         many = self._as_many(items)
@@ -69,6 +76,7 @@ class Known:
             fits = odd is None and not failed and not looping.carried.doubtful
             needed = trial.ended or cost > _MOST
             if fits and (needed or not self._forgets(node, looping, trial)):
+                self.spared |= not needed
                 looping.write((), domain.knowledge.path)
                 self._keep_last(node, items)
                 return True

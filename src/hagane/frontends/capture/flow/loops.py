@@ -162,15 +162,18 @@ class Graph(Calling):
                 return
         self._loop(node, None, lambda k: core.execute(node.body), breaks, around=entry)
 
-    def trial(self, run: Callable[[], object]) -> Trial:
-        """Run an iteration without leaving a trace."""
+    def trial(self, *turns: Callable[[], object]) -> Trial:
+        """Run iterations without leaving a trace; the cost is that of the last one."""
         core = self.core
         assert core.frame is not None
         mark, path = len(core.frame.exits), self.knowledge.path
-        start, before = core.heap.snapshot(), self._cost()
+        start, before = core.heap.snapshot(), 0
         breaks: list[Exit] = []
         with self._scratch():
-            core.turn(run, breaks)
+            for turn in turns:
+                before = self._cost()
+                if not core.dead:
+                    core.turn(turn, breaks)
             ended = not core.dead and (bool(breaks) or len(core.frame.exits) > mark)
             found = Trial(ended, self._cost() - before, core.heap.snapshot())
         del core.frame.exits[mark:]

@@ -85,7 +85,7 @@ def promoted(t: Core, values: Sequence[Value]) -> ir.DataType:
     """Return the common element type (``numpy.result_type``); numbers of Python are weak."""
     parts = [v.dtype.numpy() if isinstance(v, Tensor) else weak(v) for v in values]
     try:
-        found = [np.result_type(*each) for each in readings(t, values, parts)]
+        found = _result_types(t, values, parts)
     except TypeError as error:
         t.fail("dtype-mismatch", str(error), *[v for v in values if isinstance(v, Tensor)])
     return ir.DataType.from_numpy(agreed(t, values, found))
@@ -102,11 +102,36 @@ def readings(
         own: What NumPy is to be asked about each, as if it had its own type.
         whole: What it is to be asked about an integer of Python.
     """
-    choices = [
-        (mine, *(k.numpy() if isinstance(k, ir.DataType) else whole for k in t.emit.also(value)))
+    return itertools.product(*_choices(t, values, own, whole))
+
+
+def _choices(t: Core, values: Sequence[Value], own: Sequence[Any], whole: Any) -> list[list[Any]]:
+    """Return the types that each value may have, its own first."""
+    return [
+        [mine, *(k.numpy() if isinstance(k, ir.DataType) else whole for k in t.emit.also(value))]
         for value, mine in zip(values, own, strict=True)
     ]
-    return itertools.product(*choices)
+
+
+def _result_types(
+    t: Core, values: Sequence[Value], own: Sequence[Any], whole: Any = 0
+) -> list[Any]:
+    """Return the common types of values on each path that the data may take, the own ones' first.
+
+    Of many values that may be of several types, it matters which types there are together.
+    """
+    sets: dict[tuple[Any, ...], tuple[Any, ...]] = {(): ()}
+    for choice in _choices(t, values, own, whole):
+        longer: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        for key, types in sets.items():
+            for one in choice:
+                name = f"{type(one).__name__} {one}"
+                if name in key:
+                    longer.setdefault(key, types)
+                else:
+                    longer.setdefault(tuple(sorted((*key, name))), (*types, one))
+        sets = longer
+    return [np.result_type(*types) for types in sets.values()]
 
 
 def agreed(t: Core, values: Sequence[Value], found: Sequence[Any]) -> Any:
@@ -275,7 +300,7 @@ def _common(t: Core, items: Sequence[Value]) -> ir.DataType:
         return promoted(t, items)
     kinds = {int: np.int64, float: np.float64, bool: np.bool_, complex: np.complex128}
     parts = [i.dtype.numpy() if isinstance(i, Tensor) else kinds[type(weak(i))] for i in items]
-    found = [np.result_type(*each) for each in readings(t, items, parts, np.int64)]
+    found = _result_types(t, items, parts, np.int64)
     return ir.DataType.from_numpy(agreed(t, items, found))
 
 
