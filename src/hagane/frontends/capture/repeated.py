@@ -155,6 +155,10 @@ class Repeated:
             owner = core.lift(attribute.owner)
             now = core.own_attribute(owner, attribute.name)
             key = id(attribute.owner), attribute.name
+            if attribute.is_hooks:  # what they do is in the result
+                values[key] = len(now) if isinstance(now, tuple) else 0
+                bare.add(key)
+                continue
             values[key] = self._form(attempt, now, forms)
             if self._is_bare(attempt, now, forms):
                 bare.add(key)

@@ -47,6 +47,11 @@ class Attribute:
     is_read: bool
     in_place: bool = False
 
+    @property
+    def is_hooks(self) -> bool:
+        """Whether it is what ``torch.nn.Module.register_forward_hook`` leaves on a module."""
+        return self.name.startswith("<hooks")
+
     def now(self) -> Any:
         """Return its value."""
         return _held(self.owner, self.name)
@@ -130,6 +135,8 @@ class Stateful(Reading):
         """Read the attributes that the call changes before it starts: branches may set them."""
         for attribute in self.seeds:
             host, name = attribute.owner, attribute.name
+            if attribute.is_hooks:
+                continue  # none are there
             value = self.core.lift(host)
             if isinstance(value, Instance) and self.core.own_attribute(value, name) is MISSING:
                 of_class = inspect.getattr_static(type(host), name, MISSING)
@@ -283,8 +290,8 @@ def type_of_state(
 
 def _unlike(attribute: Attribute, before: Value, now: Value, core: Interpreter) -> NoState:
     old = "nothing" if before is MISSING else core.show(before)
-    owner, _, name = attribute.path.rpartition(".")
-    if name.startswith("<hooks"):  # as ``torch.nn.Module.register_forward_hook`` leaves it
+    owner = attribute.path.rpartition(".")[0]
+    if attribute.is_hooks:
         return NoState(
             f"the call leaves a forward hook on the module '{owner}', where each further call "
             "would add one: remove it before the end by handle.remove()",

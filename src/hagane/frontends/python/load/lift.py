@@ -29,6 +29,7 @@ from hagane.frontends.python.values.values import (
     Bound,
     Class,
     Device,
+    Fields,
     Frame,
     Function,
     Generated,
@@ -99,7 +100,8 @@ class Lift(Core):
             case list():
                 return self.new_list([self.lift(item) for item in found])
             case tuple():
-                return tuple(self.lift(item) for item in found)
+                items, names = map(self.lift, found), getattr(found, "_fields", ())
+                return Fields(items, names) if names else tuple(items)
             case dict():
                 kind = "OrderedDict" if isinstance(found, OrderedDict) else "dict"
                 if isinstance(found, defaultdict):

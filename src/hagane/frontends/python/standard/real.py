@@ -9,12 +9,14 @@ import os
 import sys
 import types
 from collections.abc import Mapping, MutableMapping, MutableSequence, MutableSet, Sequence
+from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.exceptions import Raised
 from hagane.frontends.python.interpret.running import Observer
+from hagane.frontends.python.standard.signatures import like
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -43,6 +45,7 @@ _PURE = frozenset(
 _IMPURE = frozenset(
     ("open", "input", "exec", "eval", "compile", "__import__", "exit", "quit", "breakpoint", "help")
 )
+_OF_PARAMETERS = (inspect.signature, inspect.getfullargspec)
 _ASKING = (os.getenv, dataclasses.is_dataclass, sys.intern, os.fspath)
 # Classes whose objects never change, or whose methods only tell.
 _VALUES = (
@@ -110,7 +113,10 @@ class RealObjects(Core):
             return self._fields(arguments[0])
         if not _only_tells(found):
             return MISSING
-        plain = [self.real_of(value) for value in arguments]
+        real_of = self.real_of
+        if any(found is one for one in _OF_PARAMETERS):
+            real_of = partial(like, real_of=self.real_of)
+        plain = [real_of(value) for value in arguments]
         named = {name: self.real_of(value) for name, value in keywords.items()}
         if any(item is MISSING for item in (*plain, *named.values())):
             return MISSING
