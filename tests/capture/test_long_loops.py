@@ -156,3 +156,34 @@ def written(a: Any) -> Any:
 
 def test_a_list_of_two_names_is_one_list_behind_a_long_loop() -> None:
     compare(written, np.random.default_rng(3).standard_normal(50))
+
+
+def pairs(x: Any) -> Any:
+    total = 0
+    for a in range(6):
+        for b in range(6):
+            if x[a] == x[b] + 1 or x[a] > x[b]:
+                total += a * b
+            else:
+                continue
+    return total
+
+
+def test_a_counter_of_many_conditions_has_a_short_name() -> None:
+    compare(pairs, np.random.default_rng(0).integers(0, 6, 6))
+
+
+def product(a: Any, b: Any) -> Any:
+    out = np.zeros((20, 20))
+    for i in range(20):
+        for j in range(20):
+            total = 0.0
+            for k in range(20):
+                total += a[i, k] * b[k, j]
+            out[i, j] = total
+    return out
+
+
+def test_what_an_attempt_of_an_inner_loop_met_is_no_error_of_the_outer_one() -> None:
+    a, b = np.random.default_rng(0).standard_normal((2, 20, 20))
+    assert nodes_of(compare(product, a, b)) < 60

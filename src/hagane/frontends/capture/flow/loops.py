@@ -188,6 +188,7 @@ class Graph(Calling):
     def _scratch(self) -> Iterator[None]:
         """Interpret without leaving a trace in the graph or the report."""
         self.collector.muted += 1
+        met = self.collector.raised, self.collector.doubted
         path, dead = self.knowledge.path, self.core.dead
         kept, mark = self.emit.marked(), self.core.heap.mark()
         scope = self.emit.scratch_scope()
@@ -199,6 +200,7 @@ class Graph(Calling):
             self.lists.links.forget(mark)
             self.knowledge.path, self.core.dead = path, dead
             self.collector.muted -= 1
+            self.collector.raised, self.collector.doubted = met
 
     def _loop(
         self,
@@ -291,7 +293,8 @@ class Graph(Calling):
                 odd, more = looping.attempt()
             finally:
                 looping.rewind()
-        return odd, more, self.collector.raised + self.collector.doubted > before
+            failed = self.collector.raised + self.collector.doubted > before
+        return odd, more, failed
 
     def _first_apart(
         self,

@@ -39,6 +39,7 @@ from hagane.symbolic.questions import Joined
 from hagane.symbolic.substitute import evaluate, symbols_of
 from hagane.symbolic.term import BOOL, FALSE, TRUE, Term, variable, variables_of
 
+_MAX_TEXT = 300  # characters of the name of a number that is one of two
 _MAX_JOINS = 32  # of which one size is made; more are one that nothing is known about
 
 
@@ -346,7 +347,7 @@ class Core(Parts):
             return unknown
         text = self._texts.get(condition, "a condition")
         name = f"({yes} if {text} else {no})"
-        if weight > _MAX_JOINS:  # texts would double too
+        if weight > _MAX_JOINS or len(name) > _MAX_TEXT:  # texts would double from join to join
             name = f"either_{len(self.knowledge.joined)}"
         found = Joined(condition, yes, no)
         while self.knowledge.joined.get(name, found) != found:
