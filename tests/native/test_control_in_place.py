@@ -123,6 +123,74 @@ def test_one_side_of_a_branch_writes_a_state(kept: bool) -> None:
     assert in_place(proto) == [kept]
 
 
+# A loop within the iteration, over states that begin as `s`, and the place that it writes.
+SPOT = nodes_of("j1 = Reshape j one; here = Mod j1 five; spot = Unsqueeze here one")
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "ends", "kept"),
+    [
+        ("", "x = Gather a here; y = Add x unit; w = ScatterND a spot y", ["w"], True),
+        # Iterations read the value that came in, beside the state that they write.
+        ("", "y = ReduceSum s; w = ScatterND a spot y", ["w"], False),
+        ("part = Slice s zero three", "y = ReduceSum part; w = ScatterND a spot y", ["w"], False),
+        ("m = Mul s unit", "y = ReduceSum m; w = ScatterND a spot y", ["w"], True),
+        # A second state of the same origin: changed, or the same in all iterations.
+        ("", "w = ScatterND a spot one_f; v = Add b unit", ["w", "v"], False),
+        ("", "y = ReduceSum b; w = ScatterND a spot y; v = Identity b", ["w", "v"], False),
+    ],
+)
+def test_loops_within_an_iteration_write_what_they_alone_read(
+    before: str, text: str, ends: list[str], kept: bool
+) -> None:
+    states = "ab"[: len(ends)]
+    body = graph(
+        [*SPOT, *nodes_of(text)],
+        [info("j", INT64), info("on", BOOL), *(info(name, shape=[SIZE]) for name in states)],
+        [info("on", BOOL), *(info(name, shape=[SIZE]) for name in ends)],
+        {"one_f": np.array([1], np.float32)},
+    )
+    outputs = ["s1", "other"][: len(ends)]
+    inputs = " ".join(["three_times -", *["s"] * len(ends)])
+    nodes = nodes_of("three_times = Squeeze three")
+    nodes += nodes_of(before) if before else []
+    nodes.append(node("Loop", inputs, " ".join(outputs), body=body))
+    proto = one_state(nodes, "" if len(ends) == 1 else "other")
+    check(proto, FEED)
+    assert in_place(proto) == [kept]
+
+
+def test_a_state_that_a_loop_hands_on_is_the_value_that_came_in() -> None:
+    body = looped(
+        nodes_of("k1 = Identity k; q1 = Add q unit"), {"k": "k1", "q": "q1"}, (),
+        {"unit": FIVE["unit"]}, (SIZE,),
+    )  # fmt: skip
+    nodes = nodes_of("three_times = Squeeze three")
+    nodes.append(node("Loop", "three_times - s s", "kept other", body=body))
+    nodes += nodes_of(READ + WRITE + "; last = ReduceSum kept")
+    proto = one_state(nodes, "last")
+    check(proto, FEED)
+    assert in_place(proto) == [False]
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_branch_reads_a_view_from_outside_of_the_state_that_it_writes(early: bool) -> None:
+    read, write = nodes_of("y = ReduceSum part"), nodes_of(READ + "w = ScatterND s tuple item")
+    then = graph(
+        [*read, *write] if early else [*write, *read], [],
+        [info("w", shape=[SIZE]), info("y", shape=[1])],
+    )  # fmt: skip
+    other = graph(
+        nodes_of("same = Identity s; z = ReduceMax s"), [],
+        [info("same", shape=[SIZE]), info("z", shape=[1])],
+    )  # fmt: skip
+    nodes = nodes_of("part = Slice s zero three; odd = Cast at; is = Squeeze odd")
+    nodes.append(node("If", "is", "s1 last", then_branch=then, else_branch=other))
+    proto = one_state(nodes, "last")
+    check(proto, FEED)
+    assert in_place(proto) == [False]
+
+
 def test_the_value_before_the_loop_stays_as_it_was() -> None:
     body = graph(
         [*PLACE, *nodes_of(READ + WRITE)],

@@ -45,6 +45,23 @@ def test_all_sizes_equal_the_reference(
 
 
 @every_level
+@pytest.mark.parametrize(
+    ("pool", "window"), [("MaxPool", (2, 5)), ("MaxPool", (1, 11)), ("AveragePool", (3, 9))]
+)
+def test_pools_windows_of_many_columns_without_branches_on_numbers(
+    pool: str, window: tuple[int, int], level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, w = draw((2, 1, 28, 44)), draw((8, 1, 5, 5), 1)
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[2] * 4),
+        helper.make_node(pool, ["c"], ["y"], kernel_shape=window, strides=window),
+    ]
+    proto = model(nodes, {"x": x}, constants={"w": w})
+    made = compiled(monkeypatch, lambda: compare(proto, {"x": x}, level, rtol=1e-4, atol=2e-4))
+    assert not any("s_max" in kernel.code for kernel in made)
+
+
+@every_level
 @pytest.mark.parametrize("kernel", [(3, 39), (5, 5), (7, 3), (3, 1)])
 def test_rounding_loses_little_more_than_one_digit_in_seven(
     kernel: tuple[int, int], level: str

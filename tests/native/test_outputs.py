@@ -58,3 +58,26 @@ def test_a_view_of_a_block_does_not_give_its_memory_back() -> None:
     assert array.base is not None
     array.base.view()
     assert _place(pool.empty(SIZES, np.dtype("f"))) != first
+
+
+@pytest.mark.parametrize("order", ["growing", "shrinking", "mixed"])
+def test_results_of_many_sizes_leave_no_block_of_each(order: str) -> None:
+    pool, widths = OutputPool(), list(range(100, 3000, 50))
+    if order == "shrinking":
+        widths.reverse()
+    elif order == "mixed":
+        np.random.default_rng(0).shuffle(widths)
+    for width in widths:
+        held = [pool.empty((width, 400), np.dtype("f")) for _ in range(3)]
+        assert len({_place(array) for array in held}) == 3
+        del held
+        assert pool._kept <= 3 * 1.5 * max(widths) * 400 * 4
+    assert pool._kept == sum(size * len(blocks) for size, blocks in pool._free.items())
+
+
+def test_a_small_result_does_not_take_a_large_block() -> None:
+    pool = OutputPool()
+    large = _place(pool.empty((3000, 400), np.dtype("f")))
+    small = pool.empty((300, 400), np.dtype("f"))
+    assert _place(small) != large
+    assert _place(pool.empty((1000, 400), np.dtype("f"))) == large

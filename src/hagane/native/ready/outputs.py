@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _LEAST = 64 << 10
 # Free memory that is kept, in bytes.
 _MOST_KEPT = 64 << 20
+# A result may leave so much of a block unused, in multiples of its own size.
+_ROOM = 4
 
 
 class OutputPool:
@@ -36,17 +38,39 @@ class OutputPool:
             count *= dim
         if count < _LEAST:
             return np.empty(shape, dtype)
-        size = _size_class(count)
-        try:
-            memory = self._free[size].pop()
-            self._kept -= size
-        except (KeyError, IndexError):
+        memory = self._found(size := _size_class(count))
+        if memory is None:
+            self._let_go(size)
             memory = _Memory(size, np.uint8)
         block = memory.view(_Block)
         block.pool, block.memory = self, memory
         array: Array = np.ndarray(shape, dtype, block)
         block.given = weakref.ref(array)
         return array
+
+    def _found(self, size: int) -> Array | None:
+        """Return the smallest free block in which so many bytes leave no more than ``_ROOM`` times unused."""
+        for each in sorted(self._free):
+            if size <= each <= _ROOM * size:
+                with suppress(IndexError):
+                    memory = self._free[each].pop()
+                    self._kept -= each
+                    return memory
+        return None
+
+    def _let_go(self, size: int) -> None:
+        """Give smaller blocks back to the system, for as many bytes: a new one takes their place.
+
+        Results of many sizes, one after the other, would else leave a block of each.
+        """
+        left = size
+        for each in sorted(self._free, reverse=True):
+            if each < size:
+                with suppress(IndexError):
+                    while left > 0:
+                        self._free[each].pop()
+                        self._kept -= each
+                        left -= each
 
     def take_back(self, memory: Array) -> None:
         """Keep a block for later, if there is not enough already."""

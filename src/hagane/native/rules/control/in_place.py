@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from hagane.graph.walk import all_nodes, bodies
+from hagane.graph.walk import bodies, captured
 from hagane.native.rules.control.bodies import WRITERS
 from hagane.ops.control.loop import hands_on
 from hagane.ops.registry import operators
@@ -19,7 +19,8 @@ from hagane.ops.traits import Trait
 # Operators whose results may lie in the memory of their input.
 _VIEWS = frozenset(
     {"Reshape", "Transpose", "Slice", "Squeeze", "Unsqueeze", "Expand", "Identity", "Split",
-     "Flatten", "Gather"}
+     "Flatten", "SplitToSequence", "SequenceAt", "SequenceConstruct", "Optional",
+     "OptionalGetElement"}
 )  # fmt: skip
 
 
@@ -32,8 +33,8 @@ def is_written_in_place(graph: ir.Graph, before: ir.Value, after: ir.Value) -> b
         after: The state behind it.
     """
     written = False
-    for node, old in _steps(graph, after):
-        if old is None or not _is_read_first(graph, old, node):
+    for node, old, place in _steps(graph, after):
+        if old is None or not _is_read_first(graph, old, node, place):
             return False
         written |= node.op_type != "Identity"
         if old is before:
@@ -41,91 +42,117 @@ def is_written_in_place(graph: ir.Graph, before: ir.Value, after: ir.Value) -> b
     return False
 
 
-def _steps(graph: ir.Graph, value: ir.Value) -> Iterator[tuple[ir.Node, ir.Value | None]]:
-    """Yield the nodes that write a value, the last first, and the value that each writes into."""
+def _steps(
+    graph: ir.Graph, value: ir.Value
+) -> Iterator[tuple[ir.Node, ir.Value | None, int | None]]:
+    """Yield the nodes that write a value, the last first; the value and input that each writes into.
+
+    A branch has no input for it.
+    """
     while True:
         node = value.producer()
         if node is None or node.graph is not graph:
             return
-        old = _written_by(node, value)
-        yield node, old
+        old, place = _written_by(node, value)
+        yield node, old, place
         if old is None:
             return
         value = old
 
 
-def _written_by(node: ir.Node, value: ir.Value) -> ir.Value | None:
-    """Return the value that a node writes into; None if it makes a new one."""
+def _written_by(node: ir.Node, value: ir.Value) -> tuple[ir.Value | None, int | None]:
+    """Return the value that a node writes into, None if it makes a new one, and the input that it is."""
     if node.domain not in ("", "ai.onnx"):
-        return None
+        return None, None
     place = node.outputs.index(value)
     if node.op_type in WRITERS or node.op_type == "Identity":
-        return node.inputs[0]
+        return node.inputs[0], 0
     if node.op_type == "If":
         graphs = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
         ends = [_outside(graph, graph.outputs[place]) for graph in graphs]
-        return ends[0] if ends[0] is ends[1] else None
+        return (ends[0] if ends[0] is ends[1] else None), None
     if node.op_type == "Loop" and place < len(node.inputs) - 2:
         body = node.attributes["body"].as_graph()
         before, after = body.inputs[2 + place], body.outputs[1 + place]
         if hands_on(after) is not before and is_written_in_place(body, before, after):
-            return node.inputs[2 + place]
-    return None
+            return node.inputs[2 + place], 2 + place
+    return None, None
 
 
 def _outside(graph: ir.Graph, value: ir.Value) -> ir.Value | None:
     """Return the value from outside that a branch writes into, or hands on."""
-    for node, old in _steps(graph, value):
-        if old is None or not _is_read_first(graph, old, node):
+    for node, old, place in _steps(graph, value):
+        if old is None or not _is_read_first(graph, old, node, place):
             return None
         value = old
     return None if value.graph is graph and value.producer() is None else value
 
 
-def _is_read_first(graph: ir.Graph, old: ir.Value, writer: ir.Node) -> bool:
-    """Whether all nodes of a graph that read a value come before the one that writes into it."""
-    order = dict(_numbered(graph))
+def _is_read_first(graph: ir.Graph, old: ir.Value, writer: ir.Node, place: int | None) -> bool:
+    """Whether all that reads a value in a graph comes before the node that writes into it.
+
+    Args:
+        graph: The graph.
+        old: The value.
+        writer: The node.
+        place: The input of the node that is the value; None if its bodies write what they capture.
+    """
+    order = {node: number for number, node in enumerate(graph)}
+    reading = _reading(graph)
     waiting, seen = [(old, True)], {old}
     while waiting:
         value, is_view = waiting.pop()
         if value in graph.outputs:
             return False
-        for use in value.uses():
-            number = order.get(use.node)
-            if use.node is writer:
-                if is_view and not (value is old and _writes_into(writer, use.idx)):
-                    return False
-            elif number is not None and number > order[writer]:
+        for node in reading.get(value, ()):
+            # (Branches that write a value were asked themselves; iterations write it for the next one.)
+            asked = node is writer and ((place is None and value is old) or not is_view)
+            if order[node] > order[writer] or (node is writer and not asked):
                 return False
-            elif use.node.graph is graph and _is_late(use.node):
-                views = is_view and _is_view(use.node)
-                waiting += [(made, views) for made in use.node.outputs if made not in seen]
-                seen.update(use.node.outputs)
+        for use in value.uses():
+            node = use.node
+            if node not in order:
+                continue
+            if node is writer:
+                if is_view and not (value is old and use.idx == place):
+                    return False
+            elif order[node] > order[writer]:
+                return False
+            else:
+                for made in node.outputs:
+                    aliased = is_view and _is_view(node, use.idx, made)
+                    if made not in seen and (aliased or _is_elementwise(node)):
+                        waiting.append((made, aliased))
+                        seen.add(made)
     return True
 
 
-def _numbered(graph: ir.Graph) -> Iterator[tuple[ir.Node, int]]:
-    """Yield the nodes of a graph and those of their bodies, with the place of the former."""
-    for number, node in enumerate(graph):
-        yield node, number
+def _reading(graph: ir.Graph) -> dict[ir.Value, list[ir.Node]]:
+    """Return the nodes of a graph whose bodies read a value from outside."""
+    found: dict[ir.Value, list[ir.Node]] = {}
+    for node in graph:
         for body in bodies(node):
-            yield from ((inner, number) for inner in all_nodes(body))
+            for value in dict.fromkeys(captured(body)):
+                found.setdefault(value, []).append(node)
+    return found
 
 
-def _writes_into(node: ir.Node, place: int) -> bool:
-    """Whether a node writes into an input, or hands it on to its body, which is asked apart."""
-    return place == 0 if node.op_type != "Loop" else place > 1
-
-
-def _is_late(node: ir.Node) -> bool:
-    """Whether the kernel of a later node may read what a node reads: a view, or part of a chain."""
+def _is_elementwise(node: ir.Node) -> bool:
+    """Whether the kernel of a later node may compute a node."""
     found = operators().get((node.domain, node.op_type))
-    return _is_view(node) or (found is not None and Trait.ELEMENTWISE in found.traits)
+    return found is not None and Trait.ELEMENTWISE in found.traits
 
 
-def _is_view(node: ir.Node) -> bool:
-    """Whether a result may lie in the memory of the first input; one at a place that varies is a copy."""
-    return node.op_type in _VIEWS and not (node.op_type == "Gather" and _varies(node.inputs[1]))
+def _is_view(node: ir.Node, place: int, made: ir.Value) -> bool:
+    """Whether a result may lie in the memory of an input; an item at a place that varies is a copy."""
+    if node.op_type in ("Loop", "Scan"):
+        first, skipped = (2, 1) if node.op_type == "Loop" else (0, 0)
+        body, number = node.attributes["body"].as_graph(), node.outputs.index(made)
+        inputs, outputs = body.inputs[first:], body.outputs[skipped:]
+        return place == first + number and hands_on(outputs[number]) is inputs[number]
+    if node.op_type == "Gather":
+        return place == 0 and not _varies(node.inputs[1])
+    return node.op_type in _VIEWS
 
 
 def _varies(value: ir.Value | None) -> bool:

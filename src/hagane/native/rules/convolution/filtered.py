@@ -376,14 +376,16 @@ def _pool(body: Body, task: _Task, lanes: int, pool: Pool, plane: str, d_row: st
             "} }",
         )
         return
-    columns = [f"r[x * {pool.columns} + {i}]" for i in range(pool.columns)]
-    text = columns[0]
-    for each in columns[1:]:
-        text = f"s_max({each}, {text})" if pool.largest else f"{text} + {each}"
+    # Of all windows, of which those between are of no use: maxima of single numbers would be branches, whose
+    # way no processor foresees in new data.
+    shifted = [f"v_load(r + x + {i})" for i in range(pool.columns)]
+    behind = -(-(pool.columns - 1) // lanes) * lanes
     body.add(
-        f"float r[{row}] __attribute__((aligned(64)));",
+        f"float r[{row + behind}] __attribute__((aligned(64))), all[{row}] __attribute__((aligned(64)));",
         f"for (int64_t x = 0; x < {row}; x += {lanes}) v_store(r + x, {column('x')});",
-        f"for (int64_t x = 0; x < {pool.width}; x++) to[x] = ({text}){mean};",
+        *(f"v_store(r + {row + x}, (vf){{0}});" for x in range(0, behind, lanes)),
+        f"for (int64_t x = 0; x < {row}; x += {lanes}) v_store(all + x, {pool.combined(shifted)});",
+        f"for (int64_t x = 0; x < {pool.width}; x++) to[x] = all[x * {pool.columns}]{mean};",
         "}",
     )
 
