@@ -61,7 +61,7 @@ class Graph(Calling):
         before = core.heap[over] if isinstance(over, ListRef) else None
         items = core.sequence(over)
         if isinstance(items, list):
-            self._each(node, items)
+            self._each(node, items, over)
         else:
             replaced = self.lists.links.replaced
             times = replaced[over.key] if isinstance(over, ListRef) else 0
@@ -95,7 +95,7 @@ class Graph(Calling):
         if before is not after and lengths[0] != lengths[1]:
             _refuse("a loop runs over a list that it changes; run over a copy, or use while")
 
-    def _each(self, node: ast.For, items: list[Value]) -> None:
+    def _each(self, node: ast.For, items: list[Value], over: Value) -> None:
         """Run a loop over known items; as a Loop if it is long and data decide its last one."""
         core = self.core
         leaving = any(isinstance(n, ast.Break | ast.Return) for n in ast.walk(node))
@@ -108,7 +108,7 @@ class Graph(Calling):
                 if self._fits(node, whole.length, turn):
                     self._loop(node, whole.length, turn, ())
                     return
-        core.each(node, items)
+        core.each(node, items, over)
 
     def _as_many(self, items: list[Value]) -> Many | None:
         """Return known items by a rule or stacked; None if they are too different."""

@@ -41,7 +41,7 @@ class Turns(Arithmetic):
             return
         items = self.items_of(value)
         content = self.core.heap[value] if isinstance(value, ListRef) else None
-        self.core.each(node, items)
+        self.core.each(node, items, value)
         if isinstance(value, ListRef) and self.core.heap[value] is not content:
             self.refuse("a loop over a list that the loop changes")
 

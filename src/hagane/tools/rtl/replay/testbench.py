@@ -138,7 +138,7 @@ def _wire(clock: str, model: CycleModel) -> str:
 
 def _clocking(model: CycleModel, checked: bool) -> list[str]:
     compare = [
-        "  // Outputs are compared in the middle of each cycle, once those that follow a clock have.",
+        "  // Outputs are compared in the middle of each cycle, behind those that follow a clock.",
         "  always @(negedge hagane_clock) #1",
         "    if (row >= 0 && row < ROWS && response !== expected[row]) begin",
         "      mismatches = mismatches + 1;",
