@@ -216,3 +216,86 @@ def test_a_loop_that_changes_the_length_of_its_list_is_refused() -> None:
 
     with pytest.raises(CaptureError, match="a loop runs over a list that it changes"):
         hagane.capture(grown, np.ones(2, np.float32))
+
+
+def item_of_one_of_two_deleted(x: Any) -> Any:
+    a, b = [1, 2], [3, 4]
+    chosen = a if x.sum() > 0 else b
+    del chosen[0]
+    return x * len(a) + 100 * len(b)
+
+
+def missing_item_deleted(x: Any) -> Any:
+    table, steps, found = {"k": 1}, [1], 0
+    try:
+        del table["z"]
+    except KeyError:
+        found += 1
+    try:
+        del steps[4]
+    except IndexError:
+        found += 10
+    return x * found
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("function", [item_of_one_of_two_deleted, missing_item_deleted])
+def test_items_are_deleted_where_they_are(function: Callable[[Any], Any], sign: float) -> None:
+    x = np.array([1.0, 2.0], np.float32) * np.float32(sign)
+    session = hagane.InferenceSession(hagane.capture(function, x))
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], function(x), rtol=1e-6)
+
+
+def counted_keys(x: Any) -> Any:
+    table = {}
+    if x.sum() > 0:
+        table["a"] = 1
+    return x * len(table)
+
+
+def key_asked_for(x: Any) -> Any:
+    table = {"b": 1}
+    if x.sum() > 0:
+        table["a"] = 1
+    return x * table.get("a", 5)
+
+
+def key_taken_out(x: Any) -> Any:
+    table = {"a": 1, "b": 2}
+    if x.sum() > 0:
+        table.pop("a")
+    return x * sum(table.values())
+
+
+def keys_in_another_order(x: Any) -> Any:
+    table = {}
+    if x.sum() > 0:
+        table["a"], table["b"] = 1, 2
+    else:
+        table["b"], table["a"] = 1, 2
+    return x * next(iter(table.values()))
+
+
+@pytest.mark.parametrize(
+    "function", [counted_keys, key_asked_for, key_taken_out, keys_in_another_order]
+)
+def test_a_dictionary_whose_keys_the_data_decide_is_refused_where_it_is_read(
+    function: Callable[[Any], Any],
+) -> None:
+    with pytest.raises(CaptureError, match="has other keys on other paths, and the data decide"):
+        hagane.capture(function, np.ones(2, np.float32))
+
+
+def test_a_dictionary_of_the_same_keys_on_all_paths_is_joined() -> None:
+    def joined(x: Any) -> Any:
+        table = {"a": 1, "b": 5}
+        if x.sum() > 0:
+            table["a"] = 2
+        else:
+            table["b"] = 7
+        return x * table["a"] + table["b"] + len(table)
+
+    for sign in (1, -1):
+        x = np.array([1.0, 2.0], np.float32) * np.float32(sign)
+        session = hagane.InferenceSession(hagane.capture(joined, x))
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], joined(x), rtol=1e-6)

@@ -11,7 +11,7 @@ from hagane.frontends.python.interpret.domain import Domain
 from hagane.frontends.python.interpret.parts import Parts
 from hagane.frontends.python.interpret.running import Budget, Observer
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.heap import Heap, join_contents
+from hagane.frontends.python.values.heap import MEMBERS, Heap, join_contents
 from hagane.frontends.python.values.printing import show_type
 from hagane.frontends.python.values.values import (
     Choice,
@@ -94,7 +94,10 @@ class Core(Parts):
 
     def new_dict(self, items: Mapping[Any, Value] | None = None, kind: str = "dict") -> DictRef:
         """Return a new dictionary."""
-        return DictRef(self.heap.new(dict(items or {})), kind)
+        made = DictRef(self.heap.new(dict(items or {})), kind)
+        if kind != MEMBERS:
+            self.heap.dictionaries.add(made.key)
+        return made
 
     def is_by_identity(self, key: Value) -> bool:
         """Whether a value is a key by its identity: a tensor, which graphs write anew instead."""

@@ -44,6 +44,7 @@ class Heap:
         self._keys = itertools.count(1)
         self._own: set[int] = set()  # the dicts that no other version has
         self._derived: dict[int, list[tuple[int, tuple[Any, ...], int]]] = {}
+        self.dictionaries: set[int] = set()  # of the program; their keys are data
         self._views: dict[int, Callable[[], Any]] = {}
 
     def new(self, content: Any) -> int:
@@ -64,6 +65,12 @@ class Heap:
         if self.links is not None and key in self.links.keys:
             self.links.read(key)
         content = self.contents[key]
+        if type(content) is Choice and key in self.dictionaries:
+            raise CheckError(
+                "capture",
+                "a dictionary is read here that has other keys on other paths, and the data decide "
+                "which was taken; set the same keys on all of them, or use a list",
+            )
         if type(content) is dict and key not in self._own:
             content = self.contents[key] = dict(content)
             self._own.add(key)
