@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from hagane.frontends.python.interpret.domain import Domain
 from hagane.frontends.python.interpret.parts import Parts
@@ -52,6 +52,10 @@ class Exit:
     path: PathCondition
 
 
+def _refused(code: str, message: str) -> NoReturn:
+    raise CheckError(code, message)
+
+
 class Core(Parts):
     """The common state of all parts of the interpreter.
 
@@ -63,6 +67,7 @@ class Core(Parts):
 
     def __init__(self, domain: Callable[[Any], Domain]):
         self.heap = Heap()
+        self.heap.refuse = _refused
         self.lengths: dict[int, int] = {}  # how many items an iterator had, by its key
         self.dead = False
         self.steps = 0  # statements run so far

@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from operator import is_
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
-from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import STALE, WRITTEN
 from hagane.frontends.python.values.values import MISSING, Choice, Many, Ref, Value
 from hagane.symbolic.term import Term
@@ -41,6 +40,7 @@ class Heap:
     def __init__(self) -> None:
         self.contents: dict[int, Any] = {WRITTEN: frozenset(), STALE: frozenset()}
         self.links: Links | None = None
+        self.refuse: Callable[[str, str], NoReturn] = _refused
         self._keys = itertools.count(1)
         self._own: set[int] = set()  # the dicts that no other version has
         self._derived: dict[int, list[tuple[int, tuple[Any, ...], int]]] = {}
@@ -66,7 +66,7 @@ class Heap:
             self.links.read(key)
         content = self.contents[key]
         if type(content) is Choice and key in self.dictionaries:
-            raise CheckError(
+            self.refuse(
                 "capture",
                 "a dictionary is read here that has other keys on other paths, and the data decide "
                 "which was taken; set the same keys on all of them, or use a list",
@@ -105,8 +105,7 @@ class Heap:
     def check_unread(self, key: int, read: int) -> None:
         """Compare the sources of an iterator, from an item on, with those that it was made of.
 
-        Raises:
-            CheckError: They have changed.
+        They are refused where they have changed.
         """
         for source, before, order in self._derived.get(key, ()):
             after = _shown(self.contents.get(source))
@@ -115,7 +114,7 @@ class Heap:
             )
             one, other = (before[span], after[span]) if order else (before, after)
             if len(before) != len(after) or not all(map(is_, one, other)):
-                raise CheckError(
+                self.refuse(
                     "order",
                     "an iterator is read after the container that it was made of has changed; "
                     "make it anew, or of a copy",
@@ -146,6 +145,10 @@ class Heap:
             snapshot[key] = self.contents[key]
         self._own.clear()
         self.contents = snapshot
+
+
+def _refused(code: str, message: str) -> NoReturn:
+    raise RuntimeError(f"{code}: {message}")
 
 
 def _shown(content: Any) -> tuple[Any, ...]:
