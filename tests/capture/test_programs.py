@@ -123,13 +123,6 @@ def rectified(x: Any) -> Any:
     return torch.nn.functional.relu(x, inplace=True)
 
 
-def ragged(x: Any) -> Any:
-    parts = []
-    for i in range(x.shape[0]):
-        parts.append(x[: i + 1].sum(1))
-    return torch.cat(parts)
-
-
 def growing(x: Any) -> Any:
     queue = [x[0], x[1]]
     for row in queue:
@@ -161,7 +154,6 @@ def numbered(x: Any) -> Any:
         (aliased, 2, r"changes an argument, which the caller sees; write x = x \+ y for x \+= y"),
         (within, 2, r"follows others in one expression.* give it a statement of its own"),
         (rectified, 1, r"changes an argument, which the caller sees; leave out inplace=True"),
-        (ragged, 2, r"tensors whose sizes differ; pad them to one size, or join them in the loop"),
         (growing, 2, r"a loop runs over a list that it changes; run over a copy, or use while"),
         (counted, 3, r"a set holds values that the data decide; use a list"),
         (numbered, 2, r"would hold str\('row'\); its items have to be tensors of one type"),

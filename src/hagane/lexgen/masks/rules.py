@@ -19,7 +19,6 @@ from hagane.lexgen.masks.blocks import Block, compile_block, joined
 from hagane.lexgen.masks.parts import Call, Part
 from hagane.lexgen.masks.units import (
     ALL_BYTES,
-    MOST_STATES,
     Called,
     Emitter,
     Unit,
@@ -27,6 +26,9 @@ from hagane.lexgen.masks.units import (
     keep_states,
     take_keys,
 )
+
+# Of all rules: some 100 bytes each; the schema of renovate's settings needs more than 200,000.
+_MOST_TOGETHER = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -215,8 +217,8 @@ def _assemble(block: Block, modules: Sequence[tuple[int, Automata]], facts: _Fac
         facts.starts[rule] = states + start if start >= 0 else -1
     parts.append((block, 0, states))
     states += len(block.accepts)
-    if states > MOST_STATES:
-        raise InvalidArgument(f"a grammar needs more than {MOST_STATES} states")
+    if states > _MOST_TOGETHER:
+        raise InvalidArgument(f"a grammar needs more than {_MOST_TOGETHER} states")
     accepts = np.empty(states, np.uint8)
     shared = np.full(states, -1, np.int32)
     first_span, first_call = np.zeros(states + 1, np.int32), np.zeros(states + 1, np.int32)

@@ -27,6 +27,8 @@ class IOBinding:
         self.outputs: dict[str, OrtValue | None] = {}
         self._devices: dict[str, Device] = {}
         self._made: dict[str, OrtValue] = {}
+        self._shown: set[str] = set()  # outputs whose values the caller has: later runs write them
+        self._given: set[str] = set()  # outputs whose arrays the caller has: these stay as they are
 
     def bind_cpu_input(self, name: str, arr_on_cpu: Array) -> None:
         """Read input ``name`` from an array."""
@@ -82,7 +84,7 @@ class IOBinding:
             buffer_ptr: The address of its first element; the session makes room if None.
         """
         self._check_output(name)
-        self._made.pop(name, None)
+        self._forget(name)
         self._devices[name] = device_of(device_type)
         if buffer_ptr is None:
             self.outputs[name] = None
@@ -97,7 +99,11 @@ class IOBinding:
         """Take output ``name`` of a run: into the value that is bound, or a new one."""
         target = self.outputs[name]
         if target is None:
-            device = self._devices[name]
+            device, made = self._devices[name], self._made.get(name)
+            if made is not None and name in self._shown and _fits(made, result):
+                made.update_inplace(np.asarray(result))
+                return
+            self._forget(name)
             self._made[name] = OrtValue(device.put(result), device)
             return
         try:
@@ -115,8 +121,13 @@ class IOBinding:
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """Write output ``name`` into a value."""
         self._check_output(name)
-        self._made.pop(name, None)
+        self._forget(name)
         self.outputs[name] = ortvalue
+
+    def _forget(self, name: str) -> None:
+        self._made.pop(name, None)
+        self._shown.discard(name)
+        self._given.discard(name)
 
     def _check_output(self, name: str) -> None:
         if name not in self._known_outputs:
@@ -138,9 +149,21 @@ class IOBinding:
         """Forget the outputs."""
         self.outputs.clear()
         self._made.clear()
+        self._shown.clear()
+        self._given.clear()
 
     def get_outputs(self) -> Sequence[OrtValue]:
-        """Return the outputs of the last run, in the order of binding."""
+        """Return the outputs of the last run, in the order of binding.
+
+        Later runs write into these values where the sizes stay the same, until the output is bound
+        again.
+        """
+        for name in self._given - self._shown:
+            made = self._made[name]
+            if made.device is CPU and isinstance(made.content, np.ndarray):
+                self._made[name] = OrtValue(made.content.copy())
+        self._given.clear()
+        self._shown.update(self._made)
         return self._current()
 
     def _current(self) -> list[OrtValue]:
@@ -150,7 +173,21 @@ class IOBinding:
     def copy_outputs_to_cpu(self) -> list[Array]:
         """Return the outputs of the last run as arrays, which later runs leave as they are."""
         bound = {id(value) for value in self.outputs.values()}
+        bound |= {id(self._made[name]) for name in self._shown}
+        self._given.update(self._made.keys() - self._shown)
         return [
             value.numpy().copy() if id(value) in bound else value.numpy()
             for value in self._current()
         ]
+
+
+def _fits(value: OrtValue, result: RuntimeValue) -> bool:
+    """Whether a value on the CPU has the type and the sizes of a result."""
+    held = value.content if value.device is CPU else None
+    return (
+        isinstance(held, np.ndarray)
+        and isinstance(result, np.ndarray)
+        and held.dtype == result.dtype
+        and held.shape == result.shape
+        and held.flags.writeable
+    )

@@ -49,6 +49,7 @@ class ScopedEmitter(Effects):
     """
 
     builds = True
+    literal = True
 
     def __init__(
         self,

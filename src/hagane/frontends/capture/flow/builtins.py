@@ -54,7 +54,8 @@ class Calling(Numbers):
         self, method: Method, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         receiver, name = method.receiver, method.name
-        if isinstance(receiver, SetRef) and any(map(is_data, arguments)):
+        by_item = name in ("add", "discard", "remove", "__contains__")
+        if isinstance(receiver, SetRef) and by_item and any(map(is_data, arguments)):
             raise CheckError("capture", "a set holds values that the data decide; use a list")
         if isinstance(receiver, Real) and name == "is_integer":
             return self.number_operation(ast.Eq, receiver, self._real("Floor", receiver))

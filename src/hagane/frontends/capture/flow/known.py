@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hagane.frontends.capture.flow.holding import UNKNOWN_ITEMS
 from hagane.frontends.capture.flow.looping import Looping
 from hagane.frontends.capture.flow.slots import Fixed, Listed, Slot, is_stackable
-from hagane.frontends.python.values.values import Many, Value, is_plain
+from hagane.frontends.python.values.values import ListRef, Many, Ref, Stream, Value, is_plain
 
 if TYPE_CHECKING:
     from hagane.frontends.capture.flow.loops import Graph, Trial
@@ -34,22 +34,31 @@ class Known:
         self.spared = False  # whether a loop is a Loop that could have been written out
         self._times = 1  # how often the loops around run this code
 
-    def run(self, node: ast.For, items: list[Value]) -> None:
-        """Run a loop over known items: as a Loop if it is long and its iterations are alike."""
+    def run(self, node: ast.For, items: list[Value], over: Value) -> None:
+        """Run a loop over known items: as a Loop if it is long and its iterations are alike.
+
+        Args:
+            node: The loop.
+            items: Its items.
+            over: The object that has them.
+        """
         before = self._times
         self._times *= max(1, len(items))
         try:
-            if not self._as_loop(node, items):
-                self.domain.core.each(node, items)
+            if not self._as_loop(node, items, over):
+                self.domain.core.each(node, items, over)
         finally:
             self._times = before
 
-    def _as_loop(self, node: ast.For, items: list[Value], *, peeled: bool = False) -> bool:
+    def _as_loop(
+        self, node: ast.For, items: list[Value], over: Value, *, peeled: bool = False
+    ) -> bool:
         """Run a loop as a Loop of the graph, if that is possible and worthwhile.
 
         Args:
             node: The loop.
             items: Its items.
+            over: The object that has them.
             peeled: Whether the first iteration was run for itself.
         """
         domain, core = self.domain, self.domain.core
@@ -74,6 +83,7 @@ class Known:
         if found is not None:
             looping, odd, failed = found
             fits = odd is None and not failed and not looping.carried.doubtful
+            fits = fits and not self._changes(over, looping)
             needed = trial.ended or cost > _MOST
             if fits and (needed or not self._forgets(node, looping, trial)):
                 self.spared |= not needed
@@ -82,7 +92,8 @@ class Known:
                 return True
         core.heap.restore(start)
         differs = found is not None and found[1] is not None
-        return differs and not peeled and self._peeled(node, items)
+        alone = not isinstance(over, Ref | Stream)
+        return differs and alone and not peeled and self._peeled(node, items)
 
     def _peeled(self, node: ast.For, items: list[Value]) -> bool:
         """Run the first iteration, which differs from the others, for itself."""
@@ -91,7 +102,7 @@ class Known:
         if not all(isinstance(item, int) for item in items) or domain.trial(first).ended:
             return False
         core.turn(first, [])
-        if not self._as_loop(node, items[1:], peeled=True):
+        if not self._as_loop(node, items[1:], None, peeled=True):
             core.each(node, items[1:])
         return True
 
@@ -104,6 +115,16 @@ class Known:
                 return Many(UNKNOWN_ITEMS, found.length, found.at)
         form = lists.form_of(tuple(items))
         return lists.stacked(tuple(items)) if is_stackable(form) else None
+
+    @staticmethod
+    def _changes(over: Value, looping: Looping) -> bool:
+        """Whether an iteration may change the items of later ones."""
+        changed = {key for key, part in looping.carried.slots if part is None}
+        return (
+            over.key in changed
+            if isinstance(over, ListRef)
+            else bool(changed and isinstance(over, Ref | Stream))
+        )
 
     @staticmethod
     def _forgets(node: ast.For, looping: Looping, trial: Trial) -> bool:

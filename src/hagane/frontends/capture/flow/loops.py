@@ -83,7 +83,7 @@ class Graph(Calling):
         before = core.heap[over] if isinstance(over, ListRef) else None
         items = core.sequence(over)
         if isinstance(items, list):
-            self.known.run(node, items)
+            self.known.run(node, items, over)
         else:
             replaced = self.lists.links.replaced
             times = replaced[over.key] if isinstance(over, ListRef) else 0

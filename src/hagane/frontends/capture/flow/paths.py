@@ -200,7 +200,12 @@ class Paths(Plain):
         before = self._sides, self._pairs, self._mark
         self._sides, self._pairs, self._mark = (yes, no), {}, mark
         try:
-            return join_contents(yes, no, partial(core.join, condition), condition, lists)
+            joined = join_contents(yes, no, partial(core.join, condition), condition, lists)
+            for key in core.heap.dictionaries & yes.keys() & no.keys():
+                one, other = yes[key], no[key]
+                if isinstance(one, dict) and isinstance(other, dict) and [*one] != [*other]:
+                    joined[key] = Choice(condition, one, other)
+            return joined
         finally:
             self._sides, self._pairs, self._mark = before
 

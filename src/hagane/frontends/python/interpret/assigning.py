@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 
-from hagane.frontends.python.interpret.arithmetic import BINARY
+from hagane.frontends.python.interpret.arithmetic import BINARY, apply_plain
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.reading.items import lost_part
 from hagane.frontends.python.report.findings import CheckError
@@ -23,10 +23,12 @@ from hagane.frontends.python.values.values import (
     Library,
     ListRef,
     Many,
+    Ref,
     Tensor,
     Unknown,
     Value,
     Wrapped,
+    alternatives,
     is_key,
     is_plain,
 )
@@ -107,14 +109,10 @@ class Assignments(Core):
         left = self.evaluate(_loaded(target))
         right = self.evaluate(node.value)
         self.emit.label = self.collector.text(node)
-        if isinstance(left, ListRef) and isinstance(node.op, ast.Add):
-            self.extend(left, right)
+        changed = self._changed(type(node.op), left, right)
+        if changed is not MISSING:
+            self.assign(target, changed)
             return
-        if isinstance(left, Instance):
-            own = self.method_of(left, f"__i{BINARY[type(node.op)][0]}__")
-            if own is not MISSING:
-                self.assign(target, self.call(own, [right], {}))
-                return
         if isinstance(left, Tensor) and not isinstance(right, Unknown):
             right = self.settle(right)
             name = f"i{BINARY[type(node.op)][0]}"
@@ -133,6 +131,20 @@ class Assignments(Core):
             self._fail_names(target, error)
             raise
         self.assign(target, value)
+
+    def _changed(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
+        """Return an object that an operator changed in place; ``MISSING`` if it changes none."""
+        if isinstance(left, Choice) and any(isinstance(one, Ref) for one in alternatives(left)):
+
+            def either(one: Value) -> Value:
+                changed = self._changed(kind, one, right)
+                return self.binary(kind, one, right) if changed is MISSING else changed
+
+            return self.either(left, either)
+        if isinstance(left, Instance):
+            own = self.method_of(left, f"__i{BINARY[kind][0]}__")
+            return MISSING if own is MISSING else self.call(own, [right], {})
+        return self.change(kind, left, right)
 
     def assign(self, target: ast.expr, value: Value) -> None:
         """Bind a target to a value."""
@@ -363,23 +375,34 @@ class Assignments(Core):
                 self.delete_attribute(self.evaluate(target.value), target.attr)
             elif isinstance(target, ast.Subscript):
                 owner, index = self.evaluate(target.value), self.evaluate(target.slice)
-                if isinstance(owner, Instance):
-                    self.call(self.attribute(owner, "__delitem__"), [index], {})
-                content = self.heap[owner] if isinstance(owner, DictRef | ListRef) else None
-                if isinstance(content, dict) and is_key(index):
-                    content.pop(index, None)
-                    self.heap.changed(owner)
-                elif isinstance(content, tuple) and is_plain(index):
-                    items = list(content)
-                    del items[index]
-                    self.heap[owner] = tuple(items)
-                elif isinstance(owner, DictRef | ListRef) and not isinstance(index, slice):
-                    self.call(self.attribute(owner, "pop"), [index], {})
-                elif isinstance(owner, ListRef) and index == slice(None):
-                    self.heap[owner] = ()
-                elif isinstance(owner, ListRef):
-                    gone = self.lost("items deleted at places that are not known")
-                    self.heap[owner] = Many(gone, self.emit.fresh("count"))
+                self.either(owner, partial(self._delete, index=index))
+
+    def _delete(self, owner: Value, index: Value) -> Value:
+        """Take the item of an index out of a container."""
+        if isinstance(index, Choice):
+            return self.either(index, lambda one: self._delete(owner, one))
+        if isinstance(owner, Instance):
+            return self.call(self.attribute(owner, "__delitem__"), [index], {})
+        if not isinstance(owner, DictRef | ListRef):
+            return None
+        content = self.heap[owner]
+        if isinstance(content, dict) and is_key(index):
+            if index not in content:
+                raise CheckError("key", f"KeyError: {index!r}")
+            del content[index]
+            self.heap.changed(owner)
+        elif isinstance(content, tuple) and is_plain(index):
+            items = list(content)
+            apply_plain(items.__delitem__, index)
+            self.heap[owner] = tuple(items)
+        elif not isinstance(index, slice):
+            self.call(self.attribute(owner, "pop"), [index], {})
+        elif index == slice(None):
+            self.heap[owner] = ()
+        else:
+            gone = self.lost("items deleted at places that are not known")
+            self.heap[owner] = Many(gone, self.emit.fresh("count"))
+        return None
 
 
 def _loaded(target: ast.expr) -> ast.expr:

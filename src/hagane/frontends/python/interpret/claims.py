@@ -34,6 +34,7 @@ class Claims:
     """
 
     builds = False  # whether nodes have to compute, rather than have types
+    literal = False  # whether values have to be those of each run, rather than of any
 
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
         self.knowledge = knowledge

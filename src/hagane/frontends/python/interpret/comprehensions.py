@@ -10,8 +10,10 @@ from hagane.frontends.python.interpret.reading.iterating import MAX_UNROLLED
 from hagane.frontends.python.values.values import (
     DictRef,
     Frame,
+    ListRef,
     Many,
     Pairs,
+    SetRef,
     Tensor,
     Value,
     is_key,
@@ -31,7 +33,18 @@ class Comprehensions(Core):
     def _GeneratorExp(self, node: ast.GeneratorExp) -> Value:
         with self.emit.lazily():
             items = self._comprehension(node.generators, lambda: self._given(node.elt))
-        return self.new_stream(items)
+        made = self.new_stream(items)
+        if self.emit.literal:
+            self.heap.derive(made.key, self._read_by(node))
+        return made
+
+    def _read_by(self, node: ast.GeneratorExp) -> list[int]:
+        """Return the containers that a generator expression reads by a name, as it is made."""
+        frame = self.frame
+        assert frame is not None
+        names = self.heap[frame.key]
+        loaded = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in names]
+        return [names[n].key for n in loaded if isinstance(names[n], ListRef | DictRef | SetRef)]
 
     def _given(self, node: ast.expr) -> Value:
         value = self.evaluate(node)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from hagane.frontends.python.interpret.domain import Domain
 from hagane.frontends.python.interpret.parts import Parts
 from hagane.frontends.python.interpret.running import Budget, Observer
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.heap import Heap, join_contents
+from hagane.frontends.python.values.heap import MEMBERS, Heap, join_contents
 from hagane.frontends.python.values.printing import show_type
 from hagane.frontends.python.values.values import (
     Choice,
@@ -53,6 +53,10 @@ class Exit:
     path: PathCondition
 
 
+def _refused(code: str, message: str) -> NoReturn:
+    raise CheckError(code, message)
+
+
 class Core(Parts):
     """The common state of all parts of the interpreter.
 
@@ -64,6 +68,8 @@ class Core(Parts):
 
     def __init__(self, domain: Callable[[Any], Domain]):
         self.heap = Heap()
+        self.heap.refuse = _refused
+        self.lengths: dict[int, int] = {}  # how many items an iterator had, by its key
         self.dead = False
         self.steps = 0  # statements run so far
         self.budget: Budget | None = None
@@ -94,29 +100,68 @@ class Core(Parts):
 
     def new_dict(self, items: Mapping[Any, Value] | None = None, kind: str = "dict") -> DictRef:
         """Return a new dictionary."""
-        return DictRef(self.heap.new(dict(items or {})), kind)
+        made = DictRef(self.heap.new(dict(items or {})), kind)
+        if kind != MEMBERS:
+            self.heap.dictionaries.add(made.key)
+        return made
 
     def is_by_identity(self, key: Value) -> bool:
         """Whether a value is a key by its identity: a tensor, which graphs write anew instead."""
         return isinstance(key, Tensor) and not self.emit.builds
 
-    def new_set(self, items: Sequence[Value]) -> SetRef:
+    def new_set(self, items: Sequence[Value], *, frozen: bool = False) -> SetRef:
         """Return a new set of known values."""
-        return SetRef(self.heap.new(tuple(dict.fromkeys(items))))
+        return SetRef(self.heap.new(tuple(dict.fromkeys(items))), frozen)
 
     def new_stream(self, items: Sequence[Value] | Many) -> Stream:
         """Return a new iterator."""
-        return Stream(self.heap.new(items if isinstance(items, Many) else tuple(items)))
+        made = Stream(self.heap.new(items if isinstance(items, Many) else tuple(items)))
+        if not isinstance(items, Many) and self.emit.literal:
+            self.lengths[made.key] = len(items)
+        return made
 
-    def in_turn(self, items: Sequence[Value]) -> Iterator[Value]:
-        """Yield items one by one; an iteration's writes into later ones are in them."""
+    def check_stream(self, stream: Stream) -> None:
+        """Compare the sources of what is left of an iterator with those that it was made of."""
+        content = self.heap.contents.get(stream.key, ())
+        whole = self.lengths.get(stream.key)
+        if isinstance(content, tuple) and content and whole is not None:
+            self.heap.check_unread(stream.key, whole - len(content))
+
+    def in_turn(self, items: Sequence[Value], over: Value = None) -> Iterator[Value]:
+        """Yield items one by one; an iteration's writes into later ones are in them.
+
+        Args:
+            items: The items.
+            over: The object that has them, of which an iteration may change later ones.
+        """
         if not self.emit.builds or not any(isinstance(item, Tensor | tuple) for item in items):
-            yield from items
+            for place, item in enumerate(items):
+                yield self._item_now(over, items, place) if place else item
             return
         key = self.heap.new(dict(enumerate(items)))
         for place, item in enumerate(items):
-            yield self.heap.contents.get(key, {}).get(place, item)
+            held = self.heap.contents.get(key, {}).get(place, item)
+            now = self._item_now(over, items, place) if place else item
+            yield held if now is item else now
         self.heap.contents.pop(key, None)
+
+    def _item_now(self, over: Value, items: Sequence[Value], place: int) -> Value:
+        """Return an item of a loop's object as it is when its turn comes."""
+        if not self.emit.literal:
+            return items[place]
+        if isinstance(over, Stream):
+            read = self.lengths.get(over.key, len(items)) - len(items)
+            self.heap.check_unread(over.key, read + place)
+        elif isinstance(over, ListRef | SetRef | DictRef):
+            content = self.heap[over]
+            if isinstance(content, tuple | dict) and len(content) != len(items):
+                raise CheckError(
+                    "order",
+                    "a loop runs over a list that it changes; run over a copy, or use while",
+                )
+            if isinstance(content, tuple):
+                return content[place]
+        return items[place]
 
     # Reporting.
 

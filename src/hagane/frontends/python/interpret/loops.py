@@ -57,12 +57,12 @@ class Loops(Core):
 
     # Iterations.
 
-    def each(self, node: ast.For, items: Sequence[Value]) -> None:
-        """Run a loop over known items."""
+    def each(self, node: ast.For, items: Sequence[Value], over: Value = None) -> None:
+        """Run a loop over the known items of an object."""
         entry = self.knowledge.path
         breaks: list[Exit] = []
         start = self.steps
-        for place, item in enumerate(self.in_turn(items)):
+        for place, item in enumerate(self.in_turn(items, over)):
             if self.dead:
                 break
             if self.domain.rest(node, items, place, self.steps - start, breaks):

@@ -137,7 +137,12 @@ class Operators(Core):
             parts = (p if isinstance(p, tuple) else self.heap[p] for p in (left, right))
             return self.new_list(self._concatenated(*parts))
         if isinstance(left, SetRef) and isinstance(right, SetRef) and kind in _SETS:
-            return self.new_set(_SETS[kind](self.heap[left], self.heap[right]))
+            first, second = self.heap[left], self.heap[right]
+            if not (isinstance(first, tuple) and isinstance(second, tuple)):
+                return self.lost("an operator on a set whose items are not known")
+            return self.new_set(_SETS[kind](first, second), frozen=left.frozen)
+        if isinstance(left, DictRef) and isinstance(right, DictRef) and left.kind == "Counter":
+            return self.counted(kind, left, right)
         if kind is ast.BitOr and isinstance(left, DictRef):
             first, second = self.mapping(left), self.mapping(right)
             if first is not None and second is not None:

@@ -202,6 +202,14 @@ class Parts:
         """Append the items of an iterable to a list."""
         raise NotImplementedError
 
+    def change(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
+        """Apply ``left op= right`` to a container in place; ``MISSING`` where it is none."""
+        raise NotImplementedError
+
+    def counted(self, kind: type[ast.operator], left: DictRef, right: DictRef) -> Value:
+        """Return an operator of counters."""
+        raise NotImplementedError
+
     def make_function(
         self, node: ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef, name: str
     ) -> Function:

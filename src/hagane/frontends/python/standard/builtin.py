@@ -37,7 +37,9 @@ from hagane.frontends.python.values.values import (
     Method,
     Outside,
     Real,
+    Ref,
     SetRef,
+    Stream,
     Tensor,
     Truth,
     Unknown,
@@ -62,6 +64,10 @@ _OPERATORS: dict[Any, type[ast.operator | ast.cmpop | ast.Subscript]] = {
 }  # fmt: skip
 
 
+# Iterators with an item for each of their sources' items: 1 in the same order, -1 from behind.
+_ORDERS = {"iter": 1, "enumerate": 1, "zip": 1, "map": 1, "reversed": -1}
+
+
 class Builtins(Iterables, RealObjects, World, Arguments):
     """Calls built-in functions."""
 
@@ -81,7 +87,11 @@ class Builtins(Iterables, RealObjects, World, Arguments):
         found = function.object
         handler = getattr(self, f"_call_{getattr(found, '__name__', '')}", None)
         if handler is not None and _is_known(found):
-            return handler(*arguments, **keywords)
+            made = handler(*arguments, **keywords)
+            if isinstance(made, Stream) and self.emit.literal:
+                sources = [v.key for v in arguments if isinstance(v, Ref)]
+                self.heap.derive(made.key, sources, _ORDERS.get(found.__name__, 0))
+            return made
         return self.call_real(found, arguments, keywords)
 
     def _call_object(self) -> Value:

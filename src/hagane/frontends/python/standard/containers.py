@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.standard.counters import COUNTER, Counters
+from hagane.frontends.python.standard.counters import COUNTER
+from hagane.frontends.python.standard.sets import Sets
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
@@ -31,7 +33,7 @@ from hagane.frontends.python.values.values import (
 from hagane.symbolic import Expr, minimum, product
 
 
-class Containers(Counters):
+class Containers(Sets):
     """Calls methods of Python's own containers."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -65,9 +67,11 @@ class Containers(Counters):
             found = self._dict_method(receiver, name, arguments, keywords)
             if name not in _READING:
                 self.heap.changed(receiver)
+            elif isinstance(found, ListRef | SetRef) and name in _VIEWS and self.emit.literal:
+                self.heap.view(found.key, partial(self._viewed, receiver, name))
             return found
         if isinstance(receiver, SetRef):
-            return self._set_method(receiver, name, arguments)
+            return self.set_method(receiver, name, arguments)
         if isinstance(receiver, Stream):
             return self.next_of(receiver, ())
         if isinstance(receiver, tuple) and name == "numel":
@@ -82,14 +86,23 @@ class Containers(Counters):
         if is_plain(receiver) and MISSING not in real:
             return self.lift(apply_plain(lambda *a: getattr(receiver, name)(*a), *real))
         if isinstance(receiver, tuple):
-            return self._find(list(receiver), name, arguments[0])
+            return self._find(list(receiver), name, *arguments)
         return self.lost(f"the method '{name}' of {self.show(receiver)}")
+
+    def _viewed(self, receiver: DictRef, name: str) -> Any:
+        """Return the content of a view of a dictionary as it is now."""
+        content = self.heap[receiver]
+        if not isinstance(content, dict):
+            raise CheckError("capture", f"'{name}' of a dictionary whose keys are not known")
+        return tuple(getattr(content, name)())
 
     def next_of(self, stream: Value, default: Sequence[Value]) -> Value:
         """Take the next item of an iterator."""
         if not isinstance(stream, Stream):
             return self.lost("next() of what is not an iterator")
         content = self.heap[stream.key]
+        if isinstance(content, tuple):
+            self.check_stream(stream)
         if isinstance(content, Many):
             rule = content.at
             at = None if rule is None else (lambda k: rule(k + 1))
@@ -119,6 +132,32 @@ class Containers(Counters):
             found = apply_plain(lambda: getattr(receiver, name)(*plain, **keywords))
             return self.new_list(found) if isinstance(found, list) else found
         return self.outside("a text that depends on sizes")
+
+    def change(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
+        """Apply an operator such as ``+=`` to a container that changes by it, for all of its names.
+
+        Returns:
+            The container; ``MISSING`` for a value that the operator leaves as it is.
+        """
+        if isinstance(left, ListRef) and kind is ast.Add:
+            self.call(Method(left, "extend"), [right], {})
+            return left
+        if isinstance(left, DictRef) and kind is ast.BitOr and left.kind != COUNTER:
+            self.call(Method(left, "update"), [right], {})
+            return left
+        counts = isinstance(left, DictRef) and left.kind == COUNTER
+        changes = (isinstance(left, ListRef) and kind is ast.Mult) or counts
+        if isinstance(left, SetRef) and not left.frozen:
+            changes = True
+        if not changes:
+            return MISSING
+        made = self.binary(kind, left, right)
+        if not isinstance(made, ListRef | SetRef | DictRef):
+            return made
+        self.heap[left] = self.heap[made]
+        if left.key in self.bounds:
+            self.bound_list(left)
+        return left
 
     # Lists.
 
@@ -246,7 +285,7 @@ class Containers(Counters):
             case "sort":
                 items = self.sorted_items(items, keywords)
             case "index" | "count":
-                return self._find(items, name, arguments[0])
+                return self._find(items, name, *arguments)
             case "__len__":
                 return len(items)
             case _:
@@ -268,8 +307,11 @@ class Containers(Counters):
         )
         return [items[place] for place in order]
 
-    def _find(self, items: list[Value], name: str, wanted: Value) -> Value:
-        places = [p for p, item in enumerate(items) if self.compare(ast.Eq, item, wanted) is True]
+    def _find(self, items: list[Value], name: str, wanted: Value, *between: Value) -> Value:
+        if not is_plain(between):
+            return self.lost(f"'{name}' between places that are not known")
+        within = range(len(items))[slice(*(*between, None)[:2])]
+        places = [p for p in within if self.compare(ast.Eq, items[p], wanted) is True]
         if name == "count":
             return len(places)
         if places:
@@ -412,43 +454,11 @@ class Containers(Counters):
             return self.lost("a dictionary whose keys are not known")
         return {pair[0]: pair[1] for pair in known}
 
-    # Sets.
-
-    def _set_method(self, receiver: SetRef, name: str, arguments: Sequence[Value]) -> Value:
-        content = self.heap[receiver]
-        if not isinstance(content, tuple):
-            return self._many_set_method(receiver, content, name, arguments)
-        if name == "add":
-            if arguments[0] not in content:
-                self.heap[receiver] = (*content, arguments[0])
-            return None
-        if name == "copy":
-            return self.new_set(content)
-        others = [self.sequence(argument) for argument in arguments]
-        if all(isinstance(other, list) and is_plain(tuple(other)) for other in others):
-            found = apply_plain(lambda: getattr(set(content), name)(*map(set, others)))  # type: ignore[arg-type]
-            if isinstance(found, set):
-                return self.new_set(sorted(found, key=str))
-            return found
-        return self.lost(f"the method '{name}' of sets")
-
-    def _many_set_method(
-        self, receiver: SetRef, content: Value, name: str, arguments: Sequence[Value]
-    ) -> Value:
-        """Call a method of a set of which one value stands for all items."""
-        if name == "copy":
-            return SetRef(self.heap.new(content))
-        if name == "add" and isinstance(content, Many):
-            element, item = content.element, arguments[0]
-            joined = item if element is MISSING else self.join(self.unknown_truth(), element, item)
-            self.heap[receiver] = Many(joined, self.emit.fresh("different"))
-            return None
-        return self.lost(f"the method '{name}' of a set whose items are not known")
-
 
 _KEYED = ("get", "setdefault", "pop", "__getitem__", "__contains__", "__setitem__", "__delitem__",
           "move_to_end")  # fmt: skip
 _READING = ("keys", "__iter__", "values", "items", "__contains__", "__len__", "get", "copy",
             "__getitem__")  # fmt: skip
+_VIEWS = ("keys", "values", "items")
 Handler = Callable[..., Value]
 __all__ = ["Containers", "Handler", "Instance"]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+import operator
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import (
@@ -14,11 +17,16 @@ from hagane.frontends.python.values.values import (
     Pairs,
     Value,
     is_key,
+    is_plain,
     is_size,
 )
 from hagane.symbolic import Dim, minimum
 
 COUNTER = "Counter"
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub,
+    ast.BitOr: operator.or_, ast.BitAnd: operator.and_,
+}  # fmt: skip
 
 
 class Counters(Core):
@@ -59,6 +67,17 @@ class Counters(Core):
                 key = content.key if isinstance(content, Pairs) else None
                 return self.new_stream(Many(key, self.emit.fresh("count")))
         return MISSING
+
+    def counted(self, kind: type[ast.operator], left: DictRef, right: DictRef) -> Value:
+        """Return a sum, difference, union or intersection of counters of known counts."""
+        first, second = self.heap[left], self.heap[right]
+        operate = _OPERATORS.get(kind)
+        known = isinstance(first, dict) and isinstance(second, dict)
+        if operate is None or right.kind != COUNTER:
+            return MISSING
+        if not known or not all(map(is_plain, (*first.values(), *second.values()))):
+            return self.lost("an operator on counters whose counts are not known")
+        return self.new_dict(dict(operate(Counter(first), Counter(second))), COUNTER)
 
     def _count(self, receiver: DictRef, given: Value, sign: int) -> None:
         """Count the items of an iterable, or the counts of a mapping, to those at hand."""

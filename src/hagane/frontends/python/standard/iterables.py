@@ -143,7 +143,9 @@ class Iterables(StandardLibrary):
             return SetRef(self.heap.new(Many(element, self.emit.fresh("different"))))
         return self.lost("a set of values that are not known")
 
-    _call_frozenset = _call_set
+    def _call_frozenset(self, value: Value = ()) -> Value:
+        made = self._call_set(value)
+        return SetRef(made.key, frozen=True) if isinstance(made, SetRef) else made
 
     def _call_KeysView(self, value: Value) -> Value:
         items = self.sequence(self.call(self.attribute(value, "__iter__"), [], {}))

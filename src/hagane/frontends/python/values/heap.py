@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import is_
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from hagane.frontends.python.values.memory import STALE, WRITTEN
 from hagane.frontends.python.values.values import MISSING, Choice, Many, Ref, Value
@@ -40,8 +40,12 @@ class Heap:
     def __init__(self) -> None:
         self.contents: dict[int, Any] = {WRITTEN: frozenset(), STALE: frozenset()}
         self.links: Links | None = None
+        self.refuse: Callable[[str, str], NoReturn] = _refused
         self._keys = itertools.count(1)
         self._own: set[int] = set()  # the dicts that no other version has
+        self._derived: dict[int, list[tuple[int, tuple[Any, ...], int]]] = {}
+        self.dictionaries: set[int] = set()  # of the program; their keys are data
+        self._views: dict[int, Callable[[], Any]] = {}
 
     def new(self, content: Any) -> int:
         """Return the key of a new object."""
@@ -56,9 +60,17 @@ class Heap:
 
     def __getitem__(self, ref: Ref | int) -> Any:
         key = ref if isinstance(ref, int) else ref.key
+        if key in self._views:
+            self.contents[key] = self._views[key]()
         if self.links is not None and key in self.links.keys:
             self.links.read(key)
         content = self.contents[key]
+        if type(content) is Choice and key in self.dictionaries:
+            self.refuse(
+                "capture",
+                "a dictionary is read here that has other keys on other paths, and the data decide "
+                "which was taken; set the same keys on all of them, or use a list",
+            )
         if type(content) is dict and key not in self._own:
             content = self.contents[key] = dict(content)
             self._own.add(key)
@@ -70,6 +82,43 @@ class Heap:
         self._own.discard(key)  # others may have it, too
         if self.links is not None:
             self.links.replace(key)
+
+    def derive(self, key: int, sources: Iterable[int], order: int = 0) -> None:
+        """Note the objects of which an iterator was made, and that Python reads later.
+
+        Args:
+            key: The iterator.
+            sources: The objects.
+            order: 1 where its items are those of the sources in their order, -1 where they are so
+                from behind; 0 for others, of which all are compared.
+        """
+        noted = self._derived.setdefault(key, [])
+        for source in sources:
+            for behind, before, way in self._derived.get(source, ()):
+                noted.append((behind, before, way * order if way and order else 0))
+            noted.append((source, _shown(self.contents.get(source)), order))
+
+    def view(self, key: int, make: Callable[[], Any]) -> None:
+        """Let an object have the content that a function gives, whenever it is read."""
+        self._views[key] = make
+
+    def check_unread(self, key: int, read: int) -> None:
+        """Compare the sources of an iterator, from an item on, with those that it was made of.
+
+        They are refused where they have changed.
+        """
+        for source, before, order in self._derived.get(key, ()):
+            after = _shown(self.contents.get(source))
+            span = {1: slice(read, None), -1: slice(0, len(before) - read)}.get(
+                order or 0, slice(0)
+            )
+            one, other = (before[span], after[span]) if order else (before, after)
+            if len(before) != len(after) or not all(map(is_, one, other)):
+                self.refuse(
+                    "order",
+                    "an iterator is read after the container that it was made of has changed; "
+                    "make it anew, or of a copy",
+                )
 
     def put(self, key: int, content: Any) -> None:
         """Set the content of an object that changes no more than it did for the program."""
@@ -96,6 +145,17 @@ class Heap:
             snapshot[key] = self.contents[key]
         self._own.clear()
         self.contents = snapshot
+
+
+def _refused(code: str, message: str) -> NoReturn:
+    raise RuntimeError(f"{code}: {message}")
+
+
+def _shown(content: Any) -> tuple[Any, ...]:
+    """Return the parts of a content, to be compared with those that it has later."""
+    if isinstance(content, dict):
+        return tuple(content)
+    return content if isinstance(content, tuple) else (content,)
 
 
 def join_contents(

@@ -165,6 +165,13 @@ class Choice:
     no: Value
 
 
+def alternatives(value: Value) -> list[Value]:
+    """Return the values of which one stands there: those of a choice, else the value alone."""
+    if isinstance(value, Choice):
+        return [*alternatives(value.yes), *alternatives(value.no)]
+    return [value]
+
+
 @dataclass(frozen=True, slots=True)
 class DType:
     """An element type as a value: ``torch.float32``, ``np.int64``."""
@@ -238,6 +245,8 @@ class DictRef(Ref):
 @dataclass(frozen=True, slots=True, eq=False)
 class SetRef(Ref):
     """A set of known values; content: a tuple without repeats."""
+
+    frozen: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

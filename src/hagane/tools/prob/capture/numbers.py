@@ -18,6 +18,7 @@ from hagane.frontends.python.values.values import (
     Method,
     Real,
     SetRef,
+    Stream,
     Truth,
     Unknown,
     Value,
@@ -275,7 +276,12 @@ class Arithmetic(Paths):
             self.need_known(arguments[0], "a key of a dictionary")
         if isinstance(receiver, SetRef):
             for argument in arguments:
-                for item in self.items_of(argument) if name != "add" else [argument]:
+                one = name in ("add", "discard", "remove", "__contains__")
+                if isinstance(argument, Stream):  # to be read once, by the method
+                    items = self.core.heap[argument.key]
+                    self.need_known(items if isinstance(items, tuple) else None, "items of a set")
+                    continue
+                for item in [argument] if one else self.items_of(argument):
                     self.need_known(item, "an item of a set")
         if isinstance(receiver, ListRef | tuple):
             items = self.items_of(receiver)

@@ -81,6 +81,8 @@ class NoTensors(Emitter):
         collector: Ends the capture.
     """
 
+    literal = True
+
     def __init__(self, knowledge: Knowledge, collector: Refusing):
         super().__init__(knowledge, lambda text: None)
         self._collector = collector

@@ -22,6 +22,7 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
+    alternatives,
     is_compared_by_value,
 )
 from hagane.symbolic import Expr
@@ -37,6 +38,7 @@ _REFUSED: dict[type[ast.AST], str] = {
     ast.YieldFrom: _YIELD,
     ast.Await: "'await' is not supported",
 }
+_CONTAINERS = ListRef | DictRef | SetRef
 _ONCE = (functools.cache, functools.lru_cache, functools.cached_property)
 
 
@@ -144,11 +146,12 @@ class Strict(Turns):
 
     def _added(self, node: ast.AugAssign, left: Value) -> Value:
         right = self.core.evaluate(node.value)
-        if isinstance(left, Choice) and not isinstance(right, int | Expr | Truth):
+        containers = (one for one in alternatives(left) if isinstance(one, _CONTAINERS))
+        if isinstance(left, Choice) and any(containers):
             self.refuse("one of two lists is changed, and draws decide which")
-        if isinstance(left, ListRef) and isinstance(node.op, ast.Add):
-            self.core.extend(left, right)
-            return left
+        changed = self.core.change(type(node.op), left, right)
+        if changed is not MISSING:
+            return changed
         if isinstance(left, Instance):
             own = self.core.method_of(left, f"__i{BINARY[type(node.op)][0]}__")
             if own is not MISSING:

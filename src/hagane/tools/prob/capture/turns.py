@@ -40,9 +40,11 @@ class Turns(Arithmetic):
             self._random_range(node, value)
             return
         items = self.items_of(value)
-        content = self.core.heap[value] if isinstance(value, ListRef) else None
-        self.core.each(node, items)
-        if isinstance(value, ListRef) and self.core.heap[value] is not content:
+        self.core.each(node, items, value)
+        after = self.core.heap[value] if isinstance(value, ListRef) else None
+        if isinstance(value, ListRef) and not (
+            isinstance(after, tuple) and len(after) == len(items)
+        ):
             self.refuse("a loop over a list that the loop changes")
 
     def _random_range(self, node: ast.For, bounds: Range) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hagane.symbolic import bitvector as bv
 from hagane.symbolic.logic import either, equal
-from hagane.symbolic.term import FALSE, Term, bits, variable, variables_of
+from hagane.symbolic.term import FALSE, TRUE, Term, bits, variable, variables_of
 from hagane.tools.rtl.circuit.cycle import Input, Reset
 from hagane.tools.rtl.circuit.design import Process
 from hagane.tools.rtl.circuit.drivers import PREVIOUS
+from hagane.tools.rtl.circuit.gating import Gate, gate_behind
 from hagane.tools.rtl.circuit.machine import Machine, Variable
 from hagane.tools.rtl.circuit.values import Value
 from hagane.tools.rtl.errors import UnsupportedDesign
@@ -26,7 +27,7 @@ class Clocks:
     Attributes:
         names: The clocks.
         resets: The asynchronous resets.
-        rising: Of several clocks, in which rows a process runs; nothing where there is one.
+        rising: In which rows a process runs, of several clocks or behind a gate; others do in all.
         resetting: In which rows an asynchronous reset is active for a process.
         falling: The clocks of which the falling edge counts.
     """
@@ -57,6 +58,7 @@ def find_clocks(
     machines: Mapping[Process, Machine],
     read: Mapping[Process, Iterable[Variable]],
     value: Callable[[Variable], Value],
+    settled: Mapping[str, Term],
     known: Iterable[str] = (),
 ) -> Clocks:
     """Find which inputs are clocks and asynchronous resets.
@@ -66,41 +68,46 @@ def find_clocks(
         machines: Their runs, of those that could be run.
         read: The variables that they read.
         value: The value of a variable before their edges.
+        settled: The values of combinational signals, by the names of their unknowns.
         known: Problems of the design that are known already.
 
     Raises:
-        UnsupportedDesign: A process waits for what is no input, clocks have both edges, or a
-            process reads the level of a clock; or there are problems already.
+        UnsupportedDesign: A process waits for what is neither an input nor a gated one, clocks have
+            both edges, or a process reads the level of a clock; or there are problems already.
     """
     clocks: dict[str, bool] = {}  # whether it is the rising edge that counts
     resets: dict[str, Reset] = {}
     resetting: dict[Process, Term] = {}
     rises_of: dict[Process, Term] = {}
+    gated: dict[Process, Term] = {}
     problems = dict.fromkeys(known)
-    for process in processes:
-        machine = machines.get(process)
-        if machine is None:
-            continue
-        names = []
-        for edge in process.edges:
-            probe = Machine(value)
-            term = process.scope.expressions.bits(edge.expression, probe)
-            names.append((edge, _input_behind(term), term))
-        guards = variables_of(term for value in machine.points.values() for term in (value,))
+    waits = {
+        process: [
+            (edge, process.scope.expressions.bits(edge.expression, Machine(value)))
+            for edge in process.edges
+        ]
+        for process in processes
+        if process in machines
+    }
+    plain = {found[0] for edges in waits.values() for _, term in edges if (found := _input(term))}
+    for process, edges in waits.items():
+        guards = variables_of(machines[process].points.values())
         rises = FALSE
-        for edge, found, term in names:
-            if found is None:
+        passes = FALSE
+        for edge, term in edges:
+            gate = _gate(term, edge.rising, settled, plain)
+            if gate is None:
                 if term.is_const:
                     continue
                 problems[
                     f"{process.position}: waits for '{edge.text}', which is no input of the "
                     f"top module but computed (a gated or divided clock, or one that nothing "
-                    "drives; make it an input)"
+                    "drives; make it an input, or hold what enables it in a latch that is closed "
+                    "while the clock is active)"
                 ] = None
                 continue
-            name, inverted = found
-            rising = edge.rising != inverted
-            if len(process.edges) > 1 and name in guards:
+            name, rising = gate.clock, gate.rising
+            if len(edges) > 1 and gate.enabled is TRUE and name in guards:
                 resets[name] = Reset(name, int(rising), True)
                 active = equal(variable(name, bits(1)), bv.value(int(rising), 1))
                 resetting[process] = either(resetting.get(process, FALSE), active)
@@ -111,7 +118,16 @@ def find_clocks(
                 ] = None
             else:
                 rises = either(rises, equal(tick(name), bv.value(1, 1)))
+                passes = either(passes, gate.enabled)
         rises_of[process] = rises
+        if passes is not TRUE:
+            gated[process] = passes
+    if len(clocks) > 1:
+        for process in gated:
+            problems[
+                f"{process.position}: waits for a gated clock, where there are several clocks "
+                f"({', '.join(clocks)})"
+            ] = None
     levels = {variable(name, bits(1)) for name in clocks}
     for process in processes:
         for variable_ in read.get(process, ()):
@@ -125,7 +141,7 @@ def find_clocks(
     return Clocks(
         tuple(clocks),
         tuple(resets.values()),
-        rises_of if len(clocks) > 1 else {},
+        rises_of if len(clocks) > 1 else gated,
         resetting,
         frozenset(name for name, rising in clocks.items() if not rising),
     )
@@ -151,7 +167,18 @@ def tick(clock: str) -> Term:
     return variable(f"^{clock}", bits(1))
 
 
-def _input_behind(term: Term) -> tuple[str, bool] | None:
+def _gate(
+    term: Term, rising: bool, settled: Mapping[str, Term], clocks: Collection[str]
+) -> Gate | None:
+    """Return the clock that a term is, perhaps behind a gate."""
+    found = _input(term)
+    if found is None:
+        return gate_behind(term, rising, settled, clocks)
+    name, inverted = found
+    return Gate(name, rising != inverted, TRUE)
+
+
+def _input(term: Term) -> tuple[str, bool] | None:
     """Return the one-bit input that a clock is, and whether it is inverted."""
     if term.op == "var" and not str(term.data).startswith(PREVIOUS):
         return str(term.data), False

@@ -64,7 +64,8 @@ class _Builder:
         clocked = [p for p in self.design.processes if p.edges]
         for process in clocked:
             self._execute(process)
-        clocks = find_clocks(clocked, self.machines, self.read, self._value, self.problems)
+        settled = self._settled()
+        clocks = find_clocks(clocked, self.machines, self.read, self._value, settled, self.problems)
         if len(clocks.names) > 1:
             notice = f"clocks {', '.join(clocks.names)}: each row says which of them rise"
             self.design.notices[notice] = None
@@ -162,6 +163,14 @@ class _Builder:
         for machine in machines:
             machine.points = {key: settling[term] for key, term in machine.points.items()}
             machine.asserts = {key: settling[term] for key, term in machine.asserts.items()}
+
+    def _settled(self) -> dict[str, Term]:
+        """Return the values of combinational signals, by the names of their unknowns."""
+        found: dict[str, Term] = {}
+        for variable_, value in self.env.items():
+            names = (name for name, _ in leaves(PREVIOUS + variable_.name, variable_.layout))
+            found.update(zip(names, flat(value), strict=True))
+        return found
 
     def _after(self, runs: Mapping[Process, Term]) -> dict[Variable, Value]:
         """Return what processes make of their variables, each run where its condition holds."""
@@ -282,7 +291,11 @@ class _Builder:
             next_of[held] = choose(resetting, zero, new)
             reset_of[held] = choose(resetting, zero, variable(held, new.sort))
         latches = self._latches(clocks.names, next_of, following)
-        followers = reading(points, clocks.names)
+        followers = {
+            key
+            for machine in self.machines.values()
+            for key in reading(machine.points, clocks.names)
+        }
         for key in [key for key in points if key in followers]:
             what = f"a {key.kind} that follows the level of a clock is no point"
             notices[f"{key.position}: {what}"] = None

@@ -138,8 +138,8 @@ def _wire(clock: str, model: CycleModel) -> str:
 
 def _clocking(model: CycleModel, checked: bool) -> list[str]:
     compare = [
-        "  // Outputs are compared in the middle of each cycle.",
-        "  always @(negedge hagane_clock)",
+        "  // Outputs are compared in the middle of each cycle, behind those that follow a clock.",
+        "  always @(negedge hagane_clock) #1",
         "    if (row >= 0 && row < ROWS && response !== expected[row]) begin",
         "      mismatches = mismatches + 1;",
         '      $display("MISMATCH row %0d: expected %h, got %h", row, expected[row], response);',

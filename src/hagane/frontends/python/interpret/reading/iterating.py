@@ -54,6 +54,7 @@ class Iteration(Objects):
                     return Many(content.key, content.length)
                 return list(content) if isinstance(content, dict) else content
             case Stream(key=key):
+                self.check_stream(value)
                 content = self._content(self.heap[key])
                 self.heap[key] = ()
                 return content
