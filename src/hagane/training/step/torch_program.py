@@ -247,28 +247,21 @@ class TorchProgram(Program):
 
 
 def moved_by(
-    modules: Iterable[Any], names: Mapping[int, str], changes: Mapping[str, int], state: Set[int]
+    modules: Iterable[Any], counted: Mapping[int, int], state: Set[int]
 ) -> list[tuple[Any, int]]:
-    """Return the modules that count their calls, and how often a call of the loss does.
+    """Return the modules that count their calls, and how often a call of the loss calls each.
 
     Args:
         modules: Modules of PyTorch that the loss may call.
-        names: The names of their running statistics, by identity.
-        changes: How often a call changes a buffer, by name.
+        counted: How often it calls those that count, by identity.
         state: The identities of tensors whose new content the graph computes.
     """
-    import torch
-
-    kinds = torch.nn.modules.batchnorm._BatchNorm
-    parts = {id(m): m for m in modules if isinstance(m, kinds) and m.running_mean is not None}
-    found = [(m, changes.get(names.get(id(m.running_mean), ""), 0)) for m in parts.values()]
+    found = {id(m): (m, counted[id(m)]) for m in modules if id(m) in counted}
     return [
-        (m, count)
-        for m, count in found
-        if count and m.num_batches_tracked is not None
-        and id(m.num_batches_tracked) not in state
-        and names.get(id(m.num_batches_tracked)) not in changes  # else an output of the graph
-    ]  # fmt: skip
+        (module, count)
+        for module, count in found.values()
+        if module.num_batches_tracked is not None and id(module.num_batches_tracked) not in state
+    ]
 
 
 def arrays_of(module: Any, prefix: str) -> Iterator[tuple[str, Any]]:

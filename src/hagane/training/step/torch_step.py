@@ -269,8 +269,7 @@ class TorchStep(Step[TorchProgram]):
             groups,
             moved_by(
                 [*module.modules(), *captured.reads.modules],
-                paths | {id(x): name for name, x in others.items()},
-                training.changes,
+                training.counted,
                 {id(attribute.now()) for attribute, _ in captured.state},
             ),
             guards_of(captured, training.updates),

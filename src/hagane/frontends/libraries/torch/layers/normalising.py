@@ -60,6 +60,8 @@ def _batch_norm(name: str, ranks: tuple[int, ...], affine_default: bool) -> None
                 share = normalising.share_of_batch(t, self.get("num_batches_tracked", None))
             elif training and isinstance(mean, Tensor) and t.emit.training is None:
                 normalising.count_batch(t, self.get("num_batches_tracked", None))
+            elif training and isinstance(mean, Tensor):  # (the caller of the step counts)
+                t.emit.training.counted[id(self.instance().host)] += 1
             return normalising.batch_norm(
                 t, x, mean, variance, self.weight, self.bias, own, share, self.eps
             )
