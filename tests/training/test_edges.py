@@ -74,7 +74,10 @@ CASES: dict[str, tuple[Callable[[Any], Any], list[float]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(c, marks=[pytest.mark.long] if n % 3 else []) for n, c in enumerate(CASES)],
+)
 def test_values_and_gradients_at_edges_are_pytorchs(case: str) -> None:
     function, values = CASES[case]
     weights = torch.linspace(0.5, 1.5, 5)
