@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import types
 from typing import Any
 
 import pytest
@@ -333,3 +334,45 @@ def test_batches_are_counted_once(kind: Any, momentum: float | None) -> None:
         step(compiled, x)
         for one, other in zip(eager.buffers(), compiled.buffers(), strict=True):
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+
+class _Shared(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.other = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
+        self.other.running_mean = self.one.running_mean
+        self.last = nn.BatchNorm1d(3)
+
+
+def _by_layers_and_functions(module: Any, x: Any) -> Any:
+    h = module.other(module.one(module.one(x)) * 2)
+    last = module.last
+    h = nn.functional.batch_norm(h, last.running_mean, last.running_var, last.weight, None, True)
+    return h.square().sum() + h.pow(3).sum()
+
+
+def test_layers_count_their_own_calls_and_functions_count_none() -> None:
+    torch.manual_seed(0)
+    theirs = _Shared()
+    ours, x = copy.deepcopy(theirs), torch.randn(4, 3)
+    _by_layers_and_functions(theirs, x)
+    hagane.compile(_by_layers_and_functions, torch.optim.SGD(ours.parameters(), lr=0.0))(ours, x)
+    for (name, mine), their in zip(ours.named_buffers(), theirs.buffers(), strict=True):
+        torch.testing.assert_close(mine, their, msg=name)
+    assert (int(ours.one.num_batches_tracked), int(ours.last.num_batches_tracked)) == (2, 0)
+
+
+_calls = types.SimpleNamespace(count=0)
+
+
+def _counting(module: Any, x: Any) -> Any:
+    _calls.count += 1
+    return module(x).mean()
+
+
+def test_attributes_that_no_graph_sets_are_named() -> None:
+    module = nn.Linear(3, 2)
+    step = hagane.compile(_counting, torch.optim.SGD(module.parameters(), lr=0.1))
+    with pytest.raises(CaptureError, match="'count' of .* is set, which no graph"):
+        step(module, torch.ones(2, 3))
+    assert _calls.count == 0

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from hagane.capturing.leaves import Obstacle, TensorLeaf
-from hagane.capturing.results import rebuilt
 from hagane.capturing.tensors import as_array, returned
 from hagane.capturing.variables import is_variable
-from hagane.frontends.capture.interface.structure import Change, Kept
+from hagane.frontends.capture.interface.rebuilding import content_changes
+from hagane.frontends.capture.interface.structure import Change
 
 
 def apply_changes(
@@ -36,11 +36,7 @@ def apply_changes(
         if change.path not in given:
             continue
         real = given[change.path]
-        for name, part in change.attributes.items():
-            content = None if part is None else rebuilt(part, values, returned, given)
-            steps.append(_setting(real, name, content, gone=part is None))
-        if change.items is not None:
-            steps.append(_filling(real, change.items, values, given))
+        steps += content_changes(change, real, values, returned, given)
     for step in steps:
         step()
 
@@ -91,33 +87,6 @@ def _writing(leaf: TensorLeaf, value: Any) -> Callable[[], None]:
             leaf.value.copy_(returned(value, leaf.kind))
 
     return write
-
-
-def _setting(real: Any, name: str, content: Any, *, gone: bool) -> Callable[[], None]:
-    if gone:
-        return lambda: object.__delattr__(real, name)
-    return lambda: object.__setattr__(real, name, content)
-
-
-def _filling(
-    real: Any, items: Any, values: Mapping[str, Any], given: Mapping[str, Any]
-) -> Callable[[], None]:
-    def new(part: Any) -> Any:
-        if isinstance(part, Kept):
-            return (dict if isinstance(real, dict) else list).__getitem__(real, part.key)
-        return rebuilt(part, values, returned, given)
-
-    if isinstance(items, dict):
-        content = {key: new(part) for key, part in items.items()}
-
-        def fill() -> None:
-            if [*dict.keys(real)] != [*content][: len(real)]:  # the order may be another one
-                dict.clear(real)
-            dict.update(real, content)
-
-        return fill
-    made = [new(part) for part in items]
-    return lambda: list.__setitem__(real, slice(None), made)
 
 
 __all__ = ["apply_changes", "check_apart"]

@@ -23,7 +23,7 @@ from hagane.capturing.leaves import (
     outline,
 )
 from hagane.capturing.recorded import chained, recorded
-from hagane.capturing.results import kinds_of, rebuilt
+from hagane.capturing.results import kinds_of
 from hagane.capturing.shortcut import MISSED, Shortcut
 from hagane.capturing.tensors import is_casting, returned, wants_gradients
 from hagane.capturing.variables import KIND, has_hooks, wants_way_back
@@ -36,6 +36,7 @@ from hagane.capturing.variant import (
 )
 from hagane.errors import CaptureError, InvalidArgument, KernelError
 from hagane.frontends.capture.capture import GLOBAL_HOOKS, has_global_hooks
+from hagane.frontends.capture.interface.rebuilding import rebuilt
 
 _MAX_VARIANTS = 16  # graphs for one kind of call
 _OWN = frozenset(

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hagane.capturing.leaves import NumberLeaf, TensorLeaf, Tree, leaves, objects, remade
-from hagane.capturing.results import kinds_of, rebuilt, tensors_of
+from hagane.capturing.results import kinds_of, tensors_of
 from hagane.capturing.tensors import returned, with_gradients
 from hagane.capturing.variables import KIND, with_way_back
 from hagane.capturing.variant import Variant
+from hagane.frontends.capture.interface.rebuilding import rebuilt
 
 Called = Callable[[Mapping[str, Any]], Any]
 _TENSOR = "torch.Tensor"

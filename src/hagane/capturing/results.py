@@ -2,105 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from hagane.frontends.capture.interface.rebuilding import rebuilt
 from hagane.frontends.capture.interface.structure import (
     Column,
-    Constant,
-    Handed,
     Items,
     Leaf,
     Made,
     Opaque,
     Record,
 )
-
-
-def rebuilt(
-    structure: Any,
-    values: Mapping[str, Any],
-    convert: Callable[[Any, str], Any],
-    given: Mapping[str, Any],
-) -> Any:
-    """Return the result of a program, from the outputs of its graph.
-
-    Args:
-        structure: As :class:`hagane.frontends.capture.capture.Captured` has it.
-        values: The outputs by name.
-        convert: Makes of an output a value of the kind of the program.
-        given: The objects of the caller by their paths, as :func:`objects` returns them.
-    """
-
-    def build(part: Any) -> Any:
-        if isinstance(part, Leaf):
-            return convert(values[part.name], part.kind)
-        if isinstance(part, Items):
-            return _listed(part.item, values, convert)
-        if isinstance(part, Handed):
-            return given[part.path]
-        if isinstance(part, Constant):
-            return _real(part.value)
-        if isinstance(part, Made):
-            items = None if part.items is None else build(part.items)
-            return _made(part, {name: build(item) for name, item in part.attributes.items()}, items)
-        if isinstance(part, Record):
-            return _record(part, {name: build(item) for name, item in part.fields.items()})
-        if isinstance(part, dict):
-            return type(part)((key, build(item)) for key, item in part.items())
-        return type(part)(build(item) for item in part)
-
-    return build(structure)
-
-
-def _listed(item: Any, values: Mapping[str, Any], convert: Callable[[Any, str], Any]) -> list[Any]:
-    """Return a list whose length the data decide, given the structure of its items."""
-    if isinstance(item, Column):
-        whole = convert(values[item.values.name], item.values.kind)
-        found = list(whole) if item.sizes is None else _cut(whole, values[item.sizes.name], item)
-        if item.inner:
-            python = _PYTHON[item.inner]
-            return [[python(number) for number in part] for part in found]
-        return found
-    if isinstance(item, Constant):
-        return [_real(item.value)]
-    if isinstance(item, Record):
-        names, parts = list(item.fields), list(item.fields.values())
-        rows = _rows([_listed(part, values, convert) for part in parts], parts)
-        return [_record(item, dict(zip(names, row, strict=True))) for row in rows]
-    if isinstance(item, dict):
-        parts = list(item.values())
-        rows = _rows([_listed(part, values, convert) for part in parts], parts)
-        return [dict(zip(item, row, strict=True)) for row in rows]
-    return [type(item)(row) for row in _rows([_listed(p, values, convert) for p in item], item)]
-
-
-def _rows(columns: Sequence[list[Any]], parts: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Return the parts of each item; those that are the same in all are there once."""
-    count = max(
-        (len(c) for c, p in zip(columns, parts, strict=True) if not isinstance(p, Constant)),
-        default=0,
-    )
-    full = [
-        c * count if isinstance(p, Constant) else c for c, p in zip(columns, parts, strict=True)
-    ]
-    return list(zip(*full, strict=True))
-
-
-def _cut(whole: Any, sizes: Any, column: Column) -> list[Any]:
-    """Return the tensors that lie behind each other along an axis."""
-    stops = [int(stop) for stop in np.cumsum(np.asarray(sizes))]
-    front = (slice(None),) * column.axis
-    return [
-        whole[(*front, slice(start, stop))] for start, stop in zip([0, *stops], stops, strict=False)
-    ]
-
-
-_PYTHON: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
 
 
 def builder(
@@ -114,55 +30,6 @@ def builder(
         at, own = names.index(structure.name), structure.kind
         return lambda found: convert(found[at], own)
     return lambda found: rebuilt(structure, dict(zip(names, found, strict=True)), convert, {})
-
-
-def _record(record: Any, fields: dict[str, Any]) -> Any:
-    if record.cls is None:
-        from collections import namedtuple
-
-        return namedtuple("result", list(fields))(**fields)
-    if record.is_tuple:
-        return record.cls(**fields)
-    given = {
-        f.name: fields[f.name]
-        for f in dataclasses.fields(record.cls)
-        if f.init and f.name in fields
-    }
-    made = record.cls(**given)
-    for name, value in fields.items():
-        if name not in given:
-            object.__setattr__(made, name, value)
-    return made
-
-
-def _made(found: Any, attributes: dict[str, Any], items: Any) -> Any:
-    """Return an object of a class with its attributes, without a call of its ``__init__``."""
-    if issubclass(found.cls, tuple):
-        made = tuple.__new__(found.cls, items)
-    else:
-        made = found.cls.__new__(found.cls)
-    if isinstance(made, tuple):
-        pass
-    elif isinstance(items, dict):
-        dict.update(made, items)
-    elif items is not None:
-        list.extend(made, items)
-    for name, value in attributes.items():
-        object.__setattr__(made, name, value)
-    return made
-
-
-def _real(value: Any) -> Any:
-    """Return the object of the running Python that a known value of the interpreter stands for."""
-    from hagane.frontends.python.values.values import Device, DType
-    from hagane.graph.types import dtype_name
-
-    if isinstance(value, Device):
-        return sys.modules["torch"].device(value.name)
-    if isinstance(value, DType):
-        name = dtype_name(value.dtype)
-        return getattr(sys.modules["torch"], name) if value.library == "torch" else np.dtype(name)
-    return value
 
 
 def can_be_rebuilt(structure: Any) -> bool:
@@ -263,4 +130,4 @@ def _stack(tensors: Sequence[Any], kind: str) -> Any:
     return stack(tensors) if tensors else Variable(np.zeros(0, np.float32))
 
 
-__all__ = ["builder", "can_be_rebuilt", "kinds_of", "rebuilt", "tensors_of"]
+__all__ = ["builder", "can_be_rebuilt", "kinds_of", "tensors_of"]

@@ -21,7 +21,7 @@ from hagane.capturing.leaves import (
     objects,
     replaced,
 )
-from hagane.capturing.results import can_be_rebuilt, rebuilt
+from hagane.capturing.results import can_be_rebuilt
 from hagane.capturing.sessions import Sessions
 from hagane.capturing.tensors import array_of, as_array, returned
 from hagane.capturing.variables import is_variable
@@ -29,6 +29,7 @@ from hagane.errors import CaptureError, KernelError
 from hagane.frontends.capture.capture import Captured, capture_object
 from hagane.frontends.capture.interface.guards import Guards
 from hagane.frontends.capture.interface.reads import ContentRead, NameRead, Reads
+from hagane.frontends.capture.interface.rebuilding import rebuilt
 from hagane.frontends.capture.interface.state import Attribute
 from hagane.frontends.capture.interface.structure import Example, Text
 from hagane.frontends.libraries.meaning import MeaningTables

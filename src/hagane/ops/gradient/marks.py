@@ -16,7 +16,7 @@ import onnx_ir as ir
 from hagane.graph.walk import all_nodes
 from hagane.ops.builder import Call, dtype_of, is_continuous, op
 from hagane.ops.functions.numbers.elementary import where
-from hagane.ops.layout.stopping import STOP
+from hagane.ops.layout.stopping import STOP, stopped
 from hagane.ops.own_schemas import DOMAIN
 
 _STOPPED = "hagane.stopped"  # no gradient goes through the results
@@ -62,15 +62,11 @@ def limited(node: ir.Node, call: Call) -> Call:
 def limit(node: ir.Node, inputs: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
     """Return the results of a node with the gradient that its marks leave them."""
     if _STOPPED in node.metadata_props:
-        return [_stopped(x) if is_continuous(x) else x for x in results]
+        return [stopped(x) if is_continuous(x) else x for x in results]
     if _PADDING in node.metadata_props:
         rows = _rows(inputs[1], int(node.metadata_props[_PADDING]))
-        return [where(rows, _stopped(x), x) for x in results]
+        return [where(rows, stopped(x), x) for x in results]
     return results
-
-
-def _stopped(x: Any) -> Any:
-    return op(STOP, x, domain=DOMAIN)
 
 
 def _rows(places: Any, padding: int) -> Any:

@@ -20,6 +20,11 @@ from hagane.ops.traits import Trait
 STOP = "StopGradient"
 
 
+def stopped(x: Any) -> Any:
+    """Return ``x``, floats, through which no gradient goes."""
+    return op(STOP, x, domain=DOMAIN)
+
+
 def _composed(x: Any) -> Any:
     return op("Identity", x)
 

@@ -6,7 +6,7 @@ import enum
 import inspect
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ import numpy as np
 
 from hagane.errors import InvalidArgument
 from hagane.frontends.capture.interface.structure import (
-    Change,
     Constant,
     Example,
     Leaf,
@@ -121,6 +120,8 @@ class Given:
 
     Attributes:
         leaves: Tensors and arrays by their paths: ``x``, ``batch.labels``, ``pair.0``.
+        objects: Dicts, lists and objects that the loss may change, likewise.
+        numbers: Numbers of Python, likewise.
         outline: Equal in calls that differ in the content and sizes of tensors alone.
 
     Raises:
@@ -129,7 +130,9 @@ class Given:
 
     def __init__(self, arguments: Complete):
         self.leaves: dict[str, Any] = {}
-        self._objects: dict[int, int] = {}
+        self.objects: dict[str, Any] = {}
+        self.numbers: dict[str, int | float] = {}
+        self._seen: dict[int, int] = {}
         self._positional, self._keywords = arguments.positional, arguments.keywords
         self.outline: Hashable = tuple(
             (name, self._outline(value, name))
@@ -172,16 +175,21 @@ class Given:
                     "of a dict are: give them names that differ"
                 )
             return type(value), _dtype(value), len(value.shape)
+        if type(value) in (int, float):
+            self.numbers[path] = value
+        if isinstance(value, float):
+            return type(value), repr(value)  # 0.0 and -0.0 differ, NaN is one value
         if isinstance(value, str) or _is_plain(value):
             return type(value), value
-        if type(value) in (tuple, list):
+        if type(value) is tuple:
             return type(value), *(self._outline(v, f"{path}.{i}") for i, v in enumerate(value))
-        if id(value) in self._objects:
-            return "again", self._objects[id(value)]
-        parts = _parts(value)
+        if id(value) in self._seen:
+            return "again", self._seen[id(value)]
+        parts = ({}, dict(enumerate(value))) if type(value) is list else _parts(value)
         if parts is None:
             return Same(value)
-        self._objects[id(value)] = len(self._objects)
+        self._seen[id(value)] = len(self._seen)
+        self.objects[path] = value
         return type(value), *(
             (name, self._outline(part, f"{path}.{name}"))
             for found in parts
@@ -249,24 +257,6 @@ def check_result(structure: Any) -> None:
     )
 
 
-def written_leaves(changes: Iterable[Change]) -> list[str]:
-    """Return the paths of the tensors that a loss writes into.
-
-    Raises:
-        InvalidArgument: It changes its arguments otherwise; the first such is named.
-    """
-    written: list[str] = []
-    for change in changes:
-        written += change.written
-        if change.attributes or change.items is not None:
-            raise InvalidArgument(
-                f"step: the loss changes the content of its argument '{change.path}', which a "
-                f"compiled step does not: let it work on a copy, as in {change.path} = "
-                f"dict({change.path})"
-            )
-    return written
-
-
 def _plain_variable(value: Any) -> Any:
     """Return the array of a variable, other values as they are."""
     return value.array if isinstance(value, Variable) else value
@@ -315,4 +305,4 @@ def _parts(value: Any) -> tuple[dict[Any, Any], dict[Any, Any] | None] | None:
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class made by Python code, or by a module in C
 
 
-__all__ = ["Complete", "Given", "Same", "Signature", "check_result", "written_leaves"]
+__all__ = ["Complete", "Given", "Same", "Signature", "check_result"]

@@ -103,7 +103,7 @@ class Program(ABC):
 
     @abstractmethod
     def run(
-        self, optimizer: Any, given: Sequence[Any], sums: GradientSums, scaling: LossScaling
+        self, optimizer: Any, arguments: Given, sums: GradientSums, scaling: LossScaling
     ) -> Any:
         """Do one step and return the loss."""
 

@@ -1,18 +1,23 @@
-"""Attributes of modules that a loss changes: inputs and outputs of a step besides parameters."""
+"""What a loss changes besides parameters and buffers: attributes of modules, its arguments."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.errors import InvalidArgument
 from hagane.frontends.capture.capture import Captured
+from hagane.frontends.capture.interface.rebuilding import content_changes
 from hagane.frontends.capture.interface.state import Attribute
-from hagane.frontends.capture.interface.structure import Constant, Leaf
+from hagane.frontends.capture.interface.structure import Change, Constant, Leaf
+from hagane.nn.autograd.variable import Variable
 from hagane.ops.definition import Array
+from hagane.training.step.arguments import Given
 
 _NUMBERS: Mapping[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
 
@@ -135,4 +140,87 @@ def _type(value: Any) -> object:
     return type(value)
 
 
-__all__ = ["ChangedState", "read_state"]
+class ChangedArguments:
+    """The changes of a loss to its arguments.
+
+    Args:
+        changes: As capture found them.
+
+    Attributes:
+        written: The paths of the tensors into whose memory the loss writes.
+    """
+
+    def __init__(self, changes: Sequence[Change]):
+        self.written = frozenset(path for change in changes for path in change.written)
+        self._content = [c for c in changes if c.attributes or c.items is not None]
+
+    def check(self, given: Given) -> None:
+        """Fail if memory that the loss writes belongs to another argument, too.
+
+        Raises:
+            InvalidArgument: It does; both are named.
+        """
+        for path in self.written:
+            for other, leaf in given.leaves.items():
+                if other != path and _overlap(given.leaves[path], leaf):
+                    raise InvalidArgument(
+                        f"step: the loss writes into its argument '{path}', which shares memory "
+                        f"with '{other}': pass a copy of one of them"
+                    )
+
+    def numbers(self, given: Given, inputs: Collection[str]) -> dict[str, Array]:
+        """Return the numbers that the loss changes, which are inputs, by name."""
+        return {n: np.asarray(x) for n, x in given.numbers.items() if n in inputs}
+
+    def apply(self, given: Given, results: Mapping[str, Array]) -> None:
+        """Change dicts, lists and objects of the caller as the loss would have.
+
+        Args:
+            given: The arguments of the call.
+            results: The outputs of the graph by name; they are copied.
+        """
+        steps = [
+            step
+            for change in self._content
+            for step in content_changes(
+                change, given.objects[change.path], results, value_of, given.objects
+            )
+        ]
+        for step in steps:
+            step()
+
+
+def value_of(array: Array, kind: str) -> Any:
+    """Return a copy of an output as a value of a kind, as capture names it."""
+    if kind in ("int", "float", "bool"):
+        return np.asarray(array).item()
+    if kind == "numbers":
+        return np.asarray(array).tolist()
+    copy = np.array(array)
+    if kind == "torch.Tensor":
+        torch = sys.modules["torch"]
+        if copy.dtype == ir.DataType.BFLOAT16.numpy():
+            return torch.from_numpy(copy.view(np.int16)).view(torch.bfloat16)
+        return torch.from_numpy(copy)
+    if kind == "numpy.generic":
+        return copy[()]
+    return copy if kind == "numpy.ndarray" else Variable(copy)
+
+
+def _overlap(a: Any, b: Any) -> bool:
+    mine, other = _extent(a), _extent(b)
+    return mine is not None and other is not None and mine[0] < other[1] and other[0] < mine[1]
+
+
+def _extent(leaf: Any) -> tuple[int, int] | None:
+    """Return the addresses between which the elements of an array or a tensor lie."""
+    if 0 in leaf.shape:
+        return None
+    if hasattr(leaf, "untyped_storage"):  # (strides of tensors are never negative)
+        last = sum((n - 1) * step for n, step in zip(leaf.shape, leaf.stride(), strict=True))
+        return leaf.data_ptr(), leaf.data_ptr() + (last + 1) * leaf.element_size()
+    low, high = np.lib.array_utils.byte_bounds(np.asarray(leaf))
+    return int(low), int(high)
+
+
+__all__ = ["ChangedArguments", "ChangedState", "read_state", "value_of"]

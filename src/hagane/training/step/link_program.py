@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hagane.errors import InvalidArgument
 from hagane.frontends.capture.capture import Captured
-from hagane.frontends.capture.interface.structure import Constant, Leaf
+from hagane.frontends.capture.interface.rebuilding import rebuilt
 from hagane.frontends.python.interpret.effects import Training
 from hagane.nn import reporter
 from hagane.nn.autograd.variable import Variable
@@ -18,7 +17,9 @@ from hagane.ops.definition import Array
 from hagane.runtime import SessionOptions
 from hagane.symbolic.substitute import number_of
 from hagane.training.step.accumulation import GradientSums
+from hagane.training.step.arguments import Given
 from hagane.training.step.base import Program
+from hagane.training.step.changed_state import ChangedArguments, value_of
 from hagane.training.step.memory.byte_counts import sizes_of
 from hagane.training.step.program import StepProgram
 from hagane.training.step.read_arrays import guards_of, plain_array
@@ -39,11 +40,11 @@ class LinkProgram(Program):
         names: Sequence[str],
         options: SessionOptions | None,
         choice: Any,
-        written: Sequence[str] = (),
+        written: ChangedArguments | None = None,
     ):
         super().__init__(made, rule, options, choice)
         self._arrays, self._names, self._state = arrays, names, captured.state
-        self._written = frozenset(written)  # arguments into whose memory the loss writes
+        self._changed = written or ChangedArguments(())
         self.guards = guards_of(captured, training.updates)
         self._masks = [(f"mask.{n}", x, r) for n, (x, r) in enumerate(training.masks or ())]
 
@@ -69,9 +70,11 @@ class LinkProgram(Program):
         }
 
     def run(
-        self, optimizer: Any, given: Sequence[Any], sums: GradientSums, scaling: LossScaling
+        self, optimizer: Any, arguments: Given, sums: GradientSums, scaling: LossScaling
     ) -> Variable:
         """Do one step and return the loss."""
+        self._changed.check(arguments)
+        given = arguments.values
         feed = self._fed(given)
         sizes = self.sizes(given)
         for name, tensor, ratio in self._masks:
@@ -97,21 +100,23 @@ class LinkProgram(Program):
         summed = {name: self._arrays[name] for name in self._made.summed}
         feed.update(sums.feed({name: (x, x.array) for name, x in summed.items()}))
         feed.update(self._scalars())
+        feed.update(self._changed.numbers(arguments, self._inputs))
         feed.update(scaling.feed())
         feed.update((name, plain_array(x)) for name, x in changed.items())
         feed = {name: array for name, array in feed.items() if name in self._inputs}
         results = dict(zip(self._outputs, self._session.run(None, feed), strict=True))
         loss = Variable(np.array(results[self._outputs[0]]))
+        self._changed.apply(arguments, results)
         left, follow = self._outcome(results, summed, sums, scaling)
         pairs = zip(self._names, given, strict=True)
-        changed |= {name: array for name, array in pairs if name in self._written}
+        changed |= {name: array for name, array in pairs if name in self._changed.written}
         for name, array in changed.items():
             if f"{name}.new" in left:
                 np.copyto(array, left[f"{name}.new"])
         if self._made.updated:
             self._advance(optimizer, follow=follow)
         for attribute, structure in self._state:
-            setattr(attribute.owner, attribute.name, _rebuilt(structure, results))
+            setattr(attribute.owner, attribute.name, rebuilt(structure, results, value_of, {}))
         for owner in {id(a.owner): a.owner for a, _ in self._state}.values():
             if isinstance(owner, Classifier):
                 told = {"loss": owner.loss, "accuracy": owner.accuracy}
@@ -152,19 +157,3 @@ def numbers_of(param: Any) -> dict[str, Any]:
     rule = param.update_rule
     more = {n: getattr(rule, n) for n in ("initial_alpha", "beta_power") if hasattr(rule, n)}
     return {"dtype": str(param.dtype), **rule.hyperparam.get_dict(), **more}
-
-
-def _rebuilt(structure: Any, results: Mapping[str, Any]) -> Any:
-    """Return a value of the program from the outputs of a run."""
-    if isinstance(structure, Leaf):
-        found = np.array(results[structure.name])
-        if structure.kind in ("int", "float", "bool"):
-            return found.item()
-        return found if structure.kind == "numpy.ndarray" else Variable(found)
-    if isinstance(structure, Constant):
-        return structure.value
-    if isinstance(structure, Mapping):
-        return {key: _rebuilt(part, results) for key, part in structure.items()}
-    if isinstance(structure, list | tuple):
-        return type(structure)(_rebuilt(part, results) for part in structure)
-    raise InvalidArgument(f"step: an attribute cannot be set to a {type(structure).__name__}")

@@ -19,8 +19,9 @@ from hagane.nn.model.link import Link
 from hagane.nn.optimizers.optimizer import GradientMethod
 from hagane.ops.definition import Array
 from hagane.runtime import SessionOptions
-from hagane.training.step.arguments import Given, Signature, check_result, written_leaves
+from hagane.training.step.arguments import Given, Signature, check_result
 from hagane.training.step.base import Step
+from hagane.training.step.changed_state import ChangedArguments
 from hagane.training.step.hooks import apply_hooks, checked_hooks, settings_of
 from hagane.training.step.link_program import LinkProgram, numbers_of
 from hagane.training.step.link_rules import LINK_RULES, link_rule_of
@@ -102,7 +103,7 @@ class LinkStep(Step[LinkProgram]):
         if any(param.array is None for param in self._optimizer.target.params()):
             return self._by_hand(arguments, named)
         program = self._planned(model, given)
-        return program.run(self._optimizer, given.values, self._sums, self._scaling)
+        return program.run(self._optimizer, given, self._sums, self._scaling)
 
     def plan(self, *arguments: Any, **named: Any) -> StepPlan:
         """Return the plan of a step, which is neither compiled nor done.
@@ -220,7 +221,7 @@ class LinkStep(Step[LinkProgram]):
         arguments = (model, *types) if self._signature.model else tuple(types)
         captured = capture_object(self._loss, arguments, named, MeaningTables(), training)
         check_result(captured.structure)
-        written = written_leaves(captured.changes)
+        written = ChangedArguments(captured.changes)
         arrays = {captured.names[id(x)]: x for x in _arrays(model) if id(x) in captured.names}
         read = read_arrays(captured, {id(x) for x in arrays.values()}, training.updates)
         known = {id(x) for x in (*arrays.values(), *read.values())}

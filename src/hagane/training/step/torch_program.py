@@ -13,8 +13,9 @@ from hagane.frontends.capture.interface.guards import Guards
 from hagane.ops.definition import Array
 from hagane.runtime import OrtValue, SessionOptions
 from hagane.training.step.accumulation import GradientSums
+from hagane.training.step.arguments import Given
 from hagane.training.step.base import Program
-from hagane.training.step.changed_state import ChangedState
+from hagane.training.step.changed_state import ChangedArguments, ChangedState
 from hagane.training.step.large import LargeUpdates
 from hagane.training.step.memory.budget import MemoryChoice
 from hagane.training.step.memory.byte_counts import sizes_of
@@ -43,7 +44,7 @@ class TorchProgram(Program):
         others: Mapping[str, Any] | None = None,
         modules: Sequence[Any] = (),
         foreign: Sequence[str] = (),
-        written: Sequence[str] = (),
+        written: ChangedArguments | None = None,
         state: ChangedState | None = None,
         noise: NoiseSource | None = None,
     ):
@@ -53,7 +54,7 @@ class TorchProgram(Program):
         self.foreign = foreign  # parameters of the optimizer that the loss does not read, in words
         self.guards = guards or Guards((), (), (), ())  # what was read besides the arguments
         self._moved = moved  # counters of calls, and by how much the loss moves them
-        self._written = frozenset(written)  # arguments into whose memory the loss writes
+        self._changed = written or ChangedArguments(())
         super().__init__(made, rule, options, choice)
         self._module = module
         self._arguments = arguments
@@ -88,11 +89,13 @@ class TorchProgram(Program):
         return {name: shape for name, shape in found.items() if name in self._inputs}
 
     def run(
-        self, optimizer: Any, given: Sequence[Any], sums: GradientSums, scaling: LossScaling
+        self, optimizer: Any, arguments: Given, sums: GradientSums, scaling: LossScaling
     ) -> Any:
         """Do one step and return the loss."""
         import torch
 
+        self._changed.check(arguments)
+        given = arguments.values
         arrays = {
             self._called[name]: array
             for name, array in arrays_of(self._module, self._arguments[0])
@@ -120,6 +123,7 @@ class TorchProgram(Program):
             if scaling.now is not None or item.name in self._made.conditional
         }
         scalars, counts = self._scalars(optimizer, arrays)
+        feed.update(self._changed.numbers(arguments, self._inputs))
         feed.update(scaling.feed())
         for item in self._made.updated:
             feed.update({n: v for n, v in scalars[item.name].items() if n in self._inputs})
@@ -129,6 +133,7 @@ class TorchProgram(Program):
         summed = {name: arrays[name] for name in self._made.summed}
         feed.update(sums.feed({name: (x, view_of(x)) for name, x in summed.items()}))
         results = dict(zip(self._outputs, self._run(feed), strict=True))
+        everything = dict(results)
         loss = results.pop(self._outputs[0])
         come = {n: bool(results.pop(reached_name(n))) for n in self._made.conditional}
         unreached = sums.unreached(arrays, summed, come)
@@ -140,7 +145,7 @@ class TorchProgram(Program):
         }
         gradients = {name: g for name, g in gradients.items() if name not in unreached}
         pairs = zip(self._arguments[1:], given, strict=True)
-        leaves = {name: item for name, item in pairs if name in self._written}
+        leaves = {name: item for name, item in pairs if name in self._changed.written}
         changed = {**arrays, **states, **leaves}
         if follow and self._rule.by_itself:
             if self._made.updated:
@@ -155,10 +160,13 @@ class TorchProgram(Program):
             optimizer.state.pop(arrays[name], None)
             if before[name] is not None:
                 optimizer.state[arrays[name]] = before[name]
+        self._changed.apply(arguments, everything)
         with torch.no_grad():
             self.state.take(results, _tensor)
             for name, result in results.items():
-                _put(changed[name.removesuffix(".new")], result)
+                target = name.removesuffix(".new")
+                if target in changed:  # (others are content of dicts, lists and objects)
+                    _put(changed[target], result)
             for part, count in self._moved:
                 part.num_batches_tracked.add_(count)
         if self._made.updated:
@@ -239,28 +247,21 @@ class TorchProgram(Program):
 
 
 def moved_by(
-    modules: Iterable[Any], names: Mapping[int, str], changes: Mapping[str, int], state: Set[int]
+    modules: Iterable[Any], counted: Mapping[int, int], state: Set[int]
 ) -> list[tuple[Any, int]]:
-    """Return the modules that count their calls, and how often a call of the loss does.
+    """Return the modules that count their calls, and how often a call of the loss calls each.
 
     Args:
         modules: Modules of PyTorch that the loss may call.
-        names: The names of their running statistics, by identity.
-        changes: How often a call changes a buffer, by name.
+        counted: How often it calls those that count, by identity.
         state: The identities of tensors whose new content the graph computes.
     """
-    import torch
-
-    kinds = torch.nn.modules.batchnorm._BatchNorm
-    parts = {id(m): m for m in modules if isinstance(m, kinds) and m.running_mean is not None}
-    found = [(m, changes.get(names.get(id(m.running_mean), ""), 0)) for m in parts.values()]
+    found = {id(m): (m, counted[id(m)]) for m in modules if id(m) in counted}
     return [
-        (m, count)
-        for m, count in found
-        if count and m.num_batches_tracked is not None
-        and id(m.num_batches_tracked) not in state
-        and names.get(id(m.num_batches_tracked)) not in changes  # else an output of the graph
-    ]  # fmt: skip
+        (module, count)
+        for module, count in found.values()
+        if module.num_batches_tracked is not None and id(module.num_batches_tracked) not in state
+    ]
 
 
 def arrays_of(module: Any, prefix: str) -> Iterator[tuple[str, Any]]:

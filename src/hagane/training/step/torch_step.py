@@ -15,9 +15,9 @@ from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.effects import Training
 from hagane.graph.types import TensorType
 from hagane.runtime import SessionOptions
-from hagane.training.step.arguments import Given, Signature, check_result, written_leaves
+from hagane.training.step.arguments import Given, Signature, check_result
 from hagane.training.step.base import Step
-from hagane.training.step.changed_state import ChangedState, read_state
+from hagane.training.step.changed_state import ChangedArguments, ChangedState, read_state
 from hagane.training.step.clipping import clip_by_norm
 from hagane.training.step.large import LARGE
 from hagane.training.step.memory.planned import StepPlan
@@ -114,7 +114,7 @@ class TorchStep(Step[TorchProgram]):
         """
         given = self._given(module, tensors, named)
         program = self._planned(module, given)
-        return program.run(self._optimizer, given.values, self._sums, self._scaling)
+        return program.run(self._optimizer, given, self._sums, self._scaling)
 
     def plan(self, module: Any, /, *tensors: Any, **named: Any) -> StepPlan:
         """Return the plan of a step, which is neither compiled nor done.
@@ -224,7 +224,7 @@ class TorchStep(Step[TorchProgram]):
             [*module.modules(), *captured.reads.modules],
             {str(value.name) for value in captured.graph.inputs},
         )
-        written = written_leaves(captured.changes)
+        written = ChangedArguments(captured.changes)
         groups: list[Group] = self._optimizer.param_groups
         numbers = {id(p): n for n, group in enumerate(groups) for p in group["params"]}
         paths = {id(array): name for name, array in arrays_of(module, prefix)}
@@ -269,8 +269,7 @@ class TorchStep(Step[TorchProgram]):
             groups,
             moved_by(
                 [*module.modules(), *captured.reads.modules],
-                paths | {id(x): name for name, x in others.items()},
-                training.changes,
+                training.counted,
                 {id(attribute.now()) for attribute, _ in captured.state},
             ),
             guards_of(captured, training.updates),

@@ -93,7 +93,6 @@ class Effects(Emitter):
         training = self._at_root("a buffer changes")
         name = self._named(buffer)
         training.updates[name] = new(training.updates.get(name, buffer))
-        training.changes[name] += 1
 
     def _at_root(self, action: str) -> Training:
         assert self.training is not None

@@ -276,6 +276,12 @@ class Assignments(Core):
             self.tables.set_member(self, receiver, name, value)
         elif isinstance(receiver, Tensor):
             self._set_of_tensor(receiver, name, value)
+        elif self.emit.builds and isinstance(receiver, Host | Function) and _is_real(receiver):
+            raise CheckError(
+                "capture",
+                f"'{name}' of {self.show(receiver)} is set, which no graph does: return the value, "
+                "and set it after the call",
+            )
         elif not isinstance(receiver, Unknown | Host | Function):
             raise CheckError("attribute", f"attributes of {self.show(receiver)} cannot be set")
 
@@ -410,6 +416,11 @@ def _loaded(target: ast.expr) -> ast.expr:
     return ast.copy_location(
         type(target)(**{**dict(ast.iter_fields(target)), "ctx": ast.Load()}), target
     )
+
+
+def _is_real(value: Host | Function) -> bool:
+    """Whether a value is an object of the running Python, which outlives the program."""
+    return isinstance(value, Host) or value.host is not None
 
 
 def _of_one_shape(a: Tensor, b: Tensor) -> bool:

@@ -39,7 +39,7 @@ class Training:
 
     Attributes:
         updates: The new content of buffers that it changes, by their names.
-        changes: How often it changes each of them.
+        counted: How often a layer that counts its batches runs, by the identity of the real one.
         seed: Two numbers of type uint32 that random numbers follow from, once some are drawn.
         draws: How many arrays of random numbers are drawn.
         masks: Inputs for the factors of dropout, with the share that is dropped, and for
@@ -51,7 +51,7 @@ class Training:
     """
 
     updates: dict[str, Tensor] = field(default_factory=dict)
-    changes: Counter[str] = field(default_factory=Counter)
+    counted: Counter[int] = field(default_factory=Counter)
     seed: Tensor | None = None
     draws: int = 0
     masks: list[tuple[Tensor, float | None]] | None = None
@@ -61,7 +61,7 @@ class Training:
     def begin(self) -> None:
         """Forget earlier reports."""
         self.updates.clear()
-        self.changes.clear()
+        self.counted.clear()
         self.seed, self.draws = None, 0
         if self.masks is not None:
             self.masks.clear()

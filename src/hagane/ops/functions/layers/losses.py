@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.ops.builder import op, rank_of, shape_of
-from hagane.ops.functions.numbers.activations import log1p, number_like
+from hagane.ops.functions.numbers.activations import at_least, log1p, number_like
 from hagane.ops.functions.numbers.elementary import (
     add,
     cast,
@@ -72,17 +72,22 @@ def smooth_l1(x: Any, y: Any, beta: float) -> Any:
     error = absolute_error(x, y)
     if beta == 0:
         return error
-    near = div(mul(square(error), 0.5), number_like(beta, x))
-    return where(
-        op("Less", error, number_like(beta, x)), near, sub(error, number_like(beta / 2, x))
-    )
+    close = op("Less", error, number_like(beta, x))
+    near = div(mul(_squared_where(close, error), 0.5), number_like(beta, x))
+    return where(close, near, sub(error, number_like(beta / 2, x)))
+
+
+def _squared_where(condition: Any, x: Any) -> Any:
+    """Return the square of ``x`` where a condition holds; elsewhere x may be infinite."""
+    return square(where(condition, x, number_like(0, x)))
 
 
 def huber(x: Any, y: Any, delta: float) -> Any:
     """Return half the squared error up to ``delta``, ``delta`` times the absolute one beyond."""
     error = absolute_error(x, y)
     far = mul(sub(error, number_like(delta / 2, x)), number_like(delta, x))
-    return where(op("LessOrEqual", error, number_like(delta, x)), mul(square(error), 0.5), far)
+    close = op("LessOrEqual", error, number_like(delta, x))
+    return where(close, mul(_squared_where(close, error), 0.5), far)
 
 
 def divergence(x: Any, y: Any, log_target: bool) -> Any:
@@ -127,7 +132,7 @@ def poisson(x: Any, y: Any, log_input: bool, full: bool, epsilon: float) -> Any:
 def hinge_embedding(x: Any, y: Any, margin: float) -> Any:
     """Return ``x`` where ``y`` is 1, and the distance to a margin where ``y`` is -1."""
     zero = number_like(0, x)
-    apart = op("Max", sub(number_like(margin, x), x), zero)
+    apart = at_least(sub(number_like(margin, x), x), 0)
     near = where(op("Equal", y, number_like(1, y)), zero, apart)
     return add(near, where(op("Equal", y, number_like(-1, y)), zero, x))
 
@@ -179,7 +184,7 @@ def gaussian(x: Any, y: Any, variance: Any, full: bool, epsilon: float) -> Any:
 
 def margin_ranking(x: Any, other: Any, y: Any, margin: float) -> Any:
     """Return by how much ``x`` fails to rank above ``other`` where ``y`` is 1, below at -1."""
-    return op("Max", add(neg(mul(y, sub(x, other))), number_like(margin, x)), number_like(0, x))
+    return at_least(add(neg(mul(y, sub(x, other))), number_like(margin, x)), 0)
 
 
 def cosine_embedding(x: Any, other: Any, y: Any, margin: float) -> Any:
@@ -196,7 +201,7 @@ def cosine_embedding(x: Any, other: Any, y: Any, margin: float) -> Any:
     product = sum_over(mul(x, other), last, keepdims=False)
     cosine = div(product, op("Sqrt", mul(*lengths)))
     zero = number_like(0, x)
-    apart = op("Max", sub(cosine, number_like(margin, x)), zero)
+    apart = at_least(sub(cosine, number_like(margin, x)), 0)
     near = where(op("Equal", y, number_like(1, y)), sub(number_like(1, x), cosine), zero)
     return add(near, where(op("Equal", y, number_like(-1, y)), apart, zero))
 
@@ -223,8 +228,7 @@ def triplet_margin(
     far = distance(anchor, negative)
     if swap:
         far = op("Min", far, distance(positive, negative))
-    return op("Max", add(sub(distance(anchor, positive), far), number_like(margin, anchor)),
-              number_like(0, anchor))  # fmt: skip
+    return at_least(add(sub(distance(anchor, positive), far), number_like(margin, anchor)), 0)
 
 
 # Classes.
@@ -327,7 +331,7 @@ def multi_margin(x: Any, classes: Any, order: int, margin: float, weight: Any) -
     last = rank_of(x) - 1
     places = unsqueeze(cast(classes, ir.DataType.INT64), [last])
     lead = sub(x, op("GatherElements", x, places, axis=last))
-    hinge = op("Max", add(lead, number_like(margin, x)), number_like(0, x))
+    hinge = op("Relu", add(lead, number_like(margin, x)))
     terms = square(hinge) if order == 2 else hinge
     if weight is not None:
         terms = mul(terms, unsqueeze(op("Gather", weight, classes), [last]))
@@ -355,7 +359,7 @@ def multilabel_margin(x: Any, labels: Any) -> Any:
     named = op("Equal", unsqueeze(places, [last + 1]), op("Range", 0, shape_of(x)[last], 1))
     named = op("And", named, unsqueeze(given, [last + 1]))
     own = op("ReduceMax", cast(named, ir.DataType.INT64), [last], keepdims=1)
-    hinge = op("Max", add(sub(unsqueeze(x, [last]), ranked), number_like(1, x)), zero)
+    hinge = op("Relu", add(sub(unsqueeze(x, [last]), ranked), number_like(1, x)))
     counted = op("And", unsqueeze(given, [last + 1]), op("Equal", own, 0))
     total = sum_over(where(counted, hinge, zero), [last, last + 1], keepdims=False)
     return div(total, size_as_number(x, last, x))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.ops.builder import dtype_of, op
+from hagane.ops.builder import dtype_of, op, rank_of
 from hagane.ops.functions.numbers.elementary import add, div, exp, log, mul, neg, sub, where
 
 
@@ -48,6 +48,39 @@ def clip(x: Any, low: Any, high: Any) -> Any:
     return x
 
 
+def at_least(x: Any, low: Any) -> Any:
+    """Return ``x``, or a bound where that is more; where they are equal the gradient is that of x.
+
+    Args:
+        x: Numbers.
+        low: A number, or a tensor that broadcasts to ``x``; NaN counts as more.
+    """
+    if isinstance(low, int | float) or rank_of(low) == 0:
+        return op("Clip", x, number_like(low, x) if isinstance(low, int | float) else low)
+    return _bounded("Less", x, low)
+
+
+def at_most(x: Any, high: Any) -> Any:
+    """Return ``x``, or a bound where that is less; like :func:`at_least`."""
+    if isinstance(high, int | float) or rank_of(high) == 0:
+        return op("Clip", x, None, number_like(high, x) if isinstance(high, int | float) else high)
+    return _bounded("Greater", x, high)
+
+
+def _bounded(beyond: str, x: Any, bound: Any) -> Any:
+    outside = op(beyond, x, bound)
+    if dtype_of(x).is_floating_point():
+        outside = op("Or", outside, op("IsNaN", bound))
+    return where(outside, bound, x)
+
+
+def between(x: Any, low: float, high: float) -> Any:
+    """Return ``x`` between bounds, on which there is no gradient, as hard activations have it."""
+    low, high = number_like(low, x), number_like(high, x)
+    under, over = op("LessOrEqual", x, low), op("GreaterOrEqual", x, high)
+    return where(over, high, where(under, low, x))
+
+
 def hard_sigmoid(x: Any) -> Any:
     """Return ``x / 6 + 1 / 2`` between 0 and 1."""
     return op("HardSigmoid", x, alpha=1 / 6, beta=0.5)
@@ -76,7 +109,7 @@ def soft_shrink(x: Any, bound: float) -> Any:
 
 def threshold(x: Any, bound: float, value: float) -> Any:
     """Return ``x`` where it exceeds the bound, else a value."""
-    return where(op("Greater", x, bound), x, number_like(value, x))
+    return where(op("LessOrEqual", x, bound), number_like(value, x), x)  # (NaN stays)
 
 
 def tanh_shrink(x: Any) -> Any:
@@ -85,9 +118,8 @@ def tanh_shrink(x: Any) -> Any:
 
 
 def expm1(x: Any) -> Any:
-    """Return ``exp(x) - 1``, as 2 sinh(x / 2) exp(x / 2), which is exact near 0."""
-    half = div(x, 2.0)
-    return mul(op("Sinh", half), exp(half), 2.0)
+    """Return ``exp(x) - 1``, as tanh(x / 2) (exp(x) + 1), which is exact near 0."""
+    return mul(op("Tanh", div(x, 2.0)), add(exp(x), 1.0))
 
 
 def rsqrt(x: Any) -> Any:
@@ -107,10 +139,11 @@ def truncated(x: Any) -> Any:
 
 def log1p(x: Any) -> Any:
     """Return ``log(1 + x)``, to full precision near 0 (Higham, 2002, theorem 1.9)."""
-    raised = add(x, 1.0)
-    near = op("Equal", raised, number_like(1, x))
-    divisor = where(near, number_like(1, x), sub(raised, 1.0))
-    return where(near, x, div(mul(x, log(raised)), divisor))
+    raised, one = add(x, 1.0), number_like(1, x)
+    added = sub(raised, 1.0)
+    near, exact = op("Equal", raised, one), op("Equal", added, x)  # infinities are exact
+    ratio = div(where(exact, one, x), where(op("Or", near, exact), one, added))
+    return where(near, x, mul(log(raised), ratio))
 
 
 def exp2(x: Any) -> Any:

@@ -21,6 +21,7 @@ from hagane.ops.functions.numbers.elementary import (
     sub,
     where,
 )
+from hagane.ops.layout.stopping import stopped
 
 
 def floor_quotient(x: Any, y: Any) -> Any:
@@ -103,11 +104,15 @@ def whole_power(x: Any, y: Any) -> Any:
 
 
 def hypotenuse(x: Any, y: Any) -> Any:
-    """Return ``sqrt(x x + y y)``."""
-    return sqrt(add(square(x), square(y)))
+    """Return ``sqrt(x x + y y)``, of floats whose squares overflow too."""
+    most = stopped(op("Max", op("Abs", x), op("Abs", y)))  # both squares are of numbers up to 1
+    plain = op("Or", op("Equal", most, number_like(0, most)), op("IsInf", most))
+    scale = where(plain, number_like(1, most), most)
+    return mul(sqrt(add(square(div(x, scale)), square(div(y, scale)))), scale)
 
 
 def log_add_exp(x: Any, y: Any) -> Any:
     """Return ``log(exp(x) + exp(y))``."""
-    apart = exp(neg(op("Abs", sub(x, y))))
+    same = op("Equal", x, y)  # infinities too, whose difference is NaN
+    apart = exp(neg(op("Abs", where(same, number_like(0, x), sub(x, y)))))
     return add(op("Max", x, y), log(add(apart, 1)))

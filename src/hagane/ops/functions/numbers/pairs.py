@@ -11,6 +11,7 @@ from hagane.ops.builder import dtype_of, op
 from hagane.ops.functions.numbers.activations import number_like
 from hagane.ops.functions.numbers.division import log_add_exp
 from hagane.ops.functions.numbers.elementary import add, div, log, mul, neg, sub, where
+from hagane.ops.layout.stopping import stopped
 
 
 def is_negative(x: Any) -> Any:
@@ -37,25 +38,32 @@ def heaviside(x: Any, at_zero: Any) -> Any:
 
 def largest_number(x: Any, y: Any) -> Any:
     """Return the larger of two floats; the other one where one is NaN."""
-    return where(op("IsNaN", x), y, where(op("IsNaN", y), x, op("Max", x, y)))
+    under = op("Less", x, y)  # (Of equal ones, x has the gradient.)
+    return where(op("Or", op("IsNaN", x), under), y, x)
 
 
 def smallest_number(x: Any, y: Any) -> Any:
     """Return the smaller of two floats; the other one where one is NaN."""
-    return where(op("IsNaN", x), y, where(op("IsNaN", y), x, op("Min", x, y)))
+    over = op("Greater", x, y)
+    return where(op("Or", op("IsNaN", x), over), y, x)
 
 
 def angle_of(y: Any, x: Any) -> Any:
     """Return the angle of the point (x, y), from -pi to pi; signs of zeros count."""
     zero, half = number_like(0, x), number_like(math.pi / 2, x)
     upright = op("Equal", x, zero)
-    narrow = op("Atan", div(y, where(upright, number_like(1, x), x)))
+    slope = div(y, where(upright, number_like(1, x), x))
+    narrow = op("Atan", slope)
     turned = copy_sign(number_like(math.pi, x), y)
     back = add(narrow, turned)
     level = op("Equal", y, zero)
     found = where(op("Less", x, zero), back, narrow)
-    found = where(upright, copy_sign(half, y), found)
-    on_axis = where(is_negative(x), turned, y)
+    # On the axes the angle is constant, and its gradient that of a quotient, which is 0 there.
+    apart = op("And", upright, op("Not", level))
+    across = div(x, where(apart, y, number_like(1, y)))
+    found = where(upright, sub(copy_sign(half, y), across), found)
+    along = where(upright, stopped(y), slope)
+    on_axis = where(is_negative(x), add(turned, along), along)
     endless = op("And", op("IsInf", x), op("IsInf", y))
     quarter = where(op("Less", x, zero), number_like(3 * math.pi / 4, x),
                     number_like(math.pi / 4, x))  # fmt: skip
@@ -70,9 +78,10 @@ def log_add_exp2(x: Any, y: Any) -> Any:
 
 def times_log(x: Any, y: Any, shift: float = 0.0) -> Any:
     """Return ``x log(y + shift)``, 0 where ``x`` is; NaN where ``y`` is."""
-    found = mul(x, log(add(y, shift) if shift else y))
-    none = op("And", op("Equal", x, 0), op("Not", op("IsNaN", y)))
-    return where(none, number_like(0, x), found)
+    raised = add(y, shift) if shift else y
+    endless = op("Or", op("LessOrEqual", raised, number_like(0, y)), op("IsInf", y))
+    none = op("And", op("Equal", x, 0), endless)  # elsewhere the gradient by x is the logarithm
+    return where(none, number_like(0, x), mul(x, log(raised)))
 
 
 def are_close(x: Any, y: Any, relative: float, absolute: float, nan: bool) -> Any:

@@ -28,6 +28,7 @@ from hagane.ops.functions.numbers.elementary import (
     where,
 )
 from hagane.ops.functions.numbers.pairs import is_negative
+from hagane.ops.layout.stopping import stopped
 from hagane.symbolic import floordiv
 
 _DOUBLE = ir.DataType.DOUBLE
@@ -198,6 +199,7 @@ def inverse_error(x: Any) -> Any:
     root = sub(sqrt(sub(mul(half, half), div(size, 0.147))), half)
     found = mul(op("Sign", within), sqrt(op("Max", root, number_like(0, x))))
     for _ in range(4):
+        found = stopped(found)  # the last step alone has the gradient
         apart = div(sub(op("Erf", found), within), mul(exp(neg(mul(found, found))),
                                                          2 / math.sqrt(math.pi)))  # fmt: skip
         found = sub(found, div(apart, add(1.0, mul(found, apart))))

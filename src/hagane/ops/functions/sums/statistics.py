@@ -23,8 +23,10 @@ from hagane.ops.functions.numbers.elementary import (
     mul,
     sqrt,
     square,
+    squeeze,
     sub,
     sum_over,
+    unsqueeze,
     where,
 )
 from hagane.ops.functions.tensors.shapes import size_as_number
@@ -56,7 +58,15 @@ def variance(x: Any, axes: Sequence[int], keepdims: bool, correction: float) -> 
 
 def deviation(x: Any, axes: Sequence[int], keepdims: bool, correction: float) -> Any:
     """Return the square root of the variance."""
-    return sqrt(variance(x, axes, keepdims, correction))
+    return _root(variance(x, axes, keepdims, correction))
+
+
+def _root(x: Any, order: float = 2.0) -> Any:
+    """Return a root of ``x``, floats from 0 on; the gradient at 0 is 0, not infinite."""
+    zero = number_like(0, x)
+    none = op("Equal", x, zero)
+    some = where(none, number_like(1, x), x)
+    return where(none, zero, sqrt(some) if order == 2 else op("Pow", some, 1 / order))
 
 
 def without_nan(x: Any) -> Any:
@@ -84,7 +94,7 @@ def variance_of_numbers(x: Any, axes: Sequence[int], keepdims: bool, correction:
 
 def deviation_of_numbers(x: Any, axes: Sequence[int], keepdims: bool, correction: float) -> Any:
     """Return the square root of that variance."""
-    return sqrt(variance_of_numbers(x, axes, keepdims, correction))
+    return _root(variance_of_numbers(x, axes, keepdims, correction))
 
 
 def extreme(operator: str, x: Any, axes: Sequence[int], keepdims: bool, *, skip: bool) -> Any:
@@ -187,7 +197,7 @@ def norm(x: Any, axes: Sequence[int], keepdims: bool, order: float) -> Any:
     if order == 2:
         return op("ReduceL2", x, places, keepdims=keep)
     total = op("ReduceSum", op("Pow", size, float(order)), places, keepdims=keep)
-    return op("Pow", total, 1 / order)
+    return _root(total, order) if order > 0 else op("Pow", total, 1 / order)
 
 
 def normalized(x: Any, axes: Sequence[int], order: float, least: float) -> Any:
@@ -220,6 +230,22 @@ def count(x: Any, axes: Sequence[int], keepdims: bool) -> Any:
     """Return how many elements are not zero, int64."""
     found = cast(cast(x, ir.DataType.BOOL), ir.DataType.INT64)
     return sum_over(found, axes, keepdims=keepdims)
+
+
+def at_position(found: Any, x: Any, places: Any, axis: int, keepdims: bool) -> Any:
+    """Return extremes along an axis whose gradients go to one element each, not to all equal ones.
+
+    Args:
+        found: The extremes.
+        x: Floats.
+        places: Where they are.
+        axis: The axis.
+        keepdims: Whether the axis is there with size 1.
+    """
+    at = places if keepdims else unsqueeze(places, [axis])
+    taken = op("GatherElements", x, at, axis=axis)
+    taken = taken if keepdims else squeeze(taken, [axis])
+    return where(op("Equal", taken, found), taken, found)  # (NaN has no place)
 
 
 def position(x: Any, axes: Sequence[int], keepdims: bool, name: str) -> Any:

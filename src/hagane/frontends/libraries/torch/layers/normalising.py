@@ -58,7 +58,9 @@ def _batch_norm(name: str, ranks: tuple[int, ...], affine_default: bool) -> None
             # The count is read where it is needed alone: what was read of a tensor is compared.
             if training and isinstance(mean, Tensor) and share is None:
                 share = normalising.share_of_batch(t, self.get("num_batches_tracked", None))
-            elif training and isinstance(mean, Tensor) and t.emit.training is None:
+            elif training and isinstance(mean, Tensor) and t.emit.training is not None:
+                t.emit.training.counted[id(self.instance().host)] += 1  # the caller counts
+            elif training and isinstance(mean, Tensor):
                 normalising.count_batch(t, self.get("num_batches_tracked", None))
             return normalising.batch_norm(
                 t, x, mean, variance, self.weight, self.bias, own, share, self.eps

@@ -32,6 +32,7 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Real, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers import activations, division, integers, pairs
+from hagane.ops.functions.numbers.activations import at_least, at_most
 
 BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "truediv": "Div", "pow": "Pow", "mod": "Mod"}
 _COMPARE = {
@@ -384,15 +385,15 @@ for _name in ("atan2", "arctan2", "hypot", "logaddexp", "logaddexp2", "xlogy", "
 def clamp(t: Core, input: Value, min: Value = None, max: Value = None) -> Tensor:
     """Return the input cut to a range; the bounds are numbers or tensors."""
     x = need_tensor(t, input, "input")
-    given = [(kind, b) for kind, b in (("Max", min), ("Min", max)) if b is not None]
+    given = [(f, b) for f, b in ((at_least, min), (at_most, max)) if b is not None]
     if not given:
         t.fail("value", "expected at least one of min and max", x)
     result = x
-    for kind, bound in given:
+    for function, bound in given:
         a, b = promote(t, result, bound)
         result = broadcast_typed(t, "Clip", a, b, a.dtype)
         if category(a.dtype) in (1, 2):
-            result = computed(t, result, op, kind, a, b)
+            result = computed(t, result, function, a, b)
     return result
 
 

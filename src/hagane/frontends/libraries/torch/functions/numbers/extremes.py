@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.frontends.libraries.computing import built
+from hagane.frontends.libraries.computing import built, computed
 from hagane.frontends.libraries.torch.functions.numbers.reducing import dims_of, over_axes, reduced
 from hagane.frontends.libraries.torch.operands import (
     INT64,
@@ -56,6 +56,10 @@ def _extreme(name: str) -> None:
         values = reduced(t, operator, x, dim, keepdim, x.dtype)
         indices = t.emit.typed("ArgMax", [x], INT64, values.shape)
         indices = over_axes(t, indices, x, dim, keepdim, statistics.position, name)
+        if t.emit.training is not None and category(x.dtype) == 2 and x.shape:
+            place = axis(t, dim, len(x.shape), x)
+            values = computed(t, values, statistics.at_position, values, x, indices, place,
+                              bool(keepdim))  # fmt: skip
         return Fields((values, indices), ("values", "indices"))
 
     TORCH.function(name, methods=(name,))(function)

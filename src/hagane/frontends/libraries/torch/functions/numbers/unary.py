@@ -256,7 +256,11 @@ def _activation(
             return made
         if given.get("training") is True:  # slopes are drawn
             return made
-        return computed(t, made, function_of, x, *passed)
+        chosen = function_of
+        if name in ("relu6", "hardtanh") and t.emit.training is not None and category(x.dtype) == 2:
+            chosen = activations.between  # Max and Min share the gradient of elements on a bound
+            passed = passed or [0.0, 6.0]
+        return computed(t, made, chosen, x, *passed)
 
     names = [f"nn.functional.{name}", *([name] if name in _AT_ROOT else [])]
     if name in _IN_PLACE:
