@@ -43,6 +43,25 @@ def endless(x: Any) -> Any:
     return endless(x * 0.5)
 
 
+def unending(x: Any) -> Any:
+    while True:
+        x = x * 0.5
+        yield x
+
+
+def taken(x: Any) -> Any:
+    halves = unending(x)
+    return next(halves) + next(halves)
+
+
+def inverted(x: Any) -> Any:
+    return x.long() ** -1
+
+
+def sized(x: Any) -> Any:
+    return x.sum().size(0)
+
+
 def ended_by_data(x: Any) -> Any:
     return ended_by_data(x * 0.5) if x.sum() > 1 else x
 
@@ -80,6 +99,8 @@ def multiplied(x: Any, y: Any) -> Any:
         (drawn_by_python, 1, 1, "as that of a clock, a random draw or a file; give it as an arg"),
         (clocked, 1, 1, "a number that no operator of the graph computes"),
         (endless, 1, 1, "recursion of 'endless' without an end in sight.*write a loop"),
+        (inverted, 1, 1, r"Integers to negative integer powers.*convert it with \.float\(\)"),
+        (sized, 1, 1, r"dim=int\(0\) of a tensor without axes: torch\.Tensor"),
         (ended_by_data, 1, 1, "recursion of 'ended_by_data' without an end in sight"),
         (counted, 1, 2, "the call sets the global 'CALLS', which a graph cannot; return it"),
         (tabled, 1, 2, "the call changes a dict that it did not make; return the new one"),
@@ -103,6 +124,16 @@ def test_a_program_that_no_graph_can_be_is_refused_at_its_line(
     assert CALLS == 0
     assert not TABLE
     assert not ITEMS
+
+
+def test_a_generator_without_an_end_is_refused_where_its_loop_begins() -> None:
+    with pytest.raises(CaptureError) as error:
+        hagane.capture(taken, "float32[3]")
+    (problem,) = error.value.problems
+    line = inspect.getsourcelines(unending)[1] + 1
+
+    assert problem.startswith(f"{__file__}:{line}: a loop that neither its condition nor break")
+    assert problem.endswith("give it an end, as in for _ in range(count)")
 
 
 def test_a_function_without_source_says_why() -> None:

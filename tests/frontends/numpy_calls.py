@@ -526,6 +526,15 @@ np.identity(20)
 np.linspace(0, v, 5)
 np.linspace(0, 1, 5, endpoint=False)
 np.linspace(0, 10, 300, dtype=np.int32)
+np.linspace(0, 1, 5, retstep=True)[1]
+np.linspace(v, v + 2, 4, endpoint=False, retstep=True)[1]
+(v[0] > 0).mean()
+v[0].mean()
+i // (i - 1)
+i % (i - 1)
+np.fmod(i, i - 1)
+divmod(u, u - 1)[1]
+i // 0
 np.logspace(0, 2, 3)
 np.geomspace(1, 8, 4)
 np.arange(len(a) * 2)

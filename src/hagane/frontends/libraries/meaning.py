@@ -28,6 +28,7 @@ from hagane.frontends.libraries.torch.composing import COMPOSED as TORCHS
 from hagane.frontends.libraries.torch.functions.arrays.drawing import DRAWN
 from hagane.frontends.libraries.torch.functions.numbers.storing import stored
 from hagane.frontends.libraries.typed_only import reason_of
+from hagane.frontends.libraries.viewing import is_copy, spared
 from hagane.frontends.libraries.writing import check_writable, copied, write, written_into
 from hagane.frontends.libraries.written import IN_PLACE, is_in_place
 from hagane.frontends.python.interpret.core import Core
@@ -172,6 +173,11 @@ class MeaningTables(SharingTables):
             self._used(name)
             return found
         x = arguments[0] if arguments else keywords.get("input")
+        if name == "numpy.nan_to_num" and keywords.get("copy") is False and isinstance(x, Tensor):
+            rest = {key: value for key, value in keywords.items() if key != "copy"}
+            return self._written(core, x, "leave out copy=False", lambda: core.op(
+                "Identity", self.call(core, name, arguments, rest)
+            ))  # fmt: skip
         if not (
             isinstance(x, Tensor)
             and name.startswith("torch.nn.functional.")
@@ -182,7 +188,9 @@ class MeaningTables(SharingTables):
             check_writable(core, x, "leave out inplace=True")
         given = next((v for v in arguments[:1] if isinstance(v, Tensor)), None)
         made = self._within(core, name, lambda: _super(self).call(core, name, arguments, keywords))
-        if name in _COPYING or not any(map(_holds_tensors, (*arguments, *keywords.values()))):
+        made = spared(name, arguments, keywords, made)
+        copies = is_copy(name, arguments, keywords, made)
+        if copies or not any(map(_holds_tensors, (*arguments, *keywords.values()))):
             return self._noted(name, copied(core, made, given), given)
         made = self._noted_view(core, name, given, made)
         return self._noted(name, made, given) if x is None else write(core, x, made)
@@ -282,7 +290,8 @@ class MeaningTables(SharingTables):
         made = self._within(
             core, name, lambda: _super(self).call_method(core, name, arguments, keywords)
         )
-        if name in _COPYING and isinstance(x, Tensor):
+        made = spared(name, arguments, keywords, made)
+        if is_copy(name, arguments, keywords, made) and isinstance(x, Tensor):
             return self._noted(name, copied(core, made, x), x)
         return self._noted(name, self._noted_view(core, name, x, made), x)
 
@@ -428,14 +437,6 @@ _STRUCTURE = frozenset(
      *(f"torch.autograd.function.FunctionCtx.{name}" for name in (
          "save_for_backward", "save_for_forward", "mark_non_differentiable", "mark_dirty",
          "set_materialize_grads"))}  # fmt: skip
-# Functions whose results share no memory with their arguments, for any operators.
-_COPYING = frozenset(
-    ("numpy.array", "numpy.copy", "numpy.ndarray.copy", "numpy.ndarray.flatten",
-     "numpy.ndarray.astype", "torch.clone", "torch.Tensor.clone", "torch.tensor",
-     "numpy.zeros_like", "numpy.ones_like", "torch.zeros_like", "torch.ones_like",
-     "torch.index_select", "torch.Tensor.index_select", "numpy.take", "numpy.ndarray.take",
-     "torch.take", "torch.Tensor.take")
-)  # fmt: skip
 # Methods that change the axes of a tensor in place: all its names have others, and no view.
 _TURNING = ("t", "transpose", "swapaxes", "swapdims", "squeeze", "unsqueeze", "resize", "set")
 # Methods that give a tensor a new content, by the functions that make a tensor of it.

@@ -35,6 +35,13 @@ from hagane.frontends.python.values.values import Host, ListRef, Tensor, Value
 
 # Functions that return the tensor itself if its elements lie in order.
 _CONTIGUOUS = ("torch.Tensor.contiguous", "numpy.ascontiguousarray")
+# Functions that return the tensor itself where they change nothing, and that are no views.
+_ITSELF = frozenset(
+    f"torch.{room}{name}"
+    for room in ("", "nn.functional.")
+    for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout",
+                 "feature_dropout", "feature_alpha_dropout")
+) | {"torch.Tensor.sum_to_size"}  # fmt: skip
 # Functions of NumPy that return arrays without axes, where most others return scalars.
 _ARRAY_MAKERS = frozenset(
     ("array", "asarray", "asanyarray", "ascontiguousarray", "copy", "zeros", "ones", "empty",
@@ -72,6 +79,8 @@ class SharingTables(LibraryTables):
             if not is_view(name):
                 return copied(core, made, None)
             note_reshaped(made.value, whole.value)
+        elif name.startswith(("torch.", "numpy.")) and not (is_view(name) or name in _ITSELF):
+            return copied(core, made, whole)
         return self._shared(core, whole, made)
 
     def _shared(self, core: Core, whole: Tensor, made: Tensor) -> Tensor:

@@ -1,13 +1,14 @@
-"""Views of tensors that are written: the whole gets the content that the view has."""
+"""Views of tensors that are written: the whole gets the content that the view has; and copies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import onnx_ir as ir
 
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import base_of, lies_in_order
 from hagane.frontends.python.values.values import Tensor, Value
 
@@ -121,4 +122,62 @@ def _keeps_memory(name: str, whole: Tensor) -> bool:
     return lies_in_order(whole.value)
 
 
-__all__ = ["Put", "is_view", "put_back"]
+# Functions whose results share no memory with their arguments, for any operators.
+_COPYING = frozenset(
+    ("numpy.array", "numpy.copy", "numpy.astype", "numpy.ndarray.copy", "numpy.ndarray.flatten",
+     "numpy.ndarray.astype", "torch.clone", "torch.Tensor.clone", "torch.tensor",
+     "numpy.zeros_like", "numpy.ones_like", "torch.zeros_like", "torch.ones_like",
+     "torch.index_select", "torch.Tensor.index_select", "numpy.take", "numpy.ndarray.take",
+     "torch.take", "torch.Tensor.take")
+)  # fmt: skip
+# Of these, those that may be told to return the array itself.
+_SPARING = frozenset(("numpy.array", "numpy.astype", "numpy.ndarray.astype"))
+_ASTYPE = 5  # the place of copy among the arguments of ndarray.astype, the array counted
+
+
+def _copy(name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+    """Return the argument ``copy`` of a call; None where it is not given."""
+    if name == "numpy.ndarray.astype" and len(arguments) > _ASTYPE:
+        return arguments[_ASTYPE]
+    if name == "torch.Tensor.to" and "copy" not in keywords:
+        flags = [value for value in arguments if isinstance(value, bool)]
+        return len(flags) > 1 and flags[1]  # the first one is non_blocking
+    return keywords.get("copy")
+
+
+def is_copy(
+    name: str, arguments: Sequence[Value], keywords: Mapping[str, Value], made: Value
+) -> bool:
+    """Whether the result of a function or method shares no memory with its arguments."""
+    if name not in _SPARING:
+        return name in _COPYING or _copy(name, arguments, keywords) is True
+    x, found = arguments[0] if arguments else None, _copy(name, arguments, keywords)
+    if found is not False and not (found is None and name == "numpy.array" and "copy" in keywords):
+        return True
+    return isinstance(x, Tensor) and isinstance(made, Tensor) and made.dtype != x.dtype
+
+
+def spared(
+    name: str, arguments: Sequence[Value], keywords: Mapping[str, Value], made: Value
+) -> Value:
+    """Return the array itself for the result of a call that is told to copy only where it has to.
+
+    Raises:
+        CheckError: The call may not copy, and has to.
+    """
+    x = arguments[0] if arguments else None
+    if name not in _SPARING or not isinstance(x, Tensor) or not isinstance(made, Tensor):
+        return made
+    if name == "numpy.array" and keywords.get("copy") is False and made.dtype != x.dtype:
+        raise CheckError(
+            "value",
+            "ValueError: Unable to avoid copy while creating an array as requested: another "
+            "element type; leave out copy=False",
+        )
+    if is_copy(name, arguments, keywords, made):
+        return made
+    ordered = keywords.get("order", "K") != "K" or (len(arguments) > 2 and arguments[2] != "K")
+    return made if ordered or made.shape != x.shape else x
+
+
+__all__ = ["Put", "is_copy", "is_view", "put_back", "spared"]

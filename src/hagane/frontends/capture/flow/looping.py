@@ -165,6 +165,7 @@ class Looping:
         going = None if goes is None else as_value(emit, goes)
         body = Body.opened(emit, carried.leaf_types())
         found = self._iteration(body)
+        self._refuse_endless(goes, found)
         self.knowledge.path = entry.within(body.inner)
         another = as_value(emit, core.as_term(core.truth(found.going)))
         states = carried.tensors(found.contents)
@@ -190,6 +191,17 @@ class Looping:
         self._end(finals, only_returns)
         if outer:
             core.after((), list(outer), around)
+
+    def _refuse_endless(self, goes: Term | None, found: Iteration) -> None:
+        """Refuse a loop that nothing ends, of a generator whose items the program takes in turn."""
+        always = goes in (None, TRUE) and found.goes is TRUE
+        if self.length is None and always and found.broke is False and found.returned is False:
+            raise CheckError(
+                "capture",
+                "a loop that neither its condition nor break nor return ends: a graph computes "
+                "all items of a generator before the first is taken; give it an end, as in "
+                "for _ in range(count)",
+            )
 
     @contextmanager
     def _written(self, marks: frozenset[Any] | None) -> Iterator[None]:

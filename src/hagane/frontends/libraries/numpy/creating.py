@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -251,9 +252,11 @@ def linspace(
     shape = (size(t, num), *broadcast_shape(t, *arrays))
     wanted = dtype_of(t, dtype, default)
     bounds = [cast(t, x, DOUBLE) for x in arrays]
+    if retstep:
+        found = linspace(t, start, stop, num, endpoint, dtype=dtype, axis=axis)
+        return found, _step(t, default, arrays, num, endpoint)
     if axis != 0 or retstep is not False or wanted.numpy().kind == "c":
-        found = new(t, wanted, shape)
-        return (found, t.emit.new(DOUBLE, (), kind=KIND)) if retstep else found
+        return new(t, wanted, shape)
     if all(is_plain(v) for v in (start, stop, num)):
         whole = bool(endpoint)
         return made(
@@ -262,6 +265,20 @@ def linspace(
             whole,
         )  # fmt: skip
     return built(t, (wanted, shape), filling.spaced_as, *bounds, shape[0], wanted, bool(endpoint))
+
+
+def _step(
+    t: Core, dtype: ir.DataType, bounds: Sequence[Tensor], num: Value, endpoint: Value
+) -> Value:
+    """Return the distance of neighbours in ``linspace``, NaN of a single number."""
+    if not is_plain(num) or dtype.numpy().kind == "c":
+        return new(t, dtype, broadcast_shape(t, *bounds))
+    apart = num - bool(endpoint)
+    if apart <= 0:
+        return filled(t, dtype, list(broadcast_shape(t, *bounds)), math.nan)
+    start, stop = (cast(t, x, dtype) for x in bounds)
+    whole = t.binary(ast.Sub, stop, start)
+    return t.binary(ast.Div, whole, apart)
 
 
 @NUMPY.function("dtype")

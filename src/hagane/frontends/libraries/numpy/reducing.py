@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -77,9 +77,16 @@ def reduced(
     left = tuple(
         1 if i in places else n for i, n in enumerate(shape) if keepdims or i not in places
     )
+    if not shape and operator == "ReduceMean" and x.dtype == dtype:
+        function = _alone
     if function is None or (not places and shape):
         return typed(t, operator or "Reduce", [x], dtype, left)
     return built(t, (dtype, left), function, x, places, bool(keepdims), *operands)
+
+
+def _alone(x: Any, axes: Sequence[int], keepdims: bool) -> Any:
+    """Return an array without axes, which is its own mean."""
+    return op("Identity", x)
 
 
 def not_empty(t: Core, x: Tensor, place: Value, name: str) -> None:

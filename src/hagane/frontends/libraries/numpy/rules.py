@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op
 from hagane.ops.functions.numbers import activations, division, integers, pairs
-from hagane.ops.functions.numbers.elementary import cast, mul
+from hagane.ops.functions.numbers.elementary import cast, mul, where
 
 Rule: TypeAlias = Callable[..., Any]
 
@@ -117,13 +117,34 @@ _BY_KIND = {
 }
 
 
-def rule_of(name: str, dtype: ir.DataType) -> Rule | None:
+_DIVIDING = frozenset(("floor_divide", "remainder", "divmod", "fmod"))
+
+
+def rule_of(name: str, dtype: ir.DataType, *, by_zero: bool = False) -> Rule | None:
     """Return the function that computes a ufunc for elements of a type; None without one.
 
     Several names of one function have one rule.
+
+    Args:
+        name: Of the ufunc.
+        dtype: The type of its operands' elements.
+        by_zero: Whether a divisor may be 0, by which NumPy divides integers with the result 0.
     """
     own: str = getattr(np, name).__name__
-    return _BY_KIND.get(dtype.numpy().kind, {}).get(own)
+    rule = _BY_KIND.get(dtype.numpy().kind, {}).get(own)
+    return _none_by_zero(rule) if rule and by_zero and own in _DIVIDING else rule
+
+
+def _none_by_zero(rule: Rule) -> Rule:
+    def function(x: Any, y: Any) -> Any:
+        none, one = (np.array(number, dtype_of(y).numpy()) for number in (0, 1))
+        bad = op("Equal", y, none)
+        found = rule(x, where(bad, one, y))
+        several = found if isinstance(found, tuple) else (found,)
+        parts = tuple(where(bad, none, part) for part in several)
+        return parts if isinstance(found, tuple) else parts[0]
+
+    return function
 
 
 __all__ = ["Rule", "rule_of"]

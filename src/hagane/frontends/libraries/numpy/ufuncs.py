@@ -109,13 +109,29 @@ def elementwise(t: Core, name: str, *values: Value) -> Any:
     if name == "ldexp":
         tensors[1] = cast(t, tensors[1], tensors[0].dtype)
     same = all(x.dtype == tensors[0].dtype for x in tensors)
-    rule = rule_of(name, tensors[0].dtype) if same else None
+    if name == "power" and dtypes[0].is_integer() and _is_below_zero(tensors[1]):
+        t.fail("value", "ValueError: Integers to negative integer powers are not allowed: "
+               f"{t.show(tensors[0])} ** {t.show(tensors[1])}", *tensors,
+               remedy="convert one with .astype(float)")  # fmt: skip
+    by_zero = dtypes[0].is_integer() and _may_be_zero(tensors[-1])
+    rule = rule_of(name, tensors[0].dtype, by_zero=by_zero) if same else None
     shape = broadcast_shape(t, *tensors, name=_ARITHMETIC.get(name, "Sum"))
     found = [
         typed(t, name, tensors, dtype, shape, known, _part(rule, number, len(dtypes) - count))
         for number, dtype in enumerate(dtypes[count:])
     ]
     return found[0] if len(found) == 1 else tuple(found)
+
+
+def _is_below_zero(x: Tensor) -> bool:
+    """Whether a known number of an array lies below zero."""
+    items = () if x.known is None else x.known.ravel().tolist()
+    return any(isinstance(item, int) and item < 0 for item in items)
+
+
+def _may_be_zero(x: Tensor) -> bool:
+    """Whether an element of an array may be 0; sizes are none."""
+    return x.known is None or any(item == 0 for item in x.known.ravel().tolist())
 
 
 def _part(rule: Rule | None, number: int, count: int) -> Rule | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from hagane.frontends.libraries import indexing
@@ -22,7 +23,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Device, DType, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.tensors import ordering
-from hagane.symbolic import maximum
+from hagane.symbolic import Dim, maximum
 
 
 @TORCH.attribute("shape")
@@ -132,7 +133,14 @@ def itemsize(t: Core, x: Tensor) -> Value:
 def size(t: Core, self: Value, dim: Value = None) -> Value:
     """Return the sizes, or that of one axis."""
     sizes = shape_of(t, self)
-    return sizes if dim is None else sizes[axis(t, dim, len(sizes), self)]
+    return sizes if dim is None else sizes[_of_axes(t, dim, sizes, self)]
+
+
+def _of_axes(t: Core, dim: Value, sizes: Sequence[Dim], x: Tensor) -> int:
+    """Return an axis of a tensor that has axes."""
+    if not sizes:
+        t.fail("axis", f"dim={t.show(dim)} of a tensor without axes: {t.show(x)}", x)
+    return axis(t, dim, len(sizes), x)
 
 
 @TORCH.method("dim", "ndimension")
@@ -278,7 +286,7 @@ def stride(t: Core, self: Value, dim: Value = None) -> Value:
     steps: list[Value] = [1]
     for size_ in reversed(sizes[1:]):
         steps.insert(0, steps[0] * maximum(size_, 1))
-    return tuple(steps) if dim is None else steps[axis(t, dim, len(sizes), self)]
+    return tuple(steps) if dim is None else steps[_of_axes(t, dim, sizes, self)]
 
 
 @TORCH.function("histc", methods=("histc",))

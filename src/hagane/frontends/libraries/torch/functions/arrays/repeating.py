@@ -134,7 +134,8 @@ def flip(t: Core, input: Value, *places: Value, dims: Value = None) -> Tensor:
     x = need_tensor(t, input, "input")
     given = places if dims is None else (dims,)
     shape = shape_of(t, x)
-    turned = axes(t, given[0] if len(given) == 1 else given, len(shape), x)
+    named = given[0] if len(given) == 1 else given
+    turned = [] if named in ((), []) else axes(t, named, len(shape), x)
     return computed(t, (x.dtype, shape), lambda: taken.flip(x, turned))
 
 

@@ -12,7 +12,6 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
-from hagane.ops.builder import op
 from hagane.ops.functions.layers import drawing
 
 
@@ -29,15 +28,16 @@ def _dropout(
     """
 
     def function(
-        t: Core, input: Value, p: Value = 0.5, training: Value = True, inplace: Value = False, *,
+        t: Core, input: Value, p: Value = 0.5, training: Value = not alpha,
+        inplace: Value = False, *,
         train: Value = None,
     ) -> Tensor:  # fmt: skip
         x = need_tensor(t, input, "input")
         if isinstance(p, int | float) and not 0 <= p <= 1:
             t.fail("value", f"expected a dropout probability between 0 and 1, got {p}")
-        typed = t.emit.typed("Dropout", [x], x.dtype, x.shape)
         if not (training if train is None else train) or p == 0:
-            return computed(t, typed, lambda: op("Identity", x))
+            return x  # the input itself, whose memory later operations in place write
+        typed = t.emit.typed("Dropout", [x], x.dtype, x.shape)
         if t.emit.training is None or not t.emit.builds or not isinstance(p, float | int):
             return typed
         seed, number = t.emit.draw()

@@ -86,6 +86,14 @@ def binary(t: Core, name: str, left: Value, right: Value) -> Tensor:
             b,
             remedy="use ^ or logical_xor, or ~ to invert",
         )
+    if name == "pow" and a.dtype.is_integer() and isinstance(right, int) and right < 0:
+        t.fail(
+            "value",
+            f"RuntimeError: Integers to negative integer powers are not allowed: {t.show(a)} ** "
+            f"{right}",
+            a,
+            remedy="convert it with .float()",
+        )
     counted = a.dtype in (INT64, ir.DataType.INT32) and isinstance(right, int) and right >= 0
     plain = category(a.dtype) == 2 or counted or name != "pow"
     if a.dtype == BOOL or category(a.dtype) == 3 or name == "floordiv" or not plain:
