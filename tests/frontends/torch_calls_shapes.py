@@ -12,6 +12,10 @@ x: float32[n=2, c=3, h=4]; y: float32[n=2, c=3, h=4]; i: int64[n=2, c=3, h=4]; b
     x.view_as(y)
     x.reshape_as(y)
     x.view(torch.int32)
+    x.view(torch.float64)
+    x.view(torch.uint8)
+    x.transpose(1, 2).view(torch.int32).transpose(1, 2).view(torch.float64)
+    x[torch.ones(2).byte()]
     x.flatten()
     x.flatten(1)
     x.flatten(0, 1)

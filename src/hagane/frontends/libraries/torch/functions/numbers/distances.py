@@ -9,6 +9,7 @@ from hagane.frontends.libraries.torch.functions.numbers.elementwise import broad
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
     axis,
+    expect_axes,
     need_float,
     need_tensor,
     promote,
@@ -26,6 +27,7 @@ from hagane.symbolic.logic import negate
 
 def _cross(t: Core, input: Value, other: Value, dim: Value) -> Tensor:
     a, b = promote(t, need_tensor(t, input, "input"), need_tensor(t, other, "other"))
+    expect_axes(t, a)
     rank = len(shape_of(t, a))
     if rank != len(shape_of(t, b)):
         t.fail("rank", f"expected as many axes in {t.show(a)} as in {t.show(b)}", a, b)

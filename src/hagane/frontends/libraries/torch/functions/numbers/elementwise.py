@@ -85,6 +85,11 @@ def binary(t: Core, name: str, left: Value, right: Value) -> Tensor:
             b,
             remedy="use ^ or logical_xor, or ~ to invert",
         )
+    if name == "pow" and category(a.dtype) < 2 and isinstance(right, int) and right < 0:
+        t.fail(
+            "value", f"integers have no powers to negative integers, got {right}", a,
+            remedy="convert the tensor with .float()",
+        )  # fmt: skip
     counted = a.dtype in (INT64, ir.DataType.INT32) and isinstance(right, int) and right >= 0
     plain = category(a.dtype) == 2 or counted or name != "pow"
     if a.dtype == BOOL or category(a.dtype) == 3 or name == "floordiv" or not plain:
@@ -460,6 +465,8 @@ def lerp(t: Core, input: Value, end: Value, weight: Value) -> Tensor:
             a,
             b,
         )
+    if category(a.dtype) < 2:
+        t.fail("dtype-mismatch", f"lerp takes floating-point tensors, got {t.show(a)}", a)
     return binary(t, "add", a, binary(t, "mul", binary(t, "sub", b, a), weight))
 
 
