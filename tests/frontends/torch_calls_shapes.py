@@ -15,7 +15,9 @@ x: float32[n=2, c=3, h=4]; y: float32[n=2, c=3, h=4]; i: int64[n=2, c=3, h=4]; b
     x.view(torch.float64)
     x.view(torch.uint8)
     x.transpose(1, 2).view(torch.int32).transpose(1, 2).view(torch.float64)
-    x[torch.ones(2).byte()]
+    x.index_fill(1, torch.tensor(1), 0.5)
+    x.index_fill(1, torch.tensor([0, 2]), torch.tensor(2))
+    F.cosine_similarity(i, x, dim=2)
     x.flatten()
     x.flatten(1)
     x.flatten(0, 1)

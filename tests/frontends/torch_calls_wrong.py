@@ -22,6 +22,7 @@ x: float32[2, 3, 4]; y: float32[2, 3, 5]; z: float32[3, 4]; v: float32[4]; i: in
     F.group_norm(v, 1)
     F.binary_cross_entropy(x.sigmoid(), d.sigmoid())
     x.masked_scatter(b, d)
+    v.index_fill(0, i[0, :1], v[:1])
     v.put(i[0], d[0, 0, :3])
     i ** -1
     i.lerp(i, 0.5)

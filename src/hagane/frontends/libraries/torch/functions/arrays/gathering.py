@@ -186,6 +186,12 @@ def _index_put(name: str) -> None:
         where = axis(t, dim, len(shape), x)
         if name == "index_add":
             expect_axes(t, x)
+        if name == "index_fill" and not shape_of(t, places):  # one place is a vector of one
+            places = t.op("Unsqueeze", places, np.array([0]))
+        if name == "index_fill" and isinstance(source, Tensor):
+            if shape_of(t, source):
+                t.fail("rank", f"expected a value without axes, got {t.show(source)}", x, source)
+            value, source = source, None
         if not shape:  # a scalar is a vector of one
             return t.emit.typed("ScatterElements", [x, places], x.dtype, ())
         if isinstance(source, Tensor):

@@ -101,8 +101,8 @@ def _need_order(t: Core, p: Value) -> None:
 @TORCH.function("nn.functional.cosine_similarity", "cosine_similarity")
 def cosine_similarity(t: Core, x1: Value, x2: Value, dim: Value = 1, eps: Value = 1e-8) -> Tensor:
     """Return the cosine of the angle between vectors along an axis."""
-    need_float(t, need_tensor(t, x1, "x1"), "x1")
-    a, b = promote(t, x1, need_tensor(t, x2, "x2"))
+    a, b = promote(t, need_tensor(t, x1, "x1"), need_tensor(t, x2, "x2"))
+    need_float(t, a, "x1")
     shape = broadcast_shape(t, a, b)
     place = axis(t, dim, len(shape), a)
     rest = (*shape[:place], *shape[place + 1 :])
