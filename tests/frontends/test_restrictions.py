@@ -37,6 +37,8 @@ def _checked(folder: Path, *functions: tuple[str, str]) -> Report:
         ("np.split(x, 3)[2]", "{}, 3", "is a multiple of 3"),
         ("np.vsplit(x, 3)[2]", "{}, 3", "is a multiple of 3"),
         ("F.glu(x)", "b, {}", "is a multiple of 2"),
+        ("x.view(torch.float64)", "b, {}", "is a multiple of 2"),
+        ("x.item()", "1, {}", "== 1 (the only element of"),
         ("F.pixel_unshuffle(x, 2)", "b, 3, 4, {}", "is a multiple of 2"),
         ("F.pixel_shuffle(x, 2)", "b, {}, 3, 4", "is a multiple of 4"),
         ("F.channel_shuffle(x, 3)", "b, {}, 3, 4", "is a multiple of 3"),
@@ -101,3 +103,18 @@ def test_as_many_of_the_last_elements_of_a_table_need_a_table_that_long(tmp_path
     own = "x + x[:, max(0, x.shape[1] - 16) :]"
     (error,) = _checked(tmp_path, ("float32[2, n, 4]", own)).errors
     assert error.counterexample["n"] > 16
+
+
+def test_a_copy_of_a_part_lies_without_gaps(tmp_path: Path) -> None:
+    copied = _checked(
+        tmp_path,
+        (
+            "float32[rows, width]",
+            "x[:, :3].clone().view(-1), x[:, : x.shape[1] // 2].clone().view(-1)",
+        ),
+    )
+    assert copied.exit_code == 0
+    assert len(_checked(tmp_path, ("float32[8, 16]", "x.t().clone().view(-1)")).errors) == 1
+    plain = "x.t().clone(memory_format=torch.contiguous_format).view(-1)"
+    assert _checked(tmp_path, ("float32[8, 16]", plain)).exit_code == 0
+    assert len(_checked(tmp_path, ("float32[rows, width]", "x[:, :3].view(-1)")).errors) == 1

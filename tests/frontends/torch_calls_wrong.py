@@ -4,6 +4,39 @@ WRONG = """
 x: float32[2, 3, 4]; y: float32[2, 3, 5]; z: float32[3, 4]; v: float32[4]; i: int64[2, 3]; b: bool[2, 3, 4]; d: float64[2, 3, 4]; q: float32[5, 5]; s: float32[]
     x + y
     x * v[:3]
+    s.split(1)
+    s.chunk(2)
+    s.tensor_split(2)
+    s.unbind()
+    s.narrow(0, 0, 1)
+    s.roll(1, 0)
+    s.repeat_interleave(2, 0)
+    s.cross(s)
+    s.unflatten(0, (1, 1))
+    s.index_add(0, i[0, :1], v[:1])
+    torch.diag_embed(s)
+    torch.trapz(s)
+    F.glu(s)
+    F.layer_norm(x, ())
+    F.batch_norm(v, None, None, training=True)
+    F.group_norm(v, 1)
+    F.binary_cross_entropy(x.sigmoid(), d.sigmoid())
+    x.masked_scatter(b, d)
+    v.index_fill(0, i[0, :1], v[:1])
+    v.put(i[0], d[0, 0, :3])
+    i ** -1
+    i.lerp(i, 0.5)
+    x.imag
+    x[i[0].byte()]
+    x[::-1]
+    v[::-2] = 0; v
+    x[:, :0].amax(1)
+    x[:, :0].max()
+    x[:, :0].mode(1)
+    s.view(torch.int16)
+    z.t().view(torch.int16)
+    y.view(torch.float64)
+    y[..., :3].view(torch.float64)
     x - b[:, :2]
     x / torch.ones(2, 3)
     torch.add(x, y)

@@ -75,7 +75,21 @@ def _split(t: Core, x: Tensor, index: Value) -> list[Value]:
         index = tuple(index)
     maker = "numpy.array" if x.kind == "numpy.ndarray" else "torch.tensor"
     parts = index if isinstance(index, tuple) else (index,)
+    if x.kind.startswith("torch."):
+        for part in parts:
+            if isinstance(part, slice) and isinstance(part.step, int) and part.step < 1:
+                t.fail(
+                    "value", f"a slice of a tensor takes a step of 1 or more, got {part.step}", x,
+                    remedy="reverse it with .flip(...)",
+                )  # fmt: skip
+        parts = tuple(_as_mask(t, part) for part in parts)
     return [_as_array(t, part, maker) for part in parts]
+
+
+def _as_mask(t: Core, part: Value) -> Value:
+    """Return bytes, which PyTorch takes for truth values, as these."""
+    is_bytes = isinstance(part, Tensor) and part.dtype == ir.DataType.UINT8
+    return t.op("Cast", part, to=ir.DataType.BOOL) if is_bytes else part
 
 
 def _is_part(t: Core, part: Value) -> bool:

@@ -228,6 +228,19 @@ def axis(t: Core, value: Value, rank: int, x: Tensor, *, extra: int = 0, what: s
     return value % total
 
 
+def own_axis(t: Core, value: Value, x: Tensor) -> int:
+    """Return one of a tensor's axes, counted from the front, where a scalar has none to give."""
+    expect_axes(t, x)
+    return axis(t, value, len(shape_of(t, x)), x)
+
+
+def expect_axes(t: Core, x: Tensor, least: int = 1) -> None:
+    """Fail unless a tensor has so many axes."""
+    if len(shape_of(t, x)) < least:
+        count = "one axis" if least == 1 else f"{least} axes"
+        t.fail("rank", f"expected a tensor of at least {count}, got {t.show(x)}", x)
+
+
 def axes(t: Core, value: Value, rank: int, x: Tensor) -> list[int]:
     """Return axes given as one or several; None and () mean all."""
     if value is None or value in ((), []):

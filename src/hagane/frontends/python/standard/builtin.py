@@ -50,7 +50,7 @@ from hagane.frontends.python.values.values import (
     is_plain,
     is_size,
 )
-from hagane.symbolic import Expr, absolute
+from hagane.symbolic import Dim, Expr, absolute
 
 _CALLABLE = (Function, Bound, Class, Library, LibraryMethod, Method, Wrapped)
 # Python's classes of values that stand for themselves.
@@ -205,13 +205,21 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             return self.tensor_number(value, whole=True)
         return apply_plain(int, value, *base) if is_plain(value) else self.emit.fresh("whole")
 
+    def _is_one(self, size: Dim, value: Tensor) -> bool:
+        """Whether a size may be 1; checks restrict the inputs to that, graphs fail as they run."""
+        if isinstance(size, int) or self.emit.builds:
+            return size == 1 or not isinstance(size, int)
+        told = f"{size} == 1 (the only element of {self.show(value)})"
+        return self.emit.restrict(self.knowledge.equal(size, 1), told)
+
     def tensor_number(self, value: Tensor, *, whole: bool) -> Value:
         """Return the only element of a tensor as a number."""
-        if value.shape is not None and any(isinstance(d, int) and d != 1 for d in value.shape):
+        if not all(self._is_one(size, value) for size in value.shape or ()):
             raise CheckError(
                 "value",
                 f"expected a tensor with one element, got {self.show(value)}",
                 tensors=(value,),
+                counterexample=self.emit.counterexample,
             )
         if value.known is not None and value.known.size == 1:
             found = value.known.ravel()[0]

@@ -14,6 +14,8 @@ from hagane.frontends.libraries.torch.operands import (
     INT64,
     axis,
     need_tensor,
+    own_axis,
+    reshape,
     shape_of,
     size,
     sizes,
@@ -31,7 +33,7 @@ def chunk(t: Core, input: Value, chunks: Value, dim: Value = 0) -> Value:
     """Return the input cut into at most ``chunks`` parts of one size, the last one smaller."""
     x = need_tensor(t, input, "input")
     shape = shape_of(t, x)
-    place = axis(t, dim, len(shape), x)
+    place = own_axis(t, dim, x)
     each = ceildiv(shape[place], chunks)
     if t.emit.holds(
         t.knowledge.equal(each * chunks, shape[place]), f"{shape[place]} is a multiple of {chunks}"
@@ -107,7 +109,7 @@ def split(t: Core, tensor: Value, split_size_or_sections: Value, dim: Value = 0)
     """Return the input cut into parts of a size, or of the sizes given."""
     x = need_tensor(t, tensor, "tensor")
     shape = shape_of(t, x)
-    place = axis(t, dim, len(shape), x)
+    place = own_axis(t, dim, x)
     total = shape[place]
     if isinstance(split_size_or_sections, Many):
         return _parts_of_lengths(t, x, place, split_size_or_sections)
@@ -148,7 +150,7 @@ def tensor_split(
     sections = given[0]
     x = need_tensor(t, input, "input")
     shape = shape_of(t, x)
-    place = axis(t, dim, len(shape), x)
+    place = own_axis(t, dim, x)
     if isinstance(sections, int):
         total = shape[place]
         lengths = [floordiv(total + sections - 1 - k, sections) for k in range(sections)]
@@ -162,7 +164,7 @@ def unbind(t: Core, input: Value, dim: Value = 0) -> Value:
     """Return the parts of the input along an axis, without that axis."""
     x = need_tensor(t, input, "input")
     shape = shape_of(t, x)
-    place = axis(t, dim, len(shape), x)
+    place = own_axis(t, dim, x)
     rest = shape[:place] + shape[place + 1 :]
     count = shape[place]
     if isinstance(count, int):
@@ -181,7 +183,7 @@ def narrow(t: Core, input: Value, dim: Value, start: Value, length: Value) -> Te
     """Return ``length`` elements along an axis."""
     x = need_tensor(t, input, "input")
     shape = shape_of(t, x)
-    place = axis(t, dim, len(shape), x)
+    place = own_axis(t, dim, x)
     first, count = size(t, start), size(t, length)
     if isinstance(first, int) and first < 0:
         t.emit.require_size(shape[place], -first, f"axis {place}, counted from its end")
@@ -207,6 +209,8 @@ def select(t: Core, input: Value, dim: Value, index: Value) -> Tensor:
 @TORCH.method("unfold")
 def unfold_method(t: Core, self: Value, dimension: Value, size_: Value, step: Value) -> Tensor:
     """Return all windows along an axis; their elements are a new last axis."""
+    if not shape_of(t, self):  # a scalar has one window of one element
+        return reshape(t, self, [1])
     shape = list(shape_of(t, self))
     place = axis(t, dimension, len(shape), self, what="dimension")
     window, stride = size(t, size_), size(t, step)

@@ -22,10 +22,12 @@ from hagane.frontends.libraries.torch.operands import (
     cast,
     category,
     elements,
+    expect_axes,
     is_scalar,
     need_tensor,
     promote,
     reshape,
+    same_dtype,
     shape_of,
     size,
     to_tensor,
@@ -113,9 +115,11 @@ def _need_source(t: Core, name: str, x: Tensor, places: Tensor, source: Tensor) 
             places,
         )
     for place, (count, limit) in enumerate(zip(counts, limits, strict=True)):
-        if not definitely_equal(count, limit) and not t.emit.holds(
-            t.knowledge.less(count, limit, strict=False), f"{count} <= {limit}"
-        ):
+        if definitely_equal(count, limit):
+            continue
+        alone = isinstance(count, int) or isinstance(limit, int)  # a need of one size
+        judge = t.emit.restrict if alone else t.emit.holds
+        if not judge(t.knowledge.less(count, limit, strict=False), f"{count} <= {limit}"):
             t.fail(
                 "shape-mismatch",
                 f"{name}: the index {t.show(places)} is larger than the source {t.show(source)} "
@@ -180,6 +184,16 @@ def _index_put(name: str) -> None:
         _need_index(t, places)
         shape = list(shape_of(t, x))
         where = axis(t, dim, len(shape), x)
+        if name == "index_add":
+            expect_axes(t, x)
+        if name == "index_fill" and not shape_of(t, places):  # one place is a vector of one
+            places = t.op("Unsqueeze", places, np.array([0]))
+        if name == "index_fill" and isinstance(source, Tensor):
+            if shape_of(t, source):
+                t.fail("rank", f"expected a value without axes, got {t.show(source)}", x, source)
+            value, source = source, None
+        if not shape:  # a scalar is a vector of one
+            return t.emit.typed("ScatterElements", [x, places], x.dtype, ())
         if isinstance(source, Tensor):
             if source.dtype != x.dtype:
                 t.fail(
@@ -235,6 +249,7 @@ def masked_select(t: Core, input: Value, mask: Value) -> Tensor:
 def masked_scatter(t: Core, input: Value, mask: Value, source: Value) -> Tensor:
     """Return the input with elements of the source where the mask holds."""
     x, where = need_tensor(t, input, "input"), need_tensor(t, mask, "mask")
+    same_dtype(t, x, need_tensor(t, source, "source"), "input and source")
     shape = broadcast_shapes(t, [shape_of(t, x), shape_of(t, where)], x)
     if shape != x.shape:  # a mask of more axes than the input's
         return t.emit.typed("MaskedScatter", [x, where], x.dtype, shape)
@@ -384,6 +399,7 @@ def put(t: Core, input: Value, index: Value, source: Value, accumulate: Value = 
     """Return the input with elements of the source at flat indices."""
     x = need_tensor(t, input, "input")
     _need_index(t, need_tensor(t, index, "index"))
+    same_dtype(t, x, need_tensor(t, source, "source"), "input and source")
     return built(
         t, x, lambda x, index, source: placing.flat_put(
             x, index, source, accumulate=bool(accumulate)), x, index, source,

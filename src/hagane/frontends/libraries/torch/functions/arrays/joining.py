@@ -15,7 +15,9 @@ from hagane.frontends.libraries.torch.operands import (
     axis,
     cast,
     elements,
+    expect_axes,
     need_tensor,
+    own_axis,
     promoted,
     reshape,
     shape_of,
@@ -147,6 +149,7 @@ def diag_embed(
 ) -> Tensor:
     """Return square matrices with the last axis of the input as a diagonal."""
     x = need_tensor(t, input, "input")
+    expect_axes(t, x)
     shape = shape_of(t, x)
     side = shape[-1] + abs(offset)
     a, b = (axis(t, d, len(shape), x, extra=1) for d in (dim1, dim2))
@@ -304,7 +307,7 @@ def _integrated(
 ) -> tuple[Tensor, int, list[Tensor] | None]:
     """Return the values, the axis, and their places; None in place of these if nobody knows."""
     found = as_float(t, need_tensor(t, y, "y"))
-    place = axis(t, dim, len(shape_of(t, found)), found)
+    place = own_axis(t, dim, found)
     if not isinstance(x, Tensor):
         return found, place, [] if isinstance(dx, int | float) else None
     own = shape_of(t, x)

@@ -6,10 +6,11 @@ from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.torch.operands import (
     INT64,
     axes,
-    axis,
     dims_input,
     elements,
+    expect_axes,
     need_tensor,
+    own_axis,
     reshape,
     shape_of,
     size,
@@ -109,7 +110,7 @@ def repeat_interleave(
     if repeats is None:
         length = t.emit.fresh("repeated") if output_size is None else output_size
         return computed(t, (INT64, (length,)), lambda: taken.places_repeated(x))
-    place = 0 if dim is None else axis(t, dim, len(shape), x)
+    place = 0 if dim is None else own_axis(t, dim, x)
     if dim is None:
         shape = [elements(x)]
     own = shape[place]
@@ -144,6 +145,8 @@ def roll(t: Core, input: Value, shifts: Value, dims: Value = None) -> Tensor:
     """Return the input rolled along axes."""
     x = need_tensor(t, input, "input")
     shape = shape_of(t, x)
+    if dims is not None:
+        expect_axes(t, x)
     places = axes(t, dims, len(shape), x)
 
     def compute() -> Value:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.indexing import lies_within
@@ -15,7 +16,9 @@ from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     axes,
     axis,
+    expect_axes,
     need_tensor,
+    own_axis,
     reshape,
     shape_of,
     sizes,
@@ -25,6 +28,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.memory import is_whole, may_be_turned
 from hagane.frontends.python.values.strides import in_order, is_one, lie, order_of, strides_of
 from hagane.frontends.python.values.values import DType, Tensor, Value, is_size
+from hagane.graph.types import dtype_name
 from hagane.ops.builder import op
 from hagane.ops.functions.tensors import parts as taken
 from hagane.symbolic import definitely_equal, floordiv, product
@@ -45,8 +49,39 @@ def view(t: Core, self: Value, *shape: Value, **named: Value) -> Tensor:
     if not shape and named.keys() <= {"shape", "size", "dtype"}:
         shape = tuple(named.values())
     if len(shape) == 1 and isinstance(shape[0], DType):
-        return t.emit.typed("View", [self], shape[0].dtype, self.shape)  # the same bytes
+        return _same_bytes(t, self, shape[0].dtype)
     return reshape(t, self, sizes(t, shape))
+
+
+def _same_bytes(t: Core, x: Tensor, dtype: ir.DataType) -> Tensor:
+    """Return the memory of a tensor as elements of another type.
+
+    Elements of another width change the last axis, which has to lie without gaps.
+    """
+    old, new = (max(int(each.bitwidth), 8) for each in (x.dtype, dtype))
+    if old == new:
+        return lie(t.emit.typed("View", [x], dtype, x.shape), strides_of(x))
+    expect_axes(t, x)
+    *front, last = shape_of(t, x)
+    stride = strides_of(x)[-1]
+    if isinstance(stride, int) and stride != 1 and not is_one(last):
+        t.fail(
+            "view",
+            f"{t.show(x)} cannot be viewed as {dtype_name(dtype)}: elements of the last axis lie "
+            f"{stride} apart in memory",
+            x,
+            remedy="call .contiguous() before .view(...)",
+        )
+    if new <= old:
+        return t.emit.typed("View", [x], dtype, (*front, last * (old // new)))
+    if t.emit.indivisible(last, new // old, f"elements of which {dtype_name(dtype)} takes several"):
+        t.fail(
+            "view",
+            f"{t.show(x)} cannot be viewed as {dtype_name(dtype)}: its last axis is not a multiple "
+            f"of {new // old}",
+            x,
+        )
+    return t.emit.typed("View", [x], dtype, (*front, floordiv(last, new // old)))
 
 
 @TORCH.function("reshape")
@@ -87,7 +122,7 @@ def unflatten(t: Core, input: Value, dim: Value, sizes_: Value) -> Tensor:
     """Return the input with one axis split into several."""
     x = need_tensor(t, input, "input")
     shape = shape_of(t, x)
-    place = axis(t, dim, len(shape), x)
+    place = own_axis(t, dim, x)
     parts = sizes(t, (sizes_,))
     if any(isinstance(part, int) and part == -1 for part in parts):
         known = product(part for part in parts if not (isinstance(part, int) and part == -1))
@@ -248,18 +283,24 @@ def _kept(name: str, least: int, compute: Callable[[Tensor, Value], Value]) -> N
     TORCH.method(name, *in_place)(function)
 
 
-def _itself(x: Tensor, _: Value) -> Tensor:
-    return x
-
-
 for _name, _least, _compute in (
     ("fliplr", 2, lambda x, _: taken.flip(x, [1])),
     ("flipud", 1, lambda x, _: taken.flip(x, [0])),
     ("tril", 2, lambda x, diagonal: op("Trilu", x, np.array(diagonal), upper=0)),
     ("triu", 2, lambda x, diagonal: op("Trilu", x, np.array(diagonal), upper=1)),
-    ("clone", 0, _itself),
 ):
     _kept(_name, _least, _compute)
+
+
+@TORCH.function("clone", methods=("clone",))
+def clone(t: Core, input: Value, *, memory_format: Value = None) -> Tensor:
+    """Return a copy, whose elements lie without gaps, its axes in their order in memory."""
+    x = need_tensor(t, input, "input")
+    made = computed(t, (x.dtype, shape_of(t, x)), lambda x: x, x)
+    is_kept = memory_format in (None, "preserve_format")
+    order = order_of(x, t.knowledge.is_nonnegative) if is_kept else None
+    made.strides = None if order is None else in_order(shape_of(t, x), order)
+    return made
 
 
 @TORCH.function("detach")

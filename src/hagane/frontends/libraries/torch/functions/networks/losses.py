@@ -18,6 +18,7 @@ from hagane.frontends.libraries.torch.operands import (
     need_tensor,
     promote,
     promoted,
+    same_dtype,
     shape_of,
 )
 from hagane.frontends.libraries.torch.table import TORCH
@@ -81,6 +82,8 @@ def _elementwise(
         if strict:
             _same_shape(t, name, x, y)
             need_float(t, y, "target")
+            if name == "binary_cross_entropy":
+                same_dtype(t, x, y, "input and target")
         need_reduction(t, reduction, ("batchmean",) if name == "kl_div" else ())
         dtype = promoted(x.dtype, y.dtype)
         shape = broadcast_shape(t, x, y)

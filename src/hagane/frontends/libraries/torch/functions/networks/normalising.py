@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built, computed
 from hagane.frontends.libraries.torch.operands import (
+    expect_axes,
     need_float,
     need_tensor,
     same_dtype,
@@ -65,6 +66,7 @@ def batch_norm(
     """Return the input normalised a channel; in training by its own mean and variance."""
     x = need_tensor(t, input, "input")
     need_float(t, x, "input")
+    expect_axes(t, x, 2)
     for other in (running_mean, running_var, weight, bias):
         if isinstance(other, Tensor):
             channels_fit(t, x, shape_of(t, other, 1)[0], "batch_norm")
@@ -191,6 +193,8 @@ def _last_axes(t: Core, input: Value, normalized: Value, weight: Value) -> tuple
     if isinstance(weight, Tensor):
         same_dtype(t, x, weight, "input and weight")
     last = sizes(t, (normalized if isinstance(normalized, tuple | list) else (normalized,),))
+    if not last:
+        t.fail("shape-mismatch", "expected the sizes of one axis or more to normalise, got none", x)
     shape = shape_of(t, x)
     if len(shape) < len(last) or any(
         t.emit.differ(a, b) for a, b in zip(shape[len(shape) - len(last) :], last, strict=True)
@@ -213,6 +217,7 @@ def group_norm(
     """Return the input normalised over groups of channels."""
     x = need_tensor(t, input, "input")
     need_float(t, x, "input")
+    expect_axes(t, x, 2)
     channels = shape_of(t, x)[1]
     if t.emit.indivisible(channels, num_groups, "channels in groups"):
         t.fail(

@@ -9,6 +9,7 @@ from hagane.frontends.libraries.torch.functions.numbers.elementwise import broad
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
     axis,
+    expect_axes,
     need_float,
     need_tensor,
     promote,
@@ -26,6 +27,7 @@ from hagane.symbolic.logic import negate
 
 def _cross(t: Core, input: Value, other: Value, dim: Value) -> Tensor:
     a, b = promote(t, need_tensor(t, input, "input"), need_tensor(t, other, "other"))
+    expect_axes(t, a)
     rank = len(shape_of(t, a))
     if rank != len(shape_of(t, b)):
         t.fail("rank", f"expected as many axes in {t.show(a)} as in {t.show(b)}", a, b)
@@ -99,8 +101,8 @@ def _need_order(t: Core, p: Value) -> None:
 @TORCH.function("nn.functional.cosine_similarity", "cosine_similarity")
 def cosine_similarity(t: Core, x1: Value, x2: Value, dim: Value = 1, eps: Value = 1e-8) -> Tensor:
     """Return the cosine of the angle between vectors along an axis."""
-    need_float(t, need_tensor(t, x1, "x1"), "x1")
-    a, b = promote(t, x1, need_tensor(t, x2, "x2"))
+    a, b = promote(t, need_tensor(t, x1, "x1"), need_tensor(t, x2, "x2"))
+    need_float(t, a, "x1")
     shape = broadcast_shape(t, a, b)
     place = axis(t, dim, len(shape), a)
     rest = (*shape[:place], *shape[place + 1 :])

@@ -86,7 +86,7 @@ def binary(t: Core, name: str, left: Value, right: Value) -> Tensor:
             b,
             remedy="use ^ or logical_xor, or ~ to invert",
         )
-    if name == "pow" and a.dtype.is_integer() and isinstance(right, int) and right < 0:
+    if name == "pow" and category(a.dtype) < 2 and isinstance(right, int) and right < 0:
         t.fail(
             "value",
             f"RuntimeError: Integers to negative integer powers are not allowed: {t.show(a)} ** "
@@ -469,6 +469,8 @@ def lerp(t: Core, input: Value, end: Value, weight: Value) -> Tensor:
             a,
             b,
         )
+    if category(a.dtype) < 2:
+        t.fail("dtype-mismatch", f"lerp takes floating-point tensors, got {t.show(a)}", a)
     return binary(t, "add", a, binary(t, "mul", binary(t, "sub", b, a), weight))
 
 

@@ -12,7 +12,6 @@ from hagane.frontends.libraries.torch.functions.numbers.reducing import dims_of,
 from hagane.frontends.libraries.torch.operands import (
     INT64,
     axes,
-    axis,
     category,
     need_tensor,
     shape_of,
@@ -29,8 +28,10 @@ from hagane.symbolic import Expr, symbols_of
 
 def _expect_some(t: Core, x: Tensor, dim: Value) -> None:
     """Expect elements along an axis of which one is chosen."""
-    if isinstance(dim, int) and x.shape:
-        size = x.shape[axis(t, dim, len(x.shape), x)]
+    if not x.shape:
+        return
+    for place in axes(t, dim, len(x.shape), x):
+        size = x.shape[place]
         if not isinstance(size, Expr) or not t.knowledge.invented & symbols_of(size):
             t.emit.require_size(size, 1, "number of elements to choose from")
 
@@ -46,13 +47,13 @@ def _extreme(name: str) -> None:
         dim = dims_of(t, dim, keywords)
         if isinstance(dim, Tensor):
             return t.call_library(f"torch.{name}imum", [x, dim])
+        _expect_some(t, x, dim)
         if dim is None:
             known = x.known
             result = reduced(t, operator, x, None, False, x.dtype)
             if known is not None and known.size and known.dtype == object:
                 result.known = _known_extreme(name, known)
             return result
-        _expect_some(t, x, dim)
         values = reduced(t, operator, x, dim, keepdim, x.dtype)
         indices = t.emit.typed("ArgMax", [x], INT64, values.shape)
         indices = over_axes(t, indices, x, dim, keepdim, statistics.position, name)
@@ -80,6 +81,7 @@ _extreme("min")
 def _plain_extreme(name: str, operator: str) -> None:
     def function(t: Core, input: Value, dim: Value = (), keepdim: Value = False) -> Tensor:
         x = need_tensor(t, input, "input")
+        _expect_some(t, x, dim)
         return reduced(t, operator, x, dim, keepdim, x.dtype)
 
     TORCH.function(name, methods=(name,))(function)
@@ -139,6 +141,8 @@ def _with_indices(name: str) -> None:
     def function(t: Core, input: Value, dim: Value = None, keepdim: Value = False) -> Value:
         x = need_tensor(t, input, "input")
         plain = category(x.dtype) in (1, 2)
+        if name == "mode":
+            _expect_some(t, x, -1 if dim is None else dim)
         if dim is None:
             if name != "mode":
                 made = reduced(t, "", x, None, False, x.dtype)

@@ -13,10 +13,10 @@ from hagane.frontends.libraries.torch.functions.numbers.elementwise import apply
 from hagane.frontends.libraries.torch.operands import (
     INT64,
     as_float,
-    axis,
     category,
     need_float,
     need_tensor,
+    own_axis,
     real_dtype,
     shape_of,
 )
@@ -216,14 +216,23 @@ def angle(t: Core, input: Value) -> Tensor:
     return computed(t, x, special.angle_of_reals, x)
 
 
-@TORCH.function("real", "imag")
+@TORCH.function("real")
 def real_part(t: Core, input: Value) -> Tensor:
     """Return the real or the imaginary part."""
     x = need_tensor(t, input, "input")
     return t.emit.typed("Real", [x], real_dtype(x.dtype), x.shape)
 
 
-TORCH.attribute("imag")(real_part)
+@TORCH.function("imag")
+def imaginary_part(t: Core, input: Value) -> Tensor:
+    """Return the imaginary part, which complex tensors alone have."""
+    x = need_tensor(t, input, "input")
+    if category(x.dtype) != 3:
+        t.fail("dtype-mismatch", f"imag is the part of a complex tensor, got {t.show(x)}", x)
+    return real_part(t, x)
+
+
+TORCH.attribute("imag")(imaginary_part)
 
 
 @TORCH.attribute("real")
@@ -290,7 +299,7 @@ def glu(t: Core, input: Value, dim: Value = -1) -> Tensor:
     """Return one half of an axis gated by the other."""
     x = need_tensor(t, input, "input")
     shape = list(shape_of(t, x))
-    place = axis(t, dim, len(shape), x)
+    place = own_axis(t, dim, x)
     half = floordiv(shape[place], 2)
     if t.emit.indivisible(shape[place], 2, f"axis {place}, which glu halves"):
         t.fail("shape-mismatch", f"glu halves axis {place}, which is odd: {t.show(x)}", x)
