@@ -12,6 +12,7 @@ from hagane.frontends.libraries.torch.functions.numbers.reducing import dims_of,
 from hagane.frontends.libraries.torch.operands import (
     INT64,
     axes,
+    axis,
     category,
     need_tensor,
     shape_of,
