@@ -276,14 +276,65 @@ def keys_in_another_order(x: Any) -> Any:
     return x * next(iter(table.values()))
 
 
+def keys_in_turn(x: Any) -> Any:
+    table = {"a": x}
+    if x.sum() > 0:
+        table["b"] = x + 1
+    if x.max() > 1:
+        table["c"] = x * 3
+    total = x * 0
+    for key in table:
+        total = total + table[key] * len(key)
+    return total + sum(value.sum() for value in table.values())
+
+
+def key_that_all_have_then(x: Any) -> Any:
+    table = {}
+    if x.sum() > 0:
+        table["a"] = x
+    table["a"] = x * 2
+    return table["a"]
+
+
+def scaled(x: Any, scale: float = 1.0, shift: float = 0.0) -> Any:
+    return x * scale + shift
+
+
+def settings_of_a_call(x: Any) -> Any:
+    settings = {}
+    if x.sum() > 0:
+        settings["scale"] = 3.0
+    else:
+        settings["shift"] = 1.0
+    return scaled(x, **settings)
+
+
 @pytest.mark.parametrize(
-    "function", [counted_keys, key_asked_for, key_taken_out, keys_in_another_order]
-)
-def test_a_dictionary_whose_keys_the_data_decide_is_refused_where_it_is_read(
+    "function",
+    [counted_keys, key_asked_for, key_taken_out, keys_in_another_order, keys_in_turn,
+     key_that_all_have_then, settings_of_a_call],
+)  # fmt: skip
+def test_a_dictionary_whose_keys_the_data_decide_is_read_on_each_path(
     function: Callable[[Any], Any],
 ) -> None:
+    session = hagane.InferenceSession(hagane.capture(function, np.ones(2, np.float32)))
+    for x in ([1.0, 2.0], [-1.0, -2.0], [-5.0, 2.0], [0.5, 0.25]):
+        given = np.array(x, np.float32)
+        (found,) = session.run(None, {"x": given})
+        np.testing.assert_allclose(found, function(given), rtol=1e-6)
+
+
+def key_taken_out_of_two(x: Any) -> Any:
+    table = {"a": 1}
+    if x.sum() > 0:
+        table["b"] = 2
+    table.pop("a")
+    return x * len(table)
+
+
+def test_a_dictionary_whose_keys_the_data_decide_is_refused_where_items_leave_it() -> None:
     with pytest.raises(CaptureError, match="has other keys on other paths, and the data decide"):
-        hagane.capture(function, np.ones(2, np.float32))
+        hagane.capture(key_taken_out_of_two, np.ones(2, np.float32))
 
 
 def test_a_dictionary_of_the_same_keys_on_all_paths_is_joined() -> None:

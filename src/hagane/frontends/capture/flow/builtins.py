@@ -40,6 +40,18 @@ class Calling(Numbers):
         self, function: Value, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         """Call any value of the program."""
+        if isinstance(function, Method) and function.name in _READING:
+            name = function.name
+            found = self._parted(
+                [function.receiver],
+                lambda one: self.call(Method(one[0], name), arguments, keywords),
+            )
+        elif isinstance(function, Host):
+            found = self._parted(arguments, lambda own: self.call(function, own, keywords))
+        else:
+            found = NONE
+        if found is not NONE:
+            return found
         if isinstance(function, Method):
             found = self._method(function, arguments, keywords)
         elif isinstance(function, Host):
@@ -47,6 +59,19 @@ class Calling(Numbers):
         else:
             return self.core.apply(function, arguments, keywords)
         return self.core.apply(function, arguments, keywords) if found is NONE else found
+
+    def _parted(self, values: Sequence[Value], run: Callable[[Sequence[Value]], Value]) -> Value:
+        """Run a function on each of the dictionaries that one among some values may be.
+
+        Returns:
+            The result; ``NONE`` where no keys are as the data decide.
+        """
+        for place, value in enumerate(values):
+            parted = self.core.parted(value)
+            if isinstance(parted, Choice):
+                before, behind = values[:place], values[place + 1 :]
+                return self.core.either(parted, partial(_between, run, before, behind))
+        return NONE
 
     # Methods.
 
@@ -298,6 +323,10 @@ class Calling(Numbers):
 
     def operate(self, kind: Operation, *operands: Value) -> Value:
         """Return an operator applied to its operands; data among them go to nodes."""
+        if kind is not ast.Store:
+            found = self._parted(operands, lambda own: self.operate(kind, *own))
+            if found is not NONE:
+                return found
         if kind in (ast.Subscript, ast.Store):
             found = self._place(kind, *operands)
         elif kind in (ast.In, ast.NotIn):
@@ -372,6 +401,20 @@ class Calling(Numbers):
             if isinstance(times, Expr) and (isinstance(content, Many) or len(content) > 0):
                 return self.core.new_list(self.lists.repeated(content, times))
         return NONE
+
+
+def _between(
+    run: Callable[[Sequence[Value]], Value],
+    before: Sequence[Value],
+    behind: Sequence[Value],
+    one: Value,
+) -> Value:
+    return run([*before, one, *behind])
+
+
+# Methods of dictionaries that change nothing.
+_READING = frozenset(("keys", "values", "items", "get", "copy", "__len__", "__contains__",
+                      "__iter__", "__getitem__"))  # fmt: skip
 
 
 def _key(found: Any) -> Any:

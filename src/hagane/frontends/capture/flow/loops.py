@@ -19,12 +19,15 @@ from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Step, Visit
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
+    Choice,
+    DictRef,
     Endless,
     ListRef,
     Many,
     Tensor,
     Unknown,
     Value,
+    alternatives,
 )
 from hagane.symbolic import Dim
 from hagane.symbolic.path import PathCondition
@@ -79,7 +82,15 @@ class Graph(Calling):
             self._while(node)
             return
         core = self.core
-        over = core.settle(core.evaluate(node.iter))
+        over = core.settle(core.parted(core.evaluate(node.iter)))
+        if isinstance(over, Choice) and all(isinstance(v, DictRef) for v in alternatives(over)):
+            core.either(over, partial(self._for, node))
+        else:
+            self._for(node, over)
+
+    def _for(self, node: ast.For, over: Value) -> None:
+        """Run a loop over the items of an object."""
+        core = self.core
         before = core.heap[over] if isinstance(over, ListRef) else None
         items = core.sequence(over)
         if isinstance(items, list):

@@ -28,6 +28,7 @@ from hagane.frontends.python.values.values import (
     DictRef,
     Instance,
     ListRef,
+    Many,
     Real,
     Tensor,
     Unknown,
@@ -203,7 +204,9 @@ class Paths(Plain):
             joined = join_contents(yes, no, partial(core.join, condition), condition, lists)
             for key in core.heap.dictionaries & yes.keys() & no.keys():
                 one, other = yes[key], no[key]
-                if isinstance(one, dict) and isinstance(other, dict) and [*one] != [*other]:
+                if one is other or isinstance(one, Many) or isinstance(other, Many):
+                    continue
+                if type(one) is Choice or type(other) is Choice or [*one] != [*other]:
                     joined[key] = Choice(condition, one, other)
             return joined
         finally:

@@ -6,6 +6,7 @@ import ast
 import os
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import BINARY, apply_plain
 from hagane.frontends.python.interpret.core import Core
@@ -310,6 +311,15 @@ class Assignments(Core):
         ):
             self.lost(f"a tensor whose '{name}' is set")
 
+    def _with_item(self, held: Any, index: Value, value: Value) -> Any:
+        """Return the content of a dictionary whose keys the data decide with one more item."""
+        if type(held) is not Choice:
+            return {**held, index: value}
+        yes, no = (self._with_item(side, index, value) for side in (held.yes, held.no))
+        if type(yes) is dict and type(no) is dict and [*yes] == [*no]:
+            return {key: self.join(held.condition, yes[key], no[key]) for key in yes}
+        return Choice(held.condition, yes, no)
+
     def set_item(self, receiver: Value, index: Value, value: Value) -> None:
         """Do ``receiver[index] = value``."""
         receiver, index = self.settle(receiver), self.settle(index)
@@ -332,6 +342,9 @@ class Assignments(Core):
                 self.domain.operate(ast.Store, receiver, index, value)
             case DictRef(kind=kind) if kind == MEMBERS:
                 self.lost("a member of a module set by its dictionary")
+            case DictRef() if type(self.heap.contents[receiver.key]) is Choice and is_key(index):
+                held = self.heap.contents[receiver.key]
+                self.heap[receiver] = self._with_item(held, index, value)
             case DictRef():
                 content = self.heap[receiver]
                 known = is_key(index) or isinstance(index, Instance) or self.is_by_identity(index)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Exit
@@ -61,20 +62,53 @@ class Calls(LibraryCalls):
             if isinstance(items, Many):
                 return self._unpacked_many(function, arguments, items)
             arguments += items
-        keywords: dict[str, Value] = {}
-        for keyword in node.keywords:
-            value = self.evaluate(keyword.value)
-            if keyword.arg is not None:
-                keywords[keyword.arg] = value
+        named = [(each.arg, self.evaluate(each.value)) for each in node.keywords]
+        self.emit.label = self.collector.text(node.func)
+        return self._named_call(function, arguments, {}, named)
+
+    def _named_call(
+        self,
+        function: Value,
+        arguments: list[Value],
+        keywords: dict[str, Value],
+        named: Sequence[tuple[str | None, Value]],
+    ) -> Value:
+        """Call a function with keywords, and with those that stand in dictionaries.
+
+        Args:
+            function: The function.
+            arguments: Its arguments by position.
+            keywords: Those by keyword so far.
+            named: Further ones; dictionaries have no name.
+        """
+        keywords = dict(keywords)
+        for place, (name, value) in enumerate(named):
+            if name is not None:
+                keywords[name] = value
                 continue
+            value = self.settle(self.parted(value))
+            if isinstance(value, Choice):
+                follow = partial(
+                    self._named_from, function, arguments, keywords, named[place + 1 :]
+                )
+                return self.either(value, follow)
             content = self.mapping(value)
             if content is None:
                 if isinstance(value, Unknown):
                     return value
                 return self.lost("keyword arguments from a dictionary that is not known")
             keywords.update(content)
-        self.emit.label = self.collector.text(node.func)
         return self.settle(self.call(function, arguments, keywords))
+
+    def _named_from(
+        self,
+        function: Value,
+        arguments: list[Value],
+        keywords: dict[str, Value],
+        named: Sequence[tuple[str | None, Value]],
+        first: Value,
+    ) -> Value:
+        return self._named_call(function, arguments, keywords, [(None, first), *named])
 
     def _used_up(self, function: Value, argument: ast.expr) -> AbstractContextManager[None]:
         """Return a block for an argument, an iterator made for a call that runs it to its end."""

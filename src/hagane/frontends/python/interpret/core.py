@@ -334,6 +334,19 @@ class Core(Parts):
             lambda: self.either(no, function),
         )
 
+    def parted(self, value: Value) -> Value:
+        """Return a dictionary whose keys the data decide as a choice of copies, to be read."""
+        content = self.heap.contents.get(value.key) if isinstance(value, DictRef) else None
+        if type(content) is not Choice:
+            return value
+
+        def copied(held: Any) -> Value:
+            if type(held) is Choice:
+                return Choice(held.condition, copied(held.yes), copied(held.no))
+            return self.new_dict(held, value.kind)
+
+        return copied(content)
+
     # Joins.
 
     def join(self, condition: Term, yes: Value, no: Value) -> Value:

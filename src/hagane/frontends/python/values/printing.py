@@ -100,7 +100,9 @@ def show_type(value: Value, heap: Heap, knowledge: Knowledge, depth: int = 0) ->
     if isinstance(value, Stream):
         return f"iterator[{_show_content(heap[value.key], inner, knowledge)}]"
     if isinstance(value, DictRef):
-        content = heap[value]
+        content = heap.contents[value.key]
+        if isinstance(content, Choice):  # of keys that the data decide
+            return "{...}"
         if not isinstance(content, dict):
             return f"{{{_show_content(content, inner, knowledge)}}}"
         items = [f"{key!r}: {inner(item)}" for key, item in list(content.items())[:_MAX_ITEMS]]

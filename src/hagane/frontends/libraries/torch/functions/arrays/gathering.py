@@ -193,7 +193,12 @@ def _index_put(name: str) -> None:
                 t.fail("rank", f"expected a value without axes, got {t.show(source)}", x, source)
             value, source = source, None
         if not shape:  # a scalar is a vector of one
-            return t.emit.typed("ScatterElements", [x, places], x.dtype, ())
+            first = np.array([0])
+            if isinstance(source, Tensor) and not shape_of(t, source):
+                source = t.op("Unsqueeze", source, first)
+            whole = t.op("Unsqueeze", x, first)
+            made = function(t, whole, 0, places, source, alpha=alpha, value=value)
+            return t.op("Squeeze", made, first)
         if isinstance(source, Tensor):
             if source.dtype != x.dtype:
                 t.fail(
