@@ -36,3 +36,15 @@ def test_a_new_name_is_none_of_a_value_that_is_still_to_come() -> None:
 
 def _results(graph: ir.Graph) -> list[str]:
     return [str(value.name) for node in graph for value in node.outputs]
+
+
+def test_all_outputs_of_a_loop_have_names() -> None:
+    body = ir.Graph([], [], nodes=[], name="body")
+    loop = ir.Node("", "Loop", [], [ir.AttrGraph("body", body)], num_outputs=3)
+    split = ir.Node("", "Split", [], num_outputs=2)
+    graph = ir.Graph([], [loop.outputs[0], split.outputs[0]], nodes=[loop, split], name="graph")
+    for value in (*loop.outputs, *split.outputs):
+        value.name = None
+    separate_names(graph)
+    assert all(value.name for value in loop.outputs)
+    assert [bool(value.name) for value in split.outputs] == [True, False]

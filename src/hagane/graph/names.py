@@ -24,8 +24,8 @@ def separate_names(graph: ir.Graph) -> None:
         values.setdefault(str(value.name), value)
     for inner in graphs:
         for value in _values(inner):
-            # (An output without a name is one that nobody wants.)
-            if value.name or value.producer() is None or _is_read(value):
+            # (An output without a name is one that nobody wants; loops and branches have them all.)
+            if value.name or _counts(value) or _is_read(value):
                 free = _free_name(value.name or "value", value, values)
                 if free != value.name:
                     value.name = free
@@ -41,6 +41,12 @@ def _free_name(name: str, thing: object, taken: dict[str, object]) -> str:
         free = f"{name}_{number}"
     taken[free] = thing
     return free
+
+
+def _counts(value: ir.Value) -> bool:
+    """Whether a value is an input, or one of the outputs of a node that has to have them all."""
+    node = value.producer()
+    return node is None or node.op_type in ("Loop", "If", "Scan")
 
 
 def _is_read(value: ir.Value) -> bool:
