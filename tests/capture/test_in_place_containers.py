@@ -296,6 +296,15 @@ def key_that_all_have_then(x: Any) -> Any:
     return table["a"]
 
 
+def asked_first(x: Any) -> Any:
+    table = {}
+    if x.sum() > 0:
+        table["a"] = x
+    if table:
+        return table["a"] * 2
+    return x
+
+
 def scaled(x: Any, scale: float = 1.0, shift: float = 0.0) -> Any:
     return x * scale + shift
 
@@ -312,7 +321,7 @@ def settings_of_a_call(x: Any) -> Any:
 @pytest.mark.parametrize(
     "function",
     [counted_keys, key_asked_for, key_taken_out, keys_in_another_order, keys_in_turn,
-     key_that_all_have_then, settings_of_a_call],
+     key_that_all_have_then, asked_first, settings_of_a_call],
 )  # fmt: skip
 def test_a_dictionary_whose_keys_the_data_decide_is_read_on_each_path(
     function: Callable[[Any], Any],

@@ -191,6 +191,7 @@ class Core(Parts):
 
     def truth(self, value: Value) -> bool | Term:
         """Return whether ``value`` counts as true: known, or the condition under which it does."""
+        value = self.parted(value)
         if isinstance(value, Choice):
             value = self.settle(value)
         match value:
