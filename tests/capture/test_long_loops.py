@@ -187,3 +187,20 @@ def product(a: Any, b: Any) -> Any:
 def test_what_an_attempt_of_an_inner_loop_met_is_no_error_of_the_outer_one() -> None:
     a, b = np.random.default_rng(0).standard_normal((2, 20, 20))
     assert nodes_of(compare(product, a, b)) < 60
+
+
+def guarded(x: Any) -> Any:
+    parts = [x]
+    try:
+        for i in range(30):
+            if len(parts) != i + 1:
+                raise ValueError("a part is missing")
+            parts.append(parts[i] * 0.5 + 1)
+    except ValueError:
+        return x * 0
+    return np.stack(parts)
+
+
+def test_an_iteration_that_only_fails_as_a_trial_raises_nothing() -> None:
+    graph = compare(guarded, np.random.default_rng(0).standard_normal(3))
+    assert list(graph.graph.outputs[0].shape) == [31, 3]

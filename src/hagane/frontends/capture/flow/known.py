@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hagane.frontends.capture.flow.holding import UNKNOWN_ITEMS
 from hagane.frontends.capture.flow.looping import Looping
 from hagane.frontends.capture.flow.slots import Fixed, Listed, Slot, is_stackable
+from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import ListRef, Many, Ref, Stream, Value, is_plain
 
 if TYPE_CHECKING:
     from hagane.frontends.capture.flow.loops import Graph, Trial
 
+T = TypeVar("T")
 _FEW = 4  # iterations that may end a loop, as branches in each other
 _SHORT = 8  # iterations that are always written one by one, unless they may end the loop
 # The cost of iterations one by one, at most; more where a Loop would forget a number or the length
@@ -67,21 +70,24 @@ class Known:
             return False
         middle = len(items) // 2
         turns = [partial(core.item_turn, node, item) for item in items[middle : middle + 2]]
-        trial = domain.trial(turns[0])
+        trial = self._tried(turns[:1])
+        if trial is None:  # it may need what the first ones make
+            turns = [partial(core.item_turn, node, item) for item in items[:2]]
+            trial = self._tried(turns[:1])
         least = _MOST if self.written_out else _MANY
         if domain.emit.training is not None:  # gradients of iterations written out are faster
             least = max(least, 2 * _MANY)
-        if not trial.ended and trial.cost * self._times <= least:
-            trial = domain.trial(*turns)  # the first one may set what the next ones need
-        cost = trial.cost * self._times
-        if not trial.ended and cost <= least:
+        if trial is not None and not trial.ended and trial.cost * self._times <= least:
+            trial = self._tried(turns)  # the first one may set what the next ones need
+        if trial is None or (not trial.ended and trial.cost * self._times <= least):
             return False
+        cost = trial.cost * self._times
         start = core.heap.snapshot()
         many = self._as_many(items)
         if many is None:
             return False
         turn = lambda k: core.item_turn(node, many.item(k))  # noqa: E731
-        found = domain.attempts(node, many.length, turn)
+        found = self._quietly(lambda: domain.attempts(node, many.length, turn))
         if found is not None:
             looping, odd, failed = found
             fits = odd is None and not failed and not looping.carried.doubtful
@@ -97,11 +103,28 @@ class Known:
         alone = not isinstance(over, Ref | Stream)
         return differs and alone and not peeled and self._peeled(node, items)
 
+    def _tried(self, turns: Sequence[Callable[[], object]]) -> Trial | None:
+        """Run iterations without leaving a trace; None where one fails."""
+        return self._quietly(lambda: self.domain.trial(*turns))
+
+    def _quietly(self, run: Callable[[], T]) -> T | None:
+        """Return what a function returns; None where the program would be told of an error."""
+        core = self.domain.core
+        assert core.frame is not None
+        turns, exits = len(core.loops), len(core.frame.exits)
+        try:
+            return run()
+        except CheckError:
+            del core.loops[turns:]
+            del core.frame.exits[exits:]
+            return None
+
     def _peeled(self, node: ast.For, items: list[Value]) -> bool:
         """Run the first iteration, which differs from the others, for itself."""
-        domain, core = self.domain, self.domain.core
+        core = self.domain.core
         first = partial(core.item_turn, node, items[0])
-        if not all(isinstance(item, int) for item in items) or domain.trial(first).ended:
+        trial = self._tried([first])
+        if not all(isinstance(item, int) for item in items) or trial is None or trial.ended:
             return False
         core.turn(first, [])
         if not self._as_loop(node, items[1:], None, peeled=True):

@@ -174,23 +174,28 @@ class Graph(Calling):
         self._loop(node, None, lambda k: core.execute(node.body), breaks, around=entry)
 
     def trial(self, *turns: Callable[[], object]) -> Trial:
-        """Run iterations without leaving a trace; the cost is that of the last one."""
+        """Run iterations without leaving a trace; the cost is that of the last one.
+
+        Raises:
+            CheckError: One of them fails, where the program or a library is asked for the reason.
+        """
         core = self.core
         assert core.frame is not None
         mark, path = len(core.frame.exits), self.knowledge.path
         start, before = core.heap.snapshot(), 0
         breaks: list[Exit] = []
-        with self._scratch():
-            for turn in turns:
-                before = self._cost()
-                if not core.dead:
-                    core.turn(turn, breaks)
-            ended = not core.dead and (bool(breaks) or len(core.frame.exits) > mark)
-            found = Trial(ended, self._cost() - before, core.heap.snapshot())
-        del core.frame.exits[mark:]
-        core.heap.restore(start)
-        self.knowledge.path, core.dead = path, False
-        return found
+        try:
+            with self._scratch():
+                for turn in turns:
+                    before = self._cost()
+                    if not core.dead:
+                        core.turn(turn, breaks)
+                ended = not core.dead and (bool(breaks) or len(core.frame.exits) > mark)
+                return Trial(ended, self._cost() - before, core.heap.snapshot())
+        finally:
+            del core.frame.exits[mark:]
+            core.heap.restore(start)
+            self.knowledge.path, core.dead = path, False
 
     def _cost(self) -> int:
         return self.emit.made_so_far() + _BRANCH * self.forks
@@ -263,9 +268,11 @@ class Graph(Calling):
         looping = Looping(self, node, length, turn)
         for _ in range(_MAX_ROUNDS):
             before, self.lists.searched = self.lists.searched, set()
-            odd, more, failed = self._attempted(looping)
-            tables = self._tables(looping, self.lists.searched)
-            self.lists.searched |= before
+            try:
+                odd, more, failed = self._attempted(looping)
+                tables = self._tables(looping, self.lists.searched)
+            finally:
+                self.lists.searched |= before
             loose = looping.carried.loose if odd is not None or failed else set[int]()
             if self._stack({*loose, *tables}):
                 looping = Looping(self, node, length, turn)

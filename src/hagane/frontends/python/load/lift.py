@@ -445,7 +445,9 @@ def is_standard(found: Any) -> bool:
 
     A wrapper around an object of that, such as one around a functools.partial, takes over its name.
     """
-    names = [found.__module__, getattr(found, "__globals__", {}).get("__name__", found.__module__)]
+    scope = getattr(found, "__globals__", None)  # of a class of functions no names, but a member
+    own = scope.get("__name__") if isinstance(scope, dict) else None
+    names = [found.__module__, found.__module__ if own is None else own]
     return all((name or "").partition(".")[0] in sys.stdlib_module_names for name in names)
 
 
