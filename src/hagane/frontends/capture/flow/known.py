@@ -112,12 +112,15 @@ class Known:
         core = self.domain.core
         assert core.frame is not None
         turns, exits = len(core.loops), len(core.frame.exits)
+        handlers, core.handlers = core.handlers, []  # none of the program's is asked
         try:
             return run()
         except CheckError:
             del core.loops[turns:]
             del core.frame.exits[exits:]
             return None
+        finally:
+            core.handlers = handlers
 
     def _peeled(self, node: ast.For, items: list[Value]) -> bool:
         """Run the first iteration, which differs from the others, for itself."""
