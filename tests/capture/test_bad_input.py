@@ -31,6 +31,10 @@ def drawn(x: Any) -> Any:
     return x + torch.rand(3)
 
 
+def drawn_in_place(x: Any) -> Any:
+    return x + torch.empty_like(x).normal_()
+
+
 def drawn_by_python(x: Any) -> Any:
     return x + random.random()
 
@@ -96,6 +100,7 @@ def multiplied(x: Any, y: Any) -> Any:
     ("function", "types", "line", "text"),
     [
         (drawn, 1, 1, r"'torch\.rand' cannot be captured: it draws random numbers.*pass them in"),
+        (drawn_in_place, 1, 1, r"'torch\.Tensor\.normal_' cannot be captured: it draws random num"),
         (drawn_by_python, 1, 1, "as that of a clock, a random draw or a file; give it as an arg"),
         (clocked, 1, 1, "a number that no operator of the graph computes"),
         (endless, 1, 1, "recursion of 'endless' without an end in sight.*write a loop"),

@@ -48,7 +48,19 @@ def mixed(net: Any, x: Any) -> Any:
     return (net.decode(net.encode(both)[:, 2:] + far) ** 2).mean()
 
 
-@pytest.mark.parametrize("loss", [variational, denoising, mixed])
+def in_place(net: Any, x: Any) -> Any:
+    kept = x.new_empty((x.shape[0], 1)).bernoulli_(0.8).div_(0.8)
+    near = torch.empty_like(x).normal_(0, 0.1) + torch.empty(x.shape).uniform_(-1, to=2)
+    counts = torch.zeros_like(x)
+    counts[:, 1:].geometric_(0.3)
+    counts[0].random_(5)
+    far = torch.zeros(3, 5).exponential_(2.0).sum(0) + torch.empty(5).log_normal_(0.0, 0.25)
+    bent = torch.empty_like(x).cauchy_(sigma=0.5).clamp(-1, 1)
+    shown = x * kept + near + counts * 0.1 + far + bent
+    return (net.decode(net.encode(shown)[:, :2]) ** 2).mean()
+
+
+@pytest.mark.parametrize("loss", [variational, denoising, mixed, in_place])
 def test_steps_draw_what_pytorch_draws(loss: Callable[..., Any]) -> None:
     torch.manual_seed(0)
     plain = Coder()

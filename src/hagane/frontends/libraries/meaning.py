@@ -25,7 +25,7 @@ from hagane.frontends.libraries.numpy.composing import COMPOSED
 from hagane.frontends.libraries.sharing import SharingTables
 from hagane.frontends.libraries.stacking import stacked
 from hagane.frontends.libraries.torch.composing import COMPOSED as TORCHS
-from hagane.frontends.libraries.torch.functions.arrays.drawing import DRAWN
+from hagane.frontends.libraries.torch.functions.arrays.drawing import DRAWN, REDRAWN, redrawn
 from hagane.frontends.libraries.torch.functions.numbers.storing import stored
 from hagane.frontends.libraries.typed_only import reason_of
 from hagane.frontends.libraries.viewing import is_copy, spared
@@ -121,7 +121,7 @@ class MeaningTables(SharingTables):
             )
         last = name.rpartition(".")[2]
         in_place = last.endswith("_") and not last.endswith("__") and last not in _NOT_IN_PLACE
-        if in_place and name not in MEANT:
+        if in_place and name not in MEANT and not reason_of(name):
             raise CheckError(
                 "capture",
                 f"'{name}' works in place, which cannot be captured yet; use its result, as in "
@@ -256,6 +256,13 @@ class MeaningTables(SharingTables):
                 f"'{last}_' changes the axes of a tensor in place, not its content; write "
                 f"x = x.{last}(...)",
             )
+        method = name.rpartition(".")[2]
+        if isinstance(x, Tensor) and method in REDRAWN and name.startswith("torch."):
+            numbers = redrawn(core, method, x, arguments[1:], keywords)
+            if numbers is not None:
+                return self._written(core, x, "make a new tensor", lambda: core.op(
+                    "Identity", numbers
+                ))  # fmt: skip
         computes = name if name in MEANT else plain
         in_place = name.endswith("_") and not name.endswith("__")  # of conversions
         if in_place and isinstance(x, Tensor) and self._handler(computes) is not None:

@@ -44,7 +44,10 @@ TYPED_ONLY: dict[str, str] = {
          "torch.poisson", "torch.multinomial", "torch.Tensor.multinomial",
          "torch.Tensor.bernoulli", "torch.nn.functional.gumbel_softmax", "torch.nn.init.",
          *(f"torch.distributions.Distribution.{name}"
-           for name in ("sample", "rsample", "sample_n"))),
+           for name in ("sample", "rsample", "sample_n")),
+         *(f"torch.Tensor.{name}_" for name in (
+             "bernoulli", "cauchy", "exponential", "geometric", "log_normal", "normal", "random",
+             "uniform"))),
         _DRAWN,
     ),
     **dict.fromkeys(

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from hagane.errors import InvalidArgument
 from hagane.frontends.python.interpret.effects import Noise
 from hagane.graph.types import dtype_name
-from hagane.symbolic import number_of, symbols_of
+from hagane.symbolic import Expr, number_of, symbols_of
 
 
 class NoiseSource:
@@ -38,7 +38,7 @@ class NoiseSource:
             if isinstance(dim, ir.SymbolicDim)
         }
         for noise in noises:
-            dims = (*noise.shape, *noise.bounds)
+            dims = (*noise.shape, *(b for b in noise.bounds if isinstance(b, Expr)))
             unknown = sorted({name for dim in dims for name in symbols_of(dim)} - told)
             if unknown:
                 raise InvalidArgument(
@@ -59,12 +59,22 @@ class NoiseSource:
 
         shapes, found = self.shapes(sizes), dict[str, Any]()
         for noise in self._noises:
-            function: Callable[..., Any] = getattr(torch, noise.kind)
             dtype = getattr(torch, dtype_name(noise.dtype))
             shape = shapes[noise.name]
+            if noise.kind.endswith("_"):
+                made = torch.empty(shape, dtype=dtype)
+                found[noise.name] = getattr(made, noise.kind)(*self._bounds(noise, sizes))
+                continue
+            function: Callable[..., Any] = getattr(torch, noise.kind)
             if noise.kind == "randperm":
                 found[noise.name] = function(*shape, dtype=dtype)
                 continue
-            bounds = [number_of(bound, sizes) for bound in noise.bounds]
-            found[noise.name] = function(*bounds, shape, dtype=dtype)
+            found[noise.name] = function(*self._bounds(noise, sizes), shape, dtype=dtype)
         return found
+
+    @staticmethod
+    def _bounds(noise: Noise, sizes: Mapping[str, int]) -> list[float]:
+        """Return the other arguments of what draws some numbers."""
+        return [
+            number_of(bound, sizes) if isinstance(bound, Expr) else bound for bound in noise.bounds
+        ]

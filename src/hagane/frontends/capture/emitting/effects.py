@@ -65,7 +65,7 @@ class Effects(Emitter):
         masks.append((made, ratio))
         return made
 
-    def noise(self, kind: str, x: Tensor, bounds: Sequence[Dim]) -> Tensor:
+    def noise(self, kind: str, x: Tensor, bounds: Sequence[Dim | float]) -> Tensor:
         """Return an input ``noise.N`` of a tensor's type: random numbers that the caller draws.
 
         Args:

@@ -20,17 +20,17 @@ class Noise:
 
     Attributes:
         name: Of the input.
-        kind: The function of PyTorch that draws them.
+        kind: The function of PyTorch that draws them, or the method in place.
         dtype: Their element type.
         shape: Their sizes, by those of the arguments.
-        bounds: The arguments of the function before the shape.
+        bounds: The arguments of the function before the shape, or of the method.
     """
 
     name: str
     kind: str
     dtype: ir.DataType
     shape: Shape
-    bounds: tuple[Dim, ...]
+    bounds: tuple[Dim | float, ...]
 
 
 @dataclass(slots=True)

@@ -75,7 +75,7 @@ class Emitter(Claims):
         """Whether the caller of the graph draws the random numbers of the program."""
         return self.builds and self.training is not None and self.training.noises is not None
 
-    def noise(self, kind: str, x: Tensor, bounds: Sequence[Dim]) -> Tensor:
+    def noise(self, kind: str, x: Tensor, bounds: Sequence[Dim | float]) -> Tensor:
         """Return random numbers of a tensor's type, which the caller draws."""
         raise NotImplementedError
 

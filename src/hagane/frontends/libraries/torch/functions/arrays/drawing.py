@@ -41,7 +41,7 @@ def drawn(
     kind: str,
     like: Tensor,
     keywords: Mapping[str, Value],
-    *bounds: Dim,
+    *bounds: Dim | float,
 ) -> Tensor:
     """Return random numbers; those of compiled steps are drawn by their caller.
 
@@ -50,7 +50,7 @@ def drawn(
         kind: The function of PyTorch that draws them.
         like: A tensor of their type, of unknown content.
         keywords: The others of the call.
-        bounds: The arguments of the function before the shape.
+        bounds: The arguments of the function before the shape, or of the method in place.
     """
     if not t.emit.draws_noise:
         return like
@@ -58,6 +58,46 @@ def drawn(
         t.fail("capture", f"'torch.{kind}' with a generator of its own cannot be captured; draw "
                "the numbers outside and pass them in")  # fmt: skip
     return t.emit.noise(kind, like, bounds)
+
+
+# Methods that draw a new content for a tensor: their parameters, which are numbers, and defaults.
+REDRAWN: dict[str, Mapping[str, float | None]] = {
+    "normal_": {"mean": 0.0, "std": 1.0}, "uniform_": {"from": 0.0, "to": 1.0},
+    "log_normal_": {"mean": 1.0, "std": 2.0}, "cauchy_": {"median": 0.0, "sigma": 1.0},
+    "exponential_": {"lambd": 1.0}, "geometric_": {"p": None}, "bernoulli_": {"p": 0.5},
+    "random_": {"from": None, "to": None},
+}  # fmt: skip
+
+
+def redrawn(
+    t: Core, method: str, x: Tensor, arguments: Sequence[Value], keywords: Mapping[str, Value]
+) -> Tensor | None:
+    """Return the content that a method in place draws for a tensor.
+
+    Args:
+        t: The interpreter.
+        method: One of ``REDRAWN``.
+        x: The tensor.
+        arguments: The others of the call.
+        keywords: Those by name.
+
+    Returns:
+        The numbers; None where nobody draws them, or where a parameter is a tensor.
+    """
+    defaults = REDRAWN[method]
+    given: dict[str, Value] = {
+        **defaults,
+        **dict(zip(defaults, arguments, strict=False)),
+        **keywords,
+    }
+    if method == "random_" and len(arguments) == 1 and not keywords:
+        given = {"from": 0, "to": arguments[0]}
+    bounds = [v for name, v in given.items() if name != "generator" and v is not None]
+    numbers = all(isinstance(value, int | float | Expr) for value in bounds)
+    if not numbers or not t.emit.draws_noise:
+        return None
+    like = made(t, x.dtype, list(shape_of(t, x)), x.device)
+    return drawn(t, method, like, keywords, *bounds)
 
 
 def _random(name: str) -> None:
@@ -178,4 +218,4 @@ def multinomial(
     return t.emit.typed("Multinomial", [x], INT64, (*shape[:-1], num_samples))
 
 
-__all__ = ["DRAWN", "drawn"]
+__all__ = ["DRAWN", "REDRAWN", "drawn", "redrawn"]
