@@ -14,11 +14,12 @@ from hagane.frontends.capture.flow import prelude
 from hagane.frontends.capture.flow.holding import UNKNOWN_ITEMS
 from hagane.frontends.capture.flow.lists import is_data
 from hagane.frontends.capture.flow.numeric import NONE, Numbers
-from hagane.frontends.capture.flow.slots import is_stackable
+from hagane.frontends.capture.flow.slots import Rows, is_stackable
 from hagane.frontends.python.interpret.domain import Operation
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     Choice,
+    Endless,
     Host,
     ListRef,
     Many,
@@ -220,12 +221,33 @@ class Calling(Numbers):
         return self.lists.sorted(content, keywords)
 
     def _map(self, function: Value, *values: Value) -> Value:
-        if len(values) != 1 or not isinstance(self._items(values[0]), Many):
+        if not any(isinstance(self._items(value), Many) for value in values):
             return NONE
-        items = self.core.sequence(values[0])
+        several = len(values) > 1
+        source = self.core.call(self.core.lift(zip), values, {}) if several else values[0]
+        items = self.core.sequence(source)
         assert isinstance(items, Many)
-        each = lambda k: self.core.call(function, [items.item(k)], {})  # noqa: E731
-        return self.core.new_stream(Many(items.element, items.length, each))
+
+        def each(k: Dim) -> Value:
+            item = items.item(k)
+            return self.core.call(function, list(item) if several else [item], {})
+
+        kind = Endless if isinstance(items, Endless) else Many
+        return self.core.new_stream(kind(UNKNOWN_ITEMS, items.length, each))
+
+    def _reversed(self, value: Value) -> Value:
+        items = self._items(value)
+        if not isinstance(items, Rows):
+            return NONE
+        return self.core.new_stream(self.lists.part(self.core.sequence(value), None, None, -1))
+
+    def _list(self, value: Value = ()) -> Value:
+        items = self._items(value)
+        if not isinstance(items, Many) or isinstance(items, Rows | Endless):
+            return NONE
+        if items.element is not UNKNOWN_ITEMS or items.stacked is not None:
+            return NONE
+        return self.core.new_list(self.lists.stacked(self.core.sequence(value)))
 
     def _filter(self, function: Value, value: Value) -> Value:
         items = self._items(value)
@@ -431,7 +453,8 @@ _HANDLERS: dict[Any, Callable[..., Value]] = {
     builtins.map: Calling._map, builtins.filter: Calling._filter, builtins.set: Calling._set,
     builtins.frozenset: Calling._set, builtins.abs: Calling._abs, builtins.round: Calling._round,
     builtins.int: Calling._int, builtins.float: Calling._float, builtins.pow: Calling._pow,
-    builtins.print: Calling._print,
+    builtins.print: Calling._print, builtins.reversed: Calling._reversed,
+    builtins.list: Calling._list, builtins.tuple: Calling._list,
     functools.reduce: Calling._reduce, itertools.accumulate: Calling._accumulate,
     itertools.chain: Calling._chain, itertools.pairwise: Calling._pairwise,
     itertools.product: Calling._product, itertools.combinations: Calling._combinations,

@@ -200,9 +200,14 @@ class Lists(Holding):
     def _common(self, a: Slot | None, b: Slot | None, *shown: Value) -> Slot:
         form = varying(unified(a, b, mixing=True))
         if form is None or not is_stackable(form):
-            told = [self.core.show(self.core.new_list(x)) for x in shown]
+            told = [self._shown(content) for content in shown]
             raise refuse_items(f"the items of {' and '.join(told)}")
         return form
+
+    def _shown(self, content: Value) -> str:
+        if isinstance(content, Many) and content.at is not None:
+            return f"[{self.core.show(content.item(0))}, ...]"
+        return str(self.core.show(self.core.new_list(content)))
 
     # Items.
 
@@ -211,7 +216,13 @@ class Lists(Holding):
         rows = self.stacked(content)
         if isinstance(index, slice):
             core = self.core
-            taken = lambda column: core.tables.tensor_item(core, column, index)  # noqa: E731
+
+            def taken(column: Tensor) -> Tensor:
+                # (A list has slices with steps backward, which tensors of PyTorch lack.)
+                items = column.seen_as("numpy.ndarray")
+                made: Tensor = core.tables.tensor_item(core, items, index)
+                return made.seen_as(column.kind)
+
             return core.new_list(self._each(rows, taken))
         place = self._place(index)
         if not isinstance(content, tuple) or not rows.family:

@@ -21,6 +21,8 @@ from hagane.symbolic import Expr, product
 # truth values in the shape of as many axes.
 Part = Any
 _LAST = 2**63 - 1
+# Behind any item; ONNX Runtime takes the largest number for the first item of backward slices.
+_BEHIND = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +165,10 @@ def _sliced(x: Any, full: Sequence[Part]) -> Any:
             step = 1 if part.step is None else part.step
             backward = isinstance(step, int) and step < 0
             first, last = (_LAST, -_LAST) if backward else (0, _LAST)
-            starts.append(first if part.start is None else part.start)
-            ends.append(last if part.stop is None else part.stop)
+            start, end = first if part.start is None else part.start, part.stop
+            end = last if end is None else end
+            starts.append(start)
+            ends.append(_reached(start, end, x, axis) if backward else end)
             axes.append(axis)
             steps.append(step)
         elif _is_number(part):
@@ -177,6 +181,20 @@ def _sliced(x: Any, full: Sequence[Part]) -> Any:
         return x
     given = [starts, ends, axes] if steps == [1] * len(steps) else [starts, ends, axes, steps]
     return op("Slice", x, *map(_vector, given))
+
+
+def _reached(start: Any, end: Any, x: Any, axis: int) -> Any:
+    """Return the end of a backward slice; nothing is left of one that starts before the first item.
+
+    ONNX takes the first item for such a start.
+    """
+    if isinstance(start, int) and start >= 0:
+        return end
+    size = shape_of(x)[axis]
+    if isinstance(start, int) and isinstance(size, int):
+        return end if start + size >= 0 else _BEHIND
+    place = op("Add", _vector([start]), _vector([size]))
+    return op("Where", op("Less", place, [0]), [_BEHIND], _vector([end]))
 
 
 def _vector(items: Sequence[Any]) -> Any:
