@@ -45,7 +45,8 @@ EXPRESSIONS = [
     "np.maximum.accumulate(n, 0, np.float64)", "np.add.accumulate(n, dtype=np.float32)",
     "np.trim_zeros(n[:, 0] - 1)", "np.trim_zeros(n[0] - 2, 'b')",
     "np.bincount(n[0], minlength=len(x[0]) + 3)",
-    "(x > 0) ** 2", "np.cov(x[:1])", "n ** 2", "x ** 2",
+    "np.mgrid[:2, 1:4] * n[0, 0]", "np.mgrid[0:1:3j, :2].sum() + x", "np.ogrid[:3, 2:6][1] + n",
+    "np.mgrid[1:7:2] * n[0, 0]", "(x > 0) ** 2", "np.cov(x[:1])", "n ** 2", "x ** 2",
 ]  # fmt: skip
 
 

@@ -189,6 +189,40 @@ def columns(t: Core, key: Value) -> Tensor:
     return _joined(t, key, columns=True)
 
 
+def _range(t: Core, part: Value) -> Value:
+    """Return the numbers of a slice; a step of ``5j`` asks for 5 of them, the end included."""
+    if not isinstance(part, slice):
+        t.fail("index", f"expected slices as in np.mgrid[:3, :4], got {t.show(part)}")
+    start = 0 if part.start is None else part.start
+    if isinstance(part.step, complex):
+        return t.call_library("numpy.linspace", [start, part.stop, int(abs(part.step))], {})
+    step = 1 if part.step is None else part.step
+    return t.call_library("numpy.arange", [start, part.stop, step], {})
+
+
+def _grid(t: Core, key: Value, *, sparse: bool) -> list[Value]:
+    parts = key if isinstance(key, tuple) else (key,)
+    axes = [to_array(t, _range(t, part)) for part in parts]
+    dtype = np.result_type(*(axis.dtype.numpy() for axis in axes))
+    axes = [cast(t, axis, ir.DataType.from_numpy(dtype)) for axis in axes]
+    made = t.call_library("numpy.meshgrid", axes, {"indexing": "ij", "sparse": sparse})
+    return t.sequence(made)  # type: ignore[return-value]
+
+
+@NUMPY.function("mgrid.__getitem__")
+def dense_grid(t: Core, key: Value) -> Value:
+    """Return the coordinates of a grid, one array of them along the first axis for each slice."""
+    grid = _grid(t, key, sparse=False)
+    return t.call_library("numpy.stack", [tuple(grid)], {}) if isinstance(key, tuple) else grid[0]
+
+
+@NUMPY.function("ogrid.__getitem__")
+def open_grid(t: Core, key: Value) -> Value:
+    """Return the coordinates of a grid, each of size 1 along the axes of the others."""
+    grid = _grid(t, key, sparse=True)
+    return tuple(grid) if isinstance(key, tuple) else grid[0]
+
+
 @NUMPY.function("s_.__getitem__")
 def index_expression(t: Core, item: Value) -> Value:
     """Return an index itself."""
@@ -209,7 +243,10 @@ COMPOSED = frozenset(
         *(f"numpy.{name}.reduceat" for name in _REDUCED),
         *(f"numpy.{name}" for name in _PROGRAMS),
         *(f"numpy.{name}.outer" for name in _OUTER),
-        *(f"numpy.{name}.__getitem__" for name in ("r_", "c_", "s_", "index_exp")),
+        *(
+            f"numpy.{name}.__getitem__"
+            for name in ("r_", "c_", "s_", "index_exp", "mgrid", "ogrid")
+        ),
         *("numpy.trapezoid", "numpy.trapz"),
     }
 )

@@ -88,3 +88,17 @@ def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) ->
     return torch.nn.functional.interpolate(
         input, size, scale_factor, mode="bilinear", align_corners=True
     )
+
+
+def stack_module_state(models: Any) -> Any:
+    """Return the parameters and the buffers of modules of one form, each of them stacked."""
+    import torch
+
+    if len(models) == 0:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    params = [dict(model.named_parameters()) for model in models]
+    buffers = [dict(model.named_buffers()) for model in models]
+    return (
+        {name: torch.stack([one[name] for one in params]) for name in params[0]},
+        {name: torch.stack([one[name] for one in buffers]) for name in buffers[0]},
+    )

@@ -353,7 +353,8 @@ class Assignments(Core):
                     self.heap.changed(receiver)
                 else:
                     self.lost("an item set at a key that is not known")
-                    self.heap[receiver] = Many(value, self.emit.fresh("count"))
+                    held = tuple(content.values()) if isinstance(content, dict) else content
+                    self._set_somewhere(receiver, held, value)
             case Instance():
                 self.call(self.attribute(receiver, "__setitem__"), [index, value], {})
             case Unknown():
@@ -383,7 +384,14 @@ class Assignments(Core):
                 self.heap[receiver] = tuple(items)
                 return
         self.lost("a list changed at a place that is not known")
-        self.heap[receiver] = Many(value, self.emit.fresh("count"))
+        self._set_somewhere(receiver, content, value)
+
+    def _set_somewhere(self, receiver: ListRef | DictRef, content: Any, value: Value) -> None:
+        """Forget what lies where in a container, as an item of it was set at an open place."""
+        held = (content.element,) if isinstance(content, Many) else content
+        alike = isinstance(held, tuple) and all(self.show(v) == self.show(value) for v in held)
+        item = value if alike else Unknown("an item that another may have replaced", told=True)
+        self.heap[receiver] = Many(item, self.emit.fresh("count"))
 
     def _do_Delete(self, node: ast.Delete) -> None:
         assert self.frame is not None

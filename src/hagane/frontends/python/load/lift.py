@@ -421,7 +421,7 @@ def _is_scripted(found: Any) -> bool:
     ``torch.jit.trace`` keeps its function too, of which it recorded one path.
     """
     inner = getattr(found, "_torchdynamo_inline", None)
-    if inner is None or not hasattr(found, "qualified_name"):
+    if not isinstance(inner, types.FunctionType) or not hasattr(found, "qualified_name"):
         return False
     scripted = sys.modules["torch"].jit._state._try_get_jit_cached_function(inner)
     return scripted is not None and bool(scripted.qualified_name == found.qualified_name)

@@ -5,7 +5,8 @@ SARIF 2.1.0: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -40,6 +41,9 @@ CODES = {
 }
 
 
+_DRAWN = re.compile(r"(?<=[a-z])_\d+\b")  # the number of an open value: item_436
+
+
 def render_text(report: Report, expressions: int | None = None) -> Iterator[str]:
     """Yield the lines of a report; ``expressions`` is their number if it has no types."""
     for problem in report.errors:
@@ -49,9 +53,18 @@ def render_text(report: Report, expressions: int | None = None) -> Iterator[str]
         yield f"{_at(note.place)}notice: {note.message}{_inside(note)}"
     for note in report.unknown:
         yield f"{_at(note.place)}unknown: {note.message}{_inside(note)}"
-    for note in report.assumptions:
-        yield f"{_at(note.place)}assumed: {note.message}"
+    for note, count in _alike(report.assumptions):
+        more = f", and {count - 1} like it" if count > 1 else ""
+        yield f"{_at(note.place)}assumed: {note.message}{more}"
     yield summary(report, expressions)
+
+
+def _alike(notes: Sequence[Note]) -> list[tuple[Note, int]]:
+    """Return one note of those that differ in the numbers of drawn values, and their count."""
+    groups: dict[tuple[Place | None, str], list[Note]] = {}
+    for note in notes:
+        groups.setdefault((note.place, _DRAWN.sub("_", note.message)), []).append(note)
+    return [(found[0], len(found)) for found in groups.values()]
 
 
 def summary(report: Report, expressions: int | None = None) -> str:

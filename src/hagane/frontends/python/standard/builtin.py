@@ -6,6 +6,7 @@ import ast
 import builtins
 import contextvars
 import enum
+import inspect
 import operator
 import sys
 import types
@@ -87,6 +88,8 @@ class Builtins(Iterables, RealObjects, World, Arguments):
         found = function.object
         handler = getattr(self, f"_call_{getattr(found, '__name__', '')}", None)
         if handler is not None and _is_known(found):
+            if keywords and not _takes(handler, keywords):
+                return self.lost(f"'{found.__name__}' with the keywords {', '.join(keywords)}")
             made = handler(*arguments, **keywords)
             if isinstance(made, Stream) and self.emit.literal:
                 sources = [v.key for v in arguments if isinstance(v, Ref)]
@@ -430,6 +433,14 @@ def _is_known(found: Any) -> bool:
     if isinstance(own, type):  # itertools.chain.from_iterable
         module = own.__module__
     return module in _MODULES or found is types.SimpleNamespace or found in vars(builtins).values()
+
+
+def _takes(handler: Any, keywords: Mapping[str, Value]) -> bool:
+    """Whether a handler knows the keywords of a call."""
+    known = inspect.signature(handler).parameters
+    return all(one in known for one in keywords) or any(
+        one.kind is one.VAR_KEYWORD for one in known.values()
+    )
 
 
 # Modules whose functions give a number that is different every time, or nothing.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from hagane.frontends.python.standard.sets import Sets
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
+    Endless,
     Instance,
     ListRef,
     Many,
@@ -106,7 +108,8 @@ class Containers(Sets):
         if isinstance(content, Many):
             rule = content.at
             at = None if rule is None else (lambda k: rule(k + 1))
-            self.heap[stream.key] = Many(content.element, content.length - 1, at)
+            left = content.length if isinstance(content, Endless) else content.length - 1
+            self.heap[stream.key] = replace(content, length=left, at=at)
             return content.item(0)
         if not content:
             if default:
@@ -340,6 +343,9 @@ class Containers(Sets):
             if counted is not MISSING:
                 return counted
         if not isinstance(content, dict):
+            if name == "clear":
+                self.heap[receiver] = {}
+                return None
             return self._many_dict_method(content, name, arguments)
         if name in _KEYED and not (is_key(arguments[0]) or self.is_by_identity(arguments[0])):
             return self._at_open_key(receiver, content, name, arguments)

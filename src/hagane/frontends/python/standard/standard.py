@@ -11,10 +11,11 @@ from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain, exact, round_down, round_up
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.standard.containers import Containers
+from hagane.frontends.python.standard.iterators import Iterators
 from hagane.frontends.python.values.printing import name_of
 from hagane.frontends.python.values.values import (
     MISSING,
+    Bound,
     Class,
     DictRef,
     Endless,
@@ -25,15 +26,17 @@ from hagane.frontends.python.values.values import (
     ListRef,
     Many,
     Real,
+    SetRef,
     Tensor,
     Value,
     Wrapped,
     identity,
     is_plain,
 )
+from hagane.symbolic import Dim
 
 
-class StandardLibrary(Containers):
+class StandardLibrary(Iterators):
     """Calls functions of the standard library."""
 
     def call_math(self, function: Any, arguments: Sequence[Value]) -> Value:
@@ -98,8 +101,14 @@ class StandardLibrary(Containers):
             return self.new_stream(
                 Endless(first, self.emit.fresh("turns"), lambda k: self.item(ref, k % count))
             )
-        element = items.element if isinstance(items, Many) else self.as_many(tuple(items))[0]
-        return self.new_stream(Endless(element, self.emit.fresh("turns")))
+        if isinstance(items, Many):
+            return self.new_stream(Endless(items.element, self.emit.fresh("turns")))
+        element = self.as_many(tuple(items))[0]
+
+        def at(k: Dim) -> Value:
+            return items[k % len(items)] if isinstance(k, int) else element
+
+        return self.new_stream(Endless(element, self.emit.fresh("turns"), at))
 
     def _call_product(self, *values: Value, repeat: Value = 1) -> Value:
         lists = [self.sequence(value) for value in values]
@@ -130,51 +139,40 @@ class StandardLibrary(Containers):
             return self.new_stream(Many((items.element, items.element), items.length - 1))
         return self.new_stream(list(itertools.pairwise(items)))
 
-    def _call_accumulate(self, value: Value, function: Value = None) -> Value:
-        items = self.sequence(value)
-        if isinstance(items, Many):
-            return self.new_stream(items)
-        result: list[Value] = []
-        for item in items:
-            if not result:
-                result.append(item)
-            elif function is None:
-                result.append(self.binary(ast.Add, result[-1], item))
-            else:
-                result.append(self.call(function, [result[-1], item], {}))
-        return self.new_stream(result)
-
     def _call_deepcopy(self, value: Value) -> Value:
         return self.copied(value, {})
 
     def copied(self, value: Value, done: dict[int, Value]) -> Value:
-        """Return a deep copy of a value."""
+        """Return a deep copy of a value; ``done`` has the copies of shared parts by their keys."""
+        if isinstance(value, tuple):
+            return tuple(self.copied(item, done) for item in value)
+        if isinstance(value, Bound):  # a method of what is copied becomes one of the copy
+            return replace(value, receiver=self.copied(value.receiver, done))
+        if not isinstance(value, ListRef | DictRef | SetRef | Instance):
+            return value
+        if value.key in done:
+            return done[value.key]
+        done[value.key] = made = self._call_copy(value)
+        content = self.heap[value]
+        if isinstance(content, tuple) and isinstance(value, ListRef):
+            self.heap[made] = tuple(self.copied(item, done) for item in content)
+        elif isinstance(content, dict) and not isinstance(value, SetRef):
+            self.heap[made].update({k: self.copied(v, done) for k, v in content.items()})
+        return made
+
+    def _call_copy(self, value: Value) -> Value:
         if isinstance(value, ListRef):
-            content = self.heap[value]
-            if isinstance(content, tuple):
-                return self.new_list([self.copied(item, done) for item in content])
-            return self.new_list(content)
+            made = self.new_list(self.heap[value])
+            if value.key in self.bounds:
+                self.bounds[made.key] = self.bounds[value.key]
+            return made
+        if isinstance(value, SetRef):
+            return SetRef(self.heap.new(self.heap[value]), value.frozen)
         if isinstance(value, DictRef):
             content = self.heap[value]
             if not isinstance(content, dict):
                 return DictRef(self.heap.new(content), value.kind)
-            return self.new_dict({k: self.copied(v, done) for k, v in content.items()}, value.kind)
-        if isinstance(value, Instance):
-            if value.key not in done:
-                done[value.key] = made = Instance(self.heap.new({}), value.cls, value.host)
-                self.heap[made].update(
-                    {name: self.copied(item, done) for name, item in self.heap[value].items()}
-                )
-            return done[value.key]
-        if isinstance(value, tuple):
-            return tuple(self.copied(item, done) for item in value)
-        return value
-
-    def _call_copy(self, value: Value) -> Value:
-        if isinstance(value, ListRef):
-            return self.new_list(self.heap[value])
-        if isinstance(value, DictRef):
-            return self.new_dict(self.heap[value], value.kind)
+            return self.new_dict(content, value.kind)
         if isinstance(value, Instance):
             return Instance(self.heap.new(dict(self.heap[value])), value.cls, value.host)
         return value

@@ -524,5 +524,5 @@ def is_key(value: Value) -> bool:
         return all(map(is_key, value))
     if is_compared_by_value(value):
         return False
-    named = Instance | Function | Library | Host | Class | DType
+    named = Instance | Function | Library | Host | Class | DType | Device
     return is_plain(value) or isinstance(value, named)

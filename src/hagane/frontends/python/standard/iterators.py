@@ -1,0 +1,175 @@
+"""Functions of ``itertools`` that pick, repeat, group and pair the items of iterables."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+
+from hagane.frontends.python.interpret.arithmetic import apply_plain
+from hagane.frontends.python.standard.containers import Containers
+from hagane.frontends.python.values.values import (
+    Endless,
+    Many,
+    Stream,
+    Value,
+    is_plain,
+    is_size,
+)
+from hagane.symbolic import Dim, ceildiv, maximum, minimum
+
+# So many items of an iterator without an end are listed one by one.
+_LISTED = 64
+
+
+class Iterators(Containers):
+    """Calls functions of ``itertools``."""
+
+    def _call_islice(self, value: Value, *bounds: Value) -> Value:
+        part = slice(*bounds)
+        start = 0 if part.start is None else part.start
+        step = 1 if part.step is None else part.step
+        stream = value if isinstance(value, Stream) else self.new_stream(self.sequence(value))
+        content = self.heap[stream.key]
+        if isinstance(content, tuple):
+            if not is_plain((start, part.stop, step)):
+                return self.lost("itertools.islice with bounds that are not known")
+            taken = apply_plain(lambda: list(itertools.islice(content, start, part.stop, step)))
+            end = len(content) if part.stop is None else max(start, part.stop)
+            self.heap[stream.key] = content[end:]
+            return self.new_stream(taken)
+        ends = part.stop if part.stop is None or is_size(part.stop) else self.emit.fresh("stop")
+        if not isinstance(content, Many) or not (is_size(start) and is_size(step)):
+            return self.lost("itertools.islice with bounds that are not known")
+        return self._part_of(stream, content, start, ends, step)
+
+    def _part_of(
+        self, stream: Stream, content: Many, start: Dim, stop: Dim | None, step: Dim
+    ) -> Value:
+        """Take items of an iterator of which the number depends on sizes; it keeps the rest."""
+
+        def at(k: Dim) -> Value:
+            return content.item(start + step * k)
+
+        if stop is None:
+            self.heap[stream.key] = ()
+            left = maximum(content.length - start, 0)
+            return self.new_stream(replace(content, length=ceildiv(left, step), at=at))
+        endless = isinstance(content, Endless)
+        rest = content.length if endless else maximum(content.length - stop, 0)
+        last = stop if endless else minimum(content.length, stop)
+        count = ceildiv(maximum(last - start, 0), step)
+        self.heap[stream.key] = replace(content, length=rest, at=lambda k: content.item(stop + k))
+        if endless and isinstance(count, int) and count <= _LISTED:
+            return self.new_stream([at(k) for k in range(count)])
+        return self.new_stream(Many(at(0), count, at))
+
+    def _call_repeat(self, value: Value, times: Value = None) -> Value:
+        if times is None:
+            return self.new_stream(Endless(value, self.emit.fresh("turns")))
+        if isinstance(times, int):
+            return self.new_stream([value] * times)
+        return self.new_stream(Many(value, times if is_size(times) else self.emit.fresh("turns")))
+
+    def _call_accumulate(
+        self, value: Value, function: Value = None, *, initial: Value = None
+    ) -> Value:
+        items = self.sequence(value)
+        if isinstance(items, Many):
+            more = 0 if initial is None else 1
+            return self.new_stream(Many(items.element, items.length + more))
+        result: list[Value] = [] if initial is None else [initial]
+        for item in items:
+            if not result:
+                result.append(item)
+            elif function is None:
+                result.append(self.binary(ast.Add, result[-1], item))
+            else:
+                result.append(self.call(function, [result[-1], item], {}))
+        return self.new_stream(result)
+
+    def _call_zip_longest(self, *values: Value, fillvalue: Value = None) -> Value:
+        lists = [self.sequence(value) for value in values]
+        known = [items for items in lists if isinstance(items, list)]
+        if len(known) < len(lists):
+            return self.lost("itertools.zip_longest of lists whose lengths depend on sizes")
+        return self.new_stream(list(itertools.zip_longest(*known, fillvalue=fillvalue)))
+
+    def _call_starmap(self, function: Value, value: Value) -> Value:
+        items = self.sequence(value)
+
+        def apply(item: Value) -> Value:
+            arguments = self.sequence(item)
+            if isinstance(arguments, Many):
+                return self.lost("itertools.starmap with a number of arguments that is not known")
+            return self.call(function, arguments, {})
+
+        if isinstance(items, Many):
+            return self.new_stream(Many(apply(items.item(0)), items.length))
+        return self.new_stream([apply(item) for item in items])
+
+    def _call_tee(self, value: Value, n: Value = 2) -> Value:
+        items = self.sequence(value)
+        if not isinstance(n, int):
+            return self.lost("itertools.tee of how many iterators is not known")
+        return tuple(self.new_stream(items) for _ in range(n))
+
+    def _call_takewhile(self, function: Value, value: Value) -> Value:
+        return self._picked(function, value, lambda keeps: _leading(keeps))
+
+    def _call_dropwhile(self, function: Value, value: Value) -> Value:
+        return self._picked(function, value, lambda keeps: [not one for one in _leading(keeps)])
+
+    def _call_filterfalse(self, function: Value, value: Value) -> Value:
+        return self._picked(function, value, lambda keeps: [not one for one in keeps])
+
+    def _picked(
+        self, function: Value, value: Value, pick: Callable[[list[bool]], list[bool]]
+    ) -> Value:
+        """Return the items that are picked by the answers of a function for each of them."""
+        items = self.sequence(value)
+        if isinstance(items, Many):
+            return self.new_stream(Many(items.element, self.emit.fresh("kept")))
+        answers = []
+        for item in items:
+            found = item if function is None else self.call(function, [item], {})
+            answers.append(self.decide(self.truth(found)))
+        return self._kept_items(items, answers, pick)
+
+    def _call_compress(self, data: Value, selectors: Value) -> Value:
+        items, chosen = self.sequence(data), self.sequence(selectors)
+        if isinstance(items, Many) or isinstance(chosen, Many):
+            element = self.as_many(items)[0] if not isinstance(items, Many) else items.element
+            return self.new_stream(Many(element, self.emit.fresh("kept")))
+        answers = [self.decide(self.truth(one)) for one in chosen[: len(items)]]
+        return self._kept_items(items[: len(answers)], answers, lambda keeps: keeps)
+
+    def _kept_items(
+        self, items: list[Value], answers: list[Value], pick: Callable[[list[bool]], list[bool]]
+    ) -> Value:
+        if not all(isinstance(answer, bool) for answer in answers):
+            return self.new_stream(Many(self.as_many(tuple(items))[0], self.emit.fresh("kept")))
+        return self.new_stream(list(itertools.compress(items, pick(answers))))
+
+    def _call_groupby(self, value: Value, key: Value = None) -> Value:
+        items = self.sequence(value)
+        if isinstance(items, Many):
+            found = items.element if key is None else self.call(key, [items.element], {})
+            group = self.new_list(Many(items.element, self.emit.fresh("group")))
+            return self.new_stream(Many((found, group), self.emit.fresh("groups")))
+        keys = [item if key is None else self.call(key, [item], {}) for item in items]
+        if not all(map(is_plain, keys)):
+            return self.lost("itertools.groupby of keys that are not known")
+        groups = itertools.groupby(range(len(items)), key=keys.__getitem__)
+        return self.new_stream(
+            [(found, self.new_stream([items[place] for place in of])) for found, of in groups]
+        )
+
+
+def _leading(keeps: list[bool]) -> list[bool]:
+    """Return the answers up to the first that is false, and false from there on."""
+    return list(itertools.accumulate(keeps, lambda before, one: before and one))
+
+
+__all__ = ["Iterators"]
