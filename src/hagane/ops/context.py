@@ -20,12 +20,7 @@ class RankUnknown(Exception):  # control flow, never seen outside
 
 
 class Judge(Protocol):
-    """Decides whether two dimensions differ.
-
-    A strict one says so of all that it cannot show to be equal, or takes them for equal.
-    """
-
-    strict: bool
+    """Decides whether two dimensions differ."""
 
     def differ(self, left: Dim, right: Dim) -> bool:
         """Whether some sizes make ``left`` and ``right`` different, as far as that matters here."""
@@ -35,16 +30,22 @@ class Judge(Protocol):
         """Whether some sizes keep the two from broadcasting: different, and neither 1."""
         ...
 
+    def wider(self, left: Dim, right: Dim) -> Dim:
+        """Return the size of two that broadcast."""
+        ...
+
 
 class _Lenient:
     """Dimensions differ where cheap rules show that they always do: files promise too little."""
-
-    strict = False
 
     def differ(self, left: Dim, right: Dim) -> bool:
         return definitely_different(left, right)
 
     clash = differ
+
+    def wider(self, left: Dim, right: Dim) -> Dim:
+        # Valid shapes have equal sizes or a 1 here, so the larger one is the result.
+        return maximum(left, right)
 
 
 class InferContext:
@@ -209,9 +210,8 @@ class InferContext:
                 )
             elif isinstance(dim, int):
                 result = dim
-            elif isinstance(result, Expr) and not self._judge.strict:
-                # Valid shapes have equal sizes or a 1 here, so the larger one is the result.
-                result = maximum(result, dim)
+            elif isinstance(result, Expr):
+                result = self._judge.wider(result, dim)
         return result
 
     def inputs_text(self) -> str:

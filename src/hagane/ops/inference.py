@@ -36,6 +36,7 @@ from hagane.symbolic import (
     Expr,
     definitely_different,
     evaluate,
+    maximum,
     parse_dim,
     symbol,
     symbols_of,
@@ -167,8 +168,6 @@ def declared_type(type_: ir.TypeProtocol | None, shape: Shape | None) -> Type | 
 class _Assuming:
     """Notes unproved equalities."""
 
-    strict = False
-
     def __init__(self) -> None:
         self.pairs: dict[tuple[Dim, Dim], bool] = {}  # and whether they may broadcast
 
@@ -183,6 +182,9 @@ class _Assuming:
             return self.differ(left, right)
         self.pairs.setdefault((left, right), True)
         return False
+
+    def wider(self, left: Dim, right: Dim) -> Dim:
+        return maximum(left, right)
 
 
 class _Walker:

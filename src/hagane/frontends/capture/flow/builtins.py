@@ -5,36 +5,34 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
-import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from hagane.frontends.capture.flow import prelude
-from hagane.frontends.capture.flow.holding import UNKNOWN_ITEMS
+from hagane.frontends.capture.flow.iterators import ITERATORS, Iterators
 from hagane.frontends.capture.flow.lists import is_data
-from hagane.frontends.capture.flow.numeric import NONE, Numbers
-from hagane.frontends.capture.flow.slots import Rows, is_stackable
+from hagane.frontends.capture.flow.numeric import NONE
+from hagane.frontends.capture.flow.slots import is_stackable
 from hagane.frontends.python.interpret.domain import Operation
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     Choice,
-    Endless,
     Host,
     ListRef,
     Many,
     Method,
     Real,
     SetRef,
-    Stream,
     Tensor,
     Value,
     is_plain,
 )
-from hagane.symbolic import Dim, Expr, product
+from hagane.symbolic import Expr
 
 
-class Calling(Numbers):
+class Calling(Iterators):
     """Calls and operators whose operands are data."""
 
     def call(
@@ -129,17 +127,11 @@ class Calling(Numbers):
             return NONE
         handler = _HANDLERS.get(_key(found))
         if handler is not None:
-            return handler(self, *arguments, **keywords)
+            made = handler(self, *arguments, **keywords)
+            return self.core.derived(found, arguments, made)
         if getattr(found, "__module__", "") == "math" and any(map(is_data, arguments)):
             return self._math(found.__name__, arguments)
         return NONE
-
-    def _items(self, value: Value) -> list[Value] | Many:
-        """Return the items of a value that may be looked at without being used up."""
-        if isinstance(value, Stream):
-            content = self.core.heap[value.key]
-            return list(content) if isinstance(content, tuple) else content
-        return self.core.sequence(value)
 
     def _sum(self, value: Value, start: Value = 0) -> Value:
         items = self._items(value)
@@ -152,6 +144,12 @@ class Calling(Numbers):
         if is_plain(start) and start == 0:
             return whole
         return self.core.binary(ast.Add, start, whole)
+
+    def _prod(self, value: Value, *, start: Value = 1) -> Value:
+        items = self._items(value)
+        if not isinstance(items, Many):
+            return NONE
+        return self.lists.own(prelude.multiplied, self.core.new_list(items), start)
 
     def _print(self, *values: Value, **_: Value) -> Value:
         self.telling.tell("print", values)
@@ -220,42 +218,6 @@ class Calling(Numbers):
         self.core.sequence(value)
         return self.lists.sorted(content, keywords)
 
-    def _map(self, function: Value, *values: Value) -> Value:
-        if not any(isinstance(self._items(value), Many) for value in values):
-            return NONE
-        several = len(values) > 1
-        source = self.core.call(self.core.lift(zip), values, {}) if several else values[0]
-        items = self.core.sequence(source)
-        assert isinstance(items, Many)
-
-        def each(k: Dim) -> Value:
-            item = items.item(k)
-            return self.core.call(function, list(item) if several else [item], {})
-
-        kind = Endless if isinstance(items, Endless) else Many
-        return self.core.new_stream(kind(UNKNOWN_ITEMS, items.length, each))
-
-    def _reversed(self, value: Value) -> Value:
-        items = self._items(value)
-        if not isinstance(items, Rows):
-            return NONE
-        return self.core.new_stream(self.lists.part(self.core.sequence(value), None, None, -1))
-
-    def _list(self, value: Value = ()) -> Value:
-        items = self._items(value)
-        if not isinstance(items, Many) or isinstance(items, Rows | Endless):
-            return NONE
-        if items.element is not UNKNOWN_ITEMS or items.stacked is not None:
-            return NONE
-        return self.core.new_list(self.lists.stacked(self.core.sequence(value)))
-
-    def _filter(self, function: Value, value: Value) -> Value:
-        items = self._items(value)
-        if not isinstance(items, Many) and not any(map(is_data, items)):
-            return NONE
-        made = self.lists.own(prelude.kept, function, self.core.new_list(self.core.sequence(value)))
-        return self.core.new_stream(self.core.heap[made])
-
     def _set(self, value: Value = ()) -> Value:
         items = self._items(value)
         if isinstance(items, Many) or any(map(is_data, items)):
@@ -268,78 +230,6 @@ class Calling(Numbers):
             return NONE
         content = self.lists.chained(tuple(initial), self.core.sequence(value))
         return self.lists.own(prelude.folded, function, self.core.new_list(content))
-
-    def _accumulate(self, value: Value, function: Value = None) -> Value:
-        items = self._items(value)
-        if not isinstance(items, Many):
-            return NONE
-        by = self.core.lift(prelude.added) if function is None else function
-        ref = self.core.new_list(self.core.sequence(value))
-        made = self.lists.own(prelude.accumulated, by, ref)
-        return self.core.new_stream(self.core.heap[made])
-
-    def _chain(self, *values: Value) -> Value:
-        found = [self._items(value) for value in values]
-        if not any(isinstance(items, Many) for items in found):
-            return NONE
-        content: Value = ()
-        for value in values:
-            items = self.core.sequence(value)
-            content = self.lists.chained(content, tuple(items) if type(items) is list else items)
-        return self.core.new_stream(content)
-
-    def _pairwise(self, value: Value) -> Value:
-        items = self._items(value)
-        if not isinstance(items, Many):
-            return NONE
-        pair = lambda k: (items.item(k), items.item(k + 1))  # noqa: E731
-        return self.core.new_stream(Many(items.element, items.length - 1, pair))
-
-    def _product(self, *values: Value, repeat: Value = 1) -> Value:
-        found = [self._items(value) for value in values]
-        if not any(isinstance(items, Many) for items in found) or not isinstance(repeat, int):
-            return NONE
-        refs = [self.core.new_list(self.core.sequence(value)) for value in values] * repeat
-        counts = [self.core.call(self.core.lift(len), [ref], {}) for ref in refs]
-        inner = [product(counts[place + 1 :]) for place in range(len(counts))]
-
-        def at(k: Dim) -> Value:
-            parts = zip(refs, inner, counts, strict=True)
-            return tuple(self.core.item(ref, k // step % count) for ref, step, count in parts)
-
-        return self.core.new_stream(Many(UNKNOWN_ITEMS, product(counts), at))
-
-    def _combinations(self, iterable: Value, r: Value) -> Value:
-        return self._arranged(iterable, r, prelude.rising)
-
-    def _combinations_with_replacement(self, iterable: Value, r: Value) -> Value:
-        return self._arranged(iterable, r, prelude.not_falling)
-
-    def _permutations(self, iterable: Value, r: Value = None) -> Value:
-        return self._arranged(iterable, r, prelude.different)
-
-    def _arranged(self, value: Value, count: Value, kept: Callable[..., Any]) -> Value:
-        """Return the choices of items of which data decide the number, as ``itertools`` has them.
-
-        All places are told from all numbers of choices, and those that are none left out.
-        """
-        items = self._items(value)
-        if not isinstance(items, Many) or not isinstance(count, int) or count < 1:
-            return NONE
-        ref = self.core.new_list(self.core.sequence(value))
-        made = self.lists.own(
-            prelude.places,
-            self.core.call(self.core.lift(len), [ref], {}),
-            count,
-            self.core.lift(kept),
-        )
-        columns = self.core.sequence(made)
-        assert isinstance(columns, list)
-
-        def at(k: Dim) -> Value:
-            return tuple(self.core.item(ref, self.core.item(column, k)) for column in columns)
-
-        return self.core.new_stream(Many(UNKNOWN_ITEMS, columns[0].shape[0], at))
 
     # Operators.
 
@@ -450,15 +340,10 @@ def _key(found: Any) -> Any:
 _HANDLERS: dict[Any, Callable[..., Value]] = {
     builtins.sum: Calling._sum, builtins.any: Calling._any, builtins.all: Calling._all,
     builtins.min: Calling._min, builtins.max: Calling._max, builtins.sorted: Calling._sorted,
-    builtins.map: Calling._map, builtins.filter: Calling._filter, builtins.set: Calling._set,
-    builtins.frozenset: Calling._set, builtins.abs: Calling._abs, builtins.round: Calling._round,
+    builtins.set: Calling._set, builtins.frozenset: Calling._set,
+    builtins.abs: Calling._abs, builtins.round: Calling._round,
     builtins.int: Calling._int, builtins.float: Calling._float, builtins.pow: Calling._pow,
-    builtins.print: Calling._print, builtins.reversed: Calling._reversed,
-    builtins.list: Calling._list, builtins.tuple: Calling._list,
-    functools.reduce: Calling._reduce, itertools.accumulate: Calling._accumulate,
-    itertools.chain: Calling._chain, itertools.pairwise: Calling._pairwise,
-    itertools.product: Calling._product, itertools.combinations: Calling._combinations,
-    itertools.combinations_with_replacement: Calling._combinations_with_replacement,
-    itertools.permutations: Calling._permutations,
+    builtins.print: Calling._print, math.prod: Calling._prod,
+    functools.reduce: Calling._reduce, **ITERATORS,
 }  # fmt: skip
 __all__ = ["Calling"]

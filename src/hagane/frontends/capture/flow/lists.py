@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from onnx_ir import DataType
 
 from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.flow import prelude
@@ -30,6 +31,7 @@ from hagane.frontends.capture.flow.stacks import divided
 from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
+    Endless,
     ListRef,
     Many,
     Tensor,
@@ -84,6 +86,19 @@ class Lists(Holding):
         slot = content_slot(content, self.core.heap.contents, ListRef(0), self.emit.also)
         found = unified(slot, Listed(None))
         return compacted(found.item) if isinstance(found, Listed) else None
+
+    def settled(self, content: Value) -> Value:
+        """Return a content whose items follow no rule any more, if tensors can hold them."""
+        if not isinstance(content, Many) or isinstance(content, Rows | Endless):
+            return content
+        if content.at is None or content.stacked is not None:
+            return content
+        try:
+            return self.stacked(content)
+        except CheckError:
+            if content.element is UNKNOWN_ITEMS:
+                raise
+            return content
 
     def _gathered(self, content: Many) -> Rows:
         if content.stacked is not None and content.stacked.shape:
@@ -396,8 +411,6 @@ class Lists(Holding):
 
     def _order(self, column: Tensor, *, largest: bool) -> Tensor:
         """Return the places of numbers in order; equal ones keep theirs, as TopK promises."""
-        from onnx_ir import DataType
-
         if column.dtype == DataType.BOOL:
             column = self.core.op("Cast", column, to=DataType.INT64)
         count = self.core.op("Shape", column)
@@ -415,8 +428,15 @@ class Lists(Holding):
         if isinstance(form, NumberSlot) and form.kind in ("int", "float"):
             made = self.core.op(name, rows.columns[0], keepdims=0)
             return self._number(form.kind, made, form.also)
-        if rows.stacked is not None and name == "ReduceSum":
-            return self.core.op(name, rows.columns[0], _FIRST, keepdims=0)
+        if name != "ReduceSum" or len(rows.columns) != 1:
+            return None
+        items = rows.columns[0]
+        if items.dtype == DataType.BOOL:  # as numbers, they count
+            items = self.core.op("Cast", items, to=DataType.INT64)
+        if isinstance(form, NumberSlot) and form.kind == "bool":
+            return self._number("int", self.core.op(name, items, keepdims=0), frozenset())
+        if rows.stacked is not None:
+            return self.core.op(name, items, _FIRST, keepdims=0)
         return None
 
 

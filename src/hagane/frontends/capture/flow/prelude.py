@@ -35,6 +35,53 @@ def kept(function: Any, items: Any) -> Any:
     return made
 
 
+def refused(function: Any, items: Any) -> Any:
+    """Return the items for which a function says no; those that count as false without one."""
+    made = []
+    for item in items:
+        if not (item if function is None else function(item)):
+            made.append(item)
+    return made
+
+
+def leading(function: Any, items: Any) -> Any:
+    """Return the items before the first for which a function says no."""
+    made = []
+    for item in items:
+        if not function(item):
+            break
+        made.append(item)
+    return made
+
+
+def trailing(function: Any, items: Any) -> Any:
+    """Return the items from the first for which a function says no."""
+    made = []
+    begun = False
+    for item in items:
+        if begun or not function(item):
+            begun = True
+            made.append(item)
+    return made
+
+
+def selected(items: Any, selectors: Any) -> Any:
+    """Return the items whose selectors count as true."""
+    made = []
+    for item, selector in zip(items, selectors):  # noqa: B905
+        if selector:
+            made.append(item)
+    return made
+
+
+def joined(items: Any) -> Any:
+    """Return the items of some lists behind each other."""
+    made = []
+    for part in items:
+        made.extend(part)
+    return made
+
+
 def any_of(items: Any) -> Any:
     """Return whether an item counts as true."""
     for item in items:  # noqa: SIM110
@@ -55,6 +102,13 @@ def total(items: Any, start: Any) -> Any:
     """Return the sum of the items and ``start``."""
     for item in items:
         start = start + item
+    return start
+
+
+def multiplied(items: Any, start: Any) -> Any:
+    """Return the product of the items and ``start``."""
+    for item in items:
+        start = start * item
     return start
 
 

@@ -244,11 +244,16 @@ class Assignments(Core):
                 tensors=(value,) if isinstance(value, Tensor) else (),
                 counterexample=self.emit.counterexample,
             )
+        left = items.length - expected
         for place, part in enumerate(parts):
             if place == starred:
-                self.assign(part, self.new_list(Many(items.element, items.length - expected)))
-            else:
+                at = None if items.at is None else (lambda k, start=place: items.item(start + k))
+                rest = self.new_list(Many(items.element, left, at))
+                self.assign(part, self.call(self.lift(list), [rest], {}))
+            elif starred is None or place < starred:
                 self.assign(part, items.item(place))
+            else:
+                self.assign(part, items.item(left + place - 1))
 
     def set_attribute(self, receiver: Value, name: str, value: Value) -> None:
         """Set an attribute of an object."""

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Tensor
-from hagane.symbolic import Dim, Expr, floordiv, number_of, symbol, symbols_of
+from hagane.symbolic import Dim, Expr, floordiv, maximum, number_of, symbol, symbols_of
 from hagane.symbolic.logic import either
 from hagane.symbolic.path import Finding, Verdict
 from hagane.symbolic.questions import Knowledge
@@ -80,6 +80,24 @@ class Claims:
             return False
         self._expect_long_enough(left, right)
         return not self.holds(claim, f"{left} and {right} broadcast")
+
+    def wider(self, left: Dim, right: Dim) -> Dim:
+        """Return the size of two that broadcast, of which either may be 1 on some path."""
+        for one, other in ((left, right), (right, left)):
+            found = self._on_paths(one)
+            if len(found) > 1 and found <= {other, 1}:
+                return other
+        if not (symbols_of(left) | symbols_of(right)) & self.knowledge.joined.keys():
+            return left
+        same = self.knowledge.same(left, right).verdict is Verdict.PROVED
+        return left if same else maximum(left, right)
+
+    def _on_paths(self, dim: Dim) -> set[Dim]:
+        """Return the sizes that one has on each path on which it was made."""
+        joined = self.knowledge.joined.get(str(dim)) if isinstance(dim, Expr) else None
+        if joined is None:
+            return {dim}
+        return self._on_paths(joined.yes) | self._on_paths(joined.no)
 
     def _is_need(self, left: Dim, right: Dim, claim: Term) -> bool:
         """Whether a part of an axis is whole where the axis is long enough, which is required.

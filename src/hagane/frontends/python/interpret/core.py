@@ -124,7 +124,9 @@ class Core(Parts):
         """Compare the sources of what is left of an iterator with those that it was made of."""
         content = self.heap.contents.get(stream.key, ())
         whole = self.lengths.get(stream.key)
-        if isinstance(content, tuple) and content and whole is not None:
+        if isinstance(content, Many):
+            self.heap.check_unread(stream.key, 0)
+        elif isinstance(content, tuple) and content and whole is not None:
             self.heap.check_unread(stream.key, whole - len(content))
 
     def in_turn(self, items: Sequence[Value], over: Value = None) -> Iterator[Value]:

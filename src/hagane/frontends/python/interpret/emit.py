@@ -48,7 +48,6 @@ class Emitter(Claims):
         assume: Told of assumptions, in words.
     """
 
-    strict = True
     level = 0
     training: Training | None = None  # None: random numbers and changes of buffers are refused
     still = False  # whether the program computes without gradients now

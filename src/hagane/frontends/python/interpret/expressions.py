@@ -244,7 +244,7 @@ class Expressions(Core):
                 continue
             for part in (items, found):
                 if part:
-                    more = self.new_list(part)
+                    more = self.call(self.lift(list), [self.new_list(part)], {})
                     whole = more if whole is None else self.domain.operate(ast.Add, whole, more)
             items = []
         if whole is None:

@@ -90,12 +90,15 @@ class Builtins(Iterables, RealObjects, World, Arguments):
         if handler is not None and _is_known(found):
             if keywords and not _takes(handler, keywords):
                 return self.lost(f"'{found.__name__}' with the keywords {', '.join(keywords)}")
-            made = handler(*arguments, **keywords)
-            if isinstance(made, Stream) and self.emit.literal:
-                sources = [v.key for v in arguments if isinstance(v, Ref)]
-                self.heap.derive(made.key, sources, _ORDERS.get(found.__name__, 0))
-            return made
+            return self.derived(found, arguments, handler(*arguments, **keywords))
         return self.call_real(found, arguments, keywords)
+
+    def derived(self, function: Any, arguments: Sequence[Value], made: Value) -> Value:
+        """Return what a built-in function made; an iterator reads its arguments later."""
+        if isinstance(made, Stream) and self.emit.literal:
+            sources = [v.key for v in arguments if isinstance(v, Ref) and v.key != made.key]
+            self.heap.derive(made.key, sources, _ORDERS.get(function.__name__, 0))
+        return made
 
     def _call_object(self) -> Value:
         return Host(object())

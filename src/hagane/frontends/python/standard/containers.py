@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -32,7 +31,7 @@ from hagane.frontends.python.values.values import (
     is_plain,
     is_size,
 )
-from hagane.symbolic import Expr, minimum, product
+from hagane.symbolic import Expr, maximum, minimum, product
 
 
 class Containers(Sets):
@@ -103,20 +102,32 @@ class Containers(Sets):
         if not isinstance(stream, Stream):
             return self.lost("next() of what is not an iterator")
         content = self.heap[stream.key]
-        if isinstance(content, tuple):
-            self.check_stream(stream)
+        self.check_stream(stream)
         if isinstance(content, Many):
-            rule = content.at
-            at = None if rule is None else (lambda k: rule(k + 1))
-            left = content.length if isinstance(content, Endless) else content.length - 1
-            self.heap[stream.key] = replace(content, length=left, at=at)
-            return content.item(0)
+            return self._next_of_many(stream, content, default)
         if not content:
             if default:
                 return default[0]
             raise CheckError("value", "StopIteration: the iterator is used up")
         self.heap[stream.key] = content[1:]
         return content[0]
+
+    def _next_of_many(self, stream: Stream, content: Many, default: Sequence[Value]) -> Value:
+        rule = content.at
+        at = None if rule is None else (lambda k: rule(k + 1))
+        if isinstance(content, Endless):
+            self.heap[stream.key] = Endless(content.element, content.length, at)
+            return content.item(0)
+        left = content.length - 1
+        has_items = self.decide(self.knowledge.less(0, content.length))
+        if not default or has_items is True or not self.emit.builds:
+            self.heap[stream.key] = Many(content.element, left, at)
+            return content.item(0)
+        self.heap[stream.key] = Many(content.element, maximum(left, 0), at)
+        return self.fork(
+            self.as_term(has_items), lambda: content.item(0), lambda: default[0],
+            "an iterator has items left",
+        )  # fmt: skip
 
     def _text_method(
         self,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.standard.containers import Containers
@@ -52,15 +51,17 @@ class Iterators(Containers):
         def at(k: Dim) -> Value:
             return content.item(start + step * k)
 
+        endless = isinstance(content, Endless)
+        kind = Endless if endless else Many
         if stop is None:
             self.heap[stream.key] = ()
             left = maximum(content.length - start, 0)
-            return self.new_stream(replace(content, length=ceildiv(left, step), at=at))
-        endless = isinstance(content, Endless)
+            count = content.length if endless else ceildiv(left, step)
+            return self.new_stream(kind(content.element, count, at))
         rest = content.length if endless else maximum(content.length - stop, 0)
         last = stop if endless else minimum(content.length, stop)
         count = ceildiv(maximum(last - start, 0), step)
-        self.heap[stream.key] = replace(content, length=rest, at=lambda k: content.item(stop + k))
+        self.heap[stream.key] = kind(content.element, rest, lambda k: content.item(stop + k))
         if endless and isinstance(count, int) and count <= _LISTED:
             return self.new_stream([at(k) for k in range(count)])
         return self.new_stream(Many(at(0), count, at))

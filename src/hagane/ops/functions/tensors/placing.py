@@ -15,6 +15,7 @@ from hagane.ops.functions.numbers.elementary import (
     add,
     cast,
     div,
+    mul,
     sub,
     transpose,
     unsqueeze,
@@ -155,8 +156,11 @@ def selected(x: Any, mask: Any) -> Any:
 def filled_where(x: Any, mask: Any, source: Any) -> Any:
     """Return ``x`` with the elements of a source, in order, where a mask holds."""
     kept = op("Expand", mask, sizes_of(x))
-    number = sub(op("CumSum", cast(flat(kept), _INT64), np.array(0)), 1)
-    found = op("Gather", flat(source), op("Max", number, np.array(0)), axis=0)
+    chosen = cast(flat(kept), _INT64)
+    number = mul(op("CumSum", chosen, np.array(0)), chosen)
+    # (Others take the item in front: a source may be empty where the mask holds nowhere.)
+    front = op("Expand", cast(np.array(0), dtype_of(x)), [1])
+    found = op("Gather", op("Concat", front, flat(source), axis=0), number, axis=0)
     return where(kept, resized(found, list(shape_of(x))), x)
 
 

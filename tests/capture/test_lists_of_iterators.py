@@ -1,0 +1,148 @@
+"""Lists and sums of iterators over items whose number the data decide, item by item."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hagane
+from hagane.errors import CaptureError
+
+
+def mapped_in_pairs(x: Any) -> Any:
+    items = [v * 2 for v in x]
+    made = list(map(lambda a, b: a - 2 * b, items, reversed(items)))
+    made.pop()
+    return np.array(made), np.array(list(map(max, items, x[::-1])))
+
+
+def reversed_items(x: Any) -> Any:
+    items = [v * 2 for v in x]
+    total = 0.0
+    for v in reversed(items):
+        total = total * 2 + v
+    return np.array(list(reversed(items))), np.array(tuple(reversed(x))), total
+
+
+def numbers_backward(x: Any) -> Any:
+    numbers = list(range(len(x)))[::-1]
+    return x[numbers], np.array(numbers[:0:-2])
+
+
+def sliced_from_before(x: Any) -> Any:
+    items = [v * 2 for v in x]
+    return x[-2::-1], x[-3:0:-1], x[2 - len(x) :: -1], np.array([*items, x[0]][-3::-1])
+
+
+def picked(x: Any) -> Any:
+    items = [v * 2 for v in x]
+    head = list(itertools.takewhile(lambda v: v < 1.2, items))
+    tail = list(itertools.dropwhile(lambda v: v < 1.2, items))
+    small = list(itertools.filterfalse(lambda v: v > 1, items))
+    chosen = list(itertools.compress(items, [v > 0.3 for v in x]))
+    part = list(itertools.islice(items, 1, None, 2))
+    return [np.array([*found, x[0]]) for found in (head, tail, small, chosen, part)]
+
+
+def chained(x: Any) -> Any:
+    items = [v * 2 for v in x]
+    joined = list(itertools.chain.from_iterable([items, items[1:]]))
+    rising = list(itertools.accumulate(items, max, initial=items[-1]))
+    starred = list(itertools.starmap(operator.mul, zip(items, x, strict=True)))
+    return np.array(joined), np.array(rising), np.array(starred), np.array([*items, *map(abs, x)])
+
+
+def unpacked(x: Any) -> Any:
+    items = [v * 2 for v in x]
+    *front, last = items
+    first, *middle, end = x
+    a, b, *rest = items
+    return np.array(front) * last, np.array([*middle, first]) * end, np.array([*rest, a]) * b
+
+
+def counted(x: Any) -> Any:
+    items = [v * 2 for v in x]
+    return sum(v > 1 for v in items), sum(float(v) > 1 for v in items), math.prod(items)
+
+
+def taken_one_by_one(x: Any) -> Any:
+    items = iter([v * 2 for v in x if v > 0.4])
+    first = float(next(items, 7.0))
+    pairs = enumerate(x)
+    _, a = next(pairs)
+    _, b = next(pairs)
+    return first, np.array([i * v * a - b for i, v in pairs]), sum(float(v) for v in items)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        mapped_in_pairs, reversed_items, numbers_backward, sliced_from_before, picked, chained,
+        unpacked, counted, taken_one_by_one,
+    ],
+)  # fmt: skip
+def test_each_item_has_its_own_place(program: Callable[..., Any]) -> None:
+    session = hagane.InferenceSession(hagane.capture(program, "float32[n]"))
+    for seed, size in enumerate((5, 3, 6, 4)):
+        x = np.random.default_rng(seed).random(size, np.float32)
+        found = program(x)
+        wanted = [np.asarray(v) for v in (found if isinstance(found, tuple | list) else [found])]
+        made = session.run(None, {"x": x})
+        assert [v.shape for v in made] == [v.shape for v in wanted]
+        for one, other in zip(made, wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_backward_slices_of_short_arrays_are_empty() -> None:
+    session = hagane.InferenceSession(hagane.capture(lambda x: x[-2::-1], "float32[n]"))
+    for size in (1, 2, 0, 3):
+        x = np.arange(size, dtype=np.float32)
+        np.testing.assert_array_equal(session.run(None, {"x": x})[0], x[-2::-1])
+
+
+def kept_map(x: Any) -> Any:
+    items = [v * 2 for v in x]
+    kept = map(abs, items)
+    items[0] = items[1]
+    return np.array(list(kept))
+
+
+def kept_zip(x: Any) -> Any:
+    items = [v * 2 for v in x]
+    kept = zip(items, x, strict=True)
+    items[0] = items[1]
+    return np.array([a * b for a, b in kept])
+
+
+@pytest.mark.parametrize("program", [kept_map, kept_zip])
+def test_iterators_of_lists_that_change_before_they_are_read_are_refused(
+    program: Callable[..., Any],
+) -> None:
+    with pytest.raises(CaptureError, match="read after the container that it was made of has ch"):
+        hagane.capture(program, "float32[n]")
+
+
+def grouped(x: Any) -> Any:
+    return np.array([sum(g) for _, g in itertools.groupby(x, lambda v: v > 1)])
+
+
+def filled(x: Any) -> Any:
+    return np.array([a for a, _ in itertools.zip_longest([v for v in x if v > 0], x)])
+
+
+@pytest.mark.parametrize(
+    ("program", "text"),
+    [
+        (grouped, "itertools.groupby of items that the data decide; write the loop"),
+        (filled, "itertools.zip_longest of a list whose length the data decide; fill up the sh"),
+    ],
+)
+def test_iterators_without_a_graph_are_named(program: Callable[..., Any], text: str) -> None:
+    with pytest.raises(CaptureError, match=text):
+        hagane.capture(program, "float32[n]")
