@@ -146,3 +146,41 @@ def filled(x: Any) -> Any:
 def test_iterators_without_a_graph_are_named(program: Callable[..., Any], text: str) -> None:
     with pytest.raises(CaptureError, match=text):
         hagane.capture(program, "float32[n]")
+
+
+def tables(x: Any) -> Any:
+    products = [[a * b for a in x] for b in x]
+    apart = [[0.0] * len(x) for _ in range(len(x))]
+    for i in range(len(x)):
+        for j in range(len(x)):
+            apart[i][j] = float(abs(x[i] - x[j]))
+    marks = np.array([[float(i == j) for j in range(len(x))] for i in range(len(x))])
+    return np.array(products), np.array(apart), marks
+
+
+def pairs(x: Any) -> Any:
+    shown = [(i, i * 2) for i in range(len(x))]
+    boxes = np.array([[[a, b], [b, a]] for a, b in zip(x, x[::-1], strict=True)])
+    changed = [[v, v + 1] for v in x]
+    changed[0][1] = changed[1][0]
+    return np.array(shown), boxes, np.array(changed), np.array(list(map(list, zip(x, x * 2))))  # noqa: B905
+
+
+@pytest.mark.parametrize("program", [tables, pairs])
+def test_a_list_of_lists_of_one_length_is_an_array(program: Callable[..., Any]) -> None:
+    session = hagane.InferenceSession(hagane.capture(program, "float32[n]"))
+    for size in (5, 2, 3):
+        x = np.random.default_rng(size).random(size, np.float32)
+        for one, other in zip(session.run(None, {"x": x}), program(x), strict=True):
+            assert one.shape == other.shape
+            np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def ragged(x: Any) -> Any:
+    return np.array([[a for a in x if a < b] for b in x])
+
+
+def test_an_array_of_lists_of_other_lengths_fails() -> None:
+    session = hagane.InferenceSession(hagane.capture(ragged, "float32[n]"))
+    with pytest.raises(hagane.errors.HaganeError, match="Reshape"):
+        session.run(None, {"x": np.array([1.0, 2.0, 3.0], np.float32)})

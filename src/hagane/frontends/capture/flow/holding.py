@@ -255,10 +255,42 @@ class Holding:
         elif isinstance(form, TensorSlot) and len(uneven_axes(form)) == 1:
             uneven = Uneven(self.stacks, form, columns)
         rows = Rows(
-            UNKNOWN_ITEMS, first.shape[0], item, whole, also, uneven,
+            UNKNOWN_ITEMS, first.shape[0], item, whole, also, uneven, lambda: self._table(rows),
             form, columns, family, before, self.links.clock, doubled,
         )  # fmt: skip
         return rows
+
+    def _table(self, rows: Rows) -> Tensor | None:
+        """Return one tensor of items that are lists and tuples of what one tensor holds."""
+        columns = divided(leaves(rows.form), rows.columns)
+
+        def held(form: Slot | None, depth: int) -> Tensor | None:
+            if isinstance(form, Listed):
+                return held(form.item, depth + 1)
+            if isinstance(form, Parts) and not form.names and form.items:
+                return self._side_by_side([held(item, depth) for item in form.items], depth)
+            if not isinstance(form, TensorSlot | NumberSlot):
+                return None
+            leaf, found = next(columns)
+            if isinstance(form, NumberSlot) and form.also:
+                return None
+            if len(found) == 1:
+                return found[0].seen_as("")
+            if not isinstance(leaf, TensorSlot) or depth != 2 or uneven_axes(leaf) != (0,):
+                return None
+            return Uneven(self.stacks, leaf, found).even().seen_as("")
+
+        return held(rows.form, 1)
+
+    def _side_by_side(self, parts: Sequence[Tensor | None], axis: int) -> Tensor | None:
+        """Return tensors of one type and shape stacked along a new axis; None if they differ."""
+        found = [part for part in parts if part is not None]
+        kinds = {(part.dtype, (part.shape or ())[1:]) for part in found}
+        if len(found) < len(parts) or len(kinds) > 1:
+            return None
+        wide = [self.core.op("Unsqueeze", part, np.array([axis])) for part in found]
+        made: Tensor = self.core.op("Concat", *wide, axis=axis)
+        return made
 
     def copied(self, rows: Rows, k: Dim) -> Any:
         """Return the item at a place, its containers as new ones."""

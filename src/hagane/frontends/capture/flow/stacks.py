@@ -317,6 +317,20 @@ class Uneven:
             made = self._op("Where", there, rows, filler)
         return self._turned(made, 1)
 
+    def even(self) -> Tensor:
+        """Return the items along a new first axis; the run fails where they differ in size."""
+        rows = self.joined()  # as many as the largest size times the items, if all have that size
+        with interpreting(self._stacks.emit):
+            counts = self._stacks._counts(self._sizes)
+            count = self._op("Shape", counts)
+            most = self._op("ReduceMax", self._op("Concat", counts, np.array([0]), axis=0))
+            inner = self._op("Shape", rows, start=1)
+            shape = self._op(
+                "Concat", count, self._op("Reshape", most, np.array([1])), inner, axis=0
+            )
+            made: Tensor = self._op("Reshape", rows, shape, allowzero=1)
+        return made
+
     def _with_one(self) -> Tensor:
         """Return the rows and one more, so that there is one."""
         shape = [1, *(dim for dim in self._leaf.shape if dim is not None)]

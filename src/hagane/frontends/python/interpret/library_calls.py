@@ -127,9 +127,11 @@ class LibraryCalls(Core):
         """Return lists and dictionaries of the program as Python's own, for library functions."""
         if isinstance(value, ListRef | SetRef):
             content = self.heap[value]
-            return (
-                content if isinstance(content, Many | Choice) else [self.unwrap(v) for v in content]
-            )
+            if isinstance(content, Many):
+                return _as_table(content)
+            if isinstance(content, Choice):
+                return content
+            return [self.unwrap(v) for v in content]
         if isinstance(value, DictRef):
             content = self.heap[value]
             return (
@@ -156,6 +158,14 @@ class LibraryCalls(Core):
         if isinstance(value, tuple):
             return tuple(self.wrap(item) for item in value)
         return value
+
+
+def _as_table(content: Many) -> Many:
+    """Return a content with its items in one tensor, where they are lists and tuples of numbers."""
+    if content.table is None or content.stacked is not None or content.uneven is not None:
+        return content
+    table = content.table()
+    return content if table is None else Many(content.element, content.length, content.at, table)
 
 
 def _lost_inside(value: Value) -> Unknown | None:

@@ -255,7 +255,8 @@ class Many:
 
     ``at`` gives the item of a position, where items follow a rule; ``stacked`` is a tensor of them
     all, where there is one, of no kind where they are numbers, and ``also`` has the types that
-    numbers among them may have besides. ``uneven`` has tensors whose sizes differ.
+    numbers among them may have besides. ``uneven`` has tensors whose sizes differ; ``table`` makes
+    one tensor of items that are lists and tuples of numbers or tensors of one shape, if they are.
     """
 
     element: Value
@@ -264,6 +265,7 @@ class Many:
     stacked: Tensor | None = None
     also: Kinds = frozenset()
     uneven: Any = None
+    table: Callable[[], Tensor | None] | None = None
 
     def item(self, position: Dim) -> Value:
         """Return the item at a position."""
