@@ -152,6 +152,31 @@ def test_a_loop_in_a_loop_finds_its_sizes_anew() -> None:
     check(proto, feed)
 
 
+@pytest.mark.parametrize("way", ["a slice", "a mask"])
+def test_no_iterations_leave_a_state_with_the_length_that_was_found(way: str) -> None:
+    start = {
+        "a slice": [node("Slice", "x k most", "begin")],
+        "a mask": [node("Greater", "v zero", "mask"), node("Compress", "x mask", "begin", axis=0)],
+    }[way]
+    body = graph(
+        [node("Identity", "go", "on"), node("Identity", "x", "after")],
+        [info("i", INT64), info("go", BOOL), info("before", FLOAT, ["some", 3])],
+        [info("on", BOOL), info("after", FLOAT, ["rows", 3])],
+    )
+    feed = {"n": np.array(0), "x": draw((7, 3)), "k": np.array([2]), "v": draw((7,), 2)}
+    proto = model(
+        [*start, node("Loop", "n - begin", "y", body=body)], feed, ["y"],
+        {"most": np.array([2**60]), "zero": np.array(0, np.float32)},
+        {"x": ["rows", 3], "v": ["rows"]},
+    )  # fmt: skip
+    made = check(proto, feed)
+    for size, first, turns in ((7, 2, 1), (9, 3, 0), (1, 0, 2), (1, 0, 0), (7, 2, 0)):
+        fed = {**feed, "x": draw((size, 3), size), "v": draw((size,), 3)}
+        fed |= {"n": np.array(turns), "k": np.array([first])}
+        for left, right in zip(made.run(None, fed), by_onnxruntime(proto, fed), strict=True):
+            same("y", left, right)
+
+
 def _parts(name: str) -> list[onnx.GraphProto]:
     """Return branches that give other parts of x."""
     outputs = [info(name, FLOAT, ["some", 3])]
