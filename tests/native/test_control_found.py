@@ -14,7 +14,7 @@ import hagane
 from hagane.ship import build_model
 from tests.native.agreement import same
 from tests.native.bodies import BOOL, FLOAT, INT64, by_onnxruntime, check, graph, info, node
-from tests.native.models import draw, model
+from tests.native.models import draw, model, session
 from tests.native.test_control_growing import State, growing
 
 # What makes the next value of a state: of itself, of another, of a row of numbers.
@@ -150,6 +150,78 @@ def test_a_loop_in_a_loop_finds_its_sizes_anew() -> None:
         shapes={"x": ["rows", 3]},
     )  # fmt: skip
     check(proto, feed)
+
+
+@pytest.mark.parametrize("way", ["a slice", "a mask"])
+def test_no_iterations_leave_a_state_with_the_length_that_was_found(way: str) -> None:
+    start = {
+        "a slice": [node("Slice", "x k most", "begin")],
+        "a mask": [node("Greater", "v zero", "mask"), node("Compress", "x mask", "begin", axis=0)],
+    }[way]
+    body = graph(
+        [node("Identity", "go", "on"), node("Identity", "x", "after")],
+        [info("i", INT64), info("go", BOOL), info("before", FLOAT, ["some", 3])],
+        [info("on", BOOL), info("after", FLOAT, ["rows", 3])],
+    )
+    feed = {"n": np.array(0), "x": draw((7, 3)), "k": np.array([2]), "v": draw((7,), 2)}
+    proto = model(
+        [*start, node("Loop", "n - begin", "y", body=body)], feed, ["y"],
+        {"most": np.array([2**60]), "zero": np.array(0, np.float32)},
+        {"x": ["rows", 3], "v": ["rows"]},
+    )  # fmt: skip
+    made = check(proto, feed)
+    for size, first, turns in ((7, 2, 1), (9, 3, 0), (1, 0, 2), (1, 0, 0), (7, 2, 0)):
+        fed = {**feed, "x": draw((size, 3), size), "v": draw((size,), 3)}
+        fed |= {"n": np.array(turns), "k": np.array([first])}
+        for left, right in zip(made.run(None, fed), by_onnxruntime(proto, fed), strict=True):
+            same("y", left, right)
+
+
+def _parts(name: str) -> list[onnx.GraphProto]:
+    """Return branches that give other parts of x."""
+    outputs = [info(name, FLOAT, ["some", 3])]
+    twice, once = node("Concat", "x x", name, axis=0), node("Identity", "x", name)
+    return [graph([each], [], outputs) for each in (twice, once)]
+
+
+# Bodies that find how long their result is: from a place, under a mask, on one side of a branch.
+_LONG = {
+    "a slice": [node("Slice", "x k most", "part")],
+    "a mask": [node("Greater", "v zero", "mask"), node("Compress", "x mask", "part", axis=0)],
+    "a branch": [
+        node("Equal", "k one", "is"),
+        node("If", "is", "part", then_branch=_parts("p")[0], else_branch=_parts("q")[1]),
+    ],
+    "a branch that is always taken": [
+        node("Slice", "x k most", "rest"),
+        node("If", "go", "part",
+             then_branch=graph([node("Slice", "rest k most", "p")], [],
+                               [info("p", FLOAT, ["some", 3])]),
+             else_branch=_parts("q")[1]),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", sorted(_LONG))
+def test_results_of_iterations_have_the_length_that_the_body_finds(way: str) -> None:
+    constants = {"most": np.array([2**60]), "one": np.array([1]), "zero": np.array(0, np.float32)}
+    nodes, rows = _LONG[way], [info("part", FLOAT, ["length", 3])]
+    looped = graph(
+        [*nodes, node("Identity", "go", "on")],
+        [info("i", INT64), info("go", BOOL)], [info("on", BOOL), *rows], constants,
+    )  # fmt: skip
+    scanned = graph(nodes, [info("row", FLOAT, [3])], rows, {**constants, "go": np.array(True)})
+    loops = [
+        node("Loop", "n -", "y", body=looped),
+        node("Scan", "x", "z", body=scanned, num_scan_inputs=1),
+    ]
+    feed = {"n": np.array(5), "x": draw((5, 3)), "k": np.array([1]), "v": draw((5,), 2)}
+    proto = model(loops, feed, ["y", "z"], shapes={"x": ["rows", 3], "v": ["rows"]})
+    made = session(proto)
+    for size, first in ((5, 1), (9, 2), (1, 0), (5, 0), (5, 1)):
+        fed = {**feed, "x": draw((size, 3), size), "k": np.array([first]), "v": draw((size,), 3)}
+        for left, right in zip(made.run(None, fed), by_onnxruntime(proto, fed), strict=True):
+            same("y", left, right)
 
 
 def test_a_model_whose_loop_finds_sizes_is_built(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 import hagane
 from hagane.native.rules.control.in_place import is_written_in_place
 from tests.native.bodies import BOOL, INT64, by_onnxruntime, check, graph, info, looped, node
-from tests.native.models import model
+from tests.native.models import compare, model
 
 SIZE = 5
 FEED = {"n": np.array(7, np.int64), "s": np.arange(SIZE, dtype=np.float32) + 1}
@@ -204,6 +204,27 @@ def test_the_value_before_the_loop_stays_as_it_was() -> None:
     ]  # fmt: skip
     feed = {"n": FEED["n"], "x": FEED["s"]}
     check(model(nodes, feed, ["gap", "more", "end"], {"unit": FIVE["unit"]}), feed)
+
+
+def test_bits_read_as_another_type_are_those_before_the_write() -> None:
+    proto = onnx.parser.parse_model("""
+      <ir_version: 10, opset_import: ["": 26]>
+      bits (int64 n, float[5] s) => (float[5] end, int32[rows, 1] seen)
+      <int64[1] zero = {0}, int64[1] one = {1}, float[1] unit = {7}> {
+        end, seen = Loop (n, "", s) <body = body (int64 i, bool go, float[5] s0)
+            => (bool on, float[5] s1, int32[1] part) {
+          on = Identity (go)
+          whole = BitCast <to = 6> (s0)
+          part0 = Slice (whole, zero, one)
+          tuple = Unsqueeze (zero, zero)
+          old = Gather (s0, zero)
+          item = Add (old, unit)
+          s1 = ScatterND (s0, tuple, item)
+          part = Abs (part0)
+        }>
+      }""")
+    compare(proto, FEED, "avx2")
+    assert in_place(proto) == [False]
 
 
 def drawn(rng: random.Random) -> onnx.ModelProto:

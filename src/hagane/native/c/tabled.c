@@ -153,6 +153,18 @@ static int fill_controls(hg_context *context, hg_moving *found) {
 
 /* ---- the facts after a run ---- */
 
+/* The sizes with which a loop begins, of those that were found since the run began. */
+static void begin_again(const hgt_part *part, const hgt_control *loop, int64_t *numbers) {
+  const hgt_changing *names = part->changing + loop->change;
+  for (int64_t i = 0; i < part->n_begin; i++) {
+    const hgt_formula *at = &part->formulas[i];
+    int own = at->operation != HGT_TAKE;
+    for (int32_t k = 0; !own && k < loop->changing; k++) own = names[k].symbol == at->into;
+    if (own) compute_numbers(at, 1, numbers);
+  }
+  follow_numbers(part, numbers);
+}
+
 /* Sizes after the last iteration of each loop, or in it. */
 static void numbers_after(const hg_context *context, int left, int64_t *numbers) {
   const hgt_part *part = context->part;
@@ -160,7 +172,11 @@ static void numbers_after(const hg_context *context, int left, int64_t *numbers)
   for (int32_t i = 0; i < part->n_controls; i++) {
     const hgt_control *from = &part->controls[i];
     const hg_control *made = &context->controls[i];
-    if (!from->changes || (from->loops == 1 && made->made <= 0)) continue;
+    if (!from->changes) continue;
+    if (from->loops == 1 && made->made <= 0) {
+      begin_again(part, from, numbers);
+      continue;
+    }
     const hgt_changing *names = part->changing + from->change;
     for (int32_t k = 0; k < from->changing; k++)
       numbers[names[k].symbol] = made->computed[from->dims + k];

@@ -106,6 +106,10 @@ class BodyKernels:
             if reason == AT_RUN_TIME:
                 raise NotNative(AT_RUN_TIME)
             raise NotNative(f"{node.op_type} in its body: {reason}")
+        # The memory of results is there before the body runs.
+        late = low.found - self.outer.found
+        if any(symbols_of(dim) & late for _, place in wanted for dim in place.shape):
+            raise NotNative("a size of its results is found in its body")
         for value, place in wanted:
             found = low.forms.plain(value)
             if found.buffer is not place.buffer or not found.contiguous:

@@ -18,8 +18,8 @@ from hagane.ops.traits import Trait
 
 # Operators whose results may lie in the memory of their input.
 _VIEWS = frozenset(
-    {"Reshape", "Transpose", "Slice", "Squeeze", "Unsqueeze", "Expand", "Identity", "Split",
-     "Flatten", "SplitToSequence", "SequenceAt", "SequenceConstruct", "Optional",
+    {"BitCast", "Reshape", "Transpose", "Slice", "Squeeze", "Unsqueeze", "Expand", "Identity",
+     "Split", "Flatten", "SplitToSequence", "SequenceAt", "SequenceConstruct", "Optional",
      "OptionalGetElement"}
 )  # fmt: skip
 
