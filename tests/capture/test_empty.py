@@ -118,3 +118,24 @@ def test_sizes_that_are_too_small_fail_in_the_run(
         program(torch.tensor(x))
     with pytest.raises(HaganeError, match=told):
         session.run(None, {"x": x})
+
+
+def either_size(x: Any, y: Any) -> Any:
+    """Ask for two sizes at once."""
+    if len(x) and len(y):
+        return x.sum() + y.sum()
+    return x.sum() - 1
+
+
+def first_size(x: Any, y: Any) -> Any:
+    """Return the first size that is not 0."""
+    return x.shape[0] or y.shape[0]
+
+
+@pytest.mark.parametrize("program", [either_size, first_size])
+def test_sizes_of_0_are_followed_through_and_and_or(program: Callable[[Any, Any], Any]) -> None:
+    model = hagane.capture(program, "float32[n]", "float32[m]")
+    session = hagane.InferenceSession(model)
+    for sizes in ((2, 3), (0, 3), (3, 0), (0, 0)):
+        x, y = (np.arange(1, n + 1, dtype=np.float32) for n in sizes)
+        np.testing.assert_allclose(session.run(None, {"x": x, "y": y})[0], program(x, y))

@@ -10,7 +10,7 @@ from hagane.symbolic import symbol
 from hagane.symbolic.questions import Knowledge
 from hagane.symbolic.term import Term, variables_of
 
-_ASKING = ast.If | ast.IfExp | ast.While | ast.For
+_ASKING = ast.If | ast.IfExp | ast.While | ast.For | ast.BoolOp
 
 
 class Empty:

@@ -29,6 +29,7 @@ _BITS: dict[type[ast.AST], str] = {
 }
 _ROUNDING = {"floor": "Floor", "ceil": "Ceil"}
 _BY_TEN = 10.0
+_WIDTH = 64  # bits of an int64
 
 
 class Numbers(Paths):
@@ -104,12 +105,16 @@ class Numbers(Paths):
         """Return the result of integers of which one is not known, where no formula gives it."""
         if kind in _BITS or (kind is ast.Pow and not isinstance(right, int)):
             name = _BITS.get(kind, "Pow")
-            return self._whole(name, left, right)
+            return self._whole(name, left, right if kind in _BITS else self._not_negative(right))
         if kind in (ast.LShift, ast.RShift) and not isinstance(right, int):
-            power = self._whole("Pow", 2, right)
-            return (
-                left * power if kind is ast.LShift else self.core.compute(ast.FloorDiv, left, power)
-            )
+            count = self._not_negative(right)
+            if kind is ast.LShift:
+                return left * self._whole("Pow", 2, count)
+            count = self._whole("Min", count, _WIDTH)
+            first = self.core.compute(ast.FloorDiv, count, 2)
+            for part in (first, count - first):  # 2 ** 64 is no int64
+                left = self.core.compute(ast.FloorDiv, left, self._whole("Pow", 2, part))
+            return left
         if kind is ast.Pow and isinstance(right, int) and right < 0:
             return self.emit.real_operation(ast.Pow, left, right)
         if kind is ast.Pow and isinstance(right, int) and right > 8:
@@ -118,6 +123,23 @@ class Numbers(Paths):
             found = self.core.compute(kind, left, right)
             return self.emit.real_operation(kind, left, right) if _is_lost(found) else found
         return NONE
+
+    def _not_negative(self, value: Dim) -> Dim:
+        """Return an exponent or a shift; the graph fails in a run where it is below 0.
+
+        Python's result is a float then, or an error.
+        """
+        if self._is_size(value):
+            return value
+        number = self.emit.size(value)
+        below = self.core.op("Less", number, np.array(0, np.int64))
+        place = self.core.op("Cast", below, to=ir.DataType.INT64)
+        # The list has one item, at place 0.
+        zero = self.core.op("Gather", np.zeros(1, np.int64), place, axis=0)
+        node = zero.value.producer()
+        if node is not None:
+            node.name = "exponent or shift: expected 0 or more"
+        return self.emit.number(self.core.op("Add", number, zero), "whole")
 
     def _whole(self, name: str, left: Dim, right: Dim) -> Expr:
         return self.emit.number(

@@ -297,7 +297,9 @@ class Calls(LibraryCalls):
             return Unknown("the call does not return", told=True)
         result = self.merge(exits, entry)
         if generator:
-            return self.new_stream(self.heap[self.heap[frame.key]["<yielded>"]])
+            made = self.new_stream(self.heap[self.heap[frame.key]["<yielded>"]])
+            self.results[made.key] = result
+            return made
         return self.check_result(frame, function, result)
 
     # Classes and objects.

@@ -70,6 +70,7 @@ class Core(Parts):
         self.heap = Heap()
         self.heap.refuse = _refused
         self.lengths: dict[int, int] = {}  # how many items an iterator had, by its key
+        self.results: dict[int, Value] = {}  # what generators return, by the iterator's key
         self.dead = False
         self.steps = 0  # statements run so far
         self.budget: Budget | None = None

@@ -20,6 +20,7 @@ from hagane.frontends.python.values.values import (
     Library,
     Many,
     Origin,
+    Stream,
     Tensor,
     Unknown,
     Value,
@@ -271,8 +272,9 @@ class Expressions(Core):
         return None
 
     def _YieldFrom(self, node: ast.YieldFrom) -> Value:
-        self._yielded(self.sequence(self.evaluate(node.value)))
-        return None
+        over = self.evaluate(node.value)
+        self._yielded(self.sequence(over))
+        return self.results.get(over.key) if isinstance(over, Stream) else None
 
     def _yielded(self, items: list[Value] | Many) -> None:
         frame = self.frame

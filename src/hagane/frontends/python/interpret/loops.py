@@ -9,7 +9,7 @@ from typing import Any
 
 from hagane.frontends.python.interpret.core import Core, Exit
 from hagane.frontends.python.values.memory import STALE, WRITTEN
-from hagane.frontends.python.values.values import MISSING, Many, Value
+from hagane.frontends.python.values.values import MISSING, Many, Stream, Value
 from hagane.symbolic import Dim
 from hagane.symbolic.path import PathCondition
 from hagane.symbolic.term import Term
@@ -68,6 +68,9 @@ class Loops(Core):
             if self.domain.rest(node, items, place, self.steps - start, breaks):
                 return
             self.turn(partial(self.item_turn, node, item), breaks)
+            if self.dead and len(breaks) == 1 and isinstance(over, Stream):
+                # All runs leave here, and the iterator keeps what the loop has not taken.
+                breaks[0].contents[over.key] = tuple(items[place + 1 :])
         self.after(node.orelse, breaks, entry)
 
     def item_turn(self, node: ast.For, item: Value) -> None:
