@@ -143,6 +143,23 @@ def test_a_keyword_that_a_function_does_not_take_is_no_failure_of_the_checker(
     assert not any("checker itself" in note.message for note in report.notices)
 
 
+def test_a_call_with_too_many_combinations_of_open_values_ends(tmp_path: Path) -> None:
+    report = _script(
+        tmp_path,
+        """
+import random
+import torch
+class Graph:
+    def __init__(self, n, name):
+        self.y = torch.zeros(n) if n % 2 else torch.zeros(n, 1)
+graphs = [Graph(n, str(n)) for n in range(1, 11)]
+torch.cat([random.choice(graphs).y for _ in range(12)])
+""",
+    )
+    assert report.exit_code == 2
+    assert any("too many combinations" in note.message for note in report.unknown)
+
+
 def test_assumptions_that_differ_in_drawn_values_are_printed_once() -> None:
     report = Report()
     place = Place("a.py", 3, 1, 3, 9)

@@ -204,3 +204,34 @@ def test_a_check_ends_where_its_time_does_and_says_where(tmp_path: Path) -> None
     assert "check a part of the program by itself" in notice.message
     assert notice.place is not None
     assert notice.place.file == str(file)
+
+
+@pytest.mark.parametrize("item", ["i % 3", "random.randint(0, 3)", "x[0].argmax().item()",
+    "random.randint(0, 3) if random.random() < 0.5 else x[0].argmax().item()"])  # fmt: skip
+@pytest.mark.parametrize("make", ["torch.tensor", "np.array"])
+def test_rows_of_a_list_of_open_length_make_a_table(item: str, make: str, tmp_path: Path) -> None:
+    source = f"""
+import random
+import numpy as np
+def f(x):
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append([{item}])
+    return {make}(rows)
+"""
+    report = check_text(tmp_path, source, {"x": "float32[b, 7]"})
+    assert report.exit_code == 0, (report.errors, report.unknown)
+    assert report.returned is not None
+    assert "dtype=int64" in report.returned
+    assert report.returned.endswith(", 1))")
+
+
+def test_rows_whose_types_the_data_decide_are_unknown(tmp_path: Path) -> None:
+    source = """
+import random
+def f(x):
+    return torch.tensor([[1.5 if random.random() < 0.3 else 2] for _ in range(x.shape[0])])
+"""
+    report = check_text(tmp_path, source, {"x": "float32[b, 7]"})
+    assert report.exit_code == 2
+    assert not report.errors

@@ -9,7 +9,18 @@ import onnx_ir as ir
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import DType, Host, Many, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Choice,
+    DType,
+    Host,
+    Many,
+    Real,
+    Tensor,
+    Unknown,
+    Value,
+    alternatives,
+    is_size,
+)
 
 _ARRAYS = ("numpy.array", "numpy.asarray", "torch.tensor", "torch.as_tensor")
 _PYTHON = {float: ir.DataType.DOUBLE, int: ir.DataType.INT64, bool: ir.DataType.BOOL}
@@ -53,6 +64,31 @@ def stacked(
     joined = [*shape[:axis], -1, *shape[axis + 2 :]]
     whole: Tensor = core.op("Reshape", made, core.emit.constant(joined, ir.DataType.INT64))
     return whole
+
+
+def row_of(core: Core, many: Many) -> Value:
+    """Return the value that stands for all items of a list, made plain for an array of them.
+
+    Lists among them are Python's own, and a choice between numbers of one type is an open number.
+
+    Returns:
+        A tensor, a number, nested lists of both; unknown where a part is.
+    """
+    return _plain(core, core.unwrap(many.element))
+
+
+def _plain(core: Core, value: Value) -> Value:
+    if isinstance(value, list | tuple):
+        parts = [_plain(core, part) for part in value]
+        return next((part for part in parts if isinstance(part, Unknown)), parts)
+    if not isinstance(value, Choice):
+        return value
+    options = alternatives(value)
+    if all(map(is_size, options)):
+        return core.emit.fresh("item")
+    if all(isinstance(option, float | Real) for option in options):
+        return Real()
+    return core.lost("an array of values of which only the run knows the types")
 
 
 def _axis(name: str, rank: int, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
@@ -152,4 +188,4 @@ def listed_array(
     return replace(made, kind=_KINDS[library])
 
 
-__all__ = ["listed_array", "stacked"]
+__all__ = ["listed_array", "row_of", "stacked"]

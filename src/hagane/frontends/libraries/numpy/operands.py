@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built, zero_is_a_size
 from hagane.frontends.libraries.numpy.table import DTYPES, NUMPY
-from hagane.frontends.libraries.stacking import listed_array
+from hagane.frontends.libraries.stacking import listed_array, row_of
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import OPEN, CheckError
 from hagane.frontends.python.values.content import as_array
@@ -25,6 +25,7 @@ from hagane.frontends.python.values.values import (
     Real,
     Tensor,
     Truth,
+    Unknown,
     Value,
     is_size,
 )
@@ -243,7 +244,10 @@ def _many_array(t: Core, value: Many, dtype: ir.DataType | None) -> Tensor:
     if value.stacked is not None and value.stacked.shape is not None:
         given = {} if dtype is None else {"dtype": DType(dtype, "numpy")}
         return listed_array(t, value, value.stacked, "numpy.asarray", [value], given)
-    inner = to_array(t, value.element)
+    item = row_of(t, value)
+    if isinstance(item, Unknown):
+        return t.emit.new(dtype or DOUBLE, None, kind=KIND)
+    inner = to_array(t, item)
     if inner.shape is None:
         return t.emit.typed("Stack", [inner], dtype or inner.dtype, None)
     return new(t, dtype or inner.dtype, (value.length, *inner.shape))

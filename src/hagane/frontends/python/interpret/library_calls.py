@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
@@ -20,8 +21,12 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Unknown,
     Value,
+    alternatives,
     is_plain,
 )
+
+# A call is followed for so many combinations of values that the data decide.
+_MAX_COMBINATIONS = 1024
 
 # What library functions do with a value that nobody knows, they do with any.
 _TAKE_UNKNOWN = frozenset(
@@ -96,9 +101,12 @@ class LibraryCalls(Core):
                 return self.lost(f"a call with {lost.reason}, which only a run knows")
             if lost is not None:
                 return lost
-        choice = next((c for v in [*plain, *named.values()] if (c := _choice_inside(v))), None)
+        values = [*plain, *named.values()]
+        choice = next((c for v in values if (c := _choice_inside(v))), None)
         if choice is None:
             return self.wrap(run(plain, named))
+        if _combinations(values) > _MAX_COMBINATIONS:
+            return self.lost("a call with values that the data decide, in too many combinations")
         return self.either(
             choice,
             lambda v: self._with_plain(
@@ -189,6 +197,28 @@ def _choice_inside(value: Value) -> Choice | None:
     if type(value) in (list, tuple):
         return next((c for item in value if (c := _choice_inside(item))), None)
     return None
+
+
+def _combinations(value: Value) -> int:
+    """Return in how many ways the choices inside of values can come out, those alike as one."""
+    return prod(_alternatives_inside(value).values())
+
+
+def _alternatives_inside(value: Value) -> dict[frozenset[Any], int]:
+    """Return the numbers of alternatives of the choices inside of values, by their conditions."""
+    if isinstance(value, Choice):
+        return {frozenset(_conditions(value)): len(alternatives(value))}
+    found: dict[frozenset[Any], int] = {}
+    if type(value) in (list, tuple):
+        for item in value:
+            found.update(_alternatives_inside(item))
+    return found
+
+
+def _conditions(value: Value) -> list[Any]:
+    if not isinstance(value, Choice):
+        return []
+    return [value.condition, *_conditions(value.yes), *_conditions(value.no)]
 
 
 def _replaced(value: Value, choice: Choice, item: Value) -> Value:

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.indexing import item, set_item
+from hagane.frontends.libraries.stacking import row_of
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
     FLOAT,
@@ -37,6 +38,7 @@ from hagane.frontends.python.values.values import (
     Real,
     Tensor,
     Truth,
+    Unknown,
     Value,
     is_plain,
     is_size,
@@ -223,7 +225,7 @@ def tensor(
     device: Value = None,
     requires_grad: Value = False,
     **_: Value,
-) -> Tensor:
+) -> Value:
     """Return known content as a tensor; nested lists may hold sizes and scalars."""
     content = data[0] if len(data) == 1 else list(data)
     if isinstance(content, Tensor):
@@ -231,7 +233,11 @@ def tensor(
         x = moved.seen_as("torch.Tensor")
         return cast(t, x, dtype_of(dtype, x.dtype))
     if isinstance(content, Many):
-        element = content.element
+        element = row_of(t, content)
+        if isinstance(element, list | tuple | Many):
+            element = tensor(t, element)
+        if isinstance(element, Unknown):
+            return element
         inner = shape_of(t, element) if isinstance(element, Tensor) else ()
         default = element.dtype if isinstance(element, Tensor) else scalar_dtype(element)
         return made(t, dtype_of(dtype, default), [content.length, *inner], device_of(device))
@@ -279,13 +285,13 @@ def _extent(content: Value) -> tuple[Dim, ...]:
 
 
 @TORCH.function("scalar_tensor")
-def scalar_tensor(t: Core, s: Value, *, dtype: Value = None, **keywords: Value) -> Tensor:
+def scalar_tensor(t: Core, s: Value, *, dtype: Value = None, **keywords: Value) -> Value:
     """Return a number as a tensor, float32 if nothing else is said."""
     return tensor(t, s, dtype=dtype or DType(FLOAT), **keywords)
 
 
 def _class(name: str, dtype: ir.DataType) -> None:
-    def function(t: Core, *arguments: Value, **keywords: Value) -> Tensor:
+    def function(t: Core, *arguments: Value, **keywords: Value) -> Value:
         if len(arguments) == 1 and not is_size(arguments[0]):
             return tensor(t, arguments[0], dtype=DType(dtype), **keywords)
         return made(t, dtype, sizes(t, arguments), "cpu", 0)
@@ -312,11 +318,10 @@ def empty_strided(
 @TORCH.method("new_tensor")
 def new_tensor(
     t: Core, self: Value, data: Value, *, dtype: Value = None, device: Value = None, **_: Value
-) -> Tensor:
+) -> Value:
     """Return known content with the element type and device of a tensor."""
-    return t.emit.on(
-        tensor(t, data, dtype=dtype or DType(self.dtype)), device_of(device, self.device)
-    )
+    x = tensor(t, data, dtype=dtype or DType(self.dtype))
+    return t.emit.on(x, device_of(device, self.device)) if isinstance(x, Tensor) else x
 
 
 @TORCH.function("complex", "polar")
