@@ -93,7 +93,7 @@ class Drawn:
         self.maybe(found, 0.25, "maxItems", lambda: self.draw.randrange(4))
         self.maybe(found, 0.2, "contains", lambda: self.schema(depth))
         self.maybe(found, 0.1, "uniqueItems", lambda: True)
-        self.maybe(found, 0.1, "unevaluatedItems", lambda: False)
+        self.maybe(found, 0.1, "unevaluatedItems", lambda: self.schema(depth - 1))
         if "contains" in found:
             self.maybe(found, 0.3, "minContains", lambda: self.draw.randrange(3))
             self.maybe(found, 0.3, "maxContains", lambda: self.draw.randrange(1, 3))
@@ -119,7 +119,7 @@ class Drawn:
         self.maybe(found, 0.15, "maxProperties", lambda: self.draw.randrange(1, 4))
         self.maybe(found, 0.1, "dependentRequired", lambda: {one(NAMES): [one(NAMES)]})
         self.maybe(found, 0.1, "dependentSchemas", lambda: {one(NAMES): self.schema(depth)})
-        self.maybe(found, 0.1, "unevaluatedProperties", lambda: False)
+        self.maybe(found, 0.1, "unevaluatedProperties", lambda: self.schema(depth - 1))
         return found
 
     def schema(self, depth: int) -> Any:
@@ -148,6 +148,8 @@ class Drawn:
             found["if"] = self.schema(inner)
             self.maybe(found, 0.8, "then", lambda: self.schema(inner))
             self.maybe(found, 0.6, "else", lambda: self.schema(inner))
+        self.maybe(found, 0.06, "unevaluatedItems", lambda: self.draw.choice([False, True]))
+        self.maybe(found, 0.06, "unevaluatedProperties", lambda: self.draw.choice([False, True]))
         self.maybe(found, 0.12, self.draw.choice(COMBINING), lambda: self.some(inner, 2))
         return found
 

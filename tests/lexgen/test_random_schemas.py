@@ -73,7 +73,7 @@ def test_contraries_are_exact(schema: Any, allowed: list[Any], forbidden: list[A
 
 
 def test_members_of_a_constant_do_not_count_as_evaluated() -> None:
-    with pytest.raises(InvalidArgument, match="an object as a value beside 'unevaluatedProp"):
+    with pytest.raises(InvalidArgument, match="no text matches"):
         TokenMask({"const": {"a": 1}, "unevaluatedProperties": False}, VOCABULARY)
 
 

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from hagane.errors import UnsupportedModel
+from hagane.errors import TypeInferenceError, UnsupportedModel
 from hagane.graph import CURRENT_OPSETS, load
 from hagane.passes.legalise import legalise
 from tests.oracle import assert_agrees, assert_node_agrees, node_model
@@ -195,3 +195,36 @@ def test_batch_normalization_in_training_form_is_refused_by_name() -> None:
     model, _ = node_model("BatchNormalization", [X, *statistics], opset=7, spatial=0)
     with pytest.raises(UnsupportedModel, match=r"BatchNormalization 'node'.*spatial=0"):
         legalise(load(model))
+
+
+@pytest.mark.parametrize(
+    ("opset", "op_type", "n_inputs", "message"),
+    [
+        (7, "Upsample", 1, "Upsample '-> y': expected the attribute 'scales', which is absent"),
+        (6, "Pad", 3, "Pad '-> y' .opset 6.: expected 1 inputs, got 3|'pads', which is absent"),
+        (6, "TopK", 1, "TopK '-> y': expected the attribute 'k', which is absent"),
+        (10, "Resize", 1, r"Resize '-> y' \(opset 10\): expected 2 inputs, got 1"),
+        (11, "Squeeze", 2, r"Squeeze '-> y' \(opset 11\): expected 1 inputs, got 2"),
+    ],
+)
+def test_an_old_form_that_its_opset_lacks_is_refused_by_name(
+    opset: int, op_type: str, n_inputs: int, message: str
+) -> None:
+    names = [f"x{number}" for number in range(n_inputs)]
+    node = helper.make_node(op_type, names, ["y"])
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in names]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    graph = helper.make_graph([node], "g", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    with pytest.raises(TypeInferenceError, match=message):
+        legalise(load(model))
+
+
+def test_absent_inputs_at_the_end_that_an_operator_lacks_are_dropped() -> None:
+    node = helper.make_node("Relu", ["x", "", ""], ["y"])
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])]
+    graph = helper.make_graph([node], "g", inputs, outputs)
+    model = load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))
+    legalise(model)
+    assert [len(each.inputs) for each in model.graph] == [1]

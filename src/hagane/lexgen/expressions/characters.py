@@ -19,13 +19,14 @@ _CONTROLS = {"n": 10, "t": 9, "r": 13, "f": 12, "v": 11, "a": 7, "e": 27}
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The switches of ``(?imsxa)``."""
+    """The switches of ``(?imsxa)``, and whether signs mean what they do in ECMA-262."""
 
     ignore_case: bool = False
     dot_all: bool = False
     multi_line: bool = False
     ascii: bool = False
     verbose: bool = False
+    ecma: bool = False
 
 
 class CharacterReader:
@@ -90,6 +91,8 @@ class CharacterReader:
         if char and char.lower() in sets:
             self.at += 1
             symbols = sets[char.lower()](ascii_only)
+            if self.flags.ecma and char in "sS":
+                symbols = unicode_sets.ECMA_SPACE
             return charset.complement(symbols) if char.isupper() else symbols
         if char not in ("p", "P") or not char:
             return None
@@ -130,6 +133,8 @@ class CharacterReader:
             while len(digits) < 3 and (digit := self._peek()) and digit in "01234567":
                 digits += self._take()
             code = int(digits, 8)
+        elif char == "c" and self.flags.ecma and self._peek().isascii() and self._peek().isalpha():
+            code = ord(self._take()) % 32
         elif char in _CONTROLS:
             code = _CONTROLS[char]
         elif char == "b":
@@ -193,7 +198,7 @@ class CharacterReader:
         negative = self._peek() == "^"
         self.at += negative
         pieces: list[Ranges] = []
-        first = True
+        first = not self.flags.ecma  # there "[]" is the empty class
         while True:
             if self.at >= len(self.source):
                 self._fail(start, "expected ']' to close the class, got the end")

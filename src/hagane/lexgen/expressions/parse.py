@@ -35,6 +35,7 @@ from hagane.lexgen.expressions.syntax import (
     alternate,
     concat,
 )
+from hagane.lexgen.expressions.unicode_sets import ECMA_LINE_END
 
 MAX_REPEAT = 5000
 _FLAG_NAMES = {"i": "ignore_case", "s": "dot_all", "m": "multi_line", "a": "ascii", "x": "verbose"}
@@ -204,9 +205,10 @@ class _Parser(CharacterReader):
             case "[":
                 return self._chars(self._class_expression(start), folded=True)
             case ".":
-                return Chars(
-                    charset.ANY if self.flags.dot_all else charset.complement(charset.NEWLINE)
-                )
+                if self.flags.dot_all:
+                    return Chars(charset.ANY)
+                ends = ECMA_LINE_END if self.flags.ecma else charset.NEWLINE
+                return Chars(charset.complement(ends))
             case "\\":
                 return self._escape(start)
             case "^":

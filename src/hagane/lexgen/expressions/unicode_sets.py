@@ -15,6 +15,11 @@ from hagane.lexgen.expressions.charset import ANY, MAX, Ranges, of, ranges, unio
 
 ASCII_DIGIT: Ranges = ((48, 57),)
 ASCII_SPACE = of(" \t\n\r\f\v")
+# ECMA-262 2024, section 12.2 and 12.3: WhiteSpace and LineTerminator.
+ECMA_SPACE: Ranges = union(
+    of("\t\v\f\ufeff\n\r\u2028\u2029 \u00a0\u1680\u202f\u205f\u3000"), ((0x2000, 0x200A),)
+)
+ECMA_LINE_END = of("\n\r\u2028\u2029")
 ASCII_WORD = union(((48, 57), (65, 90), (97, 122)), of("_"))
 
 POSIX: dict[str, Ranges] = {
@@ -51,6 +56,22 @@ def _categories() -> dict[str, Ranges]:
     return {name: tuple(pairs) for name, pairs in runs.items()}
 
 
+# UAX 44, table 12: the long names of general categories.
+_LONG_NAMES = {
+    "letter": "L", "uppercaseletter": "Lu", "lowercaseletter": "Ll", "titlecaseletter": "Lt",
+    "modifierletter": "Lm", "otherletter": "Lo", "mark": "M", "combiningmark": "M",
+    "nonspacingmark": "Mn", "spacingmark": "Mc", "enclosingmark": "Me", "number": "N",
+    "decimalnumber": "Nd", "digit": "Nd", "letternumber": "Nl", "othernumber": "No",
+    "punctuation": "P", "punct": "P", "connectorpunctuation": "Pc", "dashpunctuation": "Pd",
+    "openpunctuation": "Ps", "closepunctuation": "Pe", "initialpunctuation": "Pi",
+    "finalpunctuation": "Pf", "otherpunctuation": "Po", "symbol": "S", "mathsymbol": "Sm",
+    "currencysymbol": "Sc", "modifiersymbol": "Sk", "othersymbol": "So", "separator": "Z",
+    "spaceseparator": "Zs", "lineseparator": "Zl", "paragraphseparator": "Zp", "other": "C",
+    "control": "Cc", "cntrl": "Cc", "format": "Cf", "surrogate": "Cs", "privateuse": "Co",
+    "unassigned": "Cn",
+}  # fmt: skip
+
+
 _PROPERTIES: dict[str, Callable[[], Ranges]] = {
     "any": lambda: ANY,
     "ascii": lambda: ((0, 127),),
@@ -69,13 +90,15 @@ def continues_identifier(char: str) -> bool:
 
 
 def category(name: str) -> Ranges | None:
-    """Return a general category (``L``, ``Lu``, ``Nd``), a property (``XID_Start``), or None."""
+    """Return a general category (``L``, ``Lu``, ``Letter``), a property (``ASCII``), or None."""
+    plain = name.replace("_", "").replace(" ", "").lower()
+    name = _LONG_NAMES.get(plain, name)
     if name in _categories():
         return _categories()[name]
     members = [pairs for key, pairs in _categories().items() if len(name) == 1 and key[0] == name]
     if members:
         return union(*members)
-    made = _PROPERTIES.get(name.replace("_", "").replace(" ", "").lower())
+    made = _PROPERTIES.get(plain)
     return made() if made else None
 
 

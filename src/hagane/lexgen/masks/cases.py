@@ -6,13 +6,15 @@ needed, so that schemas may refer to themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from hagane.lexgen.masks.numbers import Numbers
 from hagane.lexgen.masks.texts import ANYTHING, Texts
 
+# What schemas say of the type of a case: nothing, that others are meant, or that it may be.
+UNSAID, OTHERS, SAID = 0, 1, 2
 # Schemas that all hold, by number; False: its contrary.
 Conjunction = frozenset[tuple[int, bool]]
 TRUE: Conjunction = frozenset()
@@ -23,7 +25,7 @@ FALSE: Conjunction = frozenset({(-1, True)})
 class Null:
     """``null``."""
 
-    weak: bool = field(default=False, compare=False)
+    said: int = field(default=UNSAID, compare=False)
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Booleans:
     """Some truth values."""
 
     values: frozenset[bool] = frozenset({False, True})
-    weak: bool = field(default=False, compare=False)
+    said: int = field(default=UNSAID, compare=False)
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Strings:
     texts: Texts = ANYTHING
     low: int = 0
     high: int | None = None
-    weak: bool = field(default=False, compare=False)
+    said: int = field(default=UNSAID, compare=False)
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ class Arrays:
     """Arrays of ``low`` to ``high`` items: those of ``prefix`` in their places, then ``rest``.
 
     Of ``named`` ones the schema speaks of the first items alone: others are written only if there
-    must be more.
+    must be more. Keywords evaluate the first ``known`` items (None: all), as ``unevaluatedItems``
+    has it.
     """
 
     prefix: tuple[Conjunction, ...] = ()
@@ -57,7 +60,8 @@ class Arrays:
     low: int = 0
     high: int | None = None
     named: bool = False
-    weak: bool = field(default=False, compare=False)
+    known: int | None = 0
+    said: int = field(default=UNSAID, compare=False)
 
     def item(self, place: int) -> Conjunction:
         """Return the conditions on the item at a place."""
@@ -77,6 +81,7 @@ class Objects:
         open: The schema speaks of other members.
         low: The least number of members.
         high: The most.
+        unheard: Those of ``members`` that nothing evaluates (``unevaluatedProperties``).
     """
 
     members: tuple[tuple[str, Conjunction], ...] = ()
@@ -86,11 +91,12 @@ class Objects:
     open: bool = False
     low: int = 0
     high: int | None = None
-    weak: bool = field(default=False, compare=False)
+    unheard: frozenset[str] = frozenset()
+    said: int = field(default=UNSAID, compare=False)
 
     def member(self, name: str) -> Conjunction:
         """Return the conditions on the value of a member."""
-        held = self._by_name.get(name)
+        held = self.by_name.get(name)
         if held is not None:
             return held
         for names, value, _ in self.others:
@@ -99,7 +105,8 @@ class Objects:
         return TRUE
 
     @cached_property
-    def _by_name(self) -> dict[str, Conjunction]:
+    def by_name(self) -> dict[str, Conjunction]:
+        """The conditions of members by their names."""
         return dict(reversed(self.members))
 
 
@@ -111,15 +118,15 @@ _ALL: tuple[Case, ...] = (Numbers(), Strings(), Arrays(), Objects())
 
 def both(a: Case, b: Case) -> Case:
     """Return the values in both of two cases of one type."""
-    weak = a.weak or b.weak
+    said = max(a.said, b.said)
     for case, other in ((a, b), (b, a)):
         if case in _ALL:
-            return other if other.weak == weak else replace(other, weak=weak)
+            return other if other.said == said else replace(other, said=said)
     match a, b:
         case Null(), Null():
-            return Null(weak)
+            return Null(said)
         case Booleans(), Booleans():
-            return Booleans(a.values & b.values, weak)
+            return Booleans(a.values & b.values, said)
         case Numbers(), Numbers():
             return a & b
         case Strings(), Strings():
@@ -128,7 +135,7 @@ def both(a: Case, b: Case) -> Case:
                 a.texts & b.texts if texts is None else texts,
                 max(a.low, b.low),
                 _lower(a.high, b.high),
-                weak,
+                said,
             )
         case Arrays(), Arrays():
             places = range(max(len(a.prefix), len(b.prefix)))
@@ -138,14 +145,15 @@ def both(a: Case, b: Case) -> Case:
                 max(a.low, b.low),
                 _lower(a.high, b.high),
                 (a.named and b.named) or ((a.named or b.named) and TRUE in (a.rest, b.rest)),
-                weak,
+                None if None in (a.known, b.known) else max(a.known or 0, b.known or 0),
+                said,
             )
         case Objects(), Objects():
-            return _both_objects(a, b, weak)
+            return _both_objects(a, b, said)
     raise AssertionError("cases of different types have no values in common")
 
 
-def _both_objects(a: Objects, b: Objects, weak: bool) -> Objects:
+def _both_objects(a: Objects, b: Objects, said: int) -> Objects:
     names = dict.fromkeys(name for name, _ in a.members)
     more = dict.fromkeys(name for name, _ in b.members)
     # What names a few members, as a contrary does, leaves the order to what names them all.
@@ -164,8 +172,24 @@ def _both_objects(a: Objects, b: Objects, weak: bool) -> Objects:
         a.open or b.open,
         max(a.low, b.low),
         _lower(a.high, b.high),
-        weak,
+        _unheard(a, b),
+        said,
     )
+
+
+def _unheard(a: Objects, b: Objects) -> frozenset[str]:
+    """Return the names that one of two cases has, and neither evaluates."""
+    found = a.unheard | b.unheard
+    if found:
+        found = frozenset(name for name in found if not (_hears(a, name) or _hears(b, name)))
+    return found
+
+
+def _hears(case: Objects, name: str) -> bool:
+    """Return whether keywords evaluate a member."""
+    if name in case.by_name:
+        return name not in case.unheard
+    return any(known and name in names for names, _, known in case.others)
 
 
 def _common(a: Texts, b: Texts) -> Texts:
@@ -201,7 +225,44 @@ def is_possible(case: Case, possible: Callable[[Conjunction], bool]) -> bool:
             return fits and all(possible(case.member(name)) for name in required)
 
 
-def without_others(case: Objects) -> Objects:
-    """Return a case whose objects have no members that no keyword speaks of."""
-    others = tuple((names, held if known else FALSE, True) for names, held, known in case.others)
-    return replace(case, others=others, open=True)
+def distinct(cases: Iterable[Case]) -> list[Case]:
+    """Return the different ones of some cases, one of which holds, with the most that is said."""
+    found: dict[Case, Case] = {}
+    for case in cases:
+        before = found.get(case)
+        if before is None or before.said == OTHERS != case.said:
+            found[case] = case
+    return list(found.values())
+
+
+def unevaluated(case: Case, kind: type[Case], held: Conjunction) -> Case:
+    """Return a case in which conditions hold of all items or members that nothing evaluates."""
+    match case:
+        case Arrays(prefix, _, _, _, _, int() as known) if kind is Arrays:
+            first = tuple(case.item(place) for place in range(known))
+            more = tuple(item | held for item in prefix[known:])
+            rest = case.rest | held
+            return replace(case, prefix=first + more, rest=rest, named=False, known=None)
+        case Objects(members, _, others) if kind is Objects:
+            return replace(
+                case,
+                members=tuple((n, v | held if n in case.unheard else v) for n, v in members),
+                others=tuple((n, v if known else v | held, True) for n, v, known in others),
+                open=True,
+                unheard=frozenset(),
+            )
+    return case
+
+
+def forgotten(case: Case) -> Case:
+    """Return a case of which nothing counts as evaluated, as what a contrary says of it."""
+    match case:
+        case Arrays():
+            return replace(case, known=0)
+        case Objects(members, _, others):
+            return replace(
+                case,
+                others=tuple((names, held, False) for names, held, _ in others),
+                unheard=frozenset(name for name, _ in members),
+            )
+    return case

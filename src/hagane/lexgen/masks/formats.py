@@ -7,9 +7,12 @@ and expressions (which nest without end) it leaves rare forms out.
 
 from __future__ import annotations
 
+_FOURTH = "(?:0[48]|[2468][048]|[13579][26])"  # of a hundred years, the first apart
+_LEAP = rf"(?:[0-9]{{2}}{_FOURTH}|(?:00|{_FOURTH})00)"
 _DATE = (
     r"(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
-    r"|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8])))"
+    r"|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+    rf"|{_LEAP}-02-29)"
 )
 _OFFSET = r"(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 _TIME = rf"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?{_OFFSET}"
@@ -29,7 +32,15 @@ _IPV6 = "|".join(
     )
 )  # fmt: skip
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-_HOST = rf"{_LABEL}(?:\.{_LABEL})*"
+# Both the third and the fourth sign of a label are "-" in names of other alphabets alone, whose
+# rules no expression holds. A host has at most 253 characters: few labels, or short ones.
+_SIGN, _ANY_SIGN = "[A-Za-z0-9]", "[A-Za-z0-9-]"
+_LONG, _SHORT = (
+    rf"(?:{_SIGN}(?:{_ANY_SIGN}?{_SIGN})?|{_SIGN}{_ANY_SIGN}(?:"
+    rf"{_SIGN}{_ANY_SIGN}{{0,{most - 4}}}{_SIGN}|-{_SIGN}(?:{_ANY_SIGN}{{0,{most - 5}}}{_SIGN})?))"
+    for most in (63, 30)
+)
+_HOST = rf"(?:{_LONG}(?:\.{_LONG}){{0,2}}|{_SHORT}(?:\.{_SHORT}){{3,7}})"
 _ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _PCT = "%[0-9A-Fa-f]{2}"
 _PCHAR = rf"(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|{_PCT})"
@@ -80,3 +91,6 @@ FORMATS = {
     "regex": rf"{_WHOLE}(?:\|{_WHOLE})*",
     "json-pointer": r"(?:/(?:[^/~]|~0|~1)*)*",
 }
+
+# Formats of which the expression matches all valid texts.
+EXACT_FORMATS = frozenset({"date", "uuid", "ipv4", "json-pointer"})

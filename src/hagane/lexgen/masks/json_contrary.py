@@ -16,7 +16,7 @@ from hagane.lexgen.masks.cases import (
     Strings,
     is_possible,
 )
-from hagane.lexgen.masks.formats import FORMATS
+from hagane.lexgen.masks.formats import EXACT_FORMATS, FORMATS
 from hagane.lexgen.masks.json_keywords import (
     ANYWHERE,
     OF_TYPE,
@@ -26,7 +26,6 @@ from hagane.lexgen.masks.json_keywords import (
     kept,
     other_than,
     pattern_texts,
-    target_of,
     types_of,
 )
 from hagane.lexgen.masks.json_schema_form import pointer
@@ -76,10 +75,9 @@ def _contrary(
             return _independent(schemas, value, place)
         case "not":
             return schemas.cases(schemas.conjunction(value, place))
-        case "$ref":
-            return schemas.cases(
-                schemas.conjunction(*target_of(schemas.root, value, where), holds=False)
-            )
+        case "$ref" | "$dynamicRef" | "$recursiveRef":
+            target = schemas.places.target(schema, keyword, where)
+            return schemas.cases(schemas.conjunction(*target, holds=False))
         case "minLength":
             return [Strings(high=int(value) - 1)]
         case "maxLength":
@@ -139,7 +137,7 @@ def _contrary(
             ]
         case "type" | "nullable" | "exclusiveMinimum" | "exclusiveMaximum":
             return []
-        case "format" if value in FORMATS:
+        case "format" if value in EXACT_FORMATS:
             return [Strings(ANYTHING - matching(FORMATS[value], whole=True))]
         case "items" if not isinstance(value, list):
             # One that fails may be anywhere; it comes first.

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
-from urllib.parse import unquote
 
 from hagane.errors import InvalidArgument
 from hagane.lexgen.masks.cases import Arrays, Booleans, Case, Null, Objects, Strings
@@ -32,12 +31,13 @@ OF_TYPE = {keyword: kind for kind, keywords in _KEYWORDS.items() for keyword in 
 ANYWHERE = {
     "type", "enum", "const", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "$ref",
     "nullable", "dependentRequired", "dependentSchemas", "dependencies", "unevaluatedProperties",
-    "unevaluatedItems",
+    "unevaluatedItems", "$dynamicRef", "$recursiveRef",
 }  # fmt: skip
-REFUSED = {
-    "$dynamicRef": "a reference that depends on the way to it",
-    "$recursiveRef": "a reference that depends on the way to it",
-}
+# Keywords that speak of one type, and stand beside those of all.
+_ALSO = {
+    "unevaluatedItems": "array", "unevaluatedProperties": "object", "dependentRequired": "object",
+    "dependentSchemas": "object", "dependencies": "object",
+}  # fmt: skip
 ANNOTATIONS = {
     "title", "description", "default", "examples", "example", "$schema", "$id", "id", "$anchor",
     "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$defs", "definitions", "$comment",
@@ -50,6 +50,8 @@ _HARD_FORMATS = {"idn-hostname"}
 _LOOSE_FORMATS = {"int32", "int64", "float", "double", "password", "byte", "binary"}
 
 
+# No output has so many characters, items or members.
+_MOST_COUNT = 2**31 - 2
 _SCALARS = {str, int, float, bool, type(None)}
 # All values of each type.
 PLAIN: dict[str, Case] = dict(
@@ -90,22 +92,24 @@ def types_of(schema: Mapping[str, Any]) -> tuple[set[str], bool]:
     return kinds - {"integer"} | ({"number"} if "integer" in kinds else set()), integer
 
 
-def also_touched(schema: Mapping[str, Any], integer: bool) -> set[str]:
-    """Return the types of which keywords of no one type speak."""
-    found = {"number"} if integer else set()
-    return found | {"array"} if "unevaluatedItems" in schema else found
+def also_spoken(schema: Mapping[str, Any]) -> set[str]:
+    """Return the types of which keywords speak that are not among those of one type."""
+    return {kind for keyword, kind in _ALSO.items() if keyword in schema}
 
 
 def count_of(schema: Mapping[str, Any], keyword: str, default: Any = None) -> Any:
-    """Return the number of a keyword."""
-    return int(schema[keyword]) if keyword in schema else default
+    """Return the number of a keyword; of an upper bound beyond all counts none."""
+    if keyword not in schema:
+        return default
+    count = int(schema[keyword])
+    return default if keyword.startswith("max") and count > _MOST_COUNT else count
 
 
 def is_of_values(schema: Any) -> bool:
     """Return whether a schema holds of some values, and says nothing else of them."""
     if not isinstance(schema, Mapping):
         return False
-    spoken = {key for key in schema if key in OF_TYPE or key in ANYWHERE or key in REFUSED}
+    spoken = {key for key in schema if key in OF_TYPE or key in ANYWHERE}
     return len(spoken) == 1 and spoken <= {"enum", "const"}
 
 
@@ -259,44 +263,3 @@ def other_than(values: Sequence[Any]) -> list[Case]:
         Arrays(),
         Objects(),
     ]
-
-
-def target_of(root: Any, target: str, where: str) -> tuple[Any, str]:
-    """Return the schema that a reference names, and its pointer."""
-    place = pointer(where, "$ref")
-    if target[:1] != "#" or target[1:2] not in ("", "/"):
-        found = _named(root, target)
-        if found is not None:
-            return found, target
-        refuse(
-            place,
-            f"expected a pointer within the schema, got '{target}'; write '#/$defs/name' "
-            "and copy what is in other files into '$defs'",
-        )
-    at: Any = root
-    for step in unquote(target[1:]).split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(at, list) and name.isdecimal() and int(name) < len(at):
-            at = at[int(name)]
-        elif isinstance(at, Mapping) and name in at:
-            at = at[name]
-        else:
-            there = f"; there are: {', '.join(at)}" if isinstance(at, Mapping) and at else ""
-            refuse(place, f"there is nothing at '{target}', no '{name}'{there}")
-    return at, target
-
-
-def _named(schema: Any, name: str) -> Any:
-    """Return the schema within another that has a name of its own (``$id``, ``$anchor``)."""
-    stack = [schema]
-    while stack:
-        at = stack.pop()
-        if isinstance(at, Mapping):
-            if name in (at.get("$id"), at.get("id")) or (
-                name[:1] == "#" and name[1:] == at.get("$anchor")
-            ):
-                return at
-            stack += at.values()
-        elif isinstance(at, list):
-            stack += at
-    return None

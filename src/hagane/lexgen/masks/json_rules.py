@@ -16,6 +16,7 @@ from hagane.errors import InvalidArgument
 from hagane.lexgen.automata.utf8 import utf8_sequences
 from hagane.lexgen.expressions import charset
 from hagane.lexgen.masks.cases import (
+    OTHERS,
     TRUE,
     Arrays,
     Booleans,
@@ -40,20 +41,25 @@ from hagane.lexgen.masks.texts import (
     of_length,
 )
 
+# Control characters without a short form are written with it, as nothing else can be.
+_ESCAPES = (
+    {code: f"\\u{code:04x}".encode() for code in range(32)}
+    | {ord(char): json.dumps(char).strip('"').encode() for char in "\n\t\r\b\f\\"}
+    | {ord('"'): b'\\"'}
+)
 _PLAIN = charset.complement(charset.union(((0, 31),), charset.of('"\\'), ((0xD800, 0xDFFF),)))
-_ESCAPES = {ord(char): json.dumps(char).strip('"').encode() for char in "\n\t\r\b\f\\"} | {
-    ord('"'): b'\\"'
-}
+# Of white space: one at most.
+USUAL_SPACE = " ?"
 # Counts of members that are told apart.
 _MOST_COUNTED = 512
 
 
-def schema_rules(schema: Any, space: str = " ?") -> Rules:
+def schema_rules(schema: Any, space: str = USUAL_SPACE) -> Rules:
     """Return rules whose first one matches the JSON texts of a schema.
 
     Args:
         schema: The schema: a mapping, true or false.
-        space: The expression of the space after ``:`` and ``,`` and inside of brackets.
+        space: The expression of the white space after ``:`` and ``,`` and inside of brackets.
 
     Raises:
         InvalidArgument: The schema is malformed, or asks for a feature that is not covered; the
@@ -105,9 +111,21 @@ def _any_of(case: Case) -> int:
 
 @lru_cache(8)
 def _space(space: str) -> Part:
-    if space == " ?":  # the usual one, in fewer states
+    if space == USUAL_SPACE:  # in fewer states
         return Alt((NO_TEXT, Bytes(b" ")))
-    return OneOf(matching(space, whole=True)) if space else NO_TEXT
+    texts = matching(space, whole=True)
+    other = (texts - matching(r"\s*", whole=True)).shortest()
+    if other is not None:
+        raise InvalidArgument(
+            f"TokenMask: expected 'space' to match white space alone, got {space!r}, which matches "
+            f"{other!r}; write r'[ \\n]*' for any number of spaces and new lines"
+        )
+    texts = texts & matching(r"[ \t\n\r]*", whole=True)  # JSON has no other
+    if texts.empty:
+        raise InvalidArgument(
+            f"TokenMask: expected a 'space' that JSON has (spaces, tabs, \\n, \\r), got {space!r}"
+        )
+    return OneOf(texts)
 
 
 @lru_cache(4096)
@@ -178,7 +196,7 @@ class _Writer:
         if conjunction == TRUE and self.any is not None:
             return self.rules.include(self.any, 0)
         cases = self.schemas.cases(conjunction)
-        cases = [case for case in cases if not case.weak] or cases
+        cases = [case for case in cases if case.said != OTHERS] or cases
         if len(cases) == 1 and self.any is not None and (kind := _any_of(cases[0])) >= 0:
             return self.rules.include(self.any, 1 + kind)
         call = Call(self.rules.reserve())
@@ -280,6 +298,9 @@ class _Writer:
         if counted > _MOST_COUNTED:
             refuse(where, f"more than {_MOST_COUNTED - 1} members are not counted; drop the bound")
         extra = self._others(case, {name for name, _, _ in members})
+        if extra is not None and low > 1:
+            repeated = "members of names that the schema leaves free count, also repeated names"
+            self.schemas.note(where, "minProperties", repeated)
         parts: list[tuple[Part, bool]] = [
             (seq(_named(name), self.space, self.value(held)), needed)
             for name, held, needed in members

@@ -10,11 +10,14 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain, combinations
 from typing import Any
 
 from hagane.errors import InvalidArgument
 from hagane.lexgen.masks.cases import (
     FALSE,
+    OTHERS,
+    SAID,
     TRUE,
     Arrays,
     Booleans,
@@ -24,8 +27,10 @@ from hagane.lexgen.masks.cases import (
     Objects,
     Strings,
     both,
+    distinct,
+    forgotten,
     is_possible,
-    without_others,
+    unevaluated,
 )
 from hagane.lexgen.masks.json_contrary import failing
 from hagane.lexgen.masks.json_keywords import (
@@ -33,9 +38,8 @@ from hagane.lexgen.masks.json_keywords import (
     ANYWHERE,
     OF_TYPE,
     PLAIN,
-    REFUSED,
     TYPES,
-    also_touched,
+    also_spoken,
     case_texts,
     content_of,
     count_of,
@@ -47,17 +51,17 @@ from hagane.lexgen.masks.json_keywords import (
     numbers_of,
     pattern_texts,
     strings_of,
-    target_of,
     types_of,
     values_of,
 )
+from hagane.lexgen.masks.json_places import Places
 from hagane.lexgen.masks.json_schema_form import TooManyWays, check_form, pointer, refuse
 from hagane.lexgen.masks.numbers import Numbers
 from hagane.lexgen.masks.texts import ANYTHING, NOTHING, Texts, literals
 
 _log = logging.getLogger("hagane.lexgen")
-# All values of types that a schema does not speak of.
-_WEAK: dict[str, Case] = {kind: replace(case, weak=True) for kind, case in PLAIN.items()}
+# Schemas of which one holds that are followed in all ways, where it tells what is evaluated.
+_MOST_TOGETHER = 4
 _MOST_CASES = 2_000
 # Of one schema, in all: some tens of seconds of work.
 _MOST_PAIRS = 400_000
@@ -65,8 +69,8 @@ _MOST_PAIRS = 400_000
 
 # Keywords with schemas that hold of the same value.
 _OF_PARTS = frozenset(
-    {"$ref", "allOf", "anyOf", "oneOf", "not", "if", "dependentRequired", "dependentSchemas",
-     "dependencies"}
+    {"$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if",
+     "dependentRequired", "dependentSchemas", "dependencies"}
 )  # fmt: skip
 
 
@@ -89,6 +93,7 @@ class Schemas:
 
     def __init__(self, root: Any, wide: bool = False, lean: bool = False):
         self.root = root
+        self.places = Places(root)
         self._is_lean = lean
         self._is_wide = wide
         self._wide: Schemas | None = None  # the same schemas, for proofs that there is no value
@@ -148,7 +153,7 @@ class Schemas:
                     break
                 each = self._of_one(number, holds)
                 if found is None:  # all values, of which those of the first schema are a part
-                    found = each if holds else list(dict.fromkeys(each))
+                    found = each if holds else distinct(each)
                 else:
                     found = self.meet(found, each, self._known[number][1])
             known = self._cases[conjunction] = list(PLAIN.values()) if found is None else found
@@ -182,6 +187,8 @@ class Schemas:
             if holds:
                 return self._holding(schema, where)
             found = failing(self, schema, where)
+            if self.places.evaluates:
+                found = [forgotten(case) for case in found]
             return list(PLAIN.values()) if self._is_wide and self._narrowed else found
         finally:
             self._open.pop()
@@ -189,7 +196,7 @@ class Schemas:
 
     def meet(self, some: Iterable[Case], others: Sequence[Case], where: str) -> list[Case]:
         """Return the cases of values that are in one of ``some`` and in one of ``others``."""
-        met: dict[Case, None] = {}
+        met: dict[Case, Case] = {}
         by_type: dict[type[Case], list[Case]] = {}
         for other in others:
             by_type.setdefault(type(other), []).append(other)
@@ -201,19 +208,31 @@ class Schemas:
                 refuse(where, many, TooManyWays)
             for b in same:
                 case = both(a, b)
-                if case not in met and is_possible(case, self.possible):
-                    met[case] = None
+                before = met.get(case)
+                if before is not None:
+                    if before.said == OTHERS != case.said:
+                        met[case] = case
+                elif is_possible(case, self.possible):
+                    met[case] = case
             if len(met) > _MOST_CASES:
                 refuse(where, f"its combinations are more than {_MOST_CASES}", TooManyWays)
-        return list(met)
+        return list(met.values())
 
     def any_of(self, schemas: Iterable[tuple[Any, str]], holds: bool = True) -> list[Case]:
         """Return the cases of which one of some schemas holds (or fails)."""
-        found: dict[Case, None] = {}
-        for schema, where in self._joined(schemas) if holds else schemas:
-            for case in self.cases(self.conjunction(schema, where, holds)):
-                found.setdefault(case)
-        return list(found)
+        ways = [
+            self.conjunction(schema, where, holds)
+            for schema, where in (self._joined(schemas) if holds else schemas)
+        ]
+        if holds and self.places.evaluates and len(ways) > 1:
+            # Of those that hold together all count.
+            if len(ways) > _MOST_TOGETHER:
+                self.note(self.where(ways[0]), "..", "those that hold together count one by one")
+            else:
+                counts = range(2, len(ways) + 1)
+                many = chain.from_iterable(combinations(ways, count) for count in counts)
+                ways += [frozenset().union(*each) for each in many]
+        return distinct(case for way in ways for case in self.cases(way))
 
     def every(self, schemas: Iterable[tuple[Any, str]], holds: bool = True) -> list[Case]:
         """Return the cases of which all of some schemas hold (or fail)."""
@@ -242,19 +261,20 @@ class Schemas:
         self.check_keywords(schema, where)
         kinds, integer = types_of(schema)
         hinted = {OF_TYPE[keyword] for keyword in schema if keyword in OF_TYPE}
-        touched = hinted | also_touched(schema, integer)
-        plain = _WEAK if hinted and "type" not in schema else PLAIN
+        touched = hinted | {"number"} if integer else hinted
+        speaks = hinted | also_spoken(schema)
         found: list[Case] = []
         for kind in TYPES:
             if kind not in kinds:
                 continue
-            if kind not in touched:
-                found.append(plain[kind])  # any value of the type
-                continue
-            case = self._base(kind, schema, where, integer)
-            if plain is _WEAK and kind not in hinted:
-                case = replace(case, weak=True)
-            if is_possible(case, self.possible):
+            case = PLAIN[kind]  # any value of the type
+            if kind in touched:
+                case = self._base(kind, schema, where, integer)
+            if "type" in schema or kind in speaks:
+                case = replace(case, said=SAID)
+            elif speaks:
+                case = replace(case, said=OTHERS)
+            if kind not in touched or is_possible(case, self.possible):
                 found.append(case)
         for values in (schema.get("enum"), [schema["const"]] if "const" in schema else None):
             if values is not None:
@@ -264,17 +284,18 @@ class Schemas:
         if not _OF_PARTS.isdisjoint(schema):
             for part in self._parts(schema, where):
                 found = self.meet(found, part, where)
-        if schema.get("unevaluatedProperties") is False and not self._is_wide:
-            self._check_evaluated(schema, where, set())
-            found = [without_others(c) if isinstance(c, Objects) else c for c in found]
-            found = [case for case in found if is_possible(case, self.possible)]
+        for keyword, of in (("unevaluatedItems", Arrays), ("unevaluatedProperties", Objects)):
+            if keyword in schema and not self._is_wide:
+                held = self.conjunction(schema[keyword], f"{where}/{keyword}")
+                found = [unevaluated(case, of, held) for case in found]
+                found = [case for case in found if is_possible(case, self.possible)]
         return found
 
     def _parts(self, schema: Mapping[str, Any], where: str) -> Iterable[list[Case]]:
         """Yield the cases of each schema that holds of the same value."""
-        if "$ref" in schema:
-            target, place = target_of(self.root, schema["$ref"], where)
-            yield self.cases(self.conjunction(target, place))
+        for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
+            if keyword in schema:
+                yield self.cases(self.conjunction(*self.places.target(schema, keyword, where)))
         if "allOf" in schema:
             yield self.every(each_of(schema, "allOf", where))
         if "anyOf" in schema:
@@ -284,37 +305,20 @@ class Schemas:
             yield self.any_of(parts) if self._is_wide else self._exactly_one(parts)
         if "not" in schema:
             yield self.cases(self.conjunction(schema["not"], f"{where}/not", holds=False))
-        if "if" in schema and ("then" in schema or "else" in schema):
+        if "if" in schema and ("then" in schema or "else" in schema or self.places.evaluates):
             yield self._branches(schema, where)
         for name, needed in self._dependencies(schema):
-            absent = {"not": {"required": [name]}}
+            absent = {"not": {"type": "object", "required": [name]}}
             schemas = [(absent, where), ({"required": [name], "allOf": [needed]}, where)]
             yield self.any_of(schemas)
-
-    def _check_evaluated(self, schema: Any, where: str, seen: set[int]) -> None:
-        """Refuse schemas in which a keyword that fails names members that count as unevaluated."""
-        if not isinstance(schema, Mapping) or id(schema) in seen:
-            return
-        seen.add(id(schema))
-        for keyword in ("not", "if", "dependentSchemas", "dependencies"):
-            if keyword in schema:
-                refuse(where, f"'{keyword}' beside 'unevaluatedProperties' is not covered")
-        for value in [*schema.get("enum", ()), schema.get("const")]:
-            if isinstance(value, Mapping) and value:
-                refuse(where, "an object as a value beside 'unevaluatedProperties' is not covered")
-        for keyword in ("allOf", "anyOf", "oneOf"):
-            for each in schema.get(keyword, ()):
-                self._check_evaluated(each, where, seen)
-        if "$ref" in schema:
-            self._check_evaluated(target_of(self.root, schema["$ref"], where)[0], where, seen)
 
     def _branches(self, schema: Mapping[str, Any], where: str) -> list[Case]:
         found: list[Case] = []
         for holds, branch in ((True, "then"), (False, "else")):
             condition = self.conjunction(schema["if"], f"{where}/if", holds)
             chosen = self.conjunction(schema.get(branch, True), f"{where}/{branch}")
-            found += [case for case in self.cases(condition | chosen) if case not in found]
-        return found
+            found += self.cases(condition | chosen)
+        return distinct(found)
 
     def _dependencies(self, schema: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
         for keyword in ("dependentRequired", "dependentSchemas", "dependencies"):
@@ -323,14 +327,14 @@ class Schemas:
 
     def _exactly_one(self, schemas: list[tuple[Any, str]]) -> list[Case]:
         """Return the cases of which one schema holds and the others fail."""
-        found: dict[Case, None] = {}
+        found: list[Case] = []
         for one in schemas:
             whole = self.conjunction(*one)
             for other in schemas:
                 if other is not one and not self._are_disjoint(one, other):
                     whole |= self.conjunction(*other, holds=False)
-            found.update(dict.fromkeys(self.cases(whole)))
-        return list(found)
+            found += self.cases(whole)
+        return distinct(found)
 
     def _are_disjoint(self, *schemas: tuple[Any, str]) -> bool:
         """Return whether there is provably no value of which all of some schemas hold."""
@@ -367,8 +371,6 @@ class Schemas:
             prefix, key = items, "items"
             rest, rest_key = schema.get("additionalItems", True), "additionalItems"
         named = key in schema and not {rest_key, "unevaluatedItems", "contains"} & set(schema)
-        if schema.get("unevaluatedItems") is False and rest_key not in schema:
-            rest = self._is_wide
         low, high = count_of(schema, "minItems", 0), count_of(schema, "maxItems")
         unique = schema.get("uniqueItems") is True and not self._is_wide
         if unique and (high is None or high > 1):
@@ -389,6 +391,7 @@ class Schemas:
             low,
             high,
             named,
+            None if rest_key in schema else len(prefix),
         )
 
     def _containing(self, schema: Mapping[str, Any], where: str) -> list[Case]:
@@ -406,7 +409,12 @@ class Schemas:
         rest = TRUE if most is None else other
         first = schema["items"] if isinstance(schema.get("items"), list) else ()
         places = range(len(schema.get("prefixItems", first)) + 1) if least else range(1)
-        found += [Arrays((rest,) * at + (wanted,) * least, rest, at + least) for at in places]
+        # Of later drafts the items that it asks for count as evaluated.
+        known = 0 if "2019-09" in str(self.places.draft) else least
+        found += [
+            Arrays((rest,) * at + (wanted,) * least, rest, at + least, known=known and at + known)
+            for at in places
+        ]
         return found
 
     def _objects(self, schema: Mapping[str, Any], where: str) -> Objects:
@@ -483,10 +491,10 @@ class Schemas:
                     members = tuple(
                         (name, self.conjunction(kept(each), "#")) for name, each in value.items()
                     )
-                    found.append(
-                        Objects(members, frozenset(value), ((ANYTHING, FALSE, True),), True, True)
-                    )
-        return found
+                    names = frozenset(value)
+                    others = ((ANYTHING, FALSE, False),)
+                    found.append(Objects(members, names, others, True, True, unheard=names))
+        return [replace(case, said=SAID) for case in found]
 
     def note(self, where: str, keyword: str, narrower: str) -> None:
         """Say that fewer texts are allowed than the schema would."""
@@ -498,12 +506,8 @@ class Schemas:
     # References and keywords.
 
     def check_keywords(self, schema: Mapping[str, Any], where: str) -> None:
-        """Refuse keywords that are not covered, and say once of each that is none."""
-        for keyword, value in schema.items():
-            if keyword in REFUSED:
-                refuse(f"{where}/{keyword}", f"{REFUSED[keyword]} is not covered")
-            if keyword in ("unevaluatedProperties", "unevaluatedItems") and value is not False:
-                refuse(f"{where}/{keyword}", f"expected false, got {value!r}")
+        """Say once of each keyword that is none."""
+        for keyword in schema:
             known = keyword in OF_TYPE or keyword in ANYWHERE or keyword in ANNOTATIONS
             if not known and ("", keyword) not in self._noticed:
                 self._noticed.add(("", keyword))

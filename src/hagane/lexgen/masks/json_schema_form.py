@@ -7,11 +7,13 @@ pointers.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from hagane.errors import InvalidArgument
 
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 TYPES = ("string", "number", "integer", "boolean", "null", "object", "array")
 
 
@@ -56,10 +58,12 @@ def check_form(schema: Mapping[str, Any], where: str) -> None:
 def is_json(value: Any) -> bool:
     """Return whether a value is one of JSON."""
     if isinstance(value, Mapping):
-        return all(isinstance(key, str) and is_json(each) for key, each in value.items())
+        return all(_is_text(key) and is_json(each) for key, each in value.items())
     if isinstance(value, list):
         return all(is_json(each) for each in value)
-    return value is None or isinstance(value, (str, bool, int)) or _is_number(value)
+    if isinstance(value, str):
+        return _is_text(value)
+    return value is None or isinstance(value, (bool, int)) or _is_number(value)
 
 
 def _shown(value: Any) -> str:
@@ -77,12 +81,12 @@ def _is_schemas(value: Any) -> bool:
 
 def _is_members(value: Any) -> bool:
     return isinstance(value, Mapping) and all(
-        isinstance(name, str) and _is_schema(each) for name, each in value.items()
+        _is_text(name) and _is_schema(each) for name, each in value.items()
     )
 
 
 def _is_names(value: Any) -> bool:
-    named = isinstance(value, list) and all(isinstance(name, str) for name in value)
+    named = isinstance(value, list) and all(map(_is_text, value))
     return named and len(set(value)) == len(value)
 
 
@@ -132,7 +136,8 @@ def _is_values(value: Any) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+    """Return whether a value is a text of characters, none of them half of a surrogate pair."""
+    return isinstance(value, str) and (value.isascii() or not _SURROGATE.search(value))
 
 
 def _always(remedy: str) -> Callable[[Any], str]:
@@ -180,7 +185,11 @@ _TEXT: _Form = (_is_text, "a string", _always("write it in quotes"))
 _FORMS: dict[str, _Form] = {
     "type": (_is_types, f"a type ({', '.join(TYPES)}) or a list of types", _about_type),
     "enum": (_is_values, "a list of values, not empty", _always('write ["a", 1], or "const"')),
-    "const": (is_json, "a value of JSON", _always("use null, true, numbers, texts, lists, dicts")),
+    "const": (
+        is_json,
+        "a value of JSON",
+        _always("use null, true, numbers, texts (no half surrogate pairs), lists, dicts"),
+    ),
     "anyOf": _SCHEMAS,
     "oneOf": _SCHEMAS,
     "allOf": _SCHEMAS,
@@ -191,6 +200,16 @@ _FORMS: dict[str, _Form] = {
     "items": (_is_items, "a schema, or a list of them", _about_items),
     "additionalItems": (_is_schema, "a schema", _about_items),
     "uniqueItems": (_is_flag, "true or false", _always("drop it for any items")),
+    "contains": _SCHEMA,
+    "unevaluatedItems": _SCHEMA,
+    "unevaluatedProperties": _SCHEMA,
+    "$dynamicRef": (_is_text, "a pointer as a string", _always('write "#name"')),
+    "$recursiveRef": (_is_text, "a pointer as a string", _always('write "#"')),
+    "$defs": (_is_members, "an object of schemas", _about_properties),
+    "definitions": (_is_members, "an object of schemas", _about_properties),
+    "nullable": (_is_flag, "true or false", _always('write ["string", "null"] as the type')),
+    "minContains": _COUNT,
+    "maxContains": _COUNT,
     "patternProperties": (_is_members, "an object of schemas", _about_properties),
     "propertyNames": (_is_schema, "a schema", _always('write {"pattern": "^[a-z]+$"}')),
     "minProperties": _COUNT,

@@ -30,7 +30,7 @@ class Numbers:
         fractional: Numbers that are not whole alone.
         factors: The numbers of which all are multiples.
         without: Numbers that are not in the set.
-        weak: The schema speaks of other types alone.
+        said: What schemas say of the type, as of other cases.
     """
 
     low: Fraction | None = None
@@ -41,7 +41,7 @@ class Numbers:
     fractional: bool = False
     factors: frozenset[Fraction] = frozenset()
     without: frozenset[Fraction] = frozenset()
-    weak: bool = field(default=False, compare=False)
+    said: int = field(default=0, compare=False)
 
     def __and__(self, other: Numbers) -> Numbers:
         low, low_open = _closer(self.low, self.low_open, other.low, other.low_open, 1)
@@ -55,7 +55,7 @@ class Numbers:
             self.fractional or other.fractional,
             self.factors | other.factors,
             self.without | other.without,
-            self.weak or other.weak,
+            max(self.said, other.said),
         )
 
     @property

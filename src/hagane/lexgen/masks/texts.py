@@ -319,7 +319,7 @@ def of_length(low: int, high: int | None) -> Texts:
     return _built(0, step) if high is None or low <= high else NOTHING
 
 
-_ECMA = Flags(ascii=True)
+_ECMA = Flags(ascii=True, ecma=True)
 
 
 @lru_cache(4096)

@@ -17,7 +17,7 @@ from hagane.lexgen.expressions.parse import parse
 from hagane.lexgen.masks.finite_mask import FiniteStates
 from hagane.lexgen.masks.grammar_mask import GrammarStates
 from hagane.lexgen.masks.grammar_text import Grammar
-from hagane.lexgen.masks.json_rules import schema_rules
+from hagane.lexgen.masks.json_rules import USUAL_SPACE, schema_rules
 from hagane.lexgen.masks.vocabulary import Source, Vocabulary
 
 # Where the lowest byte of a word lies.
@@ -72,7 +72,7 @@ class Bitmask:
 
 
 class TokenMask:
-    """The tokens that keep an output within a pattern, for each state on the way.
+    r"""The tokens that keep an output within a pattern, for each state on the way.
 
     States are numbers. Those of a regular expression are all known at once, with their masks; those
     of a JSON schema or a grammar are numbered as outputs reach them, and their masks are computed
@@ -90,6 +90,9 @@ class TokenMask:
         end: The token that ends an output, by number or name; found by its usual names otherwise.
             It is allowed where the output matches. Without one, ask ``accepts``.
         native: Compute masks in C (True), without a compiler (False), or in C where there is one.
+        space: Of a JSON schema: a regular expression of the white space after ``:`` and ``,`` and
+            inside of brackets, one space at most if nothing is given. ``r"[ \n]*"`` takes texts of
+            ``json.dumps(..., indent=2)`` too; ``""`` only those without.
 
     Raises:
         RegexSyntaxError: The expression is malformed.
@@ -103,11 +106,12 @@ class TokenMask:
         vocabulary: Source,
         end: int | str | None = None,
         native: bool | None = None,
+        space: str = USUAL_SPACE,
     ):
         self.vocabulary = Vocabulary.of(vocabulary, end)
         self.end = self.vocabulary.end
         self.size = len(self.vocabulary)
-        self._states = _states_of(pattern, self.vocabulary, native)
+        self._states = _states_of(pattern, self.vocabulary, native, space)
         self.start = self._states.start
         self._take, self._bits = self._states.take, self._states.bits
         self.done = -1  # after the token that ends the output
@@ -189,6 +193,7 @@ def _states_of(
     pattern: str | Regex | Mapping[str, Any] | bool | Grammar,
     vocabulary: Vocabulary,
     native: bool | None,
+    space: str,
 ) -> FiniteStates | GrammarStates:
     if isinstance(pattern, Regex):
         return FiniteStates(pattern.tree, vocabulary, native)
@@ -198,7 +203,7 @@ def _states_of(
         with suppress(json.JSONDecodeError):  # a regular expression
             pattern = json.loads(pattern)
     if isinstance(pattern, (Mapping, bool)):
-        return GrammarStates(schema_rules(pattern), vocabulary, pattern, native)
+        return GrammarStates(schema_rules(pattern, space), vocabulary, pattern, native)
     if not isinstance(pattern, str):
         raise InvalidArgument(
             "TokenMask: expected a regular expression, a JSON schema or a Grammar, got "

@@ -177,8 +177,15 @@ def rank_of(value: Any) -> int:
 
 
 def size_of(value: Any, axis: int) -> Dim:
-    """Return one size of a tensor."""
-    return shape_of(value)[axis]
+    """Return one size of a tensor.
+
+    Raises:
+        TypeInferenceError: Its rank is not known, or it has no such axis.
+    """
+    shape = shape_of(value)
+    if not -len(shape) <= axis < len(shape):
+        raise TypeInferenceError(f"expected a tensor that has axis {axis}, got {len(shape)} axes")
+    return shape[axis]
 
 
 def content_of(value: Any) -> Array | None:

@@ -20,6 +20,7 @@ from hagane.graph.opsets import CURRENT_OPSETS
 from hagane.graph.verify import describe
 from hagane.graph.walk import all_graphs, all_nodes
 from hagane.ops.builder import interpreting
+from hagane.ops.schema import onnx_schema
 from hagane.passes.legalise import broadcast, inputs, meaning, ml, resize, scan
 from hagane.passes.legalise.rewrite import Site
 
@@ -76,8 +77,8 @@ ADAPTERS: Mapping[tuple[str, str], tuple[tuple[int, Adapter], ...]] = {
 }
 
 
-def _check_attributes(node: ir.Node, version: int) -> None:
-    """Refuse attributes that the operator of this opset lacks, before a rewrite drops them."""
+def _check_form(node: ir.Node, version: int) -> None:
+    """Refuse a node that is none of its opset, before a rewrite drops what is wrong about it."""
     try:
         schema = onnx.defs.get_schema(node.op_type, version, node.domain)
     except onnx.defs.SchemaError:
@@ -88,6 +89,20 @@ def _check_attributes(node: ir.Node, version: int) -> None:
             raise TypeInferenceError(
                 f"{describe(node)}: unknown attribute '{name}'; its attributes are: {known}"
             )
+    for name, attribute in schema.attributes.items():
+        if attribute.required and name not in node.attributes:
+            raise TypeInferenceError(
+                f"{describe(node)}: expected the attribute '{name}', which is absent"
+            )
+    count = len(node.inputs)
+    while count and node.inputs[count - 1] is None:
+        count -= 1
+    least, most = schema.min_input, schema.max_input
+    if not least <= count <= most:
+        span = str(least) if least == most else f"{least} to {most}"
+        raise TypeInferenceError(
+            f"{describe(node)} (opset {version}): expected {span} inputs, got {count}"
+        )
 
 
 def legalise(model: ir.Model) -> None:
@@ -110,11 +125,14 @@ def legalise(model: ir.Model) -> None:
         _normalise_domains(graph)
         for node in list(graph):
             version = opsets.get(node.domain, CURRENT_OPSETS.get(node.domain, 0))
-            for since, adapt in ADAPTERS.get((node.domain, node.op_type), ()):
-                if version < since:
-                    _check_attributes(node, version)
-                    problem = _apply(adapt, Site(node, graph, version))
-                    problems += [problem] if problem else []
+            adapters = ADAPTERS.get((node.domain, node.op_type), ())
+            needed = [adapt for since, adapt in adapters if version < since]
+            if needed:
+                _check_form(node, version)
+            for adapt in needed:
+                problem = _apply(adapt, Site(node, graph, version))
+                problems += [problem] if problem else []
+            _drop_absent(node)
     if problems:
         raise UnsupportedModel(problems)
     for domain in list(model.opset_imports):
@@ -122,6 +140,16 @@ def legalise(model: ir.Model) -> None:
             del model.opset_imports[domain]
     for domain in opsets:
         model.opset_imports[domain] = CURRENT_OPSETS.get(domain, opsets[domain])
+
+
+def _drop_absent(node: ir.Node) -> None:
+    """Drop absent inputs at the end that the operator does not have."""
+    if node.inputs and node.inputs[-1] is None:
+        schema = onnx_schema(node.domain, node.op_type)
+        count = len(node.inputs)
+        while schema and count > schema.max_inputs and node.inputs[count - 1] is None:
+            count -= 1
+        node.resize_inputs(count)
 
 
 def _domain(domain: str) -> str:
