@@ -21,6 +21,7 @@ from hagane.ops.functions.numbers.elementary import (
     transpose,
     where,
 )
+from hagane.ops.functions.tensors.shapes import size_as_number
 from hagane.ops.normalization.softmax import log_softmax, log_softmax_gradient
 from hagane.ops.precision import widened
 from hagane.ops.vjp import through
@@ -41,12 +42,13 @@ def _negative_log_likelihood(
         )
     ignored = np.zeros(target.shape, bool) if ignore_index is None else target == ignore_index
     index = np.where(ignored, 0, target)
-    if index.size and not (index.min() >= -classes and index.max() < classes):
-        raise IndexError(f"a target lies outside the {classes} classes")
+    wrong = index[(index < 0) | (index >= classes)]
+    if wrong.size:
+        raise IndexError(f"a target lies outside the {classes} classes: {wrong[0]}")
     chosen = np.take_along_axis(log_probability, index[:, None], axis=1)[:, 0]
     weights = np.ones(target.shape, log_probability.dtype) if weight is None else weight[index]
     weights = np.where(ignored, 0, weights).astype(log_probability.dtype)
-    loss = -chosen * weights
+    loss = np.where(ignored, 0, -chosen * weights).astype(log_probability.dtype)
     if reduction == "none":
         return loss
     if reduction == "sum":
@@ -104,19 +106,31 @@ def composed_nll(
     """Return the loss of logarithms of probabilities, over the builder."""
     kept = None if ignore_index is None else op("Not", op("Equal", target, ignore_index))
     index = target if kept is None else where(kept, target, 0)
-    loss = neg(_chosen(x, index))
+    loss = neg(_chosen(x, _of_classes(index, x)))
     weights = None if weight is None else cast(op("Gather", weight, index), dtype_of(x))
+    if weights is not None:
+        loss = mul(loss, weights)
     if kept is not None:
         counted = mask_like(kept, x)
         weights = counted if weights is None else mul(weights, counted)
-    if weights is not None:
-        loss = mul(loss, weights)
+        # (No product with zero: gradients of ignored labels are zeros where the mean is of none.)
+        loss = where(kept, loss, np.array(0, dtype_of(x).numpy()))
     if reduction == "none":
         return loss
     if reduction == "mean" and weights is None:
         return op("ReduceMean", loss, keepdims=0)
     total = op("ReduceSum", loss, keepdims=0)
     return total if reduction == "sum" else div(total, op("ReduceSum", weights, keepdims=0))
+
+
+def _of_classes(index: Any, x: Any) -> Any:
+    """Return indices of classes; those below zero, which count from the end elsewhere, fail."""
+    count = shape_of(x)[1]
+    if isinstance(count, int):
+        beyond = op("Sub", index, np.array(count, dtype_of(index).numpy()))
+    else:
+        beyond = op("Sub", index, size_as_number(x, 1, index))
+    return where(op("Less", index, np.array(0, dtype_of(index).numpy())), beyond, index)
 
 
 def _chosen(x: Any, index: Any) -> Any:

@@ -127,12 +127,14 @@ class TorchProgram(Program):
         feed.update(scaling.feed())
         for item in self._made.updated:
             feed.update({n: v for n, v in scalars[item.name].items() if n in self._inputs})
-        states = self._states(optimizer, arrays)
+        states, made = self._states(optimizer, arrays)
         views = {name: view_of(tensor) for name, tensor in states.items()}
         feed.update({name: view for name, view in views.items() if name in self._inputs})
         summed = {name: arrays[name] for name in self._made.summed}
         feed.update(sums.feed({name: (x, view_of(x)) for name, x in summed.items()}))
         results = dict(zip(self._outputs, self._run(feed), strict=True))
+        for name, state, tensor in made:  # (A run that fails leaves the optimizer without them.)
+            optimizer.state[arrays[name]][state] = tensor
         everything = dict(results)
         loss = results.pop(self._outputs[0])
         come = {n: bool(results.pop(reached_name(n))) for n in self._made.conditional}
@@ -153,9 +155,9 @@ class TorchProgram(Program):
         elif follow:
             own = {name: view_of(arrays[name]) for name in gradients}
             self._large.update(gradients, {**own, **views}, scalars)
-            for parameter, kept, name, number in counts:
+            for parameter, name, number in counts:
                 if parameter not in unreached:
-                    _count(kept, name, number)
+                    _count(optimizer.state[arrays[parameter]], name, number)
         for name in unreached & before.keys() if follow else before:
             optimizer.state.pop(arrays[name], None)
             if before[name] is not None:
@@ -195,19 +197,18 @@ class TorchProgram(Program):
 
     def _scalars(
         self, optimizer: Any, arrays: Mapping[str, Any]
-    ) -> tuple[dict[str, Mapping[str, Array]], list[tuple[str, Any, str, float]]]:
+    ) -> tuple[dict[str, Mapping[str, Array]], list[tuple[str, str, float]]]:
         """Return the numbers of this step of each parameter, and those to keep after it.
 
-        The latter are a parameter's name and its state, a name in it, and the number.
+        The latter are a parameter's name, a name in its state, and the number.
         """
         import torch
 
         rule, found = self._rule, dict[str, Mapping[str, Array]]()
-        counts: list[tuple[str, Any, str, float]] = []
+        counts: list[tuple[str, str, float]] = []
         known: dict[tuple[object, ...], Mapping[str, Array]] = {}
         for item in self._made.updated:
-            keeps = rule.counted or item.states
-            kept = optimizer.state[arrays[item.name]] if keeps else {}
+            kept = _kept(optimizer, arrays[item.name])
             group = optimizer.param_groups[item.group]
             number = 1 + int(kept.get("step", 0))
             if not rule.counted:
@@ -219,8 +220,8 @@ class TorchProgram(Program):
             key = (item.group, number, *numbers.values())
             scalars = rule.scalars(group, number, numbers)  # changes `numbers`
             if rule.counted:
-                counts.append((item.name, kept, "step", float(number)))
-            counts.extend((item.name, kept, name, value) for name, value in numbers.items())
+                counts.append((item.name, "step", float(number)))
+            counts.extend((item.name, name, value) for name, value in numbers.items())
             if key not in known:
                 known[key] = {
                     f"group.{item.group}.{name}": np.array(value, np.float64)
@@ -229,21 +230,27 @@ class TorchProgram(Program):
             found[item.name] = known[key]
         return found, counts
 
-    def _states(self, optimizer: Any, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the tensors that the optimizer keeps; missing ones are made."""
+    def _states(
+        self, optimizer: Any, arrays: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], list[tuple[str, str, Any]]]:
+        """Return the tensors that the optimizer keeps, and those among them that it has not yet.
+
+        The latter are a parameter's name, a name in its state, and the tensor.
+        """
         import torch
 
-        found = {}
+        found, made = dict[str, Any](), list[tuple[str, str, Any]]()
         for item in self._made.updated:
             parameter = arrays[item.name]
-            group = optimizer.param_groups[item.group]
+            group, kept = optimizer.param_groups[item.group], _kept(optimizer, parameter)
             for state in item.states:
-                kept = optimizer.state[parameter]
-                if kept.get(state) is None:
+                tensor = kept.get(state)
+                if tensor is None:
                     first = group.get("initial_accumulator_value", 0.0)
-                    kept[state] = torch.full_like(parameter.detach(), first)
-                found[f"{item.name}.{state}"] = kept[state]
-        return found
+                    tensor = torch.full_like(parameter.detach(), first)
+                    made.append((item.name, state, tensor))
+                found[f"{item.name}.{state}"] = tensor
+        return found, made
 
 
 def moved_by(
@@ -276,10 +283,16 @@ def view_of(tensor: Any) -> Array:
 
     if isinstance(tensor, np.ndarray | np.generic):
         return np.asarray(tensor, order="C")
-    plain = tensor.detach()
+    plain = tensor.detach().resolve_neg()
     if plain.dtype == torch.bfloat16:
         return np.asarray(plain.view(torch.int16).numpy().view(ir.DataType.BFLOAT16.numpy()))
     return np.asarray(plain.numpy())
+
+
+def _kept(optimizer: Any, parameter: Any) -> Mapping[str, Any]:
+    """Return the state of a parameter; an optimizer without one gets none by it."""
+    found: Mapping[str, Any] = optimizer.state.get(parameter) or {}
+    return found
 
 
 def _state_of(optimizer: Any, parameter: Any) -> dict[str, Any] | None:

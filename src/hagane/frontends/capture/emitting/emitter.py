@@ -98,10 +98,15 @@ class GraphEmitter(ScalarEmitter):
         """
         is_open = self.knowledge.ask(claim).verdict is not Verdict.PROVED
         done = super().restrict(claim, text)
-        names = variables_of((claim,)).keys()
-        if done and is_open and self.compares and self.scope is self.root and names <= self.bare:
-            self.demands.setdefault(claim, text)
+        if done and is_open and self.compares:
+            self.demand(claim, text)
         return done
+
+    def demand(self, claim: Term, text: str) -> None:
+        """Let the run compare a claim if all runs come to it and sizes of inputs decide it."""
+        names = variables_of((claim,)).keys()
+        if self.scope is self.root and names <= self.bare:
+            self.demands.setdefault(claim, text)
 
     # Derivatives.
 

@@ -165,6 +165,9 @@ class Claims:
         self.assume(text)
         self.knowledge.path = self.knowledge.path.taking(claim)
 
+    def demand(self, claim: Term, text: str) -> None:
+        """Let a graph compare ``claim`` in its run, if it has runs; nothing is assumed."""
+
     def may_reach(self, index: Dim, count: Dim, what: str) -> bool:
         """Whether some sizes leave an item at a place; the others are ruled out from now on."""
         behind = isinstance(index, int) and index < 0

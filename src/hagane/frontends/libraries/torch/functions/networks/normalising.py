@@ -91,7 +91,9 @@ def _need_several(t: Core, x: Tensor, counts: Sequence[Dim]) -> None:
         return
     claim = functools.reduce(either, [t.knowledge.less(1, count) for count in counts])
     if t.knowledge.ask(claim).verdict is not Verdict.PROVED:
-        t.emit.suppose(claim, f"{total} >= 2 (values for each mean)")
+        text = f"{total} >= 2 (values for each mean)"
+        t.emit.demand(claim, text)  # (in a run, a mean of one value is a number like any other)
+        t.emit.suppose(claim, text)
 
 
 def _note_moments(
