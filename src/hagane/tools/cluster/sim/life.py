@@ -91,6 +91,7 @@ class Life:
         running.origin = self.sim.clock
         self._next(running)
         self._expect_crash(running)
+        self.sim.tainting.started(running)
 
     def _expect_crash(self, running: Running) -> None:
         if self.crash_after is None:
@@ -187,6 +188,7 @@ class Life:
             sim.heap.cancel(running.ends)
             # The event knows the pod; without this the two would be a cycle.
             running.ends = None
+        sim.tainting.ended(pod.key)
         sim.cluster.unbind(pod.key)
         sim.books.hold(pod, -1)
         fields = {"pod": pod.key, "node": sim.node_name(running.row)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
 from hagane.events import EventHeap, EventLog, Scheduled
@@ -19,40 +19,17 @@ from hagane.tools.cluster.sim.accounting import Accounting
 from hagane.tools.cluster.sim.actions import Bind, Delete, Evict, Submit, Terminate, Update
 from hagane.tools.cluster.sim.collection import rare_collection
 from hagane.tools.cluster.sim.life import Life, Running
+from hagane.tools.cluster.sim.options import Options
 from hagane.tools.cluster.sim.ports import Metrics, Pending, Queue, Scheduler, Submitter
 from hagane.tools.cluster.sim.snapshot import metrics_line
+from hagane.tools.cluster.sim.tainting import Tainting
 from hagane.tools.cluster.state import Cluster
 
 # The first events of one instant.
 RANK_END, RANK_FAULT, RANK_SUBMIT, RANK_SCHEDULE, RANK_METRICS = range(5)
 
 Action = Callable[[], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a simulation runs.
-
-    Attributes:
-        tick: seconds of the original's loop: submitters and the scheduler act at its multiples
-            only; None acts whenever something happens.
-        poll: how often submitters without a time of their own are asked, where there is no tick.
-        start: the start of simulated time, in seconds since 1970.
-        zone: the time zone of clocks in metrics, in seconds east of Greenwich.
-        until: where to stop, in seconds after the start.
-        metrics_every: seconds between metrics; None writes none.
-        resubmit: pods that lose their node, by failure or preemption, wait for another.
-        overcommit: the effect of a full node: "fault" stops the run, "fail" fails the pod.
-    """
-
-    tick: float | None = None
-    poll: float = 10.0
-    start: float = 0.0
-    zone: int = 0
-    until: float | None = None
-    metrics_every: float | None = None
-    resubmit: bool = True
-    overcommit: str = "fault"
+_DEFAULTS = Options()
 
 
 class Simulation:
@@ -72,7 +49,7 @@ class Simulation:
         cluster: Cluster,
         scheduler: Scheduler,
         submitters: Sequence[Submitter] = (),
-        options: Options = Options(),
+        options: Options = _DEFAULTS,
         log: EventLog | None = None,
         on_metrics: Sequence[Callable[[float, Metrics], None]] = (),
     ):
@@ -84,6 +61,7 @@ class Simulation:
         self.queue = Queue()
         self.books = Accounting(cluster)
         self.life = Life(self)
+        self.tainting = Tainting(self)
         self.submitters = {f"{s.name}#{i}": s for i, s in enumerate(submitters)}
         self.on_metrics = on_metrics
         self.on_done: list[Callable[[Pod, str, dict[str, float]], None]] = []
@@ -342,6 +320,7 @@ class Simulation:
         self.freed |= rows
         self.changed = True
         self.books.refresh()
+        self.tainting.changed(rows)
 
     # Turns
 
