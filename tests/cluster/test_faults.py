@@ -97,3 +97,12 @@ def test_random_failures_repeat_with_the_seed() -> None:
 
     assert run(1) == run(1)
     assert run(1) != run(2)
+
+
+def test_an_evicted_pod_comes_back_although_its_node_fails_meanwhile() -> None:
+    pods = [(0, job("a", seconds=20, grace=5))]
+    sim = Simulation(machines(1), KubeScheduler(), [Replay(pods)])
+    events = [NodeEvent(3, "drain", "n0"), NodeEvent(5, "fail", "n0"), NodeEvent(9, "repair", "n0")]
+    Faults(sim, events=[*events, NodeEvent(10, "uncordon", "n0")])
+    sim.run()
+    assert (sim.books.counts["succeeded"], sim.books.counts["deleted"]) == (1, 0)

@@ -28,6 +28,7 @@ class Running:
         done: seconds of work that an earlier life has saved.
         work: seconds of work in all; 0 where the pod never ends.
         ends: the event of its next change.
+        outcome: what its end will be called, once it is terminating.
     """
 
     pod: Pod
@@ -40,6 +41,7 @@ class Running:
     terminating: float | None = None
     restarts: int = 0
     origin: float = field(default=0.0)
+    outcome: str = ""
 
     def executed(self, clock: float) -> float:
         """Return the seconds the pod has run on this node."""
@@ -213,7 +215,7 @@ class Life:
         sim.cluster.records[running.row].pods[pod.key] = pod
         if why != "preempted":
             sim.log.write(sim.clock, "delete", pod=pod.key, why=why)
-        outcome = "preempted" if why == "preempted" else "deleted"
+        outcome = running.outcome = "preempted" if why == "preempted" else "deleted"
         sim.heap.push(sim.clock + pod.grace, lambda: self._grace_over(running, outcome), 0)
 
     def _grace_over(self, running: Running, outcome: str) -> None:
