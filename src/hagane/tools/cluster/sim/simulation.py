@@ -30,6 +30,8 @@ RANK_END, RANK_FAULT, RANK_SUBMIT, RANK_SCHEDULE, RANK_METRICS = range(5)
 
 Action = Callable[[], None]
 _DEFAULTS = Options()
+# Seconds after which no pod backs off any more for room that was news.
+_BACKED_OFF = 60.0
 
 
 class Simulation:
@@ -81,6 +83,7 @@ class Simulation:
         self._measuring = False
         self._background = 0
         self._fruitless = 0
+        self._news = 0.0
         scheduler.attach(self)
         for submitter in submitters:
             submitter.attach(self)
@@ -404,7 +407,7 @@ class Simulation:
         if self.freed:
             rows, self.freed = self.freed, set()
             # Room that is news now may be used only after a back-off.
-            self._fruitless = 0
+            self._fruitless, self._news = 0, self.clock
             self.scheduler.freed(rows, self.clock, self.cluster)
         self._fruitless += 1
         for action in self.scheduler.schedule(self.clock, self.queue, self.cluster):
@@ -464,7 +467,11 @@ class Simulation:
     def _lull(self) -> bool:
         """Return whether only metrics and futile retries are due, now and for ever."""
         waiting = len(self.heap) - self._wakes - self._measuring - self._background
-        return waiting == 0 and not self.changed and self._fruitless > 2 * (self._wakes > 0)
+        if waiting or self.changed or self._fruitless <= 2 * (self._wakes > 0):
+            return False
+        # Pods whose back-offs end one after the other have all had their turn by then.
+        following = self.heap.peek()
+        return following is None or following - self._news > _BACKED_OFF
 
     def _tell(self, pod: Pod) -> None:
         for key, submitter in list(self.submitters.items()):
