@@ -6,8 +6,9 @@ from typing import Any
 
 from hagane.events import EventLog
 from hagane.tools.cluster.model.objects import Node, Phase, Pod
+from hagane.tools.cluster.sim.options import Options
 from hagane.tools.cluster.sim.ports import Scheduler, Submitter
-from hagane.tools.cluster.sim.simulation import Options, Simulation
+from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import Cluster
 from hagane.tools.cluster.submitters.replay import Replay
 

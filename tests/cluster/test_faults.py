@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from hagane.events import EventLog
@@ -97,3 +99,29 @@ def test_random_failures_repeat_with_the_seed() -> None:
 
     assert run(1) == run(1)
     assert run(1) != run(2)
+
+
+def test_an_evicted_pod_comes_back_although_its_node_fails_meanwhile() -> None:
+    pods = [(0, job("a", seconds=20, grace=5))]
+    sim = Simulation(machines(1), KubeScheduler(), [Replay(pods)])
+    events = [NodeEvent(3, "drain", "n0"), NodeEvent(5, "fail", "n0"), NodeEvent(9, "repair", "n0")]
+    Faults(sim, events=[*events, NodeEvent(10, "uncordon", "n0")])
+    sim.run()
+    assert (sim.books.counts["succeeded"], sim.books.counts["deleted"]) == (1, 0)
+
+
+def test_pods_that_back_off_one_after_the_other_all_get_their_turn() -> None:
+    for seed in range(40):
+        draw = random.Random(seed)
+        pods = [
+            (
+                float(draw.randint(0, 60)),
+                job(f"p{i}", cpu=draw.randint(1, 3), seconds=float(draw.randint(1, 50))),
+            )
+            for i in range(50)
+        ]
+        pods.sort(key=lambda arrival: arrival[0])
+        sim = Simulation(machines(2), KubeScheduler(), [Replay(pods)])
+        sim.run()
+        # Those of three processors fit nowhere; all others have run.
+        assert {pending.pod.requests["cpu"] for pending in sim.queue.entries()} <= {3000}, seed

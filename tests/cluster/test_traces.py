@@ -16,9 +16,10 @@ from hagane.tools.cluster.fragmentation import Workload, fragmentation, fragment
 from hagane.tools.cluster.kube.scheduler import KubeScheduler
 from hagane.tools.cluster.schedulers.fgd import Fgd
 from hagane.tools.cluster.schedulers.greedy import BestFit
+from hagane.tools.cluster.sim.options import Options
 from hagane.tools.cluster.sim.ports import Scheduler
 from hagane.tools.cluster.sim.setup import traced
-from hagane.tools.cluster.sim.simulation import Options, Simulation
+from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import Cluster
 from hagane.tools.cluster.submitters.replay import Replay
 from hagane.tools.cluster.trace import openb

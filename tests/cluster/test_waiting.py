@@ -17,8 +17,9 @@ from hagane.tools.cluster.model.objects import Node, Phase, Pod
 from hagane.tools.cluster.schedulers.learned import FEATURES, Learned
 from hagane.tools.cluster.sim.config import load_config
 from hagane.tools.cluster.sim.controllers import Controller
+from hagane.tools.cluster.sim.options import Options
 from hagane.tools.cluster.sim.setup import prepare
-from hagane.tools.cluster.sim.simulation import Options, Simulation
+from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import Cluster
 from hagane.tools.cluster.submitters.replay import Replay
 from tests.cluster.manifests import node, objects, pod

@@ -344,3 +344,50 @@ def test_texts_that_draws_make_longer_are_run_instead_of_followed() -> None:
     with pytest.raises(Unsupported, match="the function parts into more than 4,000 paths"):
         prob.typed("bool", engine="capture")(first_pattern)
     assert measured(first_pattern, "Prob(r)", kind="bool") == [Fraction(1, 3)]
+
+
+def test_a_loop_with_a_handler_keeps_only_what_is_still_read() -> None:
+    @prob.typed("{n:int | Prob(n = 6) = 1/2}")
+    def divided() -> int:
+        tries = 0
+        while True:
+            try:
+                tries += 1
+                return 6 // prob.rand(0, 2)
+            except ZeroDivisionError:
+                prob.observe(prob.flip(1 / 2))
+
+    assert divided.report.verdicts[0].engine == "replay"
+
+
+def test_what_a_handler_reads_is_kept() -> None:
+    # The handler alone reads ``last``: states that differ in it give different results.
+    @prob.typed("{n:int | Prob(n = 1) = 1/2 /\\ Prob(n = 2) = 1/2}")
+    def told() -> int:
+        last = 0
+        while True:
+            try:
+                if prob.flip(1 / 2) and last:
+                    raise ValueError
+                last = last or prob.rand(1, 2)
+            except ValueError:
+                return last
+
+    assert told.report.verdicts[0].engine == "replay"
+
+
+def test_variables_that_nobody_reads_make_no_states() -> None:
+    @prob.typed("{n:int | Prob(n = 2) = 1/3}")
+    def drawn() -> int:
+        turns = 0
+        downs = 9
+        up = 1
+        n = 3
+        while n == 3:
+            turns = turns + 1
+            downs -= 2
+            up += 1
+            n = prob.rand(0, 3)
+        return n
+
+    assert drawn.report.verdicts[0].engine == "replay"

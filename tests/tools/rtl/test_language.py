@@ -11,6 +11,7 @@ from hagane.symbolic.term import FALSE
 from hagane.tools.rtl.circuit.elaborate import Sources, read_sources
 from hagane.tools.rtl.circuit.simulate import Simulator, Test
 from hagane.tools.rtl.cover import load
+from hagane.tools.rtl.errors import UnsupportedDesign
 from hagane.tools.rtl.replay.icarus import find_icarus, run_icarus
 from hagane.tools.rtl.replay.replay import Replay, read_waves
 from hagane.tools.rtl.replay.testbench import write_testbench
@@ -140,3 +141,32 @@ def test_case_items_that_repeat_or_vary_are_as_in_icarus(tmp_path: Path) -> None
     arms = {key.position.line: term for key, term in model.points.items() if key.label == "item"}
     # The second 3, and the default beside both values of a bit, are never taken.
     assert {line for line, term in arms.items() if term is FALSE} == {13, 20}
+
+
+@pytest.mark.parametrize("which", ["icarus", "verilator"])
+def test_delays_of_nonblocking_assignments_are_ignored(tmp_path: Path, which: str) -> None:
+    if (find_icarus() if which == "icarus" else find_verilator()) is None:
+        pytest.skip(f"{which} is not installed")
+    path = tmp_path / "m.sv"
+    path.write_text(
+        "module m(input logic clk, rst_n, input logic [3:0] d, output logic [3:0] q, p, s);\n"
+        "  always @(posedge clk or negedge rst_n) if (!rst_n) q <= #1 3; else q <= #1 q + d;\n"
+        "  always @(posedge clk) begin p <= #(2) d; s = d; s = s + 1; end\n"
+        "endmodule\n"
+    )
+    sources = read_sources([path], "m")
+    _, model = load(sources)
+    assert any(":2:54: the delay of an assignment is ignored" in each for each in model.notices)
+    found, _ = replayed(sources, 60, tmp_path, which)
+    assert found.differences == ()
+
+
+def test_other_delays_inside_processes_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.sv"
+    path.write_text(
+        "module m(input logic clk, d, output logic q);\n"
+        "  always @(posedge clk) q = #1 d;\n"
+        "endmodule\n"
+    )
+    with pytest.raises(UnsupportedDesign, match=r"m\.sv:2:25: an assignment with a delay"):
+        load(read_sources([path], "m"))

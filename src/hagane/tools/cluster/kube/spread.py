@@ -60,8 +60,11 @@ def constraints_of(cycle: Cycle, when: str, defaults: Defaults) -> tuple[Spread,
 
 
 def count_matching(pods: Iterable[Pod], selector: Selector | None, namespace: str) -> int:
-    """Return how many pods of a namespace match, pods that are being deleted left out."""
-    if selector is None:
+    """Return how many pods of a namespace match, pods that are being deleted left out.
+
+    A selector without requirements, which matches everything elsewhere, counts nothing here.
+    """
+    if not selector:
         return 0
     return sum(
         pod.namespace == namespace and not pod.deleting and selector.matches(pod.labels)

@@ -18,14 +18,19 @@ from hagane.tools.cluster.link.accepting import wants_table
 from hagane.tools.cluster.link.bodies import APPLY, is_dry, read_body, read_options
 from hagane.tools.cluster.link.changing import (
     applied_to,
+    check_labels,
     deleted,
     evictable,
     named_anew,
     patched,
     put_in_place,
     redescribed,
+    scale,
+    scaled,
     timestamp,
+    with_defaults,
 )
+from hagane.tools.cluster.link.collecting import NOTHING, belonging, check_deletion
 from hagane.tools.cluster.link.fields import after_update, read_managed, with_managed
 from hagane.tools.cluster.link.listening import BadBody, Listening
 from hagane.tools.cluster.link.listing import Refused, lines, listed, status
@@ -37,7 +42,6 @@ from hagane.tools.cluster.link.openapi import (
 )
 from hagane.tools.cluster.link.reports import read_created
 from hagane.tools.cluster.link.resources import Resource
-from hagane.tools.cluster.link.scaling import scale, scaled
 from hagane.tools.cluster.link.selecting import BadSelector, chooser
 from hagane.tools.cluster.link.store import Store
 from hagane.tools.cluster.link.target import OF_CONTAINERS, Target
@@ -150,7 +154,8 @@ class ApiServer:
             options = await read_options(request)
             target.dry = is_dry(request, options)
             policy = options.get("propagationPolicy") or query.get("propagationPolicy")
-            target.orphans = policy == "Orphan" and target.resource.plural in KINDS
+            check_deletion(self._one(target) if target.name else NOTHING, options, policy)
+            target.orphans = policy == "Orphan"
             if not target.name:
                 return JSONResponse(self._delete_all(target, query))
             return JSONResponse(self._delete(target))
@@ -196,7 +201,9 @@ class ApiServer:
             return JSONResponse(scale(self._one(target)))
         if target.name and query.get("watch") not in ("true", "1"):
             one = self._one(target)
-            return JSONResponse(tables.table(kind, [one], {}, self.clock) if tabled else one)
+            if tabled:
+                one = tables.table(kind, [one], {}, self.clock, query.get("includeObject", ""))
+            return JSONResponse(one)
         if target.name:
             query["fieldSelector"] = f"metadata.name={target.name}"
         chosen = chooser(kind.plural, target.namespace, query)
@@ -207,7 +214,8 @@ class ApiServer:
             )
         found = listed(self.store, kind, chosen, query)
         if tabled:
-            found = tables.table(kind, found["items"], found["metadata"], self.clock)
+            rows, shown = found["items"], query.get("includeObject", "")
+            found = tables.table(kind, rows, found["metadata"], self.clock, shown)
         return JSONResponse(found)
 
     def _one(self, target: Target) -> dict[str, Any]:
@@ -232,9 +240,10 @@ class ApiServer:
             target.namespace = str(meta.get("namespace") or "default")
         value = named_anew(kind, target.namespace, body, self.store.version)
         key = _key(value)
+        check_labels(value)
         if kind.plural == "pods":
-            value["status"] = {"phase": "Pending", **(value.get("status") or {})}
             _read(lambda: read_created(value, key))
+            value = with_defaults(value)
         elif kind.plural == "namespaces":
             value.setdefault("status", {"phase": "Active"})
         elif kind.plural == "nodes":
@@ -302,12 +311,29 @@ class ApiServer:
         if target.dry:
             return value
         if target.resource.plural == "pods":
-            return self._leave(target.key, value)
+            leaving = self._leave(target.key, value)
+            self._collect(target, value)
+            return leaving
         self.store.drop(target.resource.name, target.key)
+        # The pods of the simulation's own controllers go with these.
+        if target.resource.plural not in KINDS or is_owned(value):
+            self._collect(target, value)
         if target.resource.plural in _MADE:
-            verb = "orphans" if target.orphans else f"no {_MADE[target.resource.plural]}"
+            stay = target.orphans and target.resource.plural in KINDS
+            verb = "orphans" if stay else f"no {_MADE[target.resource.plural]}"
             self.requests.put((verb, target.key, value))
         return deleted(target.resource, value) if target.resource.plural in _TOLD else value
+
+    def _collect(self, target: Target, gone: dict[str, Any]) -> None:
+        """Delete what belonged to an object alone, and take the reference from the rest."""
+        for kind, value, owners in belonging(self.store, target.resource, gone):
+            one = target.of(value["metadata"], kind)
+            if owners or (target.orphans and target.resource.plural != "namespaces"):
+                meta = {k: v for k, v in value["metadata"].items() if k != "ownerReferences"}
+                meta.update({"ownerReferences": owners} if owners else {})
+                self.store.put(kind.name, one.key, {**value, "metadata": meta})
+            elif not value["metadata"].get("deletionTimestamp"):
+                self._delete(one)
 
     def _delete_all(self, target: Target, query: dict[str, str]) -> dict[str, Any]:
         """Delete the objects that selectors choose, and return the list of them.
@@ -367,6 +393,8 @@ class ApiServer:
         """Put an object that a client has changed in another's place, and return it."""
         kind = target.resource
         described: dict[str, Any] = {}
+        check_labels(new)
+        managers = new["metadata"].get("managedFields")
         if target.sub == "status" or kind.plural == "poddisruptionbudgets":
             # Of budgets only the status may change.
             new = {**value, "status": new.get("status") or {}}
@@ -392,7 +420,9 @@ class ApiServer:
                 new.setdefault("status", value["status"])
             _read(lambda: read_made(new, target.key))
         new["metadata"]["resourceVersion"] = value["metadata"].get("resourceVersion")
-        if not applied:
+        if applied:
+            new["metadata"]["managedFields"] = managers
+        else:
             managed = after_update(value, new, target.writer, target.sub, timestamp())
             new = with_managed(new, managed)
         new = _typed(kind, new)

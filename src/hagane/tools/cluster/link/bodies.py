@@ -15,6 +15,16 @@ from hagane.tools.cluster.model.documents import parse_documents
 WHOLE, JSON_PATCH, STRATEGIC, APPLY = "whole", "json", "strategic", "apply"
 
 
+_PATCHES = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+)
+# What clients send that name nothing in particular: a merge patch is meant.
+_UNNAMED = ("", "application/json", "application/x-www-form-urlencoded")
+
+
 async def read_body(request: Any) -> tuple[Any, str]:
     """Return the body of a change and its form.
 
@@ -31,6 +41,13 @@ async def read_body(request: Any) -> tuple[Any, str]:
             f"the body is {content}: expected JSON; kubectl sends it for manifests "
             "(kubectl apply -f), a kube-scheduler if clientConnection.contentType is "
             "application/json",
+        )
+    form = content.partition(";")[0].strip().lower()
+    if request.method == "PATCH" and form not in (*_PATCHES, *_UNNAMED):
+        raise Refused(
+            415,
+            "UnsupportedMediaType",
+            f"the patch is {content!r}: expected one of {', '.join(_PATCHES)}",
         )
     value = await (_read_yaml(request) if applied else read_json(request))
     if "json-patch" in content and isinstance(value, list):

@@ -13,6 +13,7 @@ from hagane.tools.cluster.link.bodies import JSON_PATCH, STRATEGIC
 from hagane.tools.cluster.link.listing import Refused
 from hagane.tools.cluster.link.patching import BadPatch, json_patched, merged
 from hagane.tools.cluster.link.resources import Resource
+from hagane.tools.cluster.link.selecting import is_label
 from hagane.tools.cluster.link.strategic import BadStrategicPatch, patched_strategically
 from hagane.tools.cluster.link.target import Target
 from hagane.tools.cluster.model.documents import Place
@@ -55,6 +56,44 @@ def named_anew(
         seed = f"{kind.name}/{namespace}/{name}/{version}"
         meta["uid"] = str(uuid.uuid5(uuid.NAMESPACE_URL, seed))
     return {"apiVersion": kind.group_version, "kind": kind.kind, **body, "metadata": meta}
+
+
+def with_defaults(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a new pod, that was read, with values for fields that clients select by.
+
+    Raises:
+        Refused: It has no containers, or two of one name.
+    """
+    spec = pod.get("spec") or {}
+    names = [each.get("name") for each in spec.get("containers") or ()]
+    if not names or len(set(map(str, names))) < len(names):
+        raise Refused(
+            422,
+            "Invalid",
+            f"Pod {pod['metadata']['name']!r} is invalid: spec.containers: expected at least one, "
+            f"each with a name of its own, got {names}",
+        )
+    spec = {"restartPolicy": "Always", "schedulerName": "default-scheduler", **spec}
+    return {**pod, "spec": spec, "status": {"phase": "Pending", **(pod.get("status") or {})}}
+
+
+def check_labels(value: Mapping[str, Any]) -> None:
+    """Refuse labels that could not be selected by.
+
+    Raises:
+        Refused: A name or value is no label.
+    """
+    labels = (value.get("metadata") or {}).get("labels") or {}
+    if not isinstance(labels, Mapping):
+        raise Refused(422, "Invalid", f"metadata.labels: expected an object, got {labels!r}")
+    for key, text in labels.items():
+        if not is_label(key, text):
+            raise Refused(
+                422,
+                "Invalid",
+                f"metadata.labels: {key}={text!r} is no label: expected at most 63 letters, "
+                "digits, '-', '_' and '.', the first and last a letter or digit",
+            )
 
 
 def put_in_place(value: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,3 +225,35 @@ def redescribed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any
         for name in names
         if (after.get(name) or {}) != (before.get(name) or {})
     }
+
+
+def scale(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how many replicas a set of pods has, as clients read it (autoscaling/v1)."""
+    spec, meta = value.get("spec") or {}, value["metadata"]
+    named = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    chosen = spec.get("selector") or {}
+    labels = chosen.get("matchLabels", chosen if "matchExpressions" not in chosen else {})
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {name: meta[name] for name in named if name in meta},
+        "spec": {"replicas": spec.get("replicas", 1)},
+        "status": {
+            "replicas": (value.get("status") or {}).get("replicas", 0),
+            "selector": ",".join(f"{key}={word}" for key, word in sorted(labels.items())),
+        },
+    }
+
+
+def scaled(value: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a set of replicas with the number that a scale asks for.
+
+    Raises:
+        Refused: It is no number of pods.
+    """
+    replicas = (asked.get("spec") or {}).get("replicas", 0)
+    if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
+        raise Refused(
+            422, "Invalid", f"spec.replicas: expected a number of pods from 0 on, got {replicas!r}"
+        )
+    return {**value, "spec": {**(value.get("spec") or {}), "replicas": replicas}}

@@ -66,8 +66,10 @@ def listed(
         Refused: ``limit``, ``continue`` or ``resourceVersion`` is malformed.
     """
     limit = number(query, "limit")
-    number(query, "resourceVersion")
+    asked = number(query, "resourceVersion") or 0
     objects, version = store.items(kind.name)
+    if asked > version:
+        raise Refused(504, "Timeout", f"Too large resource version: {asked}, current: {version}")
     start = ""
     if query.get("continue"):
         start, version = _page(query["continue"])
@@ -112,6 +114,9 @@ def lines(
     """
     seconds = number(query, "timeoutSeconds")
     version = number(query, "resourceVersion") or 0
+    if version > store.version:
+        # Of a server that was here before: its changes never come, so the client lists again.
+        raise Refused(410, "Expired", f"{_TOO_OLD} (version {version} is not of this server)")
     ends = 3600 if seconds is None else seconds
 
     def line(sort: str, value: Mapping[str, Any]) -> bytes:

@@ -105,12 +105,14 @@ class Outside(Scheduler):
         """
         self._show(queue, nodes)
         waiting = {pod.key for pod in queue}
-        started = time.monotonic()
+        started, bound = time.monotonic(), False
         while True:
             first = _SLICE if self.limit is None else self.limit
             patience = (self.quiet if self._heard else first) if waiting else 0.0
             request = self._next(patience)
             if request is None:
+                if bound:
+                    self._show(queue, nodes)
                 if waiting and not self._heard and self.limit is None:
                     continue
                 if (
@@ -138,6 +140,7 @@ class Outside(Scheduler):
                     self._show(queue, nodes)
                 elif key in queue or key in nodes.where:
                     yield Bind(key, str(body))
+                    bound = True
                     if key not in nodes.where:
                         self._refused_by_node(key, str(body))
                 else:  # the simulation ended it before it took the binding

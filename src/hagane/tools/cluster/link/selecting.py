@@ -9,11 +9,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hagane.tools.cluster.model.selectors import Requirement
+
 Chosen = Callable[[Mapping[str, Any]], bool]
 
 _KEY = r"(?:[A-Za-z0-9.-]+/)?[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _VALUE = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
 _EQUALITY = re.compile(rf"\s*({_KEY})\s*(==|=|!=)\s*({_VALUE})\s*")
+_ORDER = re.compile(rf"\s*({_KEY})\s*([<>])\s*([+-]?[0-9]+)\s*")
 _SET = re.compile(rf"\s*({_KEY})\s+(in|notin)\s*\(([^()]*)\)\s*")
 _EXISTS = re.compile(rf"\s*(!?)\s*({_KEY})\s*")
 _FIELD = re.compile(r"\s*([A-Za-z][A-Za-z.]*)\s*(==|=|!=)\s*([^=!,]*?)\s*")
@@ -43,6 +46,18 @@ _FIELDS = {
     ),
     "jobs": ("status.successful",),
 }
+
+
+def is_label(key: object, value: object) -> bool:
+    """Return whether a name and a value may be a label."""
+    return (
+        isinstance(key, str)
+        and isinstance(value, str)
+        and len(key.rpartition("/")[2]) <= 63
+        and len(value) <= 63
+        and re.fullmatch(_KEY, key) is not None
+        and re.fullmatch(_VALUE, value) is not None
+    )
 
 
 class BadSelector(Exception):
@@ -86,13 +101,18 @@ def _label(text: str) -> Chosen:
         if not all(re.fullmatch(_VALUE, value) for value in several):
             raise BadSelector(f"unable to parse requirement: invalid value in {text.strip()!r}")
         return _holds(key, several, sign == "in")
+    found = _ORDER.fullmatch(text)
+    if found:
+        key, sign, number = found.groups()
+        test = Requirement(key, "Gt" if sign == ">" else "Lt", (number,))
+        return lambda value: test.matches(_labels_of(value))
     found = _EXISTS.fullmatch(text)
     if found:
         absent, key = found.groups()
         return lambda value: (key in _labels_of(value)) != bool(absent)
     raise BadSelector(
         f"unable to parse requirement: {text.strip()!r}: expected KEY=VALUE, KEY!=VALUE, "
-        "KEY in (A, B), KEY notin (A, B), KEY or !KEY"
+        "KEY in (A, B), KEY notin (A, B), KEY>NUMBER, KEY<NUMBER, KEY or !KEY"
     )
 
 

@@ -76,7 +76,8 @@ class Store:
             before = known.get(key)
             meta = (before or {}).get("metadata") or {}
             if "managedFields" in meta:
-                kept = {"managedFields": meta["managedFields"], **value["metadata"]}
+                # The manifest that the simulation keeps has those of the beginning.
+                kept = {**value["metadata"], "managedFields": meta["managedFields"]}
                 value = {**value, "metadata": kept}
             kind = "ADDED" if before is None else "MODIFIED"
             known[key] = self._record(kind, resource, value, before)

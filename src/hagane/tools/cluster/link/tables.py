@@ -23,6 +23,7 @@ def table(
     objects: Sequence[Mapping[str, Any]],
     meta: Mapping[str, Any],
     now: Callable[[], float],
+    shown: str = "",
 ) -> dict[str, Any]:
     """Return objects of a resource as a table.
 
@@ -31,6 +32,7 @@ def table(
         objects: Objects of it.
         meta: The metadata of their list.
         now: The simulated time, in seconds since 1970.
+        shown: What a row has of its object: "None", "Object" or else its metadata.
     """
     columns: Sequence[Column] = (
         ("Name", False, lambda value: value["metadata"]["name"]),
@@ -55,15 +57,18 @@ def table(
         "rows": [
             {
                 "cells": [cell(value) for _, _, cell in columns],
-                "object": {
-                    "kind": "PartialObjectMetadata",
-                    "apiVersion": "meta.k8s.io/v1",
-                    "metadata": value["metadata"],
-                },
+                **({} if shown == "None" else {"object": _of_row(kind, value, shown)}),
             }
             for value in objects
         ],
     }
+
+
+def _of_row(kind: Resource, value: Mapping[str, Any], shown: str) -> dict[str, Any]:
+    if shown == "Object":
+        return {"apiVersion": kind.group_version, "kind": kind.kind, **value}
+    named = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+    return {**named, "metadata": value["metadata"]}
 
 
 def age(value: Mapping[str, Any], now: float) -> str:

@@ -44,6 +44,12 @@ class Target:
         self.orphans = False  # what it made stays when it is deleted
         self.writer = ""  # the manager of the fields that are changed
         known = (*found.subresources, "status")
+        if found.plural == "pods" and self.sub == "resize":
+            raise Refused(
+                405,
+                "MethodNotAllowed",
+                "resizes in place are not simulated: delete the pod and create another",
+            )
         if found.plural == "pods":
             known += OF_CONTAINERS
         if self.sub and self.sub not in known:
@@ -54,9 +60,10 @@ class Target:
         """Under which key of its resource the object is stored."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
-    def of(self, meta: dict[str, Any]) -> Target:
-        """Return one object of the list that is meant."""
+    def of(self, meta: dict[str, Any], kind: Resource | None = None) -> Target:
+        """Return one object of the list that is meant, or of another kind."""
         one = copy.copy(self)
+        one.resource = kind or self.resource
         one.namespace, one.name = str(meta.get("namespace") or ""), str(meta["name"])
         return one
 

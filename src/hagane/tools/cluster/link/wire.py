@@ -52,6 +52,7 @@ def pod_object(pod: Pod, start: float = 0.0) -> dict[str, Any]:
     if spec.get("overhead"):
         spec["overhead"] = {n: str(v) for n, v in spec["overhead"].items()}
     spec["priority"] = pod.priority
+    spec["restartPolicy"] = pod.restart_policy
     spec["schedulerName"] = pod.scheduler_name
     spec["terminationGracePeriodSeconds"] = pod.grace
     if pod.node_name:
@@ -164,7 +165,7 @@ def workload_object(controller: Controller) -> dict[str, Any]:
     return {
         "apiVersion": "batch/v1" if job else "apps/v1",
         "kind": work.kind,
-        "metadata": {"name": work.name, "namespace": work.namespace, "uid": controller.name},
+        "metadata": {"name": work.name, "namespace": work.namespace, "uid": work.template.owner},
         "spec": spec,
         "status": workload_status(controller),
     }

@@ -267,7 +267,7 @@ def read_workload(
         "apiVersion": "batch/v1" if job else "apps/v1",
         "kind": kind,
         "name": name,
-        "uid": f"{kind}/{namespace}/{name}",
+        "uid": meta.text("uid") or f"{kind}/{namespace}/{name}",
         "controller": True,
     }
     inner.update(name=name, namespace=namespace, ownerReferences=[owner])

@@ -7,16 +7,15 @@ from typing import Any
 
 from hagane.tools.cluster.model.documents import Place
 from hagane.tools.cluster.model.objects import (
-    Container,
     GpuShare,
     NodeAffinity,
     Pod,
     PodAffinity,
     PodTerm,
-    Port,
     PriorityClass,
     Spread,
 )
+from hagane.tools.cluster.model.read_containers import read_containers
 from hagane.tools.cluster.model.reader import Reader
 from hagane.tools.cluster.model.requests import pod_requests, scored_requests
 from hagane.tools.cluster.model.schema import check_fields
@@ -73,11 +72,8 @@ def read_pod(value: Any, place: Place, classes: Mapping[str, PriorityClass] | No
     labels = meta.labels("labels")
     annotations = {str(k): str(v) for k, v in meta.at("annotations").value.items()}
     namespace = meta.text("namespace") or "default"
-    containers = tuple(_container(c) for c in spec.items("containers"))
-    init = tuple(_container(c) for c in spec.items("initContainers"))
-    overhead, pod_level = spec.amounts("overhead"), spec.at("resources").amounts("requests")
-    pod_limits = spec.at("resources").amounts("limits")
-    pod_level = {**pod_limits, **pod_level} if (pod_limits or pod_level) else pod_level
+    read = read_containers(spec, status)
+    containers, init, overhead, pod_level = read.running, read.init, read.overhead, read.pod_level
     requests = pod_requests(containers, init, overhead, pod_level)
     priority, name, policy = _priority(spec, classes)
     affinity = spec.at("affinity")
@@ -94,8 +90,8 @@ def read_pod(value: Any, place: Place, classes: Mapping[str, PriorityClass] | No
         init_containers=init,
         requests=requests,
         scored=scored_requests(containers, init, overhead, pod_level),
-        limits=_limits(containers),
-        ports=tuple(p for c in (*containers, *_sidecars(init)) for p in c.ports),
+        limits=read.limits,
+        ports=read.ports,
         node_name=spec.text("nodeName"),
         node_selector=tuple(sorted(spec.labels("nodeSelector").items())),
         node_affinity=_node_affinity(affinity.at("nodeAffinity")),
@@ -147,47 +143,6 @@ def _requirement(reader: Reader, operators: tuple[str, ...]) -> Requirement:
     if operator in ("Gt", "Lt") and (len(values) != 1 or not values[0].lstrip("-").isdigit()):
         raise (reader.place / "values").error(f"operator {operator} takes one integer")
     return Requirement(reader.required("key"), operator, values)
-
-
-def _container(reader: Reader) -> Container:
-    resources = reader.at("resources")
-    requests, limits = resources.amounts("requests"), resources.amounts("limits")
-    for name, value in requests.items():
-        if name in limits and value > limits[name]:
-            raise (resources.place / "requests" / name).error(
-                f"request {resources.at('requests').value[name]!r} exceeds the limit "
-                f"{resources.at('limits').value[name]!r}"
-            )
-    ports = tuple(
-        Port(
-            p.integer("hostPort", low=0, high=65535),
-            p.text("protocol") or "TCP",
-            p.text("hostIP") or "0.0.0.0",
-        )
-        for p in reader.items("ports")
-        if p.integer("hostPort", low=0, high=65535)
-    )
-    return Container(
-        reader.text("name"),
-        reader.text("image"),
-        # The API server fills in a missing request from the limit.
-        {**limits, **requests},
-        limits,
-        ports,
-        reader.text("restartPolicy") or None,
-    )
-
-
-def _sidecars(init: tuple[Container, ...]) -> tuple[Container, ...]:
-    return tuple(c for c in init if c.restart_policy == "Always")
-
-
-def _limits(containers: tuple[Container, ...]) -> dict[str, int]:
-    out: dict[str, int] = {}
-    for container in containers:
-        for name, value in container.limits.items():
-            out[name] = out.get(name, 0) + value
-    return out
 
 
 def _priority(spec: Reader, classes: Mapping[str, PriorityClass] | None) -> tuple[int, str, str]:

@@ -8,6 +8,13 @@ from dataclasses import dataclass
 
 Labels = Mapping[str, str]
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
+_DECIMAL = re.compile(r"[+-]?[0-9]+")
+
+
+def _integer(text: str) -> int | None:
+    """Return a label's value as Go's ``ParseInt`` reads it, which knows no underscores."""
+    value = int(text) if _DECIMAL.fullmatch(text) and len(text) < 64 else None
+    return value if value is not None and -(2**63) <= value < 2**63 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +29,7 @@ class Requirement:
         """Return whether labels meet the condition.
 
         ``NotIn`` and ``DoesNotExist`` hold for a label that is absent; ``Gt`` and ``Lt`` compare
-        integers and hold for nothing else.
+        decimal integers of 64 bits and hold for nothing else.
         """
         value = labels.get(self.key)
         match self.operator:
@@ -34,9 +41,8 @@ class Requirement:
                 return value is not None
             case "DoesNotExist":
                 return value is None
-        try:
-            left, right = int(value or ""), int(self.values[0])
-        except ValueError:
+        left, right = _integer(value or ""), _integer(self.values[0])
+        if left is None or right is None:
             return False
         return left > right if self.operator == "Gt" else left < right
 

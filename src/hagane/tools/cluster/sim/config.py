@@ -18,8 +18,8 @@ from hagane.tools.cluster.model.reader import Reader, parse_time
 from hagane.tools.cluster.model.schema import nearest
 from hagane.tools.cluster.report.original import FORMATTERS
 from hagane.tools.cluster.sim.faults import KINDS, FaultModel, NodeEvent
+from hagane.tools.cluster.sim.options import Options
 from hagane.tools.cluster.sim.ports import Scheduler, Submitter
-from hagane.tools.cluster.sim.simulation import Options
 
 _ORIGINAL = ("logLevel", "tick", "startClock", "metricsTick", "metricsLogger", "cluster")
 _ADDED = (

@@ -150,7 +150,7 @@ def take_down(sim: Simulation, name: str, kind: str) -> None:
     for key in list(record.pods):
         running = sim.life.running.get(key)
         if running is not None:
-            sim.life.end(running, "deleted" if running.terminating is not None else "lost")
+            sim.life.end(running, running.outcome or "lost")
     sim.cluster.remove_node(name)
     sim.freed.discard(record.row)
     sim.nodes_changed(set())

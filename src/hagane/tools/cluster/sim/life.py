@@ -28,6 +28,7 @@ class Running:
         done: seconds of work that an earlier life has saved.
         work: seconds of work in all; 0 where the pod never ends.
         ends: the event of its next change.
+        outcome: what its end will be called, once it is terminating.
     """
 
     pod: Pod
@@ -40,6 +41,7 @@ class Running:
     terminating: float | None = None
     restarts: int = 0
     origin: float = field(default=0.0)
+    outcome: str = ""
 
     def executed(self, clock: float) -> float:
         """Return the seconds the pod has run on this node."""
@@ -91,6 +93,7 @@ class Life:
         running.origin = self.sim.clock
         self._next(running)
         self._expect_crash(running)
+        self.sim.tainting.started(running)
 
     def _expect_crash(self, running: Running) -> None:
         if self.crash_after is None:
@@ -187,6 +190,7 @@ class Life:
             sim.heap.cancel(running.ends)
             # The event knows the pod; without this the two would be a cycle.
             running.ends = None
+        sim.tainting.ended(pod.key)
         sim.cluster.unbind(pod.key)
         sim.books.hold(pod, -1)
         fields = {"pod": pod.key, "node": sim.node_name(running.row)}
@@ -211,7 +215,7 @@ class Life:
         sim.cluster.records[running.row].pods[pod.key] = pod
         if why != "preempted":
             sim.log.write(sim.clock, "delete", pod=pod.key, why=why)
-        outcome = "preempted" if why == "preempted" else "deleted"
+        outcome = running.outcome = "preempted" if why == "preempted" else "deleted"
         sim.heap.push(sim.clock + pod.grace, lambda: self._grace_over(running, outcome), 0)
 
     def _grace_over(self, running: Running, outcome: str) -> None:

@@ -24,8 +24,9 @@ from hagane.tools.cluster.report.series import (
 )
 from hagane.tools.cluster.sim.config import Config, destination, load_config
 from hagane.tools.cluster.sim.faults import Faults
+from hagane.tools.cluster.sim.options import Options
 from hagane.tools.cluster.sim.ports import Metrics, Scheduler
-from hagane.tools.cluster.sim.simulation import Options, Simulation
+from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import Cluster
 from hagane.tools.cluster.submitters.replay import Replay
 from hagane.tools.cluster.trace import openb

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
 from hagane.events import EventHeap, EventLog, Scheduled
@@ -19,40 +19,19 @@ from hagane.tools.cluster.sim.accounting import Accounting
 from hagane.tools.cluster.sim.actions import Bind, Delete, Evict, Submit, Terminate, Update
 from hagane.tools.cluster.sim.collection import rare_collection
 from hagane.tools.cluster.sim.life import Life, Running
+from hagane.tools.cluster.sim.options import Options
 from hagane.tools.cluster.sim.ports import Metrics, Pending, Queue, Scheduler, Submitter
 from hagane.tools.cluster.sim.snapshot import metrics_line
+from hagane.tools.cluster.sim.tainting import Tainting
 from hagane.tools.cluster.state import Cluster
 
 # The first events of one instant.
 RANK_END, RANK_FAULT, RANK_SUBMIT, RANK_SCHEDULE, RANK_METRICS = range(5)
 
 Action = Callable[[], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a simulation runs.
-
-    Attributes:
-        tick: seconds of the original's loop: submitters and the scheduler act at its multiples
-            only; None acts whenever something happens.
-        poll: how often submitters without a time of their own are asked, where there is no tick.
-        start: the start of simulated time, in seconds since 1970.
-        zone: the time zone of clocks in metrics, in seconds east of Greenwich.
-        until: where to stop, in seconds after the start.
-        metrics_every: seconds between metrics; None writes none.
-        resubmit: pods that lose their node, by failure or preemption, wait for another.
-        overcommit: the effect of a full node: "fault" stops the run, "fail" fails the pod.
-    """
-
-    tick: float | None = None
-    poll: float = 10.0
-    start: float = 0.0
-    zone: int = 0
-    until: float | None = None
-    metrics_every: float | None = None
-    resubmit: bool = True
-    overcommit: str = "fault"
+_DEFAULTS = Options()
+# Seconds after which no pod backs off any more for room that was news.
+_BACKED_OFF = 60.0
 
 
 class Simulation:
@@ -72,7 +51,7 @@ class Simulation:
         cluster: Cluster,
         scheduler: Scheduler,
         submitters: Sequence[Submitter] = (),
-        options: Options = Options(),
+        options: Options = _DEFAULTS,
         log: EventLog | None = None,
         on_metrics: Sequence[Callable[[float, Metrics], None]] = (),
     ):
@@ -84,6 +63,7 @@ class Simulation:
         self.queue = Queue()
         self.books = Accounting(cluster)
         self.life = Life(self)
+        self.tainting = Tainting(self)
         self.submitters = {f"{s.name}#{i}": s for i, s in enumerate(submitters)}
         self.on_metrics = on_metrics
         self.on_done: list[Callable[[Pod, str, dict[str, float]], None]] = []
@@ -103,6 +83,7 @@ class Simulation:
         self._measuring = False
         self._background = 0
         self._fruitless = 0
+        self._news = 0.0
         scheduler.attach(self)
         for submitter in submitters:
             submitter.attach(self)
@@ -342,6 +323,7 @@ class Simulation:
         self.freed |= rows
         self.changed = True
         self.books.refresh()
+        self.tainting.changed(rows)
 
     # Turns
 
@@ -425,7 +407,7 @@ class Simulation:
         if self.freed:
             rows, self.freed = self.freed, set()
             # Room that is news now may be used only after a back-off.
-            self._fruitless = 0
+            self._fruitless, self._news = 0, self.clock
             self.scheduler.freed(rows, self.clock, self.cluster)
         self._fruitless += 1
         for action in self.scheduler.schedule(self.clock, self.queue, self.cluster):
@@ -485,7 +467,11 @@ class Simulation:
     def _lull(self) -> bool:
         """Return whether only metrics and futile retries are due, now and for ever."""
         waiting = len(self.heap) - self._wakes - self._measuring - self._background
-        return waiting == 0 and not self.changed and self._fruitless > 2 * (self._wakes > 0)
+        if waiting or self.changed or self._fruitless <= 2 * (self._wakes > 0):
+            return False
+        # Pods whose back-offs end one after the other have all had their turn by then.
+        following = self.heap.peek()
+        return following is None or following - self._news > _BACKED_OFF
 
     def _tell(self, pod: Pod) -> None:
         for key, submitter in list(self.submitters.items()):

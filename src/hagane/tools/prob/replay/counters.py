@@ -1,4 +1,7 @@
-"""Variables that only count: sums that grow for ever need no states, for their means are known."""
+"""Variables that only count: sums that grow for ever need no states.
+
+The mean of one that is returned is known, and one that nobody reads says nothing.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,39 @@ def counters_of(tree: ast.FunctionDef) -> frozenset[str]:
         for name, names in uses.items()
         if name not in taken and _counts(name, names, beginnings, parents)
     )
+
+
+def idle_of(tree: ast.FunctionDef) -> frozenset[str]:
+    """Return the variables to which constants are given and added, and which nothing else reads."""
+    idle: set[str] = set()
+    other = {each.arg for each in ast.walk(tree.args) if isinstance(each, ast.arg)}
+    ours: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global | ast.Nonlocal):
+            other |= set(node.names)
+        elif isinstance(node, ast.AugAssign | ast.Assign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if len(targets) != 1 or not isinstance(targets[0], ast.Name):
+                continue
+            name, value = targets[0].id, node.value
+            if isinstance(node, ast.AugAssign) and not isinstance(node.op, _Sum):
+                continue
+            if isinstance(node, ast.Assign) and isinstance(value, ast.BinOp):
+                if not (_is_sum(value, name) and _is_number(value.right)):
+                    continue
+                ours.add(value.left)
+            elif not _is_number(value):
+                continue
+            idle.add(name)
+            ours.add(targets[0])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node not in ours:
+            other.add(node.id)
+    return frozenset(idle - other)
+
+
+def _is_number(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
 
 
 def _beginnings(tree: ast.FunctionDef) -> Iterator[ast.stmt]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from hagane.tools.prob.replay.counters import counters_of
+from hagane.tools.prob.replay.counters import counters_of, idle_of
 
 # Names that no program has: of a function at each turn, of one for the items of a ``for`` loop, of
 # one for results that count.
@@ -80,7 +80,9 @@ def marked(function: Callable[..., Any], tree: ast.FunctionDef) -> Marked:
     module = ast.fix_missing_locations(ast.Module([around], []))
     code = compile(module, function.__code__.co_filename, "exec", dont_inherit=True)
     found = _code_of(code, function.__name__)
-    return Marked(function, found, tuple(marking.loops), _liveness(found), counters)
+    idle = idle_of(tree) - {*found.co_cellvars, *found.co_freevars}
+    live = {at: names - idle for at, names in _liveness(found).items()}
+    return Marked(function, found, tuple(marking.loops), live, counters)
 
 
 def _code_of(code: CodeType, name: str) -> CodeType:
@@ -151,12 +153,13 @@ class _Marking(ast.NodeTransformer):
 def _liveness(code: CodeType) -> dict[int, frozenset[str]]:
     """Return the variables that may be read after each instruction, before they are set.
 
-    Captured variables and all those of code that handles exceptions count as read.
+    Captured variables count as read. Any instruction that a handler guards may lead there.
     """
-    every = frozenset((*code.co_varnames, *code.co_cellvars, *code.co_freevars))
     steps = list(dis.get_instructions(code))
     places = range(0, len(code.co_code), 2)
-    if code.co_exceptiontable:
+    guards = _guards(code)
+    if guards is None:
+        every = frozenset((*code.co_varnames, *code.co_cellvars, *code.co_freevars))
         return dict.fromkeys(places, every)
     held = frozenset((*code.co_cellvars, *code.co_freevars))
     place = {step.offset: index for index, step in enumerate(steps)}
@@ -167,19 +170,29 @@ def _liveness(code: CodeType) -> dict[int, frozenset[str]]:
         if step.opcode in jumps:
             after.append(place[step.argval])
         nexts.append([each for each in after if each < len(steps)])
+    caught = [[place[t] for a, z, t in guards if a <= step.offset < z] for step in steps]
     before: list[frozenset[str]] = [frozenset()] * len(steps)
     behind: list[frozenset[str]] = [frozenset()] * len(steps)
     changed = True
     while changed:
         changed = False
         for index in range(len(steps) - 1, -1, -1):
-            behind[index] = frozenset().union(*(before[each] for each in nexts[index]))
-            found = _before(steps[index], behind[index])
+            handlers = frozenset().union(*(before[each] for each in caught[index]))
+            behind[index] = handlers.union(*(before[each] for each in nexts[index]))
+            found = _before(steps[index], behind[index]) | handlers
             if found != before[index]:
                 before[index], changed = found, True
     # What a frame gives as its place may lie behind the start of an instruction, in its cache.
     offsets = [step.offset for step in steps]
     return {at: behind[bisect_right(offsets, at) - 1] | held for at in places}
+
+
+def _guards(code: CodeType) -> list[tuple[int, int, int]] | None:
+    """Return the handlers of exceptions: from, to, and where they begin; None if unknown."""
+    entries = getattr(dis.Bytecode(code), "exception_entries", None)
+    if entries is None:
+        return None if code.co_exceptiontable else []
+    return [(each.start, each.end, each.target) for each in entries]
 
 
 _LAST = ("RETURN", "RAISE", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE")

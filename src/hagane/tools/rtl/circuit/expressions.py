@@ -375,7 +375,11 @@ class Expressions(Selects):
 
     def _Assignment(self, e: Any, m: Machine) -> Value:  # noqa: N802
         if e.timingControl is not None:
-            self.refuse(e, "an assignment with a delay")
+            # After a clock, shorter than its period, nothing sees when a register takes its value.
+            if not e.isNonBlocking or e.timingControl.kind.name != "Delay":
+                self.refuse(e, "an assignment with a delay")
+            where = self._scope.position(e.sourceRange.start)
+            m.notices[f"{where}: the delay of an assignment is ignored"] = None
         value = self._right(e, m)
         self.assign(e.left, value, m, blocking=not e.isNonBlocking)
         return value
