@@ -128,6 +128,32 @@ def test_iterators_of_lists_that_change_before_they_are_read_are_refused(
         hagane.capture(program, "float32[n]")
 
 
+def left_by_a_break(x: Any) -> Any:
+    items, total = iter([x[0], x[1], x[2]]), 0.0
+    for v in items:
+        total += v
+        if v > 0.5:
+            break
+    return total * sum(items)
+
+
+def left_at_an_open_place(x: Any) -> Any:
+    items, total = iter([v * 2 for v in x]), 0.0
+    for v in items:
+        total += v
+        if v > 0.5:
+            break
+    return total * sum(items)
+
+
+@pytest.mark.parametrize("program", [left_by_a_break, left_at_an_open_place])
+def test_an_iterator_that_a_loop_leaves_where_the_data_decide_is_not_read_on(
+    program: Callable[..., Any],
+) -> None:
+    with pytest.raises(CaptureError, match="the data decide what it still has; run over a list"):
+        hagane.capture(program, "float32[n]")
+
+
 def grouped(x: Any) -> Any:
     return np.array([sum(g) for _, g in itertools.groupby(x, lambda v: v > 1)])
 

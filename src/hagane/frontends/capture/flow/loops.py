@@ -105,6 +105,7 @@ class Graph(Calling):
                 lambda k: core.item_turn(node, self._now(over, items).item(k)),
                 (),
             )
+            core.leave_open(node, over)
             if (
                 isinstance(over, ListRef)
                 and isinstance(items, Rows)

@@ -70,6 +70,7 @@ class Core(Parts):
         self.heap = Heap()
         self.heap.refuse = _refused
         self.lengths: dict[int, int] = {}  # how many items an iterator had, by its key
+        self.left: set[int] = set()  # iterators of which the data decide how many items are left
         self.results: dict[int, Value] = {}  # what generators return, by the iterator's key
         self.dead = False
         self.steps = 0  # statements run so far
@@ -123,6 +124,12 @@ class Core(Parts):
 
     def check_stream(self, stream: Stream) -> None:
         """Compare the sources of what is left of an iterator with those that it was made of."""
+        if stream.key in self.left:
+            raise CheckError(
+                "capture",
+                "an iterator is read after a loop over it that a break may have left: the data "
+                "decide what it still has; run over a list, and keep the place in a number",
+            )
         content = self.heap.contents.get(stream.key, ())
         whole = self.lengths.get(stream.key)
         if isinstance(content, Many):

@@ -66,12 +66,21 @@ class Loops(Core):
             if self.dead:
                 break
             if self.domain.rest(node, items, place, self.steps - start, breaks):
+                self.leave_open(node, over)
                 return
             self.turn(partial(self.item_turn, node, item), breaks)
             if self.dead and len(breaks) == 1 and isinstance(over, Stream):
                 # All runs leave here, and the iterator keeps what the loop has not taken.
                 breaks[0].contents[over.key] = tuple(items[place + 1 :])
+            elif breaks:
+                self.leave_open(node, over)
         self.after(node.orelse, breaks, entry)
+
+    def leave_open(self, node: ast.For, over: Value) -> None:
+        """Note that the data decide how many items a loop has left in an iterator."""
+        breaks = any(isinstance(part, ast.Break) for part in ast.walk(node))
+        if breaks and isinstance(over, Stream) and self.emit.literal:
+            self.left.add(over.key)
 
     def item_turn(self, node: ast.For, item: Value) -> None:
         """Run the body of a loop for one item."""
