@@ -27,6 +27,38 @@ class Wrapped(nn.Module):
         return self.inner(x)
 
 
+class Positions(nn.Module):
+    """Buffers without a registration, of which a longer input makes a new one."""
+
+    def __init__(self, count: int):
+        super().__init__()
+        self.scale = nn.Buffer(torch.full((3,), 2.0))
+        self.make(count)
+
+    def make(self, count: int) -> None:
+        places = torch.arange(count * 3, dtype=torch.float32).view(count, 3)
+        self.places = nn.Buffer(places, persistent=False)
+
+    def forward(self, x: Any) -> Any:
+        if x.shape[0] > self.places.shape[0]:
+            self.make(x.shape[0])
+        return x * self.scale + self.places[: x.shape[0]]
+
+
+@pytest.mark.parametrize("rows", [2, 6])
+def test_a_buffer_made_by_its_class_is_a_tensor_that_is_not_trained(rows: int) -> None:
+    module = Positions(4)
+    report = hagane.check(module, f"float32[{rows}, 3]")
+    assert not report.errors
+    assert not report.unknown
+    model = hagane.capture(module, f"float32[{rows}, 3]")
+    x = torch.randn(rows, 3)
+    own = {"x": x.numpy(), "places": module.places.numpy()}
+    session = hagane.InferenceSession(model)
+    feed = {value.name: own[value.name] for value in session.get_inputs()}
+    np.testing.assert_allclose(session.run(None, feed)[0], module(x), rtol=1e-6)
+
+
 class Masked(Wrapped):
     def forward(self, x: Any, mask: Any, padding: Any) -> Any:
         return self.inner(x, mask, padding)

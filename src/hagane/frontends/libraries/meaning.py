@@ -430,7 +430,7 @@ _STRUCTURE = frozenset(
          "is_cpu", "is_quantized", "is_nested", "is_mps", "is_meta", "is_xpu", "is_xla",
          "is_ipu", "is_maia", "is_mtia", "is_mkldnn", "is_vulkan", "is_sparse_csr",
          "is_inference")),
-     "torch._C._log_api_usage_once",
+     "torch._C._log_api_usage_once", "torch.nn.Buffer", "torch.nn.parameter.Buffer",
      *(f"torch.{name}" for name in ("is_autocast_enabled", "is_autocast_cpu_enabled",
                                     "get_autocast_dtype", "get_autocast_cpu_dtype",
                                     "promote_types", "result_type", "can_cast")),

@@ -307,7 +307,16 @@ def state_dict(t: Core, self: Value, *_: Value, **__: Value) -> Value:
     return dict(_tensors(t, self, True) + _tensors(t, self, False))
 
 
-@TORCH.function("nn.Parameter", "nn.parameter.Parameter", "nn.Buffer")
+@TORCH.function("nn.Buffer", "nn.parameter.Buffer")
+def buffer(t: Core, data: Value, *, persistent: Value = True) -> Tensor:
+    """Return a tensor that is a part of its module and not trained."""
+    x = data.seen_as(data.kind)
+    x.parameter = False
+    x.known = None
+    return x
+
+
+@TORCH.function("nn.Parameter", "nn.parameter.Parameter")
 def parameter(t: Core, data: Value, requires_grad: Value = True) -> Tensor:
     """Return a trained tensor."""
     x = data.seen_as(data.kind)
