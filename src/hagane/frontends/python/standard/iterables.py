@@ -202,20 +202,6 @@ class Iterables(StandardLibrary):
             made = [apply(item) for item in items]
         return self.new_stream(made)
 
-    def _call_filter(self, function: Value, value: Value) -> Value:
-        items = self.sequence(value)
-        if isinstance(items, Many):
-            return self.new_stream(Many(items.element, self.emit.fresh("kept")))
-        kept = []
-        for item in items:
-            found = item if function is None else self.call(function, [item], {})
-            decided = self.decide(self.truth(found))
-            if not isinstance(decided, bool):
-                return self.new_stream(Many(self.as_many(tuple(items))[0], self.emit.fresh("kept")))
-            if decided:
-                kept.append(item)
-        return self.new_stream(kept)
-
     def _call_sum(self, value: Value, start: Value = 0) -> Value:
         items = self.sequence(value)
         if isinstance(items, Many):

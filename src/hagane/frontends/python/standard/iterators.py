@@ -1,4 +1,4 @@
-"""Functions of ``itertools`` that pick, repeat, group and pair the items of iterables."""
+"""``filter``, and functions of ``itertools`` that pick, repeat, group and pair items."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LISTED = 64
 
 
 class Iterators(Containers):
-    """Calls functions of ``itertools``."""
+    """Calls ``filter`` and functions of ``itertools``."""
 
     def _call_islice(self, value: Value, *bounds: Value) -> Value:
         part = slice(*bounds)
@@ -121,6 +121,9 @@ class Iterators(Containers):
 
     def _call_dropwhile(self, function: Value, value: Value) -> Value:
         return self._picked(function, value, lambda keeps: [not one for one in _leading(keeps)])
+
+    def _call_filter(self, function: Value, value: Value) -> Value:
+        return self._picked(function, value, lambda keeps: keeps)
 
     def _call_filterfalse(self, function: Value, value: Value) -> Value:
         return self._picked(function, value, lambda keeps: [not one for one in keeps])
