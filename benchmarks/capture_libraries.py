@@ -9,6 +9,11 @@ running gives; whether ``hagane.capture`` makes a graph; whether this graph, in 
 Runtime, returns what the model returns at three sizes; with ``--export`` the same of
 ``torch.export`` (``strict=False``, open batch and sequence). Each model runs in a process of its
 own with a time limit. Obstacles follow, the most frequent first.
+
+    python benchmarks/capture_libraries.py --wide transformers:0:100 --wide timm:0:50
+
+runs models that nobody chose (``library_wide.py``), those from one place of a library's list to
+another.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +38,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from library_models import DETECTORS, SIZES, Case, cases, import_torchvision
+from library_wide import wide
 
 import hagane
 from hagane.graph import to_proto
@@ -253,6 +260,8 @@ def measured(case: Case, ways: set[str], connection: Any) -> None:
     try:
         with torch.no_grad():
             model = case.make().eval()
+            if case.asks is not None:
+                case = replace(case, inputs=case.asks(model))
             [*leaves(model(**inputs_of(case, 0)))]
     except Exception as error:
         connection.send(("broken", problem(error)))
@@ -324,6 +333,7 @@ def main() -> None:
     parser.add_argument("--ways", default="check,capture")
     parser.add_argument("--export", action="store_true")
     parser.add_argument("--limit", type=float, default=120)
+    parser.add_argument("--wide", action="append", default=[], metavar="LIBRARY:A:B")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -336,6 +346,9 @@ def main() -> None:
         if (not libraries or case.library in libraries) and (not only or case.name in only)
     ]
     import_torchvision()
+    if options.wide:
+        made = [one for text in options.wide for one in wide(text)]
+        chosen = [Case(library, name, make, {}, asks=asks) for library, name, make, asks in made]
     for library in sorted({case.library for case in chosen}):
         importlib.import_module(library)
     rows = []

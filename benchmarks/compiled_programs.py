@@ -145,9 +145,6 @@ def picture(name: str) -> Callable[[], Any]:
     """Return the maker of a classifier of torchvision."""
 
     def make() -> Any:
-        from library_models import import_torchvision
-
-        import_torchvision()
         import torchvision
 
         return torchvision.models.get_model(name, weights=None)

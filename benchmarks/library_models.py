@@ -27,6 +27,7 @@ class Case:
         inputs: Types of its arguments by name; integers are drawn below ``limit``.
         limit: One more than the largest integer input.
         sizes: Values of the named sizes, three of each.
+        asks: Finds the inputs once the model is made.
     """
 
     library: str
@@ -35,6 +36,7 @@ class Case:
     inputs: Mapping[str, Any]
     limit: int = 50
     sizes: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    asks: Callable[[Any], Mapping[str, Any]] | None = None
 
 
 SIZES = {"batch": (2, 3, 5), "seq": (7, 12, 5), "target": (4, 6, 9), "past": (3, 5, 8)}

@@ -2,13 +2,16 @@
 
 ``python benchmarks/training_memory.py hagane|eager MODEL [--budget 368.5MB]`` prints the peak of
 resident memory in later steps, beyond what was there before the first, once a step of another
-network has loaded all modules; for hagane the planned peak too.
+network has loaded all modules; for hagane the planned peak too. ``--times 9`` times steps after
+that and prints the median.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import statistics
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -41,12 +44,20 @@ def stepper(engine: str, case: Case, module: nn.Module, batch: Any, budget: str 
     return step, None
 
 
+def timed(step: Callable[[], Any]) -> float:
+    """Return the milliseconds of a step."""
+    started = time.perf_counter()
+    step()
+    return 1e3 * (time.perf_counter() - started)
+
+
 def main() -> None:
     """Print the peaks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("engine", choices=["hagane", "eager"])
     parser.add_argument("model", choices=list(CASES))
     parser.add_argument("--budget", help="such as 368.5MB, of hagane's step")
+    parser.add_argument("--times", type=int, default=0, help="steps to time after that")
     given = parser.parse_args()
     case = CASES[given.model]
     torch.manual_seed(0)
@@ -69,6 +80,10 @@ def main() -> None:
     print(f"{given.model}, {given.engine}: {found / 1e6:.0f} MB", end="")
     if planned is not None:
         print(f", planned {planned() / 1e6:.0f} MB, {found / planned():.3f} times that", end="")
+    if given.times:
+        print(
+            f", {statistics.median(timed(step) for _ in range(given.times)):.0f} ms a step", end=""
+        )
     print()
 
 

@@ -13,6 +13,8 @@ import pytest
 
 import hagane
 from hagane.errors import CaptureError
+from hagane.frontends.capture.flow.builtins import _HANDLERS
+from hagane.frontends.capture.flow.numeric import NONE
 
 
 def mapped_in_pairs(x: Any) -> Any:
@@ -210,3 +212,31 @@ def test_an_array_of_lists_of_other_lengths_fails() -> None:
     session = hagane.InferenceSession(hagane.capture(ragged, "float32[n]"))
     with pytest.raises(hagane.errors.HaganeError, match="Reshape"):
         session.run(None, {"x": np.array([1.0, 2.0, 3.0], np.float32)})
+
+
+def starred(x: Any) -> Any:
+    return np.array(list(itertools.starmap(operator.sub, zip(x, x[::-1], strict=True))))
+
+
+def mapped(x: Any) -> Any:
+    return np.array(list(map(abs, [v + 1 for v in x])))
+
+
+def filtered(x: Any) -> Any:
+    return np.array(list(filter(lambda v: v > 0.5, [v + 1 for v in x])))
+
+
+@pytest.mark.parametrize(
+    ("program", "handled"),
+    [
+        (mapped, map), (starred, itertools.starmap), (filtered, filter),
+        (mapped, list),
+    ],
+)  # fmt: skip
+def test_one_type_for_all_items_never_stands_for_each_of_them(
+    monkeypatch: pytest.MonkeyPatch, program: Callable[..., Any], handled: Any
+) -> None:
+    """Without its handler of capture a function has that of the check, which follows types."""
+    monkeypatch.setitem(_HANDLERS, handled, lambda *_, **__: NONE)
+    with pytest.raises(CaptureError, match="items of a list whose length the data decide"):
+        hagane.capture(program, "float32[n]")

@@ -148,14 +148,13 @@ class ScopedEmitter(Effects):
             self._lazy.pop()
             self._late |= lazy.read
 
-    @contextmanager
-    def consumed(self) -> Iterator[None]:
-        """Note that lazy values of the block are used up at its end."""
-        before = set(self._late)
-        try:
-            yield
-        finally:
-            self._late = before
+    def late(self) -> frozenset[ir.Value]:
+        """Return the memory that lazy code may read after it seems to have."""
+        return frozenset(self._late)
+
+    def forget_late(self, before: frozenset[ir.Value]) -> None:
+        """Note that all lazy code since ``before``, a result of ``late``, has run to its end."""
+        self._late = set(before)
 
     def handed(self, value: Any) -> None:
         """Note that lazy code has given out a value."""

@@ -57,6 +57,17 @@ _ZERO = ir.tensor(np.zeros(1, np.int64))
 UNKNOWN_ITEMS = Unknown("items of a list whose length the data decide", told=False)
 
 
+def ruled(content: Many) -> Many:
+    """Return the content of a list; items that follow no rule are none that a graph could have.
+
+    The interpreter of types gives one value for all items of some lists.
+    """
+    found = (content.at, content.stacked, content.uneven, content.table)
+    if isinstance(content.element, Unknown) or any(one is not None for one in found):
+        return content
+    return Many(UNKNOWN_ITEMS, content.length)
+
+
 class Holding:
     """Takes values apart into tensors, and makes values of tensors.
 
@@ -430,4 +441,4 @@ def refuse_items(shown: str) -> CheckError:
     )
 
 
-__all__ = ["UNKNOWN_ITEMS", "Holding", "refuse_items"]
+__all__ = ["UNKNOWN_ITEMS", "Holding", "refuse_items", "ruled"]

@@ -12,6 +12,7 @@ from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.emitting.scope import Scope, meeting_scope
 from hagane.frontends.capture.emitting.telling import Telling
 from hagane.frontends.capture.flow.empty import Empty
+from hagane.frontends.capture.flow.holding import ruled
 from hagane.frontends.capture.flow.lists import Lists
 from hagane.frontends.capture.flow.mixtures import NUMPY, is_numpy_scalar, mixes
 from hagane.frontends.capture.flow.slots import number_kind
@@ -63,6 +64,7 @@ class Paths(Plain):
         self.lists.merged = self.merged
         self.emit.described = self.lists.described
         core.heap.links = self.lists.links
+        core.heap.ruled = ruled
         self.telling = Telling(core, self.emit)
         self.after: Callable[[str], None] | None = None  # is told of statements that were run
         self._node: ast.AST | None = None  # the innermost one that is interpreted

@@ -46,7 +46,8 @@ class Assignments(Core):
     """Runs statements that bind values."""
 
     def _do_Assign(self, node: ast.Assign) -> None:
-        value = self.evaluate(node.value)
+        unpacked = isinstance(node.targets[0], ast.Tuple | ast.List)
+        value = self.evaluate_to_end(node.value) if unpacked else self.evaluate(node.value)
         for target in node.targets:
             self._assign_or_fail(target, value)
 

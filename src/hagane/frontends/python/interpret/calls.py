@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -55,10 +55,11 @@ class Calls(LibraryCalls):
         arguments: list[Value] = []
         for argument in node.args:
             if not isinstance(argument, ast.Starred):
-                with self._used_up(function, argument):
-                    arguments.append(self.evaluate(argument))
+                host = function.object if isinstance(function, Host) else None
+                read = self.evaluate_to_end if host in _CONSUMERS else self.evaluate
+                arguments.append(read(argument))
                 continue
-            items = self.sequence(self.evaluate(argument.value))
+            items = self.sequence(self.evaluate_to_end(argument.value))
             if isinstance(items, Many):
                 return self._unpacked_many(function, arguments, items)
             arguments += items
@@ -109,12 +110,6 @@ class Calls(LibraryCalls):
         first: Value,
     ) -> Value:
         return self._named_call(function, arguments, keywords, [(None, first), *named])
-
-    def _used_up(self, function: Value, argument: ast.expr) -> AbstractContextManager[None]:
-        """Return a block for an argument, an iterator made for a call that runs it to its end."""
-        host = function.object if isinstance(function, Host) else None
-        made = isinstance(argument, ast.GeneratorExp | ast.Call)
-        return self.emit.consumed() if made and host in _CONSUMERS else nullcontext()
 
     def _unpacked_many(self, function: Value, arguments: list[Value], items: Many) -> Value:
         if isinstance(function, Host) and function.object is zip:

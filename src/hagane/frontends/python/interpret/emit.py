@@ -283,10 +283,12 @@ class Emitter(Claims):
         """Note that the program may run the code of the block later."""
         yield
 
-    @contextmanager
-    def consumed(self) -> Iterator[None]:
-        """Note that lazy values of the block are used up at its end."""
-        yield
+    def late(self) -> frozenset[ir.Value]:
+        """Return the memory that lazy code may read after it seems to have."""
+        return frozenset()
+
+    def forget_late(self, before: frozenset[ir.Value]) -> None:
+        """Note that all lazy code since ``before``, a result of ``late``, has run to its end."""
 
     def handed(self, value: Value) -> None:
         """Note that lazy code has given out a value."""

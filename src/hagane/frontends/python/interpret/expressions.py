@@ -64,6 +64,14 @@ class Expressions(Core):
             self.collector.type(frame, node, value, self.show(value))
         return value
 
+    def evaluate_to_end(self, node: ast.expr) -> Value:
+        """Return the value of an expression; an iterator made by it is run to its end at once."""
+        late = self.emit.late()
+        value = self.evaluate(node)
+        if isinstance(value, Stream) and isinstance(node, ast.GeneratorExp | ast.Call):
+            self.emit.forget_late(late)
+        return value
+
     def _checked(self, node: ast.expr, frame: Frame) -> Value:
         """Return the value of an expression; after an error, that of the sizes it does not hit."""
         for _ in range(_MAX_ERRORS):
@@ -239,7 +247,7 @@ class Expressions(Core):
             if not isinstance(node, ast.Starred):
                 items.append(self.evaluate(node))
                 continue
-            found = self.sequence(self.evaluate(node.value))
+            found = self.sequence(self.evaluate_to_end(node.value))
             if not isinstance(found, Many):
                 items += found
                 continue

@@ -36,6 +36,10 @@ class Parts:
         """Return the value of an expression in the current frame."""
         raise NotImplementedError
 
+    def evaluate_to_end(self, node: ast.expr) -> Value:
+        """Return the value of an expression; an iterator made by it is run to its end at once."""
+        raise NotImplementedError
+
     def execute(self, body: Sequence[ast.stmt]) -> None:
         """Run statements until they end or the path does."""
         raise NotImplementedError

@@ -41,6 +41,7 @@ class Heap:
         self.contents: dict[int, Any] = {WRITTEN: frozenset(), STALE: frozenset()}
         self.links: Links | None = None
         self.refuse: Callable[[str, str], NoReturn] = _refused
+        self.ruled: Callable[[Many], Many] = _as_it_is
         self._keys = itertools.count(1)
         self._own: set[int] = set()  # the dicts that no other version has
         self._derived: dict[int, list[tuple[int, tuple[Any, ...], int]]] = {}
@@ -50,7 +51,7 @@ class Heap:
     def new(self, content: Any) -> int:
         """Return the key of a new object."""
         key = next(self._keys)
-        self.contents[key] = content
+        self.contents[key] = content if type(content) is not Many else self.ruled(content)
         self._own.add(key)
         return key
 
@@ -78,7 +79,7 @@ class Heap:
 
     def __setitem__(self, ref: Ref | int, content: Any) -> None:
         key = ref if isinstance(ref, int) else ref.key
-        self.contents[key] = content
+        self.contents[key] = content if type(content) is not Many else self.ruled(content)
         self._own.discard(key)  # others may have it, too
         if self.links is not None:
             self.links.replace(key)
@@ -145,6 +146,10 @@ class Heap:
             snapshot[key] = self.contents[key]
         self._own.clear()
         self.contents = snapshot
+
+
+def _as_it_is(content: Many) -> Many:
+    return content
 
 
 def _refused(code: str, message: str) -> NoReturn:
