@@ -32,6 +32,9 @@ MOST_COUNTED = 1024
 MOST_PROGRAMS, MOST_BYTES = 8, 256 << 20
 # After so many programs in a row that were no faster, no others are made.
 MOST_SLOWER = 3
+# How many sessions of a process wait for their turn to have one made; in others the next run of the
+# shape asks again.
+MOST_WAITING = 4
 # How far a program for one shape is put behind all else.
 _NICE = 10
 
@@ -77,13 +80,38 @@ class _Met:
     refused: bool = False
 
 
+class _Turns:
+    """The threads of a process in which programs are made, one after the other."""
+
+    def __init__(self) -> None:
+        self.turn = Lock()
+        self._lock = Lock()
+        self._threads: list[threading.Thread] = []
+
+    def begin(self, build: Callable[[Shapes], None], shapes: Shapes) -> threading.Thread | None:
+        """Start a thread that builds; return None if enough are waiting already."""
+        with self._lock:
+            self._threads = [thread for thread in self._threads if thread.is_alive()]
+            if len(self._threads) > MOST_WAITING:
+                return None
+            thread = threading.Thread(
+                target=build, args=(shapes,), name="hagane-specialize", daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
+            return thread
+
+
+_turns = _Turns()
+
+
 @dataclass
 class Repeats(Generic[T]):
     """Counts the runs of shapes, and has programs made for frequent ones.
 
-    They are made one at a time, in a thread that runs do not wait for. A program that is not
-    faster than the one for all shapes, as the first runs of it show, is let go; after some in a
-    row no others are made.
+    They are made one at a time in a process, in a thread that runs do not wait for. A program that
+    is not faster than the one for all shapes, as the first runs of it show, is let go; after some
+    in a row no others are made.
 
     Attributes:
         make: Returns a program for a shape and the bytes that it takes; None if there is none.
@@ -135,10 +163,7 @@ class Repeats(Generic[T]):
             self._forget()
             # (Another one is being built: the next run of this shape asks again.)
             if self.active and met.runs >= RUNS and not met.refused and self._building is None:
-                self._building = threading.Thread(
-                    target=self._build, args=(shapes,), name="hagane-specialize", daemon=True
-                )
-                self._building.start()
+                self._building = _turns.begin(self._build, shapes)
         return None
 
     def lease(self, shapes: Shapes) -> int:
@@ -187,7 +212,8 @@ class Repeats(Generic[T]):
     def _build(self, shapes: Shapes) -> None:
         step_back()
         try:
-            made = self.make(shapes)
+            with _turns.turn:
+                made = self.make(shapes)
             if made is None:
                 with self._lock:
                     self._met.setdefault(shapes, _Met()).refused = True

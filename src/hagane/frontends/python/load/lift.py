@@ -23,7 +23,15 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.load.modules import SourceError, parse_file
-from hagane.frontends.python.load.wrappers import adds_nothing, is_inner, is_manager, managers_of
+from hagane.frontends.python.load.wrappers import (
+    MIXINS,
+    adds_nothing,
+    is_inner,
+    is_manager,
+    is_method_of_library,
+    managers_of,
+)
+from hagane.frontends.python.values.in_python import partial_method
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -120,8 +128,8 @@ class Lift(Core):
             case types.ModuleType():
                 return self._module(found)
             case types.FunctionType():
-                mixed = found.__module__ in _MIXINS and "." in found.__qualname__
-                return self.lift_function(found) if mixed or not is_standard(found) else Host(found)
+                followed = is_method_of_library(found) or not is_standard(found)
+                return self.lift_function(found) if followed else Host(found)
             case types.MethodType():
                 owner = self.lift(found.__self__)
                 if isinstance(owner, Class):  # a library may say its meaning
@@ -132,6 +140,8 @@ class Lift(Core):
                 return Bound(self.lift(found.__func__), owner)
             case property():
                 return Wrapped("property", self.lift(found.fget), (self.lift(found.fset),))
+            case functools.partialmethod():
+                return self.lift_function(partial_method(found.func, *found.args, **found.keywords))
             case functools.cached_property():
                 return Wrapped("property", self.lift(found.func))
             case functools.partial():
@@ -312,7 +322,7 @@ class Lift(Core):
     def as_base(self, base: Value) -> Value:
         """Return a class as a base: of mixins of the standard library the source is followed."""
         found = base.object if isinstance(base, Host) else None
-        if not isinstance(found, type) or found.__module__ not in _MIXINS or found is dict:
+        if not isinstance(found, type) or found.__module__ not in MIXINS or found is dict:
             return base
         if isinstance(found, abc.ABCMeta) or found.__name__.startswith("User"):
             if found not in self._mixins:
@@ -370,10 +380,9 @@ def _slots(cls: type) -> tuple[str, ...]:
 
 
 _NO_CODE = (lambda: None).__code__
+
+
 # Modules of the standard library whose classes are bases of others.
-_MIXINS = ("collections.abc", "_collections_abc", "collections")
-
-
 def _own_class(found: types.FunctionType) -> Any:
     """Return the class in whose body a function stands that says ``super()``; else None."""
     if "__class__" not in found.__code__.co_freevars:

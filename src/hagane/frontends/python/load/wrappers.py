@@ -8,6 +8,9 @@ from typing import Any
 # Packages whose wrappers around functions change no result, but by the contexts that they enter.
 _TRANSPARENT = ("torch", "jaxtyping", "beartype", "typeguard")
 
+# Modules with abstract classes and others whose methods the classes of users inherit.
+MIXINS = ("collections.abc", "_collections_abc", "collections")
+
 
 def adds_nothing(wrapper: Any) -> bool:
     """Whether a wrapper calls the function that it wraps with the arguments that it gets."""
@@ -43,3 +46,10 @@ def is_manager(wrapper: types.FunctionType) -> bool:
 def is_inner(found: Any) -> bool:
     """Whether a function is none of contextlib's own."""
     return bool(found.__globals__.get("__name__") != "contextlib")
+
+
+def is_method_of_library(found: types.FunctionType) -> bool:
+    """Whether a function of the standard library's is a method that classes of users have."""
+    if found.__module__ == "functools":
+        return "_from_" in found.__qualname__  # comparisons that functools.total_ordering adds
+    return found.__module__ in MIXINS and "." in found.__qualname__

@@ -21,6 +21,7 @@ from hagane.frontends.python.standard.arguments import Arguments
 from hagane.frontends.python.standard.iterables import Iterables
 from hagane.frontends.python.standard.outside import World
 from hagane.frontends.python.standard.real import RealObjects
+from hagane.frontends.python.values.in_python import in_python
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -140,6 +141,10 @@ class Builtins(Iterables, RealObjects, World, Arguments):
         reached = self.call_world(found, arguments, keywords)
         if reached is not MISSING:
             return reached
+        program = in_python(found)
+        if program is not None:
+            follow = self.lift_function if isinstance(program, types.FunctionType) else self.lift
+            return self.call(follow(program), arguments, keywords)
         name = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', found)}"
         if hasattr(found, "cache_info"):
             return self.lost(
