@@ -143,8 +143,7 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             return reached
         program = in_python(found)
         if program is not None:
-            follow = self.lift_function if isinstance(program, types.FunctionType) else self.lift
-            return self.call(follow(program), arguments, keywords)
+            return self.call(self.lift(program), arguments, keywords)
         name = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', found)}"
         if hasattr(found, "cache_info"):
             return self.lost(

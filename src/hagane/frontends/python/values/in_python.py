@@ -35,7 +35,7 @@ def _merged(*iterables: Iterable[Any], key: Any = None, reverse: bool = False) -
     return iter(sorted(whole, key=key, reverse=reverse))
 
 
-def partial_method(function: Any, /, *args: Any, **keywords: Any) -> FunctionType:
+def partial_method(function: Any, /, *args: Any, **keywords: Any) -> Any:
     """Return the method that ``functools.partialmethod`` of the same arguments stands for."""
 
     def method(self: Any, /, *more: Any, **named: Any) -> Any:
@@ -44,13 +44,13 @@ def partial_method(function: Any, /, *args: Any, **keywords: Any) -> FunctionTyp
     return method
 
 
-_PROGRAMS: dict[Any, FunctionType] = {
+_PROGRAMS: dict[Any, Any] = {
     heapq.nlargest: _largest, heapq.nsmallest: _smallest, heapq.merge: _merged,
     functools.partialmethod: partial_method,
 }  # fmt: skip
 
 
-def in_python(found: Any) -> Callable[..., Any] | None:
+def in_python(found: Any) -> Any:
     """Return a function of the standard library's in Python; None where it cannot be followed.
 
     A getter of ``operator`` is made anew of what it was made of.
@@ -60,8 +60,6 @@ def in_python(found: Any) -> Callable[..., Any] | None:
     if isinstance(found, Hashable) and found in _PROGRAMS:
         return _PROGRAMS[found]
     name = getattr(found, "__module__", None) or ""
-    if isinstance(found, FunctionType):
-        return found if name in _SOURCES.values() else None
     made = getattr(_module(_SOURCES[name]), found.__name__, None) if name in _SOURCES else None
     return made if isinstance(made, FunctionType) else None
 
