@@ -14,7 +14,12 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.complex_memory import COMPLEX, SharedMemory
-from hagane.frontends.libraries.complex_rules import RULES, normalised, transform_axes
+from hagane.frontends.libraries.complex_rules import (
+    RULES,
+    normalised,
+    operands,
+    transform_axes,
+)
 from hagane.frontends.libraries.viewing import is_view
 from hagane.frontends.libraries.writing import fitting
 from hagane.frontends.python.interpret.core import Core
@@ -195,8 +200,9 @@ class ComplexParts:
                 if isinstance(promised, Tensor)
                 else None
             )
+            given = [*arguments, *operands(name, keywords)]
             with interpreting(core.emit):
-                pairs = [self._pair(core, x) for x in arguments]
+                pairs = [self._pair(core, x) for x in given]
                 if to in _OF:
                     if not any(isinstance(x, Tensor) for x in arguments):
                         pairs = [(_array(a, to), _array(b, to)) for a, b in pairs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -67,8 +68,9 @@ def _exponential(x: Pair) -> Pair:
     return mul(size, op("Cos", _imaginary(x))), mul(size, op("Sin", _imaginary(x)))
 
 
-def _angle(x: Pair) -> Any:
-    return arctan2(_imaginary(x), x[0])
+def _angle(x: Pair, deg: Pair = (False, None)) -> Any:
+    found = arctan2(_imaginary(x), x[0])
+    return mul(found, 180 / math.pi) if deg[0] else found
 
 
 def _power(x: Pair, exponent: Pair) -> Pair:
@@ -145,3 +147,22 @@ RULES: dict[str, Callable[..., Any]] = {
     "reciprocal": lambda x: spectra.quotient((1.0, None), x),
     "pow": _power,
 }
+
+_OPERANDS = ("other", "exponent", "deg")
+
+
+def operands(name: str, keywords: Mapping[str, Value]) -> list[Value]:
+    """Return the operands that are given by name to a function that has a formula here.
+
+    Raises:
+        CheckError: The formula does not know an argument.
+    """
+    for key, value in keywords.items():
+        neutral = value is None or (key == "alpha" and isinstance(value, int) and value == 1)
+        if key not in _OPERANDS and not neutral:
+            raise CheckError(
+                "capture",
+                f"'{name}' of complex tensors with '{key}' cannot be captured yet; compute that "
+                "apart, or leave it out",
+            )
+    return [keywords[key] for key in _OPERANDS if key in keywords]

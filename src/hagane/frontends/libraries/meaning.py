@@ -139,10 +139,12 @@ class MeaningTables(SharingTables):
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         """Call a function or a class of a library."""
+        table = self.table_of(name)
+        if table is not None and name in table.functions:
+            arguments, keywords = table.named(table.functions[name], name, arguments, keywords)
         joined = stacked(core, name, arguments, keywords)
         if joined is not None:
             return joined
-        table = self.table_of(name)
         if table is None or name not in table.functions:
             return super().call(core, name, arguments, keywords)
         into = written_into(name, table.functions[name], arguments, keywords)

@@ -112,6 +112,7 @@ class LibraryTables(Objects, RealNames):
                 core.emit.kind = table.tensor
             if name in table.functions:
                 handler = table.functions[name]
+                arguments, keywords = table.named(handler, name, arguments, keywords)
                 given, out = apart_from_out(name, handler, keywords)
                 made = self._in_context(
                     core, name, arguments, given,
@@ -182,8 +183,9 @@ class LibraryTables(Objects, RealNames):
             return noted(core, name, handler, arguments, keywords, made)
         core.emit.kind = owner if owner == table.tensor else table.tensor
         found = table.methods[owner][method]
+        arguments, keywords = table.named(found, name, arguments, keywords)
         made = self._in_context(
-            core, name, arguments, table.named(found, name, keywords),
+            core, name, arguments, keywords,
             lambda a, k: call_handler(found, name, core, a, k, hidden=2),
         )  # fmt: skip
         return noted(core, name, found, arguments, keywords, made)
@@ -241,7 +243,7 @@ def _call_function(
     from hagane.frontends.libraries.table import call_handler
 
     function = table.functions[name]
-    return call_handler(function, name, core, arguments, table.named(function, name, keywords))
+    return call_handler(function, name, core, arguments, keywords)
 
 
 def _is_real_attribute(kind: str, name: str) -> bool:

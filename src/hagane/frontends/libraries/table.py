@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -89,6 +90,8 @@ class Table:
         transparent: Decorators and context managers that change no type.
         bases: Base classes: a class to the class whose methods it inherits.
         synonyms: Other names of an argument that functions of the library take: NumPy's.
+        parameters: The names of a function's parameters that differ from its handler's, by the
+            function's name; the handler's name follows each.
         strict: Functions, and modules of functions, that take no other names.
     """
 
@@ -105,6 +108,7 @@ class Table:
     transparent: set[str] = field(default_factory=set)
     bases: dict[str, str] = field(default_factory=dict)
     synonyms: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, Mapping[str, str]] = field(default_factory=dict)
     strict: set[str] = field(default_factory=set)
     operator: Callable[[Core, str, Value, Value], Value] | None = None
     unary: Callable[[Core, str, Tensor], Value] | None = None
@@ -160,16 +164,37 @@ class Table:
         return name
 
     def named(
-        self, function: Handler, name: str, keywords: Mapping[str, Value]
-    ) -> Mapping[str, Value]:
-        """Return the named arguments of a call under the names that its function has for them."""
-        if self.synonyms.keys().isdisjoint(keywords) or self._is_strict(name):
-            return keywords
+        self,
+        function: Handler,
+        name: str,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+    ) -> tuple[Sequence[Value], Mapping[str, Value]]:
+        """Return the arguments of a call, named ones under the names that its handler has.
+
+        The first one is by its place then: it may be a tensor that the call views or changes.
+        """
+        if not keywords:
+            return arguments, keywords
         own = _signature(function).parameters
-        other = {
-            k: own_name for k, own_name in self.synonyms.items() if k not in own and own_name in own
-        }
-        return {other.get(key, key): value for key, value in keywords.items()}
+        several = next((p.name for p in own.values() if p.kind is p.VAR_POSITIONAL), None)
+        first = next(itertools.islice(own, 1, None), None)
+        moved = not arguments and first in keywords
+        if several not in keywords and keywords.keys() <= own.keys() and not moved:
+            return arguments, keywords
+        known = {} if self._is_strict(name) else dict(self.synonyms)
+        known |= self.parameters.get(name, {})
+        left: dict[str, Value] = {}
+        for key, value in keywords.items():
+            other = key if key in own else known.get(key, f"{key}_")
+            left[other if other in own else key] = value
+        if several in left:
+            before = [*itertools.takewhile(lambda name: name != several, own)][1 + len(arguments) :]
+            placed = [left.pop(name) for name in before if name in left]
+            return [*arguments, *placed, left.pop(several)], left
+        if not arguments and first in left and own[first].kind is not own[first].KEYWORD_ONLY:
+            return [left.pop(first)], left
+        return arguments, left
 
     def _is_strict(self, name: str) -> bool:
         return name in self.strict or name.rpartition(".")[0] in self.strict

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import operator as python
 from collections.abc import Sequence
 from functools import partial
@@ -337,15 +338,14 @@ def round_(t: Core, a: Value, decimals: Value = 0, *_: Value) -> Tensor:
     return typed(t, "Round", [x], x.dtype, x.shape, None, lambda x: pairs.rounded(x, decimals))
 
 
-def _real_part(name: str, rule: Rule) -> None:
-    halves = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: ir.DataType.DOUBLE}
+_HALVES = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: ir.DataType.DOUBLE}
 
+
+def _real_part(name: str, rule: Rule) -> None:
     def function(t: Core, val: Value) -> Tensor:
         x = to_array(t, val)
-        if x.dtype in halves:
-            return typed(t, "Real", [x], halves[x.dtype], x.shape)
-        if name == "angle":
-            x = cast(t, x, x.dtype if x.dtype in FLOATS else ir.DataType.DOUBLE)
+        if x.dtype in _HALVES:
+            return typed(t, "Real", [x], _HALVES[x.dtype], x.shape)
         return typed(t, "Real", [x], x.dtype, x.shape, None, rule)
 
     NUMPY.function(name)(function)
@@ -353,7 +353,18 @@ def _real_part(name: str, rule: Rule) -> None:
 
 _real_part("real", partial(op, "Identity"))
 _real_part("imag", special.zeros_of)
-_real_part("angle", special.angle_of_reals)
+
+
+@NUMPY.function("angle")
+def angle(t: Core, z: Value, deg: Value = False) -> Tensor:
+    """Return the angles of complex numbers, in radians, or in degrees."""
+    x = to_array(t, z)
+    if x.dtype in _HALVES:
+        return typed(t, "Real", [x], _HALVES[x.dtype], x.shape)
+    x = cast(t, x, x.dtype if x.dtype in FLOATS else ir.DataType.DOUBLE)
+    factor = np.array(180 / math.pi if deg else 1, x.dtype.numpy())
+    turned = lambda x: op("Mul", special.angle_of_reals(x), factor)  # noqa: E731
+    return typed(t, "Real", [x], x.dtype, x.shape, None, turned)
 
 
 @NUMPY.function("nan_to_num")

@@ -59,6 +59,24 @@ TORCH.transparent.update(
 TORCH.synonyms.update(
     {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 )
+# Parameters that handlers of several functions have under another name.
+_PARAMETERS = {
+    "mm": {"mat2": "other"}, "bmm": {"mat2": "other"}, "dot": {"tensor": "other"},
+    "mv": {"vec": "other"}, "pow": {"exponent": "other"}, "pow_": {"exponent": "other"},
+    "expand": {"size": "shape"}, "repeat": {"repeats": "times"}, "sum_to_size": {"size": "shape"},
+    "split_with_sizes": {"split_sizes": "split_size_or_sections"},
+    "swapaxes": {"axis0": "dim0", "axis1": "dim1"}, "polar": {"abs": "real", "angle": "imag"},
+    "isin": {"test_element": "test_elements", "element": "elements"},
+    "tensor_split": {"tensor_indices_or_sections": "indices_or_sections"},
+    "cholesky_solve": {"input": "B", "input2": "L"}, "hspmm": {"mat1": "input"},
+    "full_like": {"value": "fill_value"},  # which Tensor.fill_ is
+    "_grouped_mm": {"input": "mat_a", "mat2": "mat_b"},
+    "resize": {"size": "shape"}, "resize_": {"size": "shape"},
+    **{name: {"indices": "sections"} for name in ("hsplit", "vsplit", "dsplit")},
+}  # fmt: skip
+for _name, _own in _PARAMETERS.items():
+    TORCH.parameters[f"torch.{_name}"] = TORCH.parameters[f"torch.Tensor.{_name}"] = _own
+TORCH.parameters["torch.Tensor.split"] = {"split_size": "split_size_or_sections"}
 TORCH.strict.add("torch.nn.functional")
 TORCH.strict.update(
     f"{owner}.{name}"

@@ -24,14 +24,14 @@ def _batch_norm(name: str, ranks: tuple[int, ...], affine_default: bool) -> None
     def init(
         t: Core, num_features: Value, eps: Value = 1e-5, momentum: Value = 0.1,
         affine: Value = affine_default, track_running_stats: Value = True, device: Value = None,
-        dtype: Value = None,
+        dtype: Value = None, bias: Value = True,
     ) -> dict[str, Value]:  # fmt: skip
         made = {"dtype": dtype, "device": device}
         return {
             "num_features": num_features, "eps": eps, "momentum": momentum, "affine": affine,
             "track_running_stats": track_running_stats,
             "weight": weight(t, num_features, **made) if affine else None,
-            "bias": weight(t, num_features, **made) if affine else None,
+            "bias": weight(t, num_features, **made) if affine and bias else None,
             "running_mean": buffer(t, num_features) if track_running_stats else None,
             "running_var": buffer(t, num_features) if track_running_stats else None,
             "num_batches_tracked": _count(t) if track_running_stats else None,

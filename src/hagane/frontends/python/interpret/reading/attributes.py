@@ -94,6 +94,8 @@ class Access(Items):
                 return self.module_attribute(value, name)
             case Host(object=found):
                 return self._asked(found, partial(getattr, found, name, MISSING))
+            case slice() if name in ("start", "stop", "step"):
+                return getattr(value, name)
             case DType() | Device():
                 return self.tables.constant_attribute(value, name)
             case Function() if name == "__class__":

@@ -155,8 +155,17 @@ def tensor_split(
         total = shape[place]
         lengths = [floordiv(total + sections - 1 - k, sections) for k in range(sections)]
         return _parts(t, x, place, lengths)
+    if isinstance(sections, Tensor):
+        return t.lost("tensor_split at places that a tensor has")
     bounds = [0, *sections, shape[place]]
-    return _parts(t, x, place, [b - a for a, b in itertools.pairwise(bounds)])
+    if (
+        all(isinstance(place, int) for place in bounds)
+        and min(bounds) >= 0
+        and bounds == sorted(bounds)
+    ):
+        return _parts(t, x, place, [b - a for a, b in itertools.pairwise(bounds)])
+    before = (slice(None),) * place  # places beyond the axis, and those counted from its end
+    return tuple(item(t, x, (*before, slice(a, b))) for a, b in itertools.pairwise(bounds))
 
 
 @TORCH.function("unbind", methods=("unbind",))

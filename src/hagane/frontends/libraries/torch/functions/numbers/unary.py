@@ -58,7 +58,7 @@ _COMPUTED: dict[str, Callable[[Any], Any]] = {
     "logit": activations.logit, "special.logit": activations.logit,
     "square": square, "trunc": activations.truncated, "fix": activations.truncated,
     "frac": lambda x: sub(x, activations.truncated(x)), "positive": lambda x: op("Identity", x),
-    "sgn": lambda x: op("Sign", x), "special.round": lambda x: op("Round", x),
+    "sgn": lambda x: op("Sign", x),
     "erfinv": special.inverse_error, "special.erfinv": special.inverse_error,
     "lgamma": special.log_gamma, "special.gammaln": special.log_gamma,
     "digamma": special.digamma, "special.digamma": special.digamma,
@@ -135,11 +135,11 @@ for _name in _REAL_COMPOSED:
     _unary(_name, "", real=True)
 for _name, _operator in _KEEPING.items():
     _unary(_name, _operator, real=False)
-for _name in ("trunc", "frac", "square", "positive", "fix", "sgn", "special.round"):
+for _name in ("trunc", "frac", "square", "positive", "fix", "sgn"):
     _unary(_name, "", real=False)
 
 
-@TORCH.function("round", methods=("round", "round_"))
+@TORCH.function("round", "special.round", methods=("round", "round_"))
 def round_(t: Core, input: Value, *, decimals: Value = 0, out: Value = None) -> Tensor:
     """Return the nearest integers, or numbers with so many decimals."""
     x = need_tensor(t, input, "input")
