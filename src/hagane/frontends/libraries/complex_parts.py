@@ -14,12 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.complex_memory import COMPLEX, SharedMemory
-from hagane.frontends.libraries.complex_rules import (
-    RULES,
-    normalised,
-    operands,
-    transform_axes,
-)
+from hagane.frontends.libraries.complex_rules import RULES, normalised, operands, transform_axes
 from hagane.frontends.libraries.viewing import is_view
 from hagane.frontends.libraries.writing import fitting
 from hagane.frontends.python.interpret.core import Core
