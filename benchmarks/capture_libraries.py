@@ -102,6 +102,14 @@ def part_of(result: Any, path: str) -> Any:
     return part_of(found, rest) if rest else found
 
 
+def is_held(model: Any, name: str) -> bool:
+    """Whether an output is the new value of an attribute of the model."""
+    try:
+        return name.endswith(".new") and part_of(model, name.removesuffix(".new")) is not None
+    except (AttributeError, IndexError, KeyError, TypeError):
+        return False
+
+
 def problem(error: BaseException) -> str:
     """Return an error in one line."""
     found = getattr(error, "problems", None)
@@ -120,20 +128,28 @@ def agreement(
 ) -> str:
     """Return how something differs from the model at three sizes; empty if it does not.
 
-    Results are compared by the paths that are their names, where they have names.
+    Results are compared by the paths that are their names, where they have names; attributes of
+    the model that a call may set are not compared.
     """
     for turn in range(3):
         inputs = inputs_of(case, turn)
         result = model(**inputs)
         expected = [*leaves(result)]
+        held = [is_held(model, name) for name in names]
         if names and names[0].removesuffix(".new") != "output":
-            parts = [part_of(result, name.removesuffix(".new")) for name in names]
+            parts = [
+                part_of(result, name.removesuffix(".new"))
+                for name, own in zip(names, held, strict=True)
+                if not own
+            ]
             missing = len(expected) - sum(isinstance(part, torch.Tensor) for part in parts)
             if missing:
                 return f"{missing} tensors of the result are no outputs"
             expected = [torch.as_tensor(part) for part in parts]
         try:
             found = run(inputs)
+            if any(held):
+                found = [one for one, own in zip(found, held, strict=True) if not own]
         except Exception as error:
             return f"run at size {turn}: {problem(error)}"
         if len(found) != len(expected):
@@ -220,6 +236,9 @@ def captured(case: Case, model: Any) -> tuple[str, str]:
                 given.update({f"{name}.{i}": np.asarray(v) for i, v in enumerate(value)})
             elif isinstance(value, torch.Tensor):
                 given[name] = np.asarray(value)
+        for name in names:
+            if name not in given:  # an attribute that a call may set
+                given[name] = np.asarray(part_of(model, name))
         return list(session.run(None, {n: v for n, v in given.items() if n in names}))
 
     return "", agreement(case, model, run, [value.name for value in session.get_outputs()])
@@ -319,6 +338,8 @@ def run_case(case: Case, ways: set[str], limit: float) -> dict[str, Any]:
 
 def shown(row: Mapping[str, Any], ways: set[str]) -> str:
     """Return a row of the table."""
+    if "broken" in row:
+        return f"{row['library'][:12]:12} {row['name'][:28]:28} not run: {row['broken'][:200]}"
     columns = [w for w in ("check", "capture", "agrees", "export") if w in row]
     marks = " ".join(f"{'yes' if not row[c] else '-':8}" for c in columns)
     first = next((f"{c}: {row[c]}" for c in columns if row[c]), "")
@@ -359,6 +380,9 @@ def main() -> None:
         print(shown(row, ways), flush=True)
         if options.output:
             options.output.write_text(json.dumps(rows, indent=1))
+    if options.wide:
+        print(f"{sum('broken' in row for row in rows)} of {len(rows)} cannot be made or called so")
+        rows = [row for row in rows if "broken" not in row]
     columns = [w for w in ("check", "capture", "agrees", "export") if rows and w in rows[0]]
     for library in [*sorted({row["library"] for row in rows}), ""]:
         own = [row for row in rows if library in ("", row["library"])]

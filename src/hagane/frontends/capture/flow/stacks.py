@@ -148,7 +148,7 @@ class Stacks:
         self.emit.show_sizes(found, (*names, *known))
         order = [*axes, *(axis for axis in range(len(leaf.shape)) if axis not in axes)]
         if order != sorted(order):
-            found = self.core.op("Transpose", found, perm=list(np.argsort(order)))
+            found = self.core.op("Transpose", found, perm=np.argsort(order).tolist())
         return found
 
     # Many items.

@@ -35,7 +35,6 @@ from hagane.frontends.python.values.values import (
     Value,
     Wrapped,
     is_enumeration,
-    names_of_tuple,
 )
 from hagane.graph.types import dtype_name
 
@@ -113,27 +112,13 @@ class Calls(LibraryCalls):
 
     def _unpacked_many(self, function: Value, arguments: list[Value], items: Many) -> Value:
         if isinstance(function, Host) and function.object is zip:
-            parts = self._parts_of(items.element)
-            if parts is not None and not arguments and not items.stacked:
-                turned = [self.new_list(Many(x, items.length)) for x in parts]
-                return self.new_stream(turned)
+            columns = None if arguments else self.columns_of(items)
+            if columns is not None:
+                return self.new_stream(columns)
             return self.lost("zip(*items) of a number of items that is not known")
         if isinstance(items.element, Unknown) and items.element.failed:
             return items.element
         return self.lost(f"a call of {name_of(function)} with a number of arguments not known")
-
-    def _parts_of(self, item: Value) -> list[Value] | None:
-        """Return the parts of a tuple, those of a choice joined; None for other values."""
-        item = self.settle(item)
-        if isinstance(item, Choice):
-            yes, no = self._parts_of(item.yes), self._parts_of(item.no)
-            if yes is None or no is None or len(yes) != len(no):
-                return None
-            return [self.join(item.condition, a, b) for a, b in zip(yes, no, strict=True)]
-        if isinstance(item, tuple):
-            return list(item)
-        names = names_of_tuple(item)
-        return None if names is None else [self.heap[item][name] for name in names]
 
     def _super(self, node: ast.Call) -> Value:
         if node.args:

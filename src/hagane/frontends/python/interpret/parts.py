@@ -40,6 +40,10 @@ class Parts:
         """Return the value of an expression; an iterator made by it is run to its end at once."""
         raise NotImplementedError
 
+    def columns_of(self, items: Many) -> list[Value] | None:
+        """Return the columns of rows that ``zip(*rows)`` turns; None if there is no telling."""
+        raise NotImplementedError
+
     def execute(self, body: Sequence[ast.stmt]) -> None:
         """Run statements until they end or the path does."""
         raise NotImplementedError

@@ -5,16 +5,21 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
+from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.standard.containers import Containers
 from hagane.frontends.python.values.values import (
+    Choice,
     Endless,
     Many,
     Stream,
+    Tensor,
     Value,
     is_plain,
     is_size,
+    names_of_tuple,
 )
 from hagane.symbolic import Dim, ceildiv, maximum, minimum
 
@@ -169,6 +174,45 @@ class Iterators(Containers):
         return self.new_stream(
             [(found, self.new_stream([items[place] for place in of])) for found, of in groups]
         )
+
+    def columns_of(self, items: Many) -> list[Value] | None:
+        """Return the columns that ``zip(*rows)`` gives; None if their number is not known."""
+        rows = items.element if items.stacked is None else items.stacked
+        if isinstance(rows, Tensor):
+            axes = (rows.shape or ())[items.stacked is not None :]
+            if not axes or not isinstance(axes[0], int):
+                return None
+            at = (slice(None),) * (items.stacked is not None)
+            found = [self.tables.tensor_item(self, rows, (*at, k)) for k in range(axes[0])]
+            if at:
+                return [self.new_list(self.sequence(column)) for column in found]
+            return [self.new_list(Many(part, items.length)) for part in found]
+        if self.emit.builds and items.at is not None:
+            with self.emit.types_only():
+                parts = self._parts_of(items.item(0))
+            kept = self.new_list(items)
+            return [run_own(self, _column, [kept, k], {}) for k in range(len(parts or ()))] or None
+        parts = self._parts_of(items.element)
+        if parts is None or items.stacked:
+            return None
+        return [self.new_list(Many(part, items.length)) for part in parts]
+
+    def _parts_of(self, item: Value) -> list[Value] | None:
+        """Return the parts of a tuple, those of a choice joined; None for other values."""
+        item = self.settle(item)
+        if isinstance(item, Choice):
+            yes, no = self._parts_of(item.yes), self._parts_of(item.no)
+            if yes is None or no is None or len(yes) != len(no):
+                return None
+            return [self.join(item.condition, a, b) for a, b in zip(yes, no, strict=True)]
+        if isinstance(item, tuple):
+            return list(item)
+        names = names_of_tuple(item)
+        return None if names is None else [self.heap[item][name] for name in names]
+
+
+def _column(rows: Any, place: int) -> list[Any]:
+    return [row[place] for row in rows]
 
 
 def _leading(keeps: list[bool]) -> list[bool]:

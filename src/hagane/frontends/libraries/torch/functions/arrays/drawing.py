@@ -16,6 +16,7 @@ from hagane.frontends.libraries.torch.operands import (
     need_tensor,
     promote,
     shape_of,
+    size,
     sizes,
     to_tensor,
 )
@@ -215,7 +216,7 @@ def multinomial(
     shape = shape_of(t, x)
     if len(shape) not in (1, 2):
         t.fail("rank", f"multinomial takes one or two axes, got {t.show(x)}", x)
-    return t.emit.typed("Multinomial", [x], INT64, (*shape[:-1], num_samples))
+    return t.emit.typed("Multinomial", [x], INT64, (*shape[:-1], size(t, num_samples)))
 
 
 __all__ = ["DRAWN", "REDRAWN", "drawn", "redrawn"]

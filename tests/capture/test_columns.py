@@ -1,0 +1,55 @@
+"""``zip(*rows)`` of rows whose number the data decide, and lists of parts of pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import hagane
+
+from .test_programs import compare
+
+
+def columns_of_a_tensor(x: Any) -> Any:
+    parts = [*zip(*x, strict=True)]
+    return torch.stack(parts[0]) + torch.stack(parts[2])
+
+
+def columns_of_tuples(x: Any) -> Any:
+    first, second, total = zip(*[(row, row * 2, row.sum()) for row in x], strict=True)
+    return torch.stack(first) + torch.stack(second), torch.stack(total)
+
+
+def places(x: Any) -> Any:
+    count = torch.arange(x.shape[0])
+    rows, columns = zip(*torch.stack([count, count % 3], 1), strict=True)
+    y = x + 0
+    y[rows, columns] = 5.0
+    return y, x[rows, columns]
+
+
+def corners(x: Any) -> Any:
+    pictures = [x[i, :, None] * row[None, : i + 1] for i, row in enumerate(x)]
+    stacked = [torch.stack([p, p * 2]) for p in pictures]
+    return torch.cat([p.flatten(1).T for p in stacked], dim=0)
+
+
+@pytest.mark.parametrize("program", [columns_of_a_tensor, columns_of_tuples, places, corners])
+def test_columns_and_parts(program: Callable[..., Any]) -> None:
+    compare(
+        program,
+        hagane.capture(program, "float32[n, 3]"),
+        [torch.randn(rows, 3) for rows in (2, 3)],
+    )
+
+
+def test_the_number_of_draws_may_be_a_tensor() -> None:
+    def drawn(x: Any) -> Any:
+        return torch.multinomial(x, x.shape[0] * 2 + x.argmax(), replacement=True)
+
+    report = hagane.check(drawn, x="float32[n]")
+    assert not report.errors
+    assert "int64" in str(report.returned)
