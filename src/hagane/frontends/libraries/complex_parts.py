@@ -183,7 +183,8 @@ class ComplexParts:
         core.emit.kind = kind
         if transforms or name in _MAKING:
             promised = typed(arguments, keywords)
-            assert isinstance(promised, Tensor)
+            if not isinstance(promised, Tensor):
+                return promised
             with interpreting(core.emit):
                 made = self._made(core, last, promised, arguments, keywords)
             return self._wrapped(core, made, kind, promised)

@@ -278,6 +278,8 @@ def _is_open(value: Value) -> bool:
     """Whether a value is a number that is not known, or holds one."""
     if isinstance(value, list | tuple):
         return any(map(_is_open, value))
+    if isinstance(value, Tensor):
+        return value.shape == ()
     return isinstance(value, Expr | Real | Truth)
 
 

@@ -386,6 +386,8 @@ def axis(t: Core, value: Value, rank: int, x: Tensor, *, extra: int = 0) -> int:
     """Return an axis counted from the front, checked against ``rank`` (plus ``extra`` new ones)."""
     if isinstance(value, Tensor):
         value = t.tensor_number(value, whole=True)
+    if isinstance(value, Expr | Real):
+        raise CheckError(OPEN, "axis is a number that is not known")
     if not isinstance(value, int) or isinstance(value, bool):
         t.fail("type", f"expected an integer as axis, got {t.show(t.wrap(value))}", x)
     total = rank + extra

@@ -212,10 +212,21 @@ def size(t: Core, value: Value) -> Dim:
     return value
 
 
+def check_known(value: Value, what: str) -> None:
+    """Say that a number is not known, which a result's type needs.
+
+    Raises:
+        CheckError: It is not: a question that the check leaves open, no error of the program.
+    """
+    if isinstance(value, Expr | Real) or (isinstance(value, Tensor) and value.shape == ()):
+        raise CheckError(OPEN, f"{what} is a number that is not known")
+
+
 def axis(t: Core, value: Value, rank: int, x: Tensor, *, extra: int = 0, what: str = "dim") -> int:
     """Return an axis counted from the front, checked against ``rank`` (plus ``extra`` new ones)."""
     if isinstance(value, Tensor):
         value = t.tensor_number(value, whole=True)
+    check_known(value, what)
     if not isinstance(value, int):
         t.fail("type", f"expected an integer as {what}, got {t.show(value)}", x)
     total = max(rank + extra, 1)
@@ -261,6 +272,7 @@ def per_axis(t: Core, value: Value, count: int, what: str) -> list[int]:
             return [int(value[0])] * count
         if len(value) == count and all(isinstance(item, int) for item in value):
             return [int(item) for item in value]
+    check_known(value, what)
     t.fail(
         "value", f"expected {what} to be an integer or {count} of them, got {t.show(t.wrap(value))}"
     )

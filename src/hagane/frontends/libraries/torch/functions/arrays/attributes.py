@@ -17,6 +17,7 @@ from hagane.frontends.libraries.torch.operands import (
     promoted,
     result_dtype,
     shape_of,
+    sizes,
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
@@ -292,6 +293,7 @@ def stride(t: Core, self: Value, dim: Value = None) -> Value:
 @TORCH.function("histc", methods=("histc",))
 def histc(t: Core, input: Value, bins: Value = 100, min: Value = 0, max: Value = 0) -> Tensor:
     """Return how many elements fall into each bin."""
+    (bins,) = sizes(t, [bins])
     made = (input.dtype, (bins,))
     if not all(isinstance(n, int | float) for n in (bins, min, max)):
         return t.emit.typed("Histogram", [input], *made)

@@ -161,7 +161,8 @@ def randperm(
     t: Core, n: Value, *, device: Value = None, dtype: Value = None, **keywords: Value
 ) -> Tensor:
     """Return the numbers below ``n`` in random order."""
-    return drawn(t, "randperm", made(t, dtype_of(dtype, INT64), [n], device_of(device)), keywords)
+    found = made(t, dtype_of(dtype, INT64), [size(t, n)], device_of(device))
+    return drawn(t, "randperm", found, keywords)
 
 
 @TORCH.function("normal")

@@ -12,6 +12,7 @@ from hagane.frontends.libraries.torch.operands import (
     INT64,
     need_tensor,
     shape_of,
+    size,
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
@@ -124,7 +125,7 @@ def one_hot(t: Core, tensor: Value, num_classes: Value = -1) -> Tensor:
             x,
             remedy="convert it with .long()",
         )
-    depth = t.emit.fresh("classes") if num_classes == -1 else num_classes
+    depth = t.emit.fresh("classes") if num_classes == -1 else size(t, num_classes)
     made = (INT64, (*shape_of(t, x), depth))
     if num_classes == -1:
         return built(t, made, filling.one_hot_of_all, x)

@@ -19,6 +19,7 @@ from hagane.frontends.libraries.torch.operands import (
     per_axis,
     same_dtype,
     shape_of,
+    size,
     sizes,
 )
 from hagane.frontends.libraries.torch.table import TORCH
@@ -49,8 +50,8 @@ def unbatched(t: Core, x: Tensor, lone: bool) -> Tensor:
 
 def _positive(t: Core, y: Tensor, spatial: int, what: str) -> Tensor:
     """Restrict the inputs to those for which something is left to compute."""
-    for size in shape_of(t, y)[-spatial:]:
-        if isinstance(size, int) and size < 1:
+    for found in shape_of(t, y)[-spatial:]:
+        if isinstance(found, int) and size < 1:
             t.fail("shape-mismatch", f"{what} leaves nothing: the output would be {t.show(y)}", y)
         t.emit.require_size(size, 1, f"output of {t.emit.label or what}")
     return y
@@ -297,7 +298,8 @@ def _register_pools(spatial: int) -> None:
         if len(wanted) != spatial:
             t.fail("value", f"expected {spatial} output sizes, got {wanted}")
         tail = shape[-spatial:]
-        result = tuple(old if new is None else new for old, new in zip(tail, wanted, strict=True))
+        pairs = zip(tail, wanted, strict=True)
+        result = tuple(old if new is None else size(t, new) for old, new in pairs)
         return x, t.emit.typed("AdaptivePool", [x], x.dtype, (*shape[:-spatial], *result))
 
     def adaptive_max(
