@@ -51,9 +51,9 @@ def unbatched(t: Core, x: Tensor, lone: bool) -> Tensor:
 def _positive(t: Core, y: Tensor, spatial: int, what: str) -> Tensor:
     """Restrict the inputs to those for which something is left to compute."""
     for found in shape_of(t, y)[-spatial:]:
-        if isinstance(found, int) and size < 1:
+        if isinstance(found, int) and found < 1:
             t.fail("shape-mismatch", f"{what} leaves nothing: the output would be {t.show(y)}", y)
-        t.emit.require_size(size, 1, f"output of {t.emit.label or what}")
+        t.emit.require_size(found, 1, f"output of {t.emit.label or what}")
     return y
 
 
