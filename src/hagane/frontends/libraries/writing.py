@@ -25,7 +25,16 @@ from hagane.frontends.python.values.memory import (
     own,
     share,
 )
-from hagane.frontends.python.values.values import Frame, Host, Ref, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Frame,
+    Host,
+    Library,
+    LibraryMethod,
+    Ref,
+    Tensor,
+    Truth,
+    Value,
+)
 from hagane.ops.builder import interpreting
 from hagane.symbolic import Expr
 
@@ -296,9 +305,17 @@ def _leads(top: ast.expr, inner: ast.AST) -> bool:
     return next(iter(ast.iter_child_nodes(top)), None) is inner
 
 
+_IN_ORDER = (
+    ast.Tuple, ast.List, ast.BinOp, ast.BoolOp, ast.UnaryOp, ast.Call, ast.Compare, ast.Subscript,
+    ast.Attribute,
+)  # fmt: skip
+
+
 def _before(top: ast.expr, inner: ast.AST) -> list[ast.AST] | None:
     """Return the parts of an expression evaluated before one of them, None if that is not known."""
-    if not isinstance(top, ast.Tuple | ast.List | ast.BinOp | ast.Call | ast.Compare):
+    if isinstance(top, ast.IfExp):
+        return [] if inner is top.test else [top.test]
+    if not isinstance(top, _IN_ORDER):
         return None
     parts = list(ast.iter_child_nodes(top))
     return [part for part in parts[: parts.index(inner)] if isinstance(part, ast.expr)]
@@ -310,12 +327,14 @@ def _may_hold(frame: Frame, part: ast.AST, x: Tensor) -> bool:
     What objects hold gets the new content by their names.
     """
     value = frame.made.get(part, x)
+    if isinstance(value, LibraryMethod):  # which holds no more than that
+        value = value.receiver
     own = {x.value, *memory_of(x.value)}
     for item in value if isinstance(value, tuple) else (value,):
         if isinstance(item, Tensor):
             if own & {item.value, *memory_of(item.value)}:
                 return True
-        elif not isinstance(item, int | float | str | Expr | Ref | Host | None):
+        elif not isinstance(item, int | float | str | Expr | Truth | Ref | Host | Library | None):
             return True
     return False
 
