@@ -209,3 +209,32 @@ def call(y, t):
     found = session.run(None, {"y": y, "t": t})
     for one, other in zip(found, function(y, t), strict=True):
         np.testing.assert_allclose(one, other.array)
+
+
+class Passing(torch.nn.Module):
+    """Hands all arguments on, as the wrappers of adapters do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 3)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.called(*args, **kwargs)
+
+    def called(self, x: Any, scale: Any = None) -> Any:
+        rows, _ = x.size()
+        return self.inner(x) * rows if scale is None else self.inner(x) * scale
+
+
+def test_arguments_of_a_module_that_hands_them_on_are_tensors() -> None:
+    model = Passing().eval()
+    x, scale = torch.randn(2, 4), torch.tensor(3.0)
+    graph = hagane.capture(model, x="float32[n, 4]")
+    found = hagane.InferenceSession(graph).run(None, {"x": x.numpy()})[0]
+    np.testing.assert_allclose(found, model(x=x).detach(), rtol=1e-5)
+    graph = hagane.capture(model, "float32[n, 4]", scale="float32[]")
+    inputs = [value.name for value in graph.graph.inputs]
+    found = hagane.InferenceSession(graph).run(
+        None, dict(zip(inputs, (x.numpy(), scale.numpy()), strict=True))
+    )[0]
+    np.testing.assert_allclose(found, model(x, scale=scale).detach(), rtol=1e-5)

@@ -173,7 +173,10 @@ def _calling(
     tree = ast.parse(f"def forward({', '.join(names)}): return layer({', '.join(passed)})")
     node = tree.body[0]
     assert isinstance(node, ast.FunctionDef)
-    root = title.partition(".")[0]
+    root = title.partition(".")[0]  # of the library whose tensors it takes
+    if isinstance(value, Instance):
+        bases = interpreter.tables.libraries_of(interpreter, value)
+        root = next((name.partition(".")[0] for name in bases), root)
     module = ModuleRef(
         interpreter.heap.new({root: Library(root)}), title, f"<{title}>", {}, is_user=True
     )
