@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
 import hagane
+from hagane.errors import CaptureError
 from hagane.graph import to_proto
 
 TYPE = "float32[batch, 3]"
@@ -193,3 +194,26 @@ def test_a_module_may_look_through_its_own_parts() -> None:
     x = torch.randn(4, 3)
     found = run_first(hagane.capture(model, TYPE), x)
     np.testing.assert_allclose(found, model(x).detach().numpy(), rtol=1e-4)
+
+
+class Moved(torch.nn.Module):
+    """Takes the type of what it is given, as code for several precisions does."""
+
+    def __init__(self, dtype: torch.dtype | None = None) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(3, 4)
+        self.dtype = dtype
+
+    def forward(self, x: Any) -> Any:
+        self.inner = self.inner.to(self.dtype or x.dtype)
+        return torch.nn.Sequential(self.inner, torch.nn.ReLU()).to(x)(x)
+
+
+def test_modules_that_are_moved_to_where_they_are() -> None:
+    model = Moved().eval()
+    graph = hagane.capture(model, x="float32[n, 3]")
+    x = torch.randn(2, 3)
+    found = hagane.InferenceSession(graph).run(None, {"x": x.numpy()})[0]
+    np.testing.assert_allclose(found, model(x).detach(), atol=1e-6)
+    with pytest.raises(CaptureError, match="parameters change from float32 in the call, which la"):
+        hagane.capture(Moved(torch.float64).eval(), x="float32[n, 3]")

@@ -414,7 +414,7 @@ _STRUCTURE = frozenset(
                                                 "StatefulMGU")
           for method in ("reset_state", "set_state")),
     )
-) | {"numpy.ndarray.dtype"} | frozenset(
+) | {"numpy.ndarray.dtype", "torch.nn.Module.to"} | frozenset(
     f"torch.nn.{name}"
     for name in (
         "Sequential.forward", "ModuleList.forward", "Module.__call__", "Module.__getattr__",

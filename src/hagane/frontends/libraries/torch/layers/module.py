@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from hagane.frontends.libraries.torch.operands import cast, device_of, dtype_of
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import MEMBERS
 from hagane.frontends.python.values.values import (
     Device,
@@ -18,6 +19,7 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Value,
 )
+from hagane.graph.types import dtype_name
 
 _MODULE = "torch.nn.Module"
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -100,6 +102,8 @@ def to(
     for argument in arguments:
         if isinstance(argument, DType):
             wanted = argument
+        elif isinstance(argument, Tensor):  # its type and place
+            wanted, place = DType(argument.dtype), argument.device
         elif isinstance(argument, Device | str | int):
             place = device_of(argument)
     _move(t, self, place, wanted)
@@ -116,6 +120,14 @@ def _move(t: Core, module: Value, place: str, wanted: Value) -> None:
                     else cast(t, value, dtype_of(wanted))
                 )
                 moved = t.emit.on(moved, place) if place else moved
+                if moved is value:
+                    continue
+                if t.emit.literal and moved.dtype != value.dtype:
+                    raise CheckError(
+                        "capture",
+                        f"parameters change from {dtype_name(value.dtype)} in the call, which "
+                        "lasts; convert the module before",
+                    )
                 moved.parameter = value.parameter
                 t.heap[inner][name] = moved
 
