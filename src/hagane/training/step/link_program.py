@@ -48,6 +48,10 @@ class LinkProgram(Program):
         self.guards = guards_of(captured, training.updates)
         self._masks = [(f"mask.{n}", x, r) for n, (x, r) in enumerate(training.masks or ())]
 
+    def changed(self) -> str:
+        """Return which of its assumptions holds no longer; empty if all do."""
+        return self.guards.broken()
+
     def sizes(self, given: Sequence[Any]) -> Mapping[str, int]:
         """Return the sizes of a call by the names of the graph."""
         feed = self._fed(given)

@@ -72,6 +72,10 @@ class TorchProgram(Program):
     def _large(self) -> LargeUpdates:
         return LargeUpdates(self._made, self._groups, self._rule, self._options)
 
+    def changed(self) -> str:
+        """Return which of its assumptions holds no longer; empty if all do."""
+        return self.guards.broken() or self.state.broken()
+
     def sizes(self, given: Sequence[Any]) -> Mapping[str, int]:
         """Return the sizes of a call by the names of the graph."""
         state = self.state.feed(view_of)
