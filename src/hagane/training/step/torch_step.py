@@ -187,14 +187,15 @@ class TorchStep(Step[TorchProgram]):
         check_numbers(captured.graph, free)
         for check in (check_module_hooks, check_parameter_hooks):
             check(captured.reads.modules, module, prefix)
+        groups: list[Group] = self._optimizer.param_groups
+        numbers = {id(p): n for n, group in enumerate(groups) for p in group["params"]}
         changed = ChangedState(
             captured.state,
             [*module.modules(), *captured.reads.modules],
             {str(value.name) for value in captured.graph.inputs},
+            {id(p) for group in groups for p in group["params"] if p.requires_grad},
         )
         written = ChangedArguments(captured.changes)
-        groups: list[Group] = self._optimizer.param_groups
-        numbers = {id(p): n for n, group in enumerate(groups) for p in group["params"]}
         paths = {id(array): name for name, array in arrays_of(module, prefix)}
         paths = {key: captured.names.get(key, name) for key, name in paths.items()}
         others = read_arrays(captured, paths.keys(), training.updates)

@@ -20,6 +20,11 @@ def _count(t: Core) -> Tensor:
     return t.emit.new(ir.DataType.INT64, (), kind="torch.Tensor")
 
 
+def _counted_apart(t: Core) -> bool:
+    """Whether the caller of the graph counts batches."""
+    return t.emit.training is not None and not t.emit.training.written
+
+
 def _batch_norm(name: str, ranks: tuple[int, ...], affine_default: bool) -> None:
     def init(
         t: Core, num_features: Value, eps: Value = 1e-5, momentum: Value = 0.1,
@@ -58,7 +63,7 @@ def _batch_norm(name: str, ranks: tuple[int, ...], affine_default: bool) -> None
             # The count is read where it is needed alone: what was read of a tensor is compared.
             if training and isinstance(mean, Tensor) and share is None:
                 share = normalising.share_of_batch(t, self.get("num_batches_tracked", None))
-            elif training and isinstance(mean, Tensor) and t.emit.training is not None:
+            elif training and isinstance(mean, Tensor) and _counted_apart(t):
                 t.emit.training.counted[id(self.instance().host)] += 1  # the caller counts
             elif training and isinstance(mean, Tensor):
                 normalising.count_batch(t, self.get("num_batches_tracked", None))
