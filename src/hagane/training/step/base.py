@@ -9,11 +9,14 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from hagane.errors import CaptureError, InvalidArgument
 from hagane.machine.allocator import give_back
 from hagane.nn.autograd.configuration import config
 from hagane.ops.definition import Array
 from hagane.runtime import InferenceSession, SessionOptions
+from hagane.training.errors import Diverged
 from hagane.training.step.accumulation import GradientSums
 from hagane.training.step.arguments import Given
 from hagane.training.step.memory.budget import MemoryChoice, StepMemory, parse_budget, within_budget
@@ -112,6 +115,29 @@ class Program(ABC):
             )
         return self._memories[key]
 
+    def _check(self, results: Mapping[str, Array], feed: Mapping[str, Array]) -> None:
+        """Fail in debug mode if the loss is not a number.
+
+        Args:
+            results: The outputs of a call, of which nothing was taken yet.
+            feed: Its inputs.
+
+        Raises:
+            Diverged: It is not; inputs that are not either are named.
+        """
+        if not config.debug or not np.isnan(np.asarray(results[self._outputs[0]], np.float64)):
+            return
+        held = [name for name, array in feed.items() if _has_nan(array)]
+        told = (
+            f"NaN came in by {', '.join(held[:4])}{' and others' * (len(held) > 4)}"
+            if held
+            else "no input or parameter held NaN before: call the loss without compiling to see "
+            "which function makes it"
+        )
+        raise Diverged(
+            f"step: the loss is NaN, in debug mode; {told}; parameters and states are as they were"
+        )
+
     @abstractmethod
     def run(
         self, optimizer: Any, arguments: Given, sums: GradientSums, scaling: LossScaling
@@ -169,6 +195,9 @@ class Step(ABC, Generic[P]):
         precision: str | None,
     ):
         self._options, self._resident = options, resident
+        self._settings_given: dict[str, Any] = {
+            "memory_budget": memory_budget, "accumulate": accumulate, "precision": precision
+        }  # fmt: skip
         self._budget = None if memory_budget is None else parse_budget(memory_budget)
         self._sums = GradientSums(accumulate)
         self._precision = checked_precision(precision)
@@ -182,6 +211,25 @@ class Step(ABC, Generic[P]):
         self._told: set[str] = set()
 
     _unreached = "the step leaves them as they are"
+    _loss: Any
+    _optimizer: Any
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how a copy is made: of loss, optimizer and settings; it compiles anew.
+
+        Raises:
+            InvalidArgument: It holds gradients of calls that are not followed yet.
+        """
+        if self._sums.begun:
+            raise InvalidArgument(
+                "step: it holds gradients that later calls add to (accumulate), which a copy would "
+                "not have: copy or pickle it after a call that changes the parameters"
+            )
+        scale = self._scaling.now
+        return _made, (
+            type(self), self._loss, self._optimizer, self._options, self._settings_given,
+            None if scale is None else scale.as_dict(),
+        )  # fmt: skip
 
     @abstractmethod
     def _program(self, model: Any, given: Given, *, anew: bool = False) -> P:
@@ -365,6 +413,21 @@ class Step(ABC, Generic[P]):
         if text not in self._told:
             self._told.add(text)
             _logger.warning(text)
+
+
+def _has_nan(array: Array) -> bool:
+    found = np.asarray(array)
+    return found.dtype.kind not in "biuUSO" and bool(np.isnan(found.astype(np.float32)).any())
+
+
+def _made(
+    cls: type[Step[Any]], loss: Any, optimizer: Any, options: Any, settings: Any, scale: Any
+) -> Any:
+    """Return a step that was copied or pickled."""
+    step = cls(loss, optimizer, options, **settings)
+    if scale is not None:
+        step.set_loss_scale(**scale)
+    return step
 
 
 def _fixed(given: Given, free: frozenset[str]) -> Hashable:

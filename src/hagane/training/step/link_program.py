@@ -109,6 +109,7 @@ class LinkProgram(Program):
         feed.update((name, plain_array(x)) for name, x in changed.items())
         feed = {name: array for name, array in feed.items() if name in self._inputs}
         results = dict(zip(self._outputs, self._session.run(None, feed), strict=True))
+        self._check(results, feed)
         loss = Variable(np.array(results[self._outputs[0]]))
         self._changed.apply(arguments, results)
         left, follow = self._outcome(results, summed, sums, scaling)

@@ -137,6 +137,7 @@ class TorchProgram(Program):
         summed = {name: arrays[name] for name in self._made.summed}
         feed.update(sums.feed({name: (x, view_of(x)) for name, x in summed.items()}))
         results = dict(zip(self._outputs, self._run(feed), strict=True))
+        self._check(results, feed)
         for name, state, tensor in made:  # (A run that fails leaves the optimizer without them.)
             optimizer.state[arrays[name]][state] = tensor
         everything = dict(results)

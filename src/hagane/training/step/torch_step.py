@@ -29,6 +29,7 @@ from hagane.training.step.refusals import (
     check_arguments,
     check_computed,
     check_hooks,
+    check_memory,
     check_module_hooks,
     check_parameter_hooks,
 )
@@ -89,6 +90,7 @@ class TorchStep(Step[TorchProgram]):
         self._loss, self._optimizer, self._rule = loss, optimizer, rule
         resident = sum(tensor.nbytes for tensor in _state_tensors(optimizer))
         super().__init__(options, resident, memory_budget, accumulate, precision)
+        self._settings_given["max_norm"] = max_norm
         self._clip = None if max_norm is None else clip_by_norm(max_norm)
 
     def __call__(self, module: Any, /, *tensors: Any, **named: Any) -> Any:
@@ -135,6 +137,7 @@ class TorchStep(Step[TorchProgram]):
             )
         given = Given(self._signature.complete(tensors, named))
         check_hooks(self._optimizer)
+        check_memory(given.leaves.items(), "pass its .cpu()")
         check_arguments(given.leaves, self._optimizer.param_groups)
         return given
 
@@ -176,6 +179,7 @@ class TorchStep(Step[TorchProgram]):
         import torch
 
         prefix = self._signature.model
+        check_memory(arrays_of(module, prefix), "move the module by .cpu() or .to_empty()")
         training = Training(noises=[], models={prefix: module})
         types, named = given.types(sizes, free)
         loss, casting = self._loss, _casting()
