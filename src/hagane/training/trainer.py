@@ -201,6 +201,13 @@ class Trainer:
                     if entry.call_before_training:
                         self._call(name, entry)
         began, called = self.updater.iteration, set[str]()
+        end = self.stop_trigger
+        if began and isinstance(end, IntervalTrigger) and end.is_over(self.updater):
+            _logger.warning(
+                f"nothing is left to do: the snapshot is of iteration {began}, and training ends "
+                f"after {end.period} {end.unit}s"
+            )
+            return
         while not self.stop_trigger(self):
             self.observation = {}
             with self.reporter.scope(self.observation):

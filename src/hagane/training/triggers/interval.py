@@ -46,6 +46,11 @@ class IntervalTrigger:
         """Return period and unit: the length of training, of a trigger that stops it."""
         return self.period, self.unit
 
+    def is_over(self, updater: Any) -> bool:
+        """Return whether training is as long as the period already, as after a longer run."""
+        done = updater.epoch_detail if self.unit == "epoch" else updater.iteration
+        return bool(done >= self.period)
+
     def __str__(self) -> str:
         return f"{type(self).__name__}({self.period}, '{self.unit}')"
 
