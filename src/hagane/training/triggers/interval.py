@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from hagane.errors import InvalidArgument
 from hagane.training.triggers.progress import Progress, check_unit
 
@@ -22,7 +24,7 @@ class IntervalTrigger:
 
     def __init__(self, period: float, unit: str):
         check_unit("IntervalTrigger", unit)
-        if not period > 0:
+        if not isinstance(period, int | float | np.number) or not period > 0:
             raise InvalidArgument(
                 f"IntervalTrigger: period: expected a positive number, got {period!r}"
             )
