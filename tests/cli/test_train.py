@@ -138,6 +138,9 @@ def test_a_page_shows_what_is_finite_and_escapes_names() -> None:
     assert page.count("<polyline") == 2
     assert "nan" in page  # in the table
     assert "<p>running: epoch 0" in page_of([], "empty", running=True)
+    log = [{"main/loss": 0.5, "W/percentile/0": 0.1, "iteration": 5}]
+    page = page_of(log, "reported first", running=False)
+    assert page.index("<figcaption>loss") < page.index("<figcaption>0 ")
 
 
 def test_the_display_is_drawn_over_on_a_terminal(
