@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -15,6 +16,7 @@ from torch import nn, optim
 from torch.nn import functional
 
 import hagane
+import hagane.functions as F  # noqa: N812
 
 
 class Student(nn.Module):
@@ -107,3 +109,27 @@ def test_parameters_that_are_trained_and_changed_are_named() -> None:
         match=r"the parameter 'm\.net\.0\.weight' of a Linear, which the optimizer trains.*between",
     ):
         step(m, torch.randn(5, 4))
+
+
+class Normalised(hagane.Chain):
+    def __init__(self) -> None:
+        super().__init__()
+        with self.init_scope():
+            self.norm = hagane.links.BatchNormalization(3)
+
+    def forward(self, x: Any) -> Any:
+        return self.norm(x)
+
+
+def of_a_link(link: Any, x: Any) -> Any:
+    y = link(x)
+    return F.mean(y * y) + F.sum(hagane.Variable(link.norm.avg_mean) * 1.0)
+
+
+def test_averages_of_a_link_that_are_read_after_their_change_are_named() -> None:
+    link = Normalised()
+    step = hagane.compile(of_a_link, hagane.optimizers.SGD().setup(link))
+    with pytest.raises(
+        hagane.errors.CaptureError, match=r"'link\.norm\.avg_mean' is read after the call has"
+    ):
+        step(link, np.ones((4, 3), "f"))
