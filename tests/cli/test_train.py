@@ -138,6 +138,9 @@ def test_a_page_shows_what_is_finite_and_escapes_names() -> None:
     assert page.count("<polyline") == 2
     assert "nan" in page  # in the table
     assert "<p>running: epoch 0" in page_of([], "empty", running=True)
+    log = [{"main/loss": 0.5, "W/percentile/0": 0.1, "iteration": 5}]
+    page = page_of(log, "reported first", running=False)
+    assert page.index("<figcaption>loss") < page.index("<figcaption>0 ")
 
 
 def test_the_display_is_drawn_over_on_a_terminal(
@@ -157,3 +160,83 @@ def test_the_display_is_drawn_over_on_a_terminal(
     assert "iteration 9" in text
     assert "iterations/s" in text
     assert "main/loss" in text
+
+
+BROKEN = """
+
+def broken():
+    trainer = make()
+
+    def fail(trainer):
+        if trainer.updater.iteration == 7:
+            raise ValueError("no such thing")
+
+    trainer.extend(fail, trigger=(1, "iteration"))
+    return trainer
+
+
+def interrupted():
+    trainer = make()
+
+    def stop(trainer):
+        if trainer.updater.iteration == 7:
+            raise KeyboardInterrupt
+
+    trainer.extend(stop, trigger=(1, "iteration"))
+    return trainer
+
+
+def diverged():
+    trainer = make()
+    trainer.extend(training.extensions.FailOnNonNumber())
+
+    def spoil(trainer):
+        if trainer.updater.iteration == 7:
+            trainer.updater.get_optimizer("main").target.predictor.out.W.array[:] = np.nan
+
+    trainer.extend(spoil, trigger=(1, "iteration"), priority=300)
+    return trainer
+
+
+def sized(count):
+    return make()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "told", "newest"),
+    [
+        ("broken", 1, "ValueError: no such thing\nin extension 'fail' at iteration 7\n", 7),
+        ("interrupted", 130, "hagane train: interrupted after 7 iterations", 6),
+        ("diverged", 2, "NaN or an infinity after iteration 7; a smaller", 6),
+    ],
+)
+def test_a_run_that_ends_early_tells_how_it_goes_on(
+    name: str, status: int, told: str, newest: int, program: str, capsys: Any
+) -> None:
+    Path(program).write_text(PROGRAM + BROKEN, encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        main(["train", f"{program}:{name}", "--quiet", "--epoch", "4"])
+    text = capsys.readouterr().err
+    assert ended.value.code == status
+    assert told in text
+    assert f"; --resume goes on from result/snapshot_iter_{newest}" in text
+    assert "site-packages" not in text
+    train(f"{program}:make", "--quiet", "--epoch", "4", "--resume")
+    assert "12 iterations" in capsys.readouterr().out
+
+
+def test_a_run_that_is_longer_than_asked_for_ends_at_once(
+    program: str, capsys: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    train(f"{program}:make", "--quiet", "--epoch", "4")
+    train(f"{program}:make", "--quiet", "--epoch", "3", "--resume")
+    assert capsys.readouterr().out.count("12 iterations") == 2
+    assert "the snapshot is of iteration 12, and training ends after 3 epochs" in caplog.text
+
+
+def test_a_function_with_arguments_is_refused(program: str, capsys: Any) -> None:
+    Path(program).write_text(PROGRAM + BROKEN, encoding="utf-8")
+    with pytest.raises(SystemExit):
+        main(["train", f"{program}:sized"])
+    assert "takes the argument 'count': expected a function" in capsys.readouterr().err

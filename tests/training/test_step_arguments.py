@@ -161,11 +161,15 @@ def test_arguments_are_passed_by_name_and_in_any_number() -> None:
         torch.testing.assert_close(mine, their)
 
 
+def of_a_kind(module: Any, batch: Any, kind: str) -> Any:
+    return of_places(module, batch) * len(kind)
+
+
 def test_many_values_of_plain_arguments_are_told(caplog: pytest.LogCaptureFixture) -> None:
     module = nn.Linear(3, 2)
-    step = hagane.compile(with_defaults, optim.SGD(module.parameters(), lr=0.1))
+    step = hagane.compile(of_a_kind, optim.SGD(module.parameters(), lr=0.1))
     for number in range(4):
-        step(module, batch_of(0, 50), 1.0 + number)
+        step(module, batch_of(0, 50), "x" * number)
     assert "the step is compiled for 4 kinds of arguments" in caplog.text
 
 

@@ -432,6 +432,8 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         triggers.get_trigger((0, "epoch"))
     with pytest.raises(InvalidArgument, match=r"expected a callable, None or a pair .* got 5"):
         triggers.get_trigger(5)
+    with pytest.raises(InvalidArgument, match="period: expected a positive number, got '1'"):
+        triggers.get_trigger(("1", "epoch"))
     with pytest.raises(InvalidArgument, match="has no target: call setup"):
         training.StandardUpdater(None, chainer.optimizers.SGD())
     made = training.Trainer(updater(), (1, "epoch"), out=str(tmp_path))
@@ -439,8 +441,16 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         made.extend(lambda t: None, name="training")
     with pytest.raises(InvalidArgument, match="extension nope not found: there are none"):
         made.get_extension("nope")
+    with pytest.raises(TypeError, match=r"got the class LogReport: make one, as in LogReport\(\)"):
+        made.extend(extensions.LogReport)
+    with pytest.raises(TypeError, match="expected an extension or a function, got 3"):
+        made.extend(3)
+    with pytest.raises(InvalidArgument, match="expected 'auto', a path or None, got True"):
+        made.run(resume=True)  # type: ignore[arg-type]
     made.extend(extensions.ExponentialShift("alpha", 0.5))
-    with pytest.raises(InvalidArgument, match="MomentumSGD has no hyperparameter 'alpha'"):
+    with pytest.raises(
+        InvalidArgument, match="MomentumSGD has no hyperparameter 'alpha' that.*lr, momentum"
+    ):
         made.run()
     with pytest.raises(NotProvided, match="ParallelUpdater splits batches on the CPU"):
         training.updaters.MultiprocessParallelUpdater(None, None)
@@ -458,6 +468,27 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         np.errstate(all="ignore"),
     ):
         diverged.run(show_loop_exception_msg=False)
+
+
+def test_an_iterator_that_ends_before_training_is_told(tmp_path: Path) -> None:
+    optimizer = chainer.optimizers.SGD().setup(L.Classifier(L.Linear(2, 2)))
+    data = chainer.datasets.TupleDataset(np.zeros((4, 2), "f"), np.zeros(4, "i"))
+    once = chainer.iterators.SerialIterator(data, 2, repeat=False)
+    made = training.Trainer(training.StandardUpdater(once, optimizer), (3, "epoch"), str(tmp_path))
+    with pytest.raises(StopIteration) as ended:
+        made.run(show_loop_exception_msg=False)
+    assert "ended after 2 iterations, before training: make it" in ended.value.__notes__[0]
+
+
+def test_a_run_without_an_update_is_told_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = training.Trainer(updater(), lambda trainer: True, out=str(tmp_path))
+    made.extend(extensions.LogReport())
+    made.run()
+    assert [r.message for r in caplog.records] == [
+        "no update was done: the stop trigger fired at once"
+    ]
 
 
 def test_an_extension_whose_trigger_never_fires_is_told(

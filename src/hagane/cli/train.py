@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+import traceback
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from hagane.errors import InvalidArgument, NoSuchFile
+from hagane.errors import HaganeError, InvalidArgument, NoSuchFile
 from hagane.frontends.python.enter.explore import import_file
 
 
@@ -34,7 +37,15 @@ def command(
             raise InvalidArgument(f"hagane train: {option}: expected 1 or more, got {length}")
     from hagane.training import Trainer, triggers
 
-    trainer = load(target)()
+    make = load(target)
+    given = inspect.signature(make).parameters.values()
+    needed = [p.name for p in given if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    if needed:
+        raise InvalidArgument(
+            f"hagane train: {target} takes the argument '{needed[0]}': expected a function that "
+            "can be called without any; give it a default"
+        )
+    trainer = make()
     if not isinstance(trainer, Trainer):
         raise InvalidArgument(
             f"hagane train: expected a hagane.training.Trainer from {target}, got "
@@ -46,8 +57,34 @@ def command(
     if whole[0] is not None:
         trainer.stop_trigger = triggers.get_trigger(whole)
     furnish(trainer, quiet=quiet)
-    trainer.run(resume="auto" if resume else None)
+    try:
+        trainer.run(show_loop_exception_msg=False, resume="auto" if resume else None)
+    except HaganeError as error:
+        notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
+        print(f"hagane: error: {error}{notes}{_going_on(trainer)}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        told = f"interrupted after {trainer.updater.iteration} iterations"
+        print(f"hagane train: {told}{_going_on(trainer)}", file=sys.stderr)
+        raise typer.Exit(130) from None
+    except Exception as error:  # of the program: its frames begin here
+        traceback.print_exception(error)
+        print(f"hagane: error: training has ended{_going_on(trainer)}", file=sys.stderr)
+        raise typer.Exit(1) from None
     print(f"{trainer.updater.iteration} iterations; curves: {Path(trainer.out) / 'index.html'}")
+
+
+def _going_on(trainer: Any) -> str:
+    """Return how a run that has ended goes on, in words behind others; empty if it cannot."""
+    from hagane.training.extensions.snapshots import Snapshot, find_snapshots
+
+    for extension in trainer.extensions.values():
+        own = isinstance(extension, Snapshot) and extension.target is None
+        if own and isinstance(extension.filename, str):
+            found = find_snapshots(extension.filename, trainer.out)
+            if found:
+                return f"; --resume goes on from {Path(trainer.out) / found[-1]}"
+    return "; there is no snapshot to go on from"
 
 
 def load(target: str, command: str = "hagane train") -> Any:
@@ -71,7 +108,7 @@ def load(target: str, command: str = "hagane train") -> Any:
 def furnish(trainer: Any, *, quiet: bool) -> None:
     """Give a trainer a log, snapshots, a plot, a page and a display where it lacks them."""
     from hagane.training import extensions
-    from hagane.training.extensions.snapshots import Snapshot
+    from hagane.training.extensions.snapshots import Snapshot, StateAtError
 
     present = list(trainer.extensions.values())
 
@@ -81,7 +118,9 @@ def furnish(trainer: Any, *, quiet: bool) -> None:
     if lacks(extensions.LogReport):
         trainer.extend(extensions.LogReport(trigger=(1, "epoch")))
     if lacks(Snapshot):
-        trainer.extend(extensions.snapshot(n_retains=2))
+        taken = extensions.snapshot(n_retains=2)
+        trainer.extend(taken)
+        trainer.extend(StateAtError(taken))
     if lacks(extensions.PlotReport) and extensions.PlotReport.available():
         keys = ["main/loss", "validation/main/loss"]
         trainer.extend(extensions.PlotReport(keys, "epoch", filename="loss.png"))

@@ -7,7 +7,7 @@ The tree continues that of ``hagane.errors``::
     │   ├── DatasetError                        a dataset cannot be used as one
     │   │   └── NoSuchData (FileNotFoundError)  a file that it names is not there
     │   └── InvalidState                        a saved state does not fit the iterator
-    ├── Diverged          (RuntimeError)        parameters are no longer finite
+    ├── Diverged          (RuntimeError)        parameters, or a loss, are no longer finite
     ├── NotProvided       (NotImplementedError) a part of Chainer that hagane lacks
     └── LoadingError      (RuntimeError)        a batch could not be made
         ├── SampleError                         the dataset raised; also of the type it raised
@@ -40,7 +40,7 @@ class NotProvided(HaganeError, NotImplementedError):
 
 
 class Diverged(HaganeError, RuntimeError):
-    """Parameters that hold a NaN or an infinity."""
+    """Parameters that hold a NaN or an infinity, or a loss that is NaN."""
 
 
 class LoadingError(HaganeError, RuntimeError):

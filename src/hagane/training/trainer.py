@@ -111,9 +111,13 @@ class Trainer:
             call_before_training: Call it before the first update too.
 
         Raises:
-            TypeError: It has no name.
+            TypeError: It has no name, cannot be called, or is a class.
             InvalidArgument: The name is ``training``.
         """
+        if isinstance(extension, type) or not callable(extension):
+            made = f": make one, as in {extension.__name__}()" if callable(extension) else ""
+            got = f"the class {extension.__name__}" if made else repr(extension)
+            raise TypeError(f"extend: expected an extension or a function, got {got}{made}")
         for attribute in ("name", "default_name", "__name__"):
             name = getattr(extension, attribute, None) if name is None else name
         if name is None:
@@ -168,6 +172,8 @@ class Trainer:
         """
         if self._done:
             raise RuntimeError("cannot run training loop multiple times")
+        if not isinstance(resume, str | os.PathLike | None):
+            raise InvalidArgument(f"run: resume: expected 'auto', a path or None, got {resume!r}")
         os.makedirs(self.out, exist_ok=True)
         remove_begun(self.out)
         if resume is not None:
@@ -201,10 +207,24 @@ class Trainer:
                     if entry.call_before_training:
                         self._call(name, entry)
         began, called = self.updater.iteration, set[str]()
+        end = self.stop_trigger
+        if began and isinstance(end, IntervalTrigger) and end.is_over(self.updater):
+            _logger.warning(
+                f"nothing is left to do: the snapshot is of iteration {began}, and training ends "
+                f"after {end.period} {end.unit}s"
+            )
+            return
         while not self.stop_trigger(self):
             self.observation = {}
             with self.reporter.scope(self.observation):
-                self.updater.update()
+                try:
+                    self.updater.update()
+                except StopIteration as error:
+                    error.add_note(
+                        f"an iterator has ended after {self.updater.iteration} iterations, before "
+                        "training: make it with repeat=True, or stop earlier"
+                    )
+                    raise
                 for name, entry in order:
                     if entry.trigger(self):
                         called.add(name)
@@ -214,6 +234,9 @@ class Trainer:
 
     def _tell_unused(self, called: Set[str]) -> None:
         """Warn of extensions for which a whole run was too short."""
+        if self.is_before_training:
+            _logger.warning("no update was done: the stop trigger fired at once")
+            return
         for name, entry in self._entries.items():
             trigger = entry.trigger
             known = name in called or entry.call_before_training

@@ -20,7 +20,7 @@ from hagane.frontends.capture.flow.scans import scan_appended
 from hagane.frontends.capture.interface.given import given
 from hagane.frontends.capture.interface.names import array_names, object_paths
 from hagane.frontends.capture.interface.outputs import changes, outputs
-from hagane.frontends.capture.interface.reads import Reads
+from hagane.frontends.capture.interface.reads import Reads, count_read
 from hagane.frontends.capture.interface.roots import root_of
 from hagane.frontends.capture.interface.state import (
     Attribute,
@@ -131,6 +131,7 @@ def capture_object(
         attempt.empty.follow = follow
         attempt.loops.written_out = written_out
         attempt.empty.compare = training is None and not later
+        was_written = training is not None and training.written
         if training is not None:
             training.begin()
         if watching:
@@ -165,6 +166,15 @@ def capture_object(
                 written_out = True
                 continue
             raise
+        if training is not None and not was_written:
+            told = attempt.graph.moved_and_read() or count_read(noted, training.counted)
+            if told and training.noises is None:
+                raise CaptureError(
+                    [f"'{told}' is read after the call has changed it: read it in another call"]
+                )
+            if told or training.written:
+                training.written = True
+                continue
         again = {key: own.get(a.path, text) for key, (a, text) in state.items() if text}
         unchanged = {*own, *empty} - {attribute.path for attribute, _ in state.values()}
         if unchanged:

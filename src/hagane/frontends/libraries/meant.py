@@ -916,6 +916,7 @@ MEANT = frozenset({
     "torch.nn.MaxUnpool2d.forward",
     "torch.nn.MaxUnpool3d.forward",
     "torch.nn.Mish.forward",
+    "torch.nn.Module.eval",
     "torch.nn.Module.parameters",
     "torch.nn.Module.train",
     "torch.nn.MultiLabelMarginLoss.forward",

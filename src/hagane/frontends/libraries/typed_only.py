@@ -13,6 +13,11 @@ _SIDE = "it changes or reads something beside its result: files, settings, memor
 _PLACE = "it changes an array in place; make a new one"
 _DATES = "it is about dates, which no tensor holds"
 _SETTING = "it is no computation: what it changes or tells belongs to the process"
+_BACKWARD = (
+    "a compiled step computes gradients and updates by itself: leave backward, zero_grad and the "
+    "optimizer's step out of the loss; torch.autograd.grad returns gradients inside of one"
+)
+_TRANSFORM = "it transforms functions; use torch.autograd.grad(..., create_graph=True), or a loop"
 
 TYPED_ONLY: dict[str, str] = {
     "numpy.random.": _DRAWN,
@@ -38,6 +43,15 @@ TYPED_ONLY: dict[str, str] = {
         _PLACE,
     ),
     "numpy.isnat": _DATES,
+    **dict.fromkeys(
+        ("torch.Tensor.backward", "torch.autograd.backward", "torch.Tensor.grad"),
+        _BACKWARD,
+    ),
+    **dict.fromkeys(
+        tuple(f"torch.func.{name}" for name in (
+            "grad", "grad_and_value", "vjp", "jvp", "jacrev", "jacfwd", "hessian")),
+        _TRANSFORM,
+    ),
     **dict.fromkeys(
         ("torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.rand_like",
          "torch.randn_like", "torch.randint_like", "torch.normal", "torch.bernoulli",

@@ -241,14 +241,18 @@ def renew(core: Core, x: Tensor, new: Callable[[Tensor], Any]) -> None:
     """
     if not core.emit.builds:
         return
-    if core.emit.training is not None:
-        with interpreting(core.emit):
-            core.emit.change(x, new)
-        return
-    _refuse_argument(x, "give the module statistics of its own, or call eval() first")
+    training = core.emit.training
+    if training is not None and not training.written:
+        if core.emit.object_of(x) is not None:
+            with interpreting(core.emit):
+                core.emit.change(x, new)
+            return
+        training.written = True  # the program wrote it before
+    if training is None:
+        _refuse_argument(x, "give the module statistics of its own, or call eval() first")
     with interpreting(core.emit):
         made = new(x)
-    write(core, x, made)
+    write(core, x, made if training is None else core.emit.stopped(made))
 
 
 def _note(core: Core, x: Tensor, made: Tensor) -> None:

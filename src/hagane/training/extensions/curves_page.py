@@ -80,11 +80,12 @@ def page_of(log: Sequence[Mapping[str, Any]], title: str, *, running: bool) -> s
     """
     reload = f'<meta http-equiv="refresh" content="{_REFRESH}">' if running else ""
     state = "running" if running else "ended"
-    names = sorted({key for entry in log for key in entry} - {"epoch", "iteration", "elapsed_time"})
+    known = dict.fromkeys(key for entry in log for key in entry)  # as reported: losses first
+    names = [key for key in known if key not in ("epoch", "iteration", "elapsed_time")]
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(name.rpartition("/")[2], []).append(name)
-    drawings = "\n".join(_drawing(group, keys, log) for group, keys in sorted(groups.items()))
+    drawings = "\n".join(_drawing(group, keys, log) for group, keys in groups.items())
     last = log[-1] if log else {}
     summary = (
         f"epoch {last.get('epoch', 0)}, iteration {last.get('iteration', 0)}, "

@@ -43,10 +43,13 @@ class Shift(Extension):
             InvalidArgument: The optimizer has no such attribute.
         """
         optimizer = self._get_optimizer(trainer)
-        if not hasattr(optimizer, self._attr):
+        of_class = getattr(type(optimizer), self._attr, None)
+        is_computed = isinstance(of_class, property) and of_class.fset is None
+        if is_computed or not hasattr(optimizer, self._attr):
+            known = ", ".join(optimizer.hyperparam.get_dict())
             raise InvalidArgument(
                 f"{type(self).__name__}: {type(optimizer).__name__} has no hyperparameter "
-                f"'{self._attr}'"
+                f"'{self._attr}' that can be set; it has {known}"
             )
         if self._init is None:
             self._init = getattr(optimizer, self._attr)

@@ -13,8 +13,10 @@ from typing import Any
 
 from hagane.errors import InvalidArgument
 from hagane.nn.serializers.npz import load_npz, save_npz, serialize
+from hagane.training.errors import Diverged
 from hagane.training.extension import Extension
 from hagane.training.extensions.snapshot_writers import SimpleWriter, Writer
+from hagane.training.triggers.interval import never
 
 FILENAME = "snapshot_iter_{.updater.iteration}"
 
@@ -97,9 +99,10 @@ class Snapshot(Extension):
     def __call__(self, trainer: Any) -> None:
         """Save the object, if the condition holds."""
         if self.condition is None or self.condition():
-            self._save(trainer)
+            self.save(trainer)
 
-    def _save(self, trainer: Any) -> None:
+    def save(self, trainer: Any) -> None:
+        """Save the object."""
         values = serialize(trainer if self.target is None else self.target)
         make = self.filename if callable(self.filename) else self.filename.format
         self.writer(make(trainer), trainer.out, values)
@@ -107,12 +110,37 @@ class Snapshot(Extension):
     def on_error(self, trainer: Any, exc: Exception, tb: Any) -> None:
         """Save the object, if that is asked for."""
         if self.snapshot_on_error:
-            self._save(trainer)
+            self.save(trainer)
 
     def finalize(self) -> None:
         """Wait until all snapshots are written."""
         if hasattr(self.writer, "finalize"):
             self.writer.finalize()
+
+
+class StateAtError(Extension):
+    """Saves the trainer when an extension raised: after a whole update, which is not lost then.
+
+    Parameters that diverged are not saved, as a run would go on from them.
+
+    Args:
+        by: The extension that takes its snapshots.
+    """
+
+    trigger = staticmethod(never)
+
+    def __init__(self, by: Snapshot):
+        self._by = by
+
+    def __call__(self, trainer: Any) -> None:
+        """Do nothing."""
+
+    def on_error(self, trainer: Any, exc: Exception, tb: Any) -> None:
+        """Save the trainer, unless an update raised, or the snapshot itself."""
+        notes = [note for note in getattr(exc, "__notes__", ()) if note.startswith("in extension ")]
+        own = any(note.startswith(f"in extension '{self._by.name}'") for note in notes)
+        if notes and not own and not isinstance(exc, Diverged):
+            self._by.save(trainer)
 
 
 def is_whole(path: str) -> bool:

@@ -52,6 +52,11 @@ class GradientSums:
         return Share(self._count, last=self._done == self._count - 1)
 
     @property
+    def begun(self) -> bool:
+        """Whether there are gradients that no update has followed yet."""
+        return self._done > 0
+
+    @property
     def nbytes(self) -> int:
         """The bytes of all sums."""
         return sum(array.nbytes for _, array in self._sums.values())

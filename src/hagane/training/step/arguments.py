@@ -6,7 +6,7 @@ import enum
 import inspect
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,8 +121,9 @@ class Given:
     Attributes:
         leaves: Tensors and arrays by their paths: ``x``, ``batch.labels``, ``pair.0``.
         objects: Dicts, lists and objects that the loss may change, likewise.
-        numbers: Numbers of Python, likewise.
-        outline: Equal in calls that differ in the content and sizes of tensors alone.
+        numbers: Numbers of Python, likewise; of two with one path the first one.
+        outline: Equal in calls that differ in these numbers and in the content and sizes of tensors
+            alone.
 
     Raises:
         InvalidArgument: Two parts have one path.
@@ -133,6 +134,7 @@ class Given:
         self.objects: dict[str, Any] = {}
         self.numbers: dict[str, int | float] = {}
         self._seen: dict[int, int] = {}
+        self._again: set[str] = set()  # paths of two numbers
         self._positional, self._keywords = arguments.positional, arguments.keywords
         self.outline: Hashable = tuple(
             (name, self._outline(value, name))
@@ -149,16 +151,26 @@ class Given:
         """The sizes of the leaves."""
         return [tuple(leaf.shape) for leaf in self.leaves.values()]
 
-    def types(self, sizes: Sequence[Sequence[str]]) -> tuple[list[Any], dict[str, Any]]:
+    @property
+    def variable(self) -> dict[str, int | float]:
+        """Numbers that may become inputs: those that alone have their path."""
+        known = self._again | self.leaves.keys()
+        return {path: value for path, value in self.numbers.items() if path not in known}
+
+    def types(
+        self, sizes: Sequence[Sequence[str]], free: Set[str] = frozenset()
+    ) -> tuple[list[Any], dict[str, Any]]:
         """Return the arguments as capture takes them: those by position, and those by name.
 
         Args:
             sizes: Those of the leaves as text.
+            free: The paths of the numbers that become inputs; others are known.
         """
         texts = {
             path: f"{_dtype(leaf)}[{', '.join(one)}]"
             for (path, leaf), one in zip(self.leaves.items(), sizes, strict=True)
         }
+        texts |= {path: type(self.numbers[path]).__name__ for path in free}
         made: dict[int, Object] = {}
         return (
             [self._typed(value, name, texts, made) for name, value in self._positional.items()],
@@ -176,7 +188,10 @@ class Given:
                 )
             return type(value), _dtype(value), len(value.shape)
         if type(value) in (int, float):
-            self.numbers[path] = value
+            if path not in self.numbers:
+                self.numbers[path] = value
+                return (type(value),)
+            self._again.add(path)
         if isinstance(value, float):
             return type(value), repr(value)  # 0.0 and -0.0 differ, NaN is one value
         if isinstance(value, str) or _is_plain(value):
@@ -207,7 +222,7 @@ class Given:
         if isinstance(value, str):
             return Text(value)
         if _is_plain(value):
-            return value
+            return Example(texts[path]) if type(value) in (int, float) and path in texts else value
         if type(value) is tuple:
             return tuple(self._typed(v, f"{path}.{i}", texts, made) for i, v in enumerate(value))
         if id(value) in made:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from hagane.errors import InvalidArgument
+import numpy as np
+
+from hagane.errors import CaptureError, InvalidArgument
 from hagane.machine.allocator import give_back
+from hagane.nn.autograd.configuration import config
 from hagane.ops.definition import Array
 from hagane.runtime import InferenceSession, SessionOptions
+from hagane.training.errors import Diverged
 from hagane.training.step.accumulation import GradientSums
 from hagane.training.step.arguments import Given
 from hagane.training.step.memory.budget import MemoryChoice, StepMemory, parse_budget, within_budget
@@ -22,9 +26,15 @@ from hagane.training.step.precision import checked_precision
 from hagane.training.step.program import StepProgram
 from hagane.training.step.rules import Rule
 from hagane.training.step.scaling import LossScaling, Scale
-from hagane.training.step.sizes import Sizes
+from hagane.training.step.sizes import Numbers, Sizes
 
 _MOST_PROGRAMS = 16
+
+# Kinds of arguments from which on another one is likely to come with each call.
+_MANY_KINDS = 4
+
+# Sizes as text, and the paths of numbers that are inputs.
+Form = tuple[Sequence[Sequence[str]], frozenset[str]]
 
 _logger = logging.getLogger("hagane.training")
 
@@ -64,6 +74,10 @@ class Program(ABC):
         return not self._memories
 
     @abstractmethod
+    def changed(self) -> str:
+        """Return which of its assumptions holds no longer; empty if all do."""
+
+    @abstractmethod
     def sizes(self, given: Sequence[Any]) -> Mapping[str, int]:
         """Return the sizes of a call by the names of the graph.
 
@@ -100,6 +114,29 @@ class Program(ABC):
                 stages=0 if choice is None else choice.stages,
             )
         return self._memories[key]
+
+    def _check(self, results: Mapping[str, Array], feed: Mapping[str, Array]) -> None:
+        """Fail in debug mode if the loss is not a number.
+
+        Args:
+            results: The outputs of a call, of which nothing was taken yet.
+            feed: Its inputs.
+
+        Raises:
+            Diverged: It is not; inputs that are not either are named.
+        """
+        if not config.debug or not np.isnan(np.asarray(results[self._outputs[0]], np.float64)):
+            return
+        held = [name for name, array in feed.items() if _has_nan(array)]
+        told = (
+            f"NaN came in by {', '.join(held[:4])}{' and others' * (len(held) > 4)}"
+            if held
+            else "no input or parameter held NaN before: call the loss without compiling to see "
+            "which function makes it"
+        )
+        raise Diverged(
+            f"step: the loss is NaN, in debug mode; {told}; parameters and states are as they were"
+        )
 
     @abstractmethod
     def run(
@@ -158,16 +195,41 @@ class Step(ABC, Generic[P]):
         precision: str | None,
     ):
         self._options, self._resident = options, resident
+        self._settings_given: dict[str, Any] = {
+            "memory_budget": memory_budget, "accumulate": accumulate, "precision": precision
+        }  # fmt: skip
         self._budget = None if memory_budget is None else parse_budget(memory_budget)
         self._sums = GradientSums(accumulate)
         self._precision = checked_precision(precision)
         self._scaling = LossScaling(used=precision == "fp16")
         self._memory: StepMemory | None = None
         self._sizes: dict[object, Sizes] = {}
+        self._numbers: dict[object, Numbers] = {}
+        self._kinds: dict[object, set[object]] = {}  # of arguments, by what else programs rest on
+        self._closed: set[object] = set()  # kinds of calls that are compiled for each size
         self._programs: dict[object, P] = {}
         self._told: set[str] = set()
 
     _unreached = "the step leaves them as they are"
+    _loss: Any
+    _optimizer: Any
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how a copy is made: of loss, optimizer and settings; it compiles anew.
+
+        Raises:
+            InvalidArgument: It holds gradients of calls that are not followed yet.
+        """
+        if self._sums.begun:
+            raise InvalidArgument(
+                "step: it holds gradients that later calls add to (accumulate), which a copy would "
+                "not have: copy or pickle it after a call that changes the parameters"
+            )
+        scale = self._scaling.now
+        return _made, (
+            type(self), self._loss, self._optimizer, self._options, self._settings_given,
+            None if scale is None else scale.as_dict(),
+        )  # fmt: skip
 
     @abstractmethod
     def _program(self, model: Any, given: Given, *, anew: bool = False) -> P:
@@ -185,13 +247,106 @@ class Step(ABC, Generic[P]):
             give_back()  # a compilation's share of the budget, before the step takes its own
         return program
 
-    def _keep(self, key: object, found: P) -> P:
-        """Keep a program as the latest one, and let go of the oldest of too many."""
-        self._programs.pop(key, None)
+    def _found(
+        self,
+        rest: Hashable,
+        given: Given,
+        made: Callable[[Sequence[Sequence[str]], frozenset[str]], P],
+        *,
+        check: Callable[[P], None] | None = None,
+        anew: bool = False,
+    ) -> P:
+        """Return the program of a call, kept or compiled.
+
+        Args:
+            rest: What programs rest on besides the arguments.
+            given: The arguments.
+            made: Compiles one, for sizes and numbers that are inputs.
+            check: Fails if a program that was kept cannot serve.
+            anew: Whether the one that was kept cannot.
+        """
+        kind = (rest, given.outline)
+        numbers = self._numbers.setdefault(kind, Numbers())
+        sizes = self._sizes.setdefault(kind, Sizes(given.shapes))
+        free = numbers.describe(given.variable, at_once=bool(config.deterministic))
+        described = sizes.describe(given.shapes)
+        plainly = [[str(size) for size in shape] for shape in given.shapes]
+        fixed = _fixed(given, free)
+        wanted = plainly if (kind, fixed) in self._closed else described
+        key = (kind, fixed, str(wanted))
+        found = self._programs.pop(key, None)
+        changed = "" if found is None else found.changed()
+        if changed:
+            self._tell_changed(changed)
+        if found is not None and check is not None:
+            check(found)
+        if found is None or anew or changed:
+            found, (taken, open_) = self._attempted(wanted, plainly, free, given, made)
+            numbers.close(free - open_)
+            fixed = _fixed(given, open_)
+            if taken is not wanted:
+                self._closed.add((kind, fixed))
+            key = (kind, fixed, str(taken))
+            self._tell_of_kinds(rest, (given.outline, fixed))
+        self._programs.pop(key, None)  # the latest one is the last, the oldest of too many goes
         self._programs[key] = found
         if len(self._programs) > _MOST_PROGRAMS:
             del self._programs[next(iter(self._programs))]
         return found
+
+    def _attempted(
+        self,
+        wanted: Sequence[Sequence[str]],
+        plainly: Sequence[Sequence[str]],
+        free: frozenset[str],
+        given: Given,
+        made: Callable[[Sequence[Sequence[str]], frozenset[str]], P],
+    ) -> tuple[P, Form]:
+        """Return a program that is open in as much as can be, and in what.
+
+        Args:
+            wanted: The sizes, of which some are open.
+            plainly: The same where none is.
+            free: The numbers that are to be inputs.
+            given: The arguments.
+            made: Compiles a program.
+        """
+        floats = frozenset(path for path in free if isinstance(given.numbers[path], float))
+        for paths in dict.fromkeys((free, floats)):
+            if paths:
+                try:
+                    return made(wanted, paths), (wanted, paths)
+                except Exception as error:  # one that decides how often a loop runs, for instance
+                    _logger.debug("numbers of the arguments stay fixed: %s", error)
+        none = frozenset[str]()
+        try:
+            return made(wanted, none), (wanted, none)
+        except CaptureError as error:
+            if wanted == plainly:
+                raise
+            try:  # a size that only seems to be the batch's, for instance
+                found = made(plainly, none)
+            except CaptureError:
+                raise error from None
+            self._tell(f"each size is compiled anew: {error}")
+        return found, (plainly, none)
+
+    def _tell_of_kinds(self, rest: Hashable, kind: Hashable) -> None:
+        """Warn once the step is compiled for many kinds of arguments.
+
+        Args:
+            rest: What programs rest on besides the arguments.
+            kind: That of the present ones.
+        """
+        kinds = self._kinds.setdefault(rest, set())
+        if len(kinds) < _MANY_KINDS:
+            kinds.add(kind)
+        if len(kinds) == _MANY_KINDS:
+            self._tell(
+                f"the step is compiled for {_MANY_KINDS} kinds of arguments: texts and truth "
+                "values, and numbers that decide sizes, are fixed, and each other one is compiled "
+                "for; pass what changes often as a tensor"
+            )
 
     def _chosen(self, made: StepProgram, given: Given) -> tuple[StepProgram, MemoryChoice | None]:
         """Return a program's graph within the budget, and its plan.
@@ -258,6 +413,26 @@ class Step(ABC, Generic[P]):
         if text not in self._told:
             self._told.add(text)
             _logger.warning(text)
+
+
+def _has_nan(array: Array) -> bool:
+    found = np.asarray(array)
+    return found.dtype.kind not in "biuUSO" and bool(np.isnan(found.astype(np.float32)).any())
+
+
+def _made(
+    cls: type[Step[Any]], loss: Any, optimizer: Any, options: Any, settings: Any, scale: Any
+) -> Any:
+    """Return a step that was copied or pickled."""
+    step = cls(loss, optimizer, options, **settings)
+    if scale is not None:
+        step.set_loss_scale(**scale)
+    return step
+
+
+def _fixed(given: Given, free: frozenset[str]) -> Hashable:
+    """Return the numbers of a call that programs take for known: all but free ones."""
+    return tuple((path, repr(x)) for path, x in given.numbers.items() if path not in free)
 
 
 __all__ = ["Program", "Step"]

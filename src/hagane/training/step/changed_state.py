@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -32,10 +32,11 @@ class ChangedState:
         state: The attributes, with the structures of their new values.
         modules: Those that may have them, if they are tensors and numbers.
         inputs: The names of the graph's inputs.
+        trained: The parameters that the optimizer changes, by identity.
 
     Raises:
-        InvalidArgument: One is a parameter, or is set to an object, or is of no module; it is
-            named.
+        InvalidArgument: One is such a parameter, or another one that is set anew, or is set to an
+            object, or is of no module; it is named.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class ChangedState:
         state: Sequence[tuple[Attribute, Any]],
         modules: Sequence[Any],
         inputs: Collection[str] = (),
+        trained: Set[int] = frozenset(),
     ):
         import torch
 
@@ -57,11 +59,14 @@ class ChangedState:
                 continue
             kind = structure.kind if isinstance(structure, Leaf) else ""
             known = kind == "torch.Tensor" or kind in _NUMBERS
-            if (
-                id(attribute.owner) not in owners
-                or isinstance(now, torch.nn.Parameter)
-                or not known
-            ):
+            if id(now) in trained:
+                raise InvalidArgument(
+                    f"step: the loss changes the parameter '{attribute.path}' of a "
+                    f"{type(attribute.owner).__name__}, which the optimizer trains, and a compiled "
+                    "step does not: change it between steps"
+                )
+            is_new = isinstance(now, torch.nn.Parameter) and not attribute.in_place
+            if id(attribute.owner) not in owners or is_new or not known:
                 raise InvalidArgument(
                     f"step: the loss changes '{attribute.path}' of a "
                     f"{type(attribute.owner).__name__}, which a compiled step does not: return it "

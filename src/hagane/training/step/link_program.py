@@ -48,6 +48,10 @@ class LinkProgram(Program):
         self.guards = guards_of(captured, training.updates)
         self._masks = [(f"mask.{n}", x, r) for n, (x, r) in enumerate(training.masks or ())]
 
+    def changed(self) -> str:
+        """Return which of its assumptions holds no longer; empty if all do."""
+        return self.guards.broken()
+
     def sizes(self, given: Sequence[Any]) -> Mapping[str, int]:
         """Return the sizes of a call by the names of the graph."""
         feed = self._fed(given)
@@ -105,6 +109,7 @@ class LinkProgram(Program):
         feed.update((name, plain_array(x)) for name, x in changed.items())
         feed = {name: array for name, array in feed.items() if name in self._inputs}
         results = dict(zip(self._outputs, self._session.run(None, feed), strict=True))
+        self._check(results, feed)
         loss = Variable(np.array(results[self._outputs[0]]))
         self._changed.apply(arguments, results)
         left, follow = self._outcome(results, summed, sums, scaling)

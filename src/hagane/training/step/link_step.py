@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.errors import CaptureError, InvalidArgument
+from hagane.errors import InvalidArgument
 from hagane.frontends.capture.capture import capture_object
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.effects import Training
@@ -26,10 +26,10 @@ from hagane.training.step.hooks import apply_hooks, checked_hooks, settings_of
 from hagane.training.step.link_program import LinkProgram, numbers_of
 from hagane.training.step.link_rules import LINK_RULES, link_rule_of
 from hagane.training.step.memory.planned import StepPlan
+from hagane.training.step.open_numbers import check_numbers
 from hagane.training.step.program import step_program
 from hagane.training.step.read_arrays import read_arrays
 from hagane.training.step.rules import Group, Rule
-from hagane.training.step.sizes import Sizes
 
 
 class LinkStep(Step[LinkProgram]):
@@ -80,7 +80,6 @@ class LinkStep(Step[LinkProgram]):
             self._signature = Signature(loss, "link")
         resident = sum(array.nbytes for array in self._kept_arrays())
         super().__init__(options, resident, memory_budget, accumulate, precision)
-        self._closed: set[object] = set()  # kinds of calls that are compiled for each size
         self._setting()  # settings without a compiled form are refused at once
 
     def __call__(self, *arguments: Any, **named: Any) -> Variable:
@@ -182,45 +181,30 @@ class LinkStep(Step[LinkProgram]):
         fixed = [(*(group[n] for n in rule.fixed), bool(group.get("weight_decay_rate")))
                  for group in groups]  # fmt: skip
         enabled = tuple(p.update_rule.enabled for p in self._optimizer.target.params())
-        kind = (id(model), bool(config.train), given.outline, settings_of(hooks), str(fixed),
+        kind = (id(model), bool(config.train), settings_of(hooks), str(fixed),
                 tuple(numbers.values()), enabled, self._sums.share)  # fmt: skip
-        sizes = self._sizes.setdefault(kind, Sizes(given.shapes))
-        described = sizes.describe(given.shapes)
-        plainly = [[str(size) for size in shape] for shape in given.shapes]
-        wanted = plainly if kind in self._closed else described
-        key = (kind, str(wanted))
-        found = self._programs.pop(key, None)
-        changed = "" if found is None else found.guards.broken()
-        if changed:
-            self._tell_changed(changed)
-        if found is None or anew or changed:
-            grouped = groups, numbers
-            try:
-                found = self._compile(model, given, wanted, rule, hooks, grouped)
-            except CaptureError as error:
-                if wanted == plainly:
-                    raise
-                # A list of as many items as there are samples, for instance.
-                self._tell(f"each size is compiled anew: {error}")
-                self._closed.add(kind)
-                key = (kind, str(plainly))
-                found = self._compile(model, given, plainly, rule, hooks, grouped)
-        return self._keep(key, found)
+
+        def made(sizes: Sequence[Sequence[str]], free: frozenset[str]) -> LinkProgram:
+            return self._compile(model, given, sizes, free, rule, hooks, (groups, numbers))
+
+        return self._found(kind, given, made, anew=anew)
 
     def _compile(
         self,
         model: Any,
         given: Given,
         sizes: Sequence[Sequence[str]],
+        free: frozenset[str],
         rule: Rule,
         hooks: Sequence[Any],
         grouped: tuple[list[Group], dict[int, int]],
     ) -> LinkProgram:
         training = Training(masks=[])
-        types, named = given.types(sizes)
+        types, named = given.types(sizes, free)
         arguments = (model, *types) if self._signature.model else tuple(types)
         captured = capture_object(self._loss, arguments, named, MeaningTables(), training)
         check_result(captured.structure)
+        check_numbers(captured.graph, free)
         written = ChangedArguments(captured.changes)
         arrays = {captured.names[id(x)]: x for x in _arrays(model) if id(x) in captured.names}
         read = read_arrays(captured, {id(x) for x in arrays.values()}, training.updates)

@@ -97,6 +97,35 @@ def check_arguments(arguments: Mapping[str, Any], groups: Sequence[Mapping[str, 
                 )
 
 
+def check_memory(arrays: Iterable[tuple[str, Any]], remedy: str) -> None:
+    """Fail if a tensor does not lie in this machine's memory as a step reads it.
+
+    Args:
+        arrays: Tensors and arrays with their paths.
+        remedy: How one on another device would, in words.
+
+    Raises:
+        InvalidArgument: One does not; it is named.
+    """
+    for name, given in arrays:
+        device, layout = getattr(given, "device", "cpu"), str(getattr(given, "layout", ""))
+        if type(given).__name__.startswith("Uninitialized"):
+            raise InvalidArgument(
+                f"step: '{name}' has no sizes yet, as those of a lazy module before its first "
+                "call: call the module once before the first step"
+            )
+        if not isinstance(device, str) and device.type != "cpu":
+            raise InvalidArgument(
+                f"step: '{name}' lies on the device '{device}', and a compiled step computes on "
+                f"the CPU: {remedy}"
+            )
+        if layout not in ("", "torch.strided"):
+            raise InvalidArgument(
+                f"step: '{name}' is a tensor of the layout {layout}, and a compiled step takes "
+                "dense ones: pass its .to_dense()"
+            )
+
+
 def check_computed(arguments: Mapping[str, Any], foreign: Sequence[str]) -> None:
     """Fail if gradients would go from an argument back to parameters that a step does not see.
 

@@ -326,7 +326,11 @@ def rule_of(optimizer: Any) -> Rule:
     kinds: tuple[Any, ...] = type(optimizer).__mro__
     named = f"{type(optimizer).__module__}.{type(optimizer).__qualname__}"
     if not any(f"{k.__module__}.{k.__name__}" == "torch.optim.optimizer.Optimizer" for k in kinds):
-        raise InvalidArgument(f"compile: expected an optimizer of torch.optim, got {named}")
+        got = f"the class {optimizer.__qualname__}" if isinstance(optimizer, type) else f"a {named}"
+        raise InvalidArgument(
+            f"compile: expected an optimizer of torch.optim, got {got}: make one, as in "
+            "torch.optim.SGD(module.parameters(), lr=0.1)"
+        )
     # (PyTorch wraps the method, of the class that is made first.)
     own = inspect.unwrap(type(optimizer).step)
     needed = [p for p in inspect.signature(own).parameters.values() if p.default is p.empty]
@@ -334,6 +338,11 @@ def rule_of(optimizer: Any) -> Rule:
         raise InvalidArgument(
             f"compile: {named}.step takes a function that computes the loss, as often as it likes; "
             "a compiled step computes it once: use another optimizer, or train without compiling"
+        )
+    if any(kind.__name__ == "SparseAdam" for kind in kinds):
+        raise InvalidArgument(
+            f"compile: {named} takes sparse gradients, and those of a compiled step are dense: use "
+            "torch.optim.Adam, or train without compiling"
         )
     for kind in kinds:
         if kind.__module__.startswith("torch.optim"):

@@ -1,8 +1,8 @@
-"""Sizes of tensors that differ from call to call: which are fixed, and which are equal."""
+"""What differs from call to call: sizes of tensors, of which some are equal, and numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 
 Shape = tuple[int, ...]
 
@@ -58,3 +58,39 @@ class Sizes:
     def _rows(self) -> tuple[int, int]:
         """Return the first tensor's first axis."""
         return next(key for key in self._class if key[1] == 0)
+
+
+class Numbers:
+    """The numbers of Python among the arguments of calls so far.
+
+    One is fixed until it takes a second value; from then on it is an input of the program. In
+    deterministic mode it is one from the first call on, as a program for one value may round
+    otherwise, and a run that is resumed begins with another value.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[str, int | float] = {}
+        self._open: set[str] = set()
+        self._closed: set[str] = set()
+
+    def describe(self, numbers: Mapping[str, int | float], *, at_once: bool) -> frozenset[str]:
+        """Return the paths of the numbers of a call that are inputs.
+
+        Args:
+            numbers: By path.
+            at_once: Whether they are from the first value on.
+        """
+        if at_once:
+            self._open.update(numbers)
+        for path, value in numbers.items():
+            if repr(self._first.setdefault(path, value)) != repr(value):  # 0.0 and -0.0 differ
+                self._open.add(path)
+        small = {p for p, x in numbers.items() if isinstance(x, float) or abs(x) < _LARGEST}
+        return frozenset((self._open & small) - self._closed)
+
+    def close(self, paths: Set[str]) -> None:
+        """Let numbers be fixed in all calls: no program takes them as inputs."""
+        self._closed |= paths
+
+
+_LARGEST = 2**62  # of integers that are inputs, with room for a sum

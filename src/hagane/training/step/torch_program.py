@@ -72,6 +72,10 @@ class TorchProgram(Program):
     def _large(self) -> LargeUpdates:
         return LargeUpdates(self._made, self._groups, self._rule, self._options)
 
+    def changed(self) -> str:
+        """Return which of its assumptions holds no longer; empty if all do."""
+        return self.guards.broken() or self.state.broken()
+
     def sizes(self, given: Sequence[Any]) -> Mapping[str, int]:
         """Return the sizes of a call by the names of the graph."""
         state = self.state.feed(view_of)
@@ -133,6 +137,7 @@ class TorchProgram(Program):
         summed = {name: arrays[name] for name in self._made.summed}
         feed.update(sums.feed({name: (x, view_of(x)) for name, x in summed.items()}))
         results = dict(zip(self._outputs, self._run(feed), strict=True))
+        self._check(results, feed)
         for name, state, tensor in made:  # (A run that fails leaves the optimizer without them.)
             optimizer.state[arrays[name]][state] = tensor
         everything = dict(results)

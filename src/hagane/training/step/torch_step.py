@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from hagane.errors import CaptureError, InvalidArgument
+from hagane.errors import InvalidArgument
 from hagane.frontends.capture.capture import capture_object
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.effects import Training
@@ -22,21 +22,19 @@ from hagane.training.step.clipping import clip_by_norm
 from hagane.training.step.large import LARGE
 from hagane.training.step.memory.planned import StepPlan
 from hagane.training.step.noise import NoiseSource
+from hagane.training.step.open_numbers import check_numbers
 from hagane.training.step.program import step_program
 from hagane.training.step.read_arrays import guards_of, read_arrays
 from hagane.training.step.refusals import (
     check_arguments,
     check_computed,
     check_hooks,
+    check_memory,
     check_module_hooks,
     check_parameter_hooks,
 )
 from hagane.training.step.rules import Group, rule_of
-from hagane.training.step.sizes import Sizes
 from hagane.training.step.torch_program import TorchProgram, arrays_of, moved_by, view_of
-
-# Kinds of arguments from which on another one is likely to come with each call.
-_MANY_VALUES = 4
 
 
 class TorchStep(Step[TorchProgram]):
@@ -91,8 +89,8 @@ class TorchStep(Step[TorchProgram]):
             )
         self._loss, self._optimizer, self._rule = loss, optimizer, rule
         resident = sum(tensor.nbytes for tensor in _state_tensors(optimizer))
-        self._closed: set[object] = set()  # kinds of calls that are compiled for each size
         super().__init__(options, resident, memory_budget, accumulate, precision)
+        self._settings_given["max_norm"] = max_norm
         self._clip = None if max_norm is None else clip_by_norm(max_norm)
 
     def __call__(self, module: Any, /, *tensors: Any, **named: Any) -> Any:
@@ -139,54 +137,24 @@ class TorchStep(Step[TorchProgram]):
             )
         given = Given(self._signature.complete(tensors, named))
         check_hooks(self._optimizer)
+        check_memory(given.leaves.items(), "pass its .cpu()")
         check_arguments(given.leaves, self._optimizer.param_groups)
         return given
 
     def _program(self, module: Any, given: Given, *, anew: bool = False) -> TorchProgram:
         modes = tuple(part.training for part in module.modules())
         share = (self._sums.share, frozenset(map(id, self._sums.held)))
-        kind = (id(module), modes, given.outline, (self._settings(), _casting()), share)
-        shapes = given.shapes
-        sizes = self._sizes.get(kind)
-        if sizes is None:
-            sizes = self._sizes[kind] = Sizes(shapes)
-            self._tell_of_values(kind)
-        described = sizes.describe(shapes)
-        plainly = [[str(size) for size in shape] for shape in shapes]
-        wanted = plainly if kind in self._closed else described
-        key = (kind, str(wanted))
-        found = self._programs.pop(key, None)
-        changed = "" if found is None else found.guards.broken() or found.state.broken()
-        if changed:
-            self._tell_changed(changed)
-        if found is not None:
-            check_module_hooks(found.modules, module, self._signature.model)
-        if found is None or anew or changed:
-            try:
-                found = self._compile(module, given, wanted)
-            except CaptureError as error:
-                if wanted == plainly:
-                    raise
-                try:  # a size that only seems to be the batch's, for instance
-                    found = self._compile(module, given, plainly)
-                except CaptureError:
-                    raise error from None
-                self._tell(f"each size is compiled anew: {error}")
-                self._closed.add(kind)
-                key = (kind, str(plainly))
-        check_computed(given.leaves, found.foreign)
-        return self._keep(key, found)
+        kind = (id(module), modes, self._settings(), _casting(), share)
 
-    def _tell_of_values(self, kind: tuple[Any, ...]) -> None:
-        """Warn once the step is compiled for many values of arguments that are no tensors."""
-        known = [one for one in self._sizes if isinstance(one, tuple)]
-        count = sum(one[:2] == kind[:2] and one[3:] == kind[3:] for one in known)
-        if count == _MANY_VALUES:
-            self._tell(
-                f"the step is compiled for {count} kinds of arguments: numbers, texts and "
-                "lists of them are fixed, and each other one is compiled for; pass what changes "
-                "often as a tensor"
-            )
+        def check(found: TorchProgram) -> None:
+            check_module_hooks(found.modules, module, self._signature.model)
+
+        def made(sizes: Sequence[Sequence[str]], free: frozenset[str]) -> TorchProgram:
+            return self._compile(module, given, sizes, free)
+
+        found = self._found(kind, given, made, check=check, anew=anew)
+        check_computed(given.leaves, found.foreign)
+        return found
 
     def _settings(self) -> object:
         """Return the settings of the optimizer that programs rest on."""
@@ -205,28 +173,33 @@ class TorchStep(Step[TorchProgram]):
             for group in self._optimizer.param_groups
         )
 
-    def _compile(self, module: Any, given: Given, sizes: Sequence[Sequence[str]]) -> TorchProgram:
+    def _compile(
+        self, module: Any, given: Given, sizes: Sequence[Sequence[str]], free: frozenset[str]
+    ) -> TorchProgram:
         import torch
 
         prefix = self._signature.model
+        check_memory(arrays_of(module, prefix), "move the module by .cpu() or .to_empty()")
         training = Training(noises=[], models={prefix: module})
-        types, named = given.types(sizes)
+        types, named = given.types(sizes, free)
         loss, casting = self._loss, _casting()
         if casting is not None:  # around the call of the step
             loss = torch.autocast("cpu", casting)(loss)
         captured = capture_object(loss, (module, *types), named, MeaningTables(), training)
         captured = read_state(captured)
         check_result(captured.structure)
+        check_numbers(captured.graph, free)
         for check in (check_module_hooks, check_parameter_hooks):
             check(captured.reads.modules, module, prefix)
+        groups: list[Group] = self._optimizer.param_groups
+        numbers = {id(p): n for n, group in enumerate(groups) for p in group["params"]}
         changed = ChangedState(
             captured.state,
             [*module.modules(), *captured.reads.modules],
             {str(value.name) for value in captured.graph.inputs},
+            {id(p) for group in groups for p in group["params"] if p.requires_grad},
         )
         written = ChangedArguments(captured.changes)
-        groups: list[Group] = self._optimizer.param_groups
-        numbers = {id(p): n for n, group in enumerate(groups) for p in group["params"]}
         paths = {id(array): name for name, array in arrays_of(module, prefix)}
         paths = {key: captured.names.get(key, name) for key, name in paths.items()}
         others = read_arrays(captured, paths.keys(), training.updates)

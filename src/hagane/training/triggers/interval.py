@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from hagane.errors import InvalidArgument
 from hagane.training.triggers.progress import Progress, check_unit
 
@@ -22,7 +24,7 @@ class IntervalTrigger:
 
     def __init__(self, period: float, unit: str):
         check_unit("IntervalTrigger", unit)
-        if not period > 0:
+        if not isinstance(period, int | float | np.number) or not period > 0:
             raise InvalidArgument(
                 f"IntervalTrigger: period: expected a positive number, got {period!r}"
             )
@@ -45,6 +47,11 @@ class IntervalTrigger:
     def get_training_length(self) -> tuple[float, str]:
         """Return period and unit: the length of training, of a trigger that stops it."""
         return self.period, self.unit
+
+    def is_over(self, updater: Any) -> bool:
+        """Return whether training is as long as the period already, as after a longer run."""
+        done = updater.epoch_detail if self.unit == "epoch" else updater.iteration
+        return bool(done >= self.period)
 
     def __str__(self) -> str:
         return f"{type(self).__name__}({self.period}, '{self.unit}')"

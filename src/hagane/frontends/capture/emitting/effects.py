@@ -34,6 +34,18 @@ class Effects(Emitter):
     def _named(self, buffer: Tensor) -> str:
         raise NotImplementedError
 
+    def objects(self) -> dict[ir.Value, int]:
+        """Return the identities of the real arrays behind initializers."""
+        raise NotImplementedError
+
+    def born(self, value: ir.Value) -> int:
+        """Return how many values there were before one."""
+        raise NotImplementedError
+
+    def made_so_far(self) -> int:
+        """Return how many values there are."""
+        raise NotImplementedError
+
     def draw(self) -> tuple[Tensor, int]:
         """Return the input ``seed``, two numbers of type uint32, and the number of this draw.
 
@@ -93,6 +105,16 @@ class Effects(Emitter):
         training = self._at_root("a buffer changes")
         name = self._named(buffer)
         training.updates[name] = new(training.updates.get(name, buffer))
+        training.moved.setdefault(id(self.object_of(buffer)), self.made_so_far())
+
+    def moved_and_read(self) -> str:
+        """Return the name of a buffer that the program reads after its change; empty if none."""
+        moved = {} if self.training is None else self.training.moved
+        for value, found in self.objects().items():
+            readers = (made for use in value.uses() for made in use.node.outputs)
+            if found in moved and any(self.born(made) >= moved[found] for made in readers):
+                return str(value.name)
+        return ""
 
     def _at_root(self, action: str) -> Training:
         assert self.training is not None

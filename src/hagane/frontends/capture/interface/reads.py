@@ -232,6 +232,21 @@ class Reading:
                 reads.answer(found, lambda: bool(found._local_link_hooks), False)
 
 
+def count_read(reads: Reads, counted: Mapping[int, int]) -> str:
+    """Return the name of a count of batches that the program reads; empty if it reads none.
+
+    Args:
+        reads: What it reads.
+        counted: How often it calls modules that count batches, by identity.
+    """
+    found = {id(x) for x in reads.tensors}
+    found |= {id(read.found) for read in reads.reads if isinstance(read, ContentRead)}
+    for module in reads.modules:
+        if id(module) in counted and id(module.num_batches_tracked) in found:
+            return "num_batches_tracked"
+    return ""
+
+
 def _bits(tensor: Any) -> tuple[Any, Any, bytes]:
     return tensor.shape, tensor.dtype, tensor.detach().cpu().numpy().tobytes()
 
@@ -290,4 +305,4 @@ def shown(value: Any) -> str:
     return f"of type {type(value).__name__}"
 
 
-__all__ = ["ContentRead", "NameRead", "Reading", "Reads", "shown"]
+__all__ = ["ContentRead", "NameRead", "Reading", "Reads", "count_read", "shown"]

@@ -155,6 +155,7 @@ class Stateful(Reading):
         self.state_inputs.add(path)
         made = self.core.make_value(parse_type(text), path, kind)
         if isinstance(made, Tensor):
+            made.parameter = name in getattr(host, "__dict__", {}).get("_parameters", ())
             made.value.meta["hagane.state"] = path
             self.core.lifted[id(held)] = held, made  # by other names too
         return made

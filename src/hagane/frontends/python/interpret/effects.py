@@ -48,6 +48,10 @@ class Training:
         noises: Arrays of random numbers that the caller draws, in the order of the program; None
             where the program may draw none.
         models: Objects among the arguments whose attributes the program may change, by name.
+        moved: How many values there were after the first change of each buffer, by the identity of
+            the real one.
+        written: Whether buffers are written where they lie, as attributes are, because the program
+            reads them again.
     """
 
     updates: dict[str, Tensor] = field(default_factory=dict)
@@ -57,11 +61,14 @@ class Training:
     masks: list[tuple[Tensor, float | None]] | None = None
     noises: list[Noise] | None = None
     models: Mapping[str, Any] = field(default_factory=dict)
+    moved: dict[int, int] = field(default_factory=dict)
+    written: bool = False
 
     def begin(self) -> None:
         """Forget earlier reports."""
         self.updates.clear()
         self.counted.clear()
+        self.moved.clear()
         self.seed, self.draws = None, 0
         if self.masks is not None:
             self.masks.clear()

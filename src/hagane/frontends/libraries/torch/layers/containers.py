@@ -50,6 +50,8 @@ def _item(t: Core, self: View, index: Value, cls: str) -> Value:
     names = list(inner(t, self))
     found = list(inner(t, self).values())
     if isinstance(index, slice):
+        if not all(x is None or isinstance(x, int) for x in (index.start, index.stop, index.step)):
+            t.fail(OPEN, "a part of a list of modules between places that are not known")
         picked = dict(zip(map(str, range(len(found))), found[index], strict=False))
         from hagane.frontends.python.values.values import Library
 

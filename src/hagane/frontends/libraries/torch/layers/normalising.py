@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,12 @@ from hagane.frontends.python.values.values import Tensor, Value
 
 def _count(t: Core) -> Tensor:
     return t.emit.new(ir.DataType.INT64, (), kind="torch.Tensor")
+
+
+def _counts(t: Core) -> Counter[int] | None:
+    """Return the counts of calls that the caller of the graph keeps; None if the graph does."""
+    training = t.emit.training
+    return None if training is None or training.written else training.counted
 
 
 def _batch_norm(name: str, ranks: tuple[int, ...], affine_default: bool) -> None:
@@ -58,8 +65,8 @@ def _batch_norm(name: str, ranks: tuple[int, ...], affine_default: bool) -> None
             # The count is read where it is needed alone: what was read of a tensor is compared.
             if training and isinstance(mean, Tensor) and share is None:
                 share = normalising.share_of_batch(t, self.get("num_batches_tracked", None))
-            elif training and isinstance(mean, Tensor) and t.emit.training is not None:
-                t.emit.training.counted[id(self.instance().host)] += 1  # the caller counts
+            elif training and isinstance(mean, Tensor) and (counts := _counts(t)) is not None:
+                counts[id(self.instance().host)] += 1  # the caller counts
             elif training and isinstance(mean, Tensor):
                 normalising.count_batch(t, self.get("num_batches_tracked", None))
             return normalising.batch_norm(
