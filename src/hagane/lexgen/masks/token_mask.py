@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from hagane.errors import InvalidArgument
 from hagane.lexgen.automata.regex import Regex
 from hagane.lexgen.expressions.parse import parse
-from hagane.lexgen.masks.finite_mask import FiniteStates
-from hagane.lexgen.masks.grammar_mask import GrammarStates
-from hagane.lexgen.masks.grammar_text import Grammar
-from hagane.lexgen.masks.json_rules import USUAL_SPACE, schema_rules
-from hagane.lexgen.masks.vocabulary import Source, Vocabulary
+from hagane.lexgen.masks.grammars.grammar import Grammar
+from hagane.lexgen.masks.machines.finite_mask import FiniteStates
+from hagane.lexgen.masks.machines.grammar_mask import GrammarStates
+from hagane.lexgen.masks.schemas.writing import USUAL_SPACE, schema_rules
+from hagane.lexgen.masks.vocabularies.vocabulary import Source, Vocabulary
 
 # Where the lowest byte of a word lies.
 _FIRST_BYTE = 0 if sys.byteorder == "little" else 3

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hagane.errors import InvalidArgument
 from hagane.lexgen.masks.library import steps
-from hagane.lexgen.masks.parts import NO_TEXT, Alt, Bytes, Call, Net, OneOf, Part, Rep, Seq
+from hagane.lexgen.masks.rules.parts import NO_TEXT, Alt, Bytes, Call, Net, OneOf, Part, Rep, Seq
 
 MOST_STATES = 200_000
 _FEW_COPIES = 4

@@ -15,7 +15,20 @@ from typing import Any
 from hagane.errors import InvalidArgument
 from hagane.lexgen.automata.utf8 import utf8_sequences
 from hagane.lexgen.expressions import charset
-from hagane.lexgen.masks.cases import (
+from hagane.lexgen.masks.rules.parts import (
+    NO_TEXT,
+    Alt,
+    Bytes,
+    Call,
+    Net,
+    OneOf,
+    Part,
+    Rep,
+    alt,
+    seq,
+)
+from hagane.lexgen.masks.rules.rules import Module, Rules
+from hagane.lexgen.masks.schemas.cases import (
     OTHERS,
     TRUE,
     Arrays,
@@ -26,11 +39,9 @@ from hagane.lexgen.masks.cases import (
     Objects,
     Strings,
 )
-from hagane.lexgen.masks.json_schema import Schemas
-from hagane.lexgen.masks.json_schema_form import TooManyWays, refuse
-from hagane.lexgen.masks.numbers import Numbers, written
-from hagane.lexgen.masks.parts import NO_TEXT, Alt, Bytes, Call, Net, OneOf, Part, Rep, alt, seq
-from hagane.lexgen.masks.rules import Module, Rules
+from hagane.lexgen.masks.schemas.form import TooManyWays, refuse
+from hagane.lexgen.masks.schemas.numbers import Numbers, written
+from hagane.lexgen.masks.schemas.schemas import Schemas
 from hagane.lexgen.masks.texts import (
     ANYTHING,
     MOST_STATES,

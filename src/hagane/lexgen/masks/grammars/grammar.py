@@ -14,10 +14,10 @@ from typing import NoReturn
 
 from hagane.errors import InvalidArgument, NoSuchFile
 from hagane.lexgen.expressions.characters import Flags
-from hagane.lexgen.masks.lark_terminals import TERMINALS
-from hagane.lexgen.masks.left_recursion import turned_round
-from hagane.lexgen.masks.parts import Alt, Bytes, Call, OneOf, Part, Rep, Seq, alt, seq
-from hagane.lexgen.masks.rules import Rules
+from hagane.lexgen.masks.grammars.lark_terminals import TERMINALS
+from hagane.lexgen.masks.grammars.left_recursion import turned_round
+from hagane.lexgen.masks.rules.parts import Alt, Bytes, Call, OneOf, Part, Rep, Seq, alt, seq
+from hagane.lexgen.masks.rules.rules import Rules
 from hagane.lexgen.masks.texts import matching
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from hagane.lexgen.masks.numbers import Numbers
+from hagane.lexgen.masks.schemas.numbers import Numbers
 from hagane.lexgen.masks.texts import ANYTHING, Texts
 
 # What schemas say of the type of a case: nothing, that others are meant, or that it may be.
