@@ -40,12 +40,11 @@ from hagane.lexgen.masks.schemas.cases import (
     Strings,
 )
 from hagane.lexgen.masks.schemas.form import TooManyWays, refuse
+from hagane.lexgen.masks.schemas.lengths import within
 from hagane.lexgen.masks.schemas.numbers import Numbers, written
 from hagane.lexgen.masks.schemas.schemas import Schemas
 from hagane.lexgen.masks.texts import (
     ANYTHING,
-    MOST_STATES,
-    NOTHING,
     Texts,
     literals,
     matching,
@@ -250,16 +249,14 @@ class _Writer:
         if case.texts is ANYTHING:
             character = self.rules.shared(OneOf(of_length(1, 1), in_string))
             return seq(Bytes(b'"'), Rep(character, low, high), Bytes(b'"'))
-        try:
-            return self._quoted(case.texts & of_length(low, high))
-        except InvalidArgument as error:
-            # Every length has the states of the pattern; longer texts are left out.
-            most = MOST_STATES // 4 // len(case.texts.rows)
-            texts = case.texts & of_length(low, most) if high and low <= most < high else NOTHING
-            if texts.empty:
-                refuse(where, f"a length beside a pattern or a format: {error}")
-            self.schemas.note(where, "maxLength", f"texts have at most {most} characters here")
-            return self._quoted(texts)
+        part, notice = within(case.texts, low, high, in_string)
+        if part is None:
+            refuse(where, "no text of its pattern or format has a length within its bounds")
+        if notice:
+            self.schemas.note(where, "maxLength", notice)
+        if isinstance(part, OneOf) and not part.tails:
+            return self._quoted(part.texts)
+        return seq(Bytes(b'"'), part, Bytes(b'"'))
 
     def _quoted(self, texts: Texts) -> Call:
         return self._rule(texts, _in_quotes)
