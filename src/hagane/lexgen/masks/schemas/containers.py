@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hagane.lexgen.masks.schemas.cases import FALSE, TRUE, Arrays, Case, Conjunction, Objects
-from hagane.lexgen.masks.schemas.form import pointer, refuse
+from hagane.lexgen.masks.schemas.form import pointer
 from hagane.lexgen.masks.schemas.keywords import PLAIN, count_of, pattern_texts
 from hagane.lexgen.masks.texts import ANYTHING, Texts
 
@@ -24,16 +24,6 @@ def arrays(schemas: Schemas, schema: Mapping[str, Any], where: str) -> Arrays:
         rest, rest_key = schema.get("additionalItems", True), "additionalItems"
     named = key in schema and not {rest_key, "unevaluatedItems", "contains"} & set(schema)
     low, high = count_of(schema, "minItems", 0), count_of(schema, "maxItems")
-    unique = schema.get("uniqueItems") is True and not schemas.is_wide
-    if unique and (high is None or high > 1):
-        if low > 1:
-            refuse(
-                f"{where}/uniqueItems",
-                "that items differ is not covered for more than one item; write false and "
-                "check it afterwards",
-            )
-        schemas.note(where, "uniqueItems", "arrays get at most one item")
-        high = 1
     return Arrays(
         tuple(
             schemas.conjunction(each, pointer(where, key, number))
@@ -44,6 +34,7 @@ def arrays(schemas: Schemas, schema: Mapping[str, Any], where: str) -> Arrays:
         high,
         named,
         None if rest_key in schema else len(prefix),
+        schema.get("uniqueItems") is True and not schemas.is_wide,
     )
 
 

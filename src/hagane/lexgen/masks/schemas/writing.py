@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
@@ -39,6 +40,7 @@ from hagane.lexgen.masks.schemas.cases import (
     Objects,
     Strings,
 )
+from hagane.lexgen.masks.schemas.different import different
 from hagane.lexgen.masks.schemas.form import TooManyWays, refuse
 from hagane.lexgen.masks.schemas.lengths import within
 from hagane.lexgen.masks.schemas.numbers import Numbers, written
@@ -271,6 +273,18 @@ class _Writer:
         return self.narrow[key]
 
     def _array(self, case: Arrays, where: str) -> Part:
+        if case.differ and (case.high is None or case.high > 1):
+            items = different(self.schemas, case, where, self.comma, self.space)
+            if items is not None:
+                return seq(Bytes(b"["), self.space, items, Bytes(b"]"))
+            if case.low > 1:
+                refuse(
+                    f"{where}/uniqueItems",
+                    "that items differ is not covered for more than one item of many values; write "
+                    "false and check it afterwards",
+                )
+            self.schemas.note(where, "uniqueItems", "arrays get at most one item")
+            case = replace(case, high=1)
         low, high, size = case.low, case.high, len(case.prefix)
         if case.named and low <= size:
             high = size if high is None else min(high, size)
