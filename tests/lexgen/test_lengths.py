@@ -77,7 +77,7 @@ def test_long_texts_with_a_pattern_go_on_where_it_repeats(
 
 @pytest.mark.parametrize("name", ["email", "idn-email", "hostname"])
 def test_addresses_with_bounds_keep_the_usual_lengths(name: str) -> None:
-    for most in (48, 49, 64, 65, 66, 67, 100, 254, 255, 320):
+    for most in (48, 65, 100, 255):
         texts = matching(FORMATS[name], whole=True) & matching(shorter(name, most), whole=True)
         longest = lengths._longest(texts)
         assert longest is not None

@@ -9,7 +9,8 @@ from typing import Any
 from hagane.errors import InvalidArgument
 from hagane.lexgen.masks.rules.parts import Alt, Part, Rep, Seq
 
-_MOST_WRITTEN = 1_000
+# Of arguments: their number in all, and the parts of one.
+_MOST_WRITTEN, _MOST_PARTS = 1_000, 200
 
 
 @dataclass(frozen=True)
@@ -51,17 +52,16 @@ def written_out(
             raise InvalidArgument(
                 f"grammar, line {use.line}: the rule '{use.name}' takes {takes}, got {count}"
             )
-        key = use.name, tuple(_without_lines(filled(each, values)) for each in given)
+        actual = tuple(filled(each, values) for each in given)
+        if len(names) == _MOST_WRITTEN or any(_size(each) > _MOST_PARTS for each in actual):
+            raise InvalidArgument(
+                f"grammar, line {use.line}: the arguments of the rule '{use.name}' are more than "
+                f"{_MOST_WRITTEN:,}, one has over {_MOST_PARTS} parts; do they grow for ever?"
+            )
+        key = use.name, tuple(map(_without_lines, actual))
         if key not in names:
-            if len(names) == _MOST_WRITTEN:
-                raise InvalidArgument(
-                    f"grammar, line {use.line}: the rule '{use.name}' is used with more than "
-                    f"{_MOST_WRITTEN:,} different arguments; do its arguments grow without end?"
-                )
             names[key] = f"{use.name}{{{len(names)}}}"
-            actual = (filled(each, values) for each in given)
-            local = dict(zip(wanted, actual, strict=True))
-            waiting.append((names[key], rules[use.name], local))
+            waiting.append((names[key], rules[use.name], dict(zip(wanted, actual, strict=True))))
         return Named(names[key], use.line)
 
     def filled(part: Any, values: Mapping[str, Part | Named]) -> Any:
@@ -77,6 +77,15 @@ def written_out(
     for name, body, values in waiting:  # grows while it runs
         found[name] = filled(body, values)
     return found
+
+
+def _size(part: Any) -> int:
+    match part:
+        case Seq(parts) | Alt(parts):
+            return 1 + sum(map(_size, parts))
+        case Rep(body):
+            return 1 + _size(body)
+    return 1
 
 
 def _without_lines(part: Any) -> Any:
