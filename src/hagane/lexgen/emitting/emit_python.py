@@ -46,7 +46,7 @@ def python_module(compiled: Compiled, native: str | None = None) -> str:
     code, functions = code_source(compiled)
     begins = "from __future__ import annotations\n"
     token_source, runtime_source = (
-        Path(module.__file__).read_text(encoding="utf-8").split(begins, 1)[1].lstrip("\n")
+        Path(str(module.__file__)).read_text(encoding="utf-8").split(begins, 1)[1].lstrip("\n")
         for module in (tokens, runtime)
     )
     runtime_source = re.sub(r"(?m)^from hagane\..*\n\n", "", runtime_source)

@@ -12,11 +12,10 @@ from hagane.lexgen.masks.schemas.cases import (
     Booleans,
     Conjunction,
     Null,
-    Numbers,
     Strings,
 )
 from hagane.lexgen.masks.schemas.keywords import case_texts
-from hagane.lexgen.masks.schemas.numbers import written
+from hagane.lexgen.masks.schemas.numbers import Numbers, written
 from hagane.lexgen.masks.texts import Texts
 
 if TYPE_CHECKING:
