@@ -24,7 +24,7 @@ from gpt2_onnx import gpt2_model
 
 from hagane import InferenceSession
 from hagane.lexgen import TokenMask
-from hagane.lexgen.masks.vocabulary import joined
+from hagane.lexgen.masks.vocabularies.vocabulary import joined
 
 PATTERN = r"(g__[A-Z][a-z]*bacter(ium)?){2,6}"
 

@@ -15,7 +15,7 @@ import jsonschema
 
 from hagane.errors import InvalidArgument
 from hagane.lexgen import TokenMask
-from hagane.lexgen.masks.vocabulary import Vocabulary
+from hagane.lexgen.masks.vocabularies.vocabulary import Vocabulary
 
 NAMES = ["a", "b", "ab", "xa", "k", "_z", "a b"]
 PATTERNS = ["^a", "b$", "^[ab]+$", "[0-9]", "^x", "a.b", "^$", "(ab)*", "\\d{2,3}",

@@ -6,7 +6,7 @@ import pytest
 
 from hagane.errors import InvalidArgument
 from hagane.lexgen import TokenMask, Vocabulary
-from hagane.lexgen.masks import rules, units
+from hagane.lexgen.masks.rules import rules, units
 
 
 def test_the_states_of_all_rules_together_have_a_bound_of_their_own(

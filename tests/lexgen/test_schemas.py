@@ -14,15 +14,15 @@ import pytest
 from hagane.errors import InvalidArgument, NoSuchFile
 from hagane.lexgen import Grammar, TokenMask
 from hagane.lexgen.expressions.characters import Flags
-from hagane.lexgen.masks.json_rules import schema_rules
-from hagane.lexgen.masks.lark_terminals import TERMINALS
+from hagane.lexgen.masks.grammars.lark_terminals import TERMINALS
 from hagane.lexgen.masks.library import Library, grammar_library
-from hagane.lexgen.masks.parts import Call
-from hagane.lexgen.masks.pushdown import Machine, make_machine
-from hagane.lexgen.masks.rules import Module
+from hagane.lexgen.masks.machines.pushdown import Machine, make_machine
+from hagane.lexgen.masks.rules.parts import Call
+from hagane.lexgen.masks.rules.rules import Module
+from hagane.lexgen.masks.rules.units import Emitter
+from hagane.lexgen.masks.schemas.writing import schema_rules
 from hagane.lexgen.masks.texts import matching
-from hagane.lexgen.masks.units import Emitter
-from hagane.lexgen.masks.vocabulary import Vocabulary, joined
+from hagane.lexgen.masks.vocabularies.vocabulary import Vocabulary, joined
 from tests.lexgen.test_token_mask import VOCABULARY
 
 TREE = {
@@ -272,7 +272,7 @@ def test_parts_that_match_nothing_are_left_out_in_c(
     def refuse(*_: Any) -> None:
         raise AssertionError("made in Python")
 
-    monkeypatch.setattr("hagane.lexgen.masks.rules.compile_units", refuse)
+    monkeypatch.setattr("hagane.lexgen.masks.rules.rules.compile_units", refuse)
     compiled = schema_rules(schema).compile(native=True)
     assert (compiled.starts >= 0).any()
 
@@ -280,7 +280,7 @@ def test_parts_that_match_nothing_are_left_out_in_c(
 def test_masks_without_the_headers_of_python_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = TokenMask(TREE, VOCABULARY)
     functions = Library(grammar_library().functions, None)
-    monkeypatch.setattr("hagane.lexgen.masks.compiled_machine.grammar_library", lambda: functions)
+    monkeypatch.setattr("hagane.lexgen.masks.machines.compiled.grammar_library", lambda: functions)
     plain = TokenMask(TREE, VOCABULARY)
     state = other = whole.start
     for char in '{"v": 12, "kids": [{"v':
@@ -444,7 +444,7 @@ def test_schemas_that_combine_too_much_or_nest_too_deeply_are_refused(
     kinds = [{"type": "object", "properties": {name: {"type": "string"}}} for name in "abcd"]
     both = {"allOf": [{"anyOf": kinds}, {"anyOf": kinds}]}
     schema_rules(both)
-    monkeypatch.setattr("hagane.lexgen.masks.json_schema._MOST_PAIRS", 12)
+    monkeypatch.setattr("hagane.lexgen.masks.schemas.schemas._MOST_PAIRS", 12)
     with pytest.raises(InvalidArgument, match="combines its parts in more than 12 ways"):
         schema_rules(both)
     monkeypatch.undo()

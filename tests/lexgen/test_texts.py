@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from hagane.lexgen.masks.json_keywords import pattern_texts
+from hagane.lexgen.masks.schemas.keywords import pattern_texts
 from hagane.lexgen.masks.texts import ANYTHING, NOTHING, Texts, _built, literals, of_length
 
 

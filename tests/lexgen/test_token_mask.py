@@ -12,8 +12,8 @@ import pytest
 
 from hagane.errors import InvalidArgument, NoSuchFile
 from hagane.lexgen import Regex, RegexSyntaxError, TokenMask, Vocabulary
-from hagane.lexgen.masks.json_rules import schema_rules
-from hagane.lexgen.masks.vocabulary import joined
+from hagane.lexgen.masks.schemas.writing import schema_rules
+from hagane.lexgen.masks.vocabularies.vocabulary import joined
 
 END = "</s>"
 VOCABULARY: list[Any] = [

@@ -70,3 +70,14 @@ def in_a_list() -> bool:
 def test_they_are_compared_as_python_does(function: Callable[[], bool], chance: str) -> None:
     report = prob.typed(f"{{x:bool | Prob(x) = {chance}}}")(function).report
     assert all(verdict.holds for verdict in report.verdicts)
+
+
+@prob.typed("{x:int | Prob(x = 1) = 1/3}", engine="capture")
+def second_name() -> int:
+    x, y = [0], [0]
+    both = [x, x] if prob.flip(1 / 3) else [x, y]
+    return int(x is both[1]) * int(both[0] is both[1])
+
+
+def test_a_list_is_itself_on_the_right_of_is_too() -> None:
+    assert [str(verdict.engine) for verdict in second_name.report.verdicts] == ["enumerate"]

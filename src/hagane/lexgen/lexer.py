@@ -14,8 +14,9 @@ from hagane.lexgen.errors import SpecificationError
 from hagane.lexgen.expressions.characters import Dialect, Flags
 from hagane.lexgen.expressions.parse import parse
 from hagane.lexgen.lexing.compile import Compiled, compile_specification, machine
-from hagane.lexgen.lexing.runtime import Machine, Token
+from hagane.lexgen.lexing.runtime import Machine
 from hagane.lexgen.lexing.specification import Action, Rule, Specification
+from hagane.lexgen.lexing.tokens import Token
 
 if TYPE_CHECKING:
     from hagane.lexgen.emitting.native_lexer import Arrays, NativeLexer

@@ -1,6 +1,7 @@
-"""The run-time part of a lexer. This file stands, as it is, at the head of generated modules.
+"""The run-time part of a lexer: its tables, and the scanner.
 
-It therefore imports nothing but the standard library.
+Generated modules begin with ``tokens.py`` and this file as they are, which therefore import nothing
+but the standard library and each other.
 """
 
 from __future__ import annotations
@@ -8,78 +9,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
-ERROR = "ERROR"
+from hagane.lexgen.lexing.tokens import ERROR, ByteIndex, Token, token_class
+
 _DEAD = -1
 _HOLD = -2
-
-
-class Token(NamedTuple):
-    """One token: ``text`` is ``source[start:end]``; ``line`` and ``column`` count from 1."""
-
-    kind: str
-    text: str
-    start: int
-    end: int
-    line: int
-    column: int
-
-    @property
-    def byte_start(self) -> int:
-        """Where the token starts in the UTF-8 form of the text."""
-        return self.start
-
-    @property
-    def byte_end(self) -> int:
-        """Where the token ends in the UTF-8 form of the text."""
-        return self.end
-
-
-class ByteIndex:
-    """Where the characters of a text stand in its UTF-8 form; made when it is first asked."""
-
-    def __init__(self, text: str, base: int = 0, base_bytes: int = 0):
-        self.text = text
-        self.base = base
-        self.base_bytes = base_bytes
-        self.marks: list[int] = []
-
-    def byte_of(self, position: int) -> int:
-        """Return the byte offset of a character."""
-        if not self.marks:
-            self.marks.append(self.base_bytes)
-            for at in range(0, len(self.text), 1024):
-                block = self.text[at : at + 1024].encode("utf-8", "surrogatepass")
-                self.marks.append(self.marks[-1] + len(block))
-        position -= self.base
-        start = position & ~1023
-        rest = self.text[start:position].encode("utf-8", "surrogatepass")
-        return self.marks[start >> 10] + len(rest)
-
-
-def token_class(index: ByteIndex) -> type[Token]:
-    """Return the class of the tokens of a text that is not all ASCII.
-
-    The text is known to the class, so a token costs no more than others.
-    """
-
-    class Wide(Token):
-        __slots__ = ()
-
-        @property
-        def byte_start(self) -> int:
-            return index.byte_of(self.start)
-
-        @property
-        def byte_end(self) -> int:
-            return index.byte_of(self.end)
-
-        def __reduce__(self) -> Any:
-            return Token, tuple(self)
-
-    Wide.__name__ = Wide.__qualname__ = "Token"
-    return Wide
 
 
 class Step(NamedTuple):
@@ -220,6 +156,9 @@ class Scanner:
         self.base = self.base_bytes = 0  # characters and bytes of earlier pieces
         self.token: type[Token] = Token
         self.context = 0
+        # Where a piece ends within a match or an error: the condition, the characters of the error,
+        # the state (_DEAD of none), the characters taken, the step and the characters accepted.
+        self.held: tuple[int, int, int, int, int, int] | None = None
         self.values: dict[str, Any] = {}
 
     @property
@@ -265,20 +204,18 @@ class Scanner:
     def pieces(self, pieces: Iterable[str]) -> Iterator[Token]:
         """Yield the tokens of a text that comes in pieces, as soon as nothing can change them."""
         text, position = "", 0
-        for piece in pieces:
-            text = self._next_piece(text, position, piece)
-            columns = self.machine.automaton.classes(text, False)
+        columns: list[int] = []
+        for piece in chain(pieces, (None,)):
+            final = piece is None
+            text = self._next_piece(text, position, piece or "")
+            del columns[:position], columns[-1:]
+            columns += self.machine.automaton.classes(piece or "", final)
             position = 0
             while position < len(text):
                 before = position, self.current
-                position = yield from self._scan_table(text, position, columns, False)
-                if (position, self.current) == before:
+                position = yield from self._scan_table(text, position, columns, final)
+                if not final and (position, self.current) == before:
                     break
-        text = self._next_piece(text, position, "")
-        columns = self.machine.automaton.classes(text)
-        position = 0
-        while position < len(text):
-            position = yield from self._scan_table(text, position, columns, True)
         yield from self._finish(text)
 
     def _next_piece(self, text: str, position: int, piece: str) -> str:
@@ -382,18 +319,29 @@ class Scanner:
         starts, current = machine.starts[self.current], self.current
         size = len(text)
         error = -1
+        held, self.held = self.held, None  # where earlier pieces ended within a match
+        if held is not None and held[0] == current:
+            error, ahead = (position, held[1]) if held[1] else (-1, 0)
+            position += ahead
+        else:
+            held = None
         while position < size:
-            if len(starts) == 1:
-                state = starts[0]
+            if held is not None and held[2] >= 0:
+                first = state = held[2]
+                at, accepted, stop = held[3] + position, held[4], held[5] + position
             else:
                 state = starts[self._context(text, position, len(starts))]
-            first, at, accepted, stop = state, position, 0, position
+                first, at, accepted, stop = state, position, 0, position
+            held, before = None, state
             while state >= 0:
+                before = state
                 state = delta[state + columns[at]]
                 at += 1
                 if state >= 0 and delta[state]:
                     accepted, stop = delta[state], at
             if state == _HOLD and first >= 0:
+                ahead = position - error if error >= 0 else 0
+                self.held = current, ahead, before, at - 1 - position, accepted, stop - position
                 break
             if not accepted:
                 if error < 0:
@@ -422,7 +370,8 @@ class Scanner:
                 return position
         if error >= 0:
             if not final:
-                # The error may go on in the next piece: scan it again from its start.
+                # The error may go on in the next piece.
+                self.held = self.held or (current, position - error, _DEAD, 0, 0, 0)
                 return error
             yield self._error(text, error, position)
         return position

@@ -345,7 +345,7 @@ def matching(source: str, whole: bool = False, flags: Flags = _ECMA) -> Texts:
             follow = concat(_at_text_end(branch.following), *around)
             branches.append(Branch(concat(*around, body), concat(follow, Chars(charset.AT_END))))
     if any(branch.following is not None for branch in branches):
-        raise InvalidArgument("look-ahead is not covered in a pattern of a schema")
+        raise InvalidArgument("look-ahead is not covered but at the start of a schema's pattern")
     dfa = determinise(build_nfa([tuple(branches)])).winners_only()
     first = dfa.starts[0][0] if dfa.starts else -1
     if first < 0:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from hagane.errors import InvalidArgument
 from hagane.lexgen.automata.regex import Regex
 from hagane.lexgen.expressions.parse import parse
-from hagane.lexgen.masks.finite_mask import FiniteStates
-from hagane.lexgen.masks.grammar_mask import GrammarStates
-from hagane.lexgen.masks.grammar_text import Grammar
-from hagane.lexgen.masks.json_rules import USUAL_SPACE, schema_rules
-from hagane.lexgen.masks.vocabulary import Source, Vocabulary
+from hagane.lexgen.masks.grammars.grammar import Grammar
+from hagane.lexgen.masks.machines.finite_mask import FiniteStates
+from hagane.lexgen.masks.machines.grammar_mask import GrammarStates
+from hagane.lexgen.masks.schemas.writing import USUAL_SPACE, schema_rules
+from hagane.lexgen.masks.vocabularies.vocabulary import Source, Vocabulary
 
 # Where the lowest byte of a word lies.
 _FIRST_BYTE = 0 if sys.byteorder == "little" else 3
@@ -84,9 +84,10 @@ class TokenMask:
     vocabularies of language models.
 
     Args:
-        pattern: A regular expression that the whole output must match; a JSON schema (a mapping, or
-            its text); or a ``Grammar``.
-        vocabulary: A ``tokenizer.json`` file, a list of tokens, or a mapping of tokens to numbers.
+        pattern: A regular expression that the whole output must match; a JSON schema (a mapping,
+            its text, or a model of pydantic); or a ``Grammar``.
+        vocabulary: A tokenizer (a file, or an object of tokenizers, transformers, tiktoken or
+            SentencePiece), a list of tokens, or a mapping of tokens to numbers.
         end: The token that ends an output, by number or name; found by its usual names otherwise.
             It is allowed where the output matches. Without one, ask ``accepts``.
         native: Compute masks in C (True), without a compiler (False), or in C where there is one.
@@ -102,7 +103,7 @@ class TokenMask:
 
     def __init__(
         self,
-        pattern: str | Regex | Mapping[str, Any] | Grammar,
+        pattern: str | Regex | Mapping[str, Any] | bool | Grammar | type[Any],
         vocabulary: Source,
         end: int | str | None = None,
         native: bool | None = None,
@@ -168,21 +169,32 @@ class TokenMask:
         text = self.vocabulary.tokens[token] if 0 <= token < self.size else None
         raise InvalidArgument(f"TokenMask: token {token} ({text!r}) is not allowed here")
 
-    def apply(self, logits: Any, state: int) -> NDArray[Any]:
+    def apply(self, logits: Any, state: int) -> Any:
         """Return logits (…, size) with minus infinity for every token that is not allowed.
 
         The last axis may be longer than the vocabulary, as padded models have it; the tokens beyond
-        are not allowed.
+        are not allowed. A tensor of PyTorch stays one.
+
+        Raises:
+            InvalidArgument: There are fewer logits than tokens, or no such state.
         """
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(logits, torch.Tensor):
+            allowed = self._allowed(tuple(logits.shape), state)
+            return logits.masked_fill(~torch.from_numpy(allowed).to(logits.device), -torch.inf)
         array = np.asarray(logits)
-        if array.ndim == 0 or array.shape[-1] < self.size:
+        allowed = self._allowed(array.shape, state)
+        return np.where(allowed, array, np.asarray(-np.inf, array.dtype))
+
+    def _allowed(self, shape: tuple[int, ...], state: int) -> NDArray[np.bool_]:
+        if not shape or shape[-1] < self.size:
             raise InvalidArgument(
                 f"TokenMask.apply: expected logits with a last axis of at least {self.size}, got "
-                f"{list(array.shape)}"
+                f"{list(shape)}"
             )
-        allowed = np.zeros(array.shape[-1], np.bool_)
+        allowed = np.zeros(shape[-1], np.bool_)
         allowed[: self.size] = self.mask(state).to_bool()
-        return np.where(allowed, array, np.asarray(-np.inf, array.dtype))
+        return allowed
 
 
 # Masks by state; one of 100,000 tokens takes 12 kB.
@@ -190,7 +202,7 @@ _KEPT = 4096
 
 
 def _states_of(
-    pattern: str | Regex | Mapping[str, Any] | bool | Grammar,
+    pattern: Any,
     vocabulary: Vocabulary,
     native: bool | None,
     space: str,
@@ -202,6 +214,8 @@ def _states_of(
     if isinstance(pattern, str) and pattern.lstrip().startswith("{"):
         with suppress(json.JSONDecodeError):  # a regular expression
             pattern = json.loads(pattern)
+    elif isinstance(pattern, type) and hasattr(pattern, "model_json_schema"):  # pydantic
+        pattern = pattern.model_json_schema()
     if isinstance(pattern, (Mapping, bool)):
         return GrammarStates(schema_rules(pattern, space), vocabulary, pattern, native)
     if not isinstance(pattern, str):

@@ -379,6 +379,8 @@ class Operators(Core):
                 )
             )
             return same if positive else self.negated(self.truth(same))
+        if isinstance(right, Choice):
+            return self._identical(right, left, positive)
         if right is None and isinstance(left, Unknown) and left.failed:
             return not positive  # a value that an error kept away was meant to be one
         if isinstance(left, Unknown) or isinstance(right, Unknown):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,11 +11,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hagane.errors import InvalidArgument, NoSuchFile
+from hagane.errors import InvalidArgument
+from hagane.lexgen.masks.vocabularies.tokenizers import read_tokenizer, tokens_of
 
+# ``Any``: a tokenizer of another package.
 Source: TypeAlias = (
     "Vocabulary | str | Path | Sequence[str] | Sequence[bytes] | Mapping[str, int] | "
-    "Mapping[bytes, int]"
+    "Mapping[bytes, int] | Any"
 )
 
 _END_NAMES = (
@@ -29,6 +30,8 @@ _END_NAMES = (
     "[SEP]",
     "<|end|>",
 )
+# How byte-level BPE and SentencePiece spell " the" and a new line.
+_SPELLED = ("Ġthe", "▁the", "<0x0A>")
 
 
 @dataclass(frozen=True)
@@ -47,29 +50,44 @@ class Vocabulary:
 
     @classmethod
     def of(cls, source: Source, end: int | str | None = None) -> Vocabulary:
-        """Return the vocabulary of a ``tokenizer.json`` file, a list or a mapping to numbers.
+        """Return the vocabulary of a tokenizer, a list or a mapping to numbers.
 
-        Texts in lists and mappings are taken as they are; those of a file are decoded as its
-        tokenizer does (byte-level BPE, or pieces with ``▁`` for spaces and ``<0xHH>`` for bytes).
+        A tokenizer is a file (``tokenizer.json``, ``tokenizer.model`` of SentencePiece, ranks of
+        tiktoken) or an object of tokenizers, transformers, tiktoken or SentencePiece. Texts in
+        lists and mappings are taken as they are; those of a tokenizer are decoded as it does
+        (byte-level BPE, or pieces with ``▁`` for spaces and ``<0xHH>`` for bytes).
 
         Args:
             source: The vocabulary.
-            end: The token that ends an output, by number or name.
+            end: The token that ends an output, by number or name; else that of the tokenizer, or
+                one of a usual name.
 
         Raises:
             NoSuchFile: There is no such file.
-            InvalidArgument: The file or the list is no vocabulary.
+            InvalidArgument: The file, the object or the list is no vocabulary, or outputs are not
+                the texts of its tokens one behind the other (WordPiece).
         """
         if isinstance(source, Vocabulary):
             return source if end is None else cls(source.tokens, _end_number(end, source, {}))
-        if isinstance(source, str | Path):
-            return _read_tokenizer(Path(source), end)
+        found = (
+            read_tokenizer(Path(source)) if isinstance(source, str | Path) else tokens_of(source)
+        )
+        if found is not None:
+            return _finish(found.texts, found.names, found.end if end is None else end)
+        names: dict[Any, int]
         if isinstance(source, Mapping):
-            names: dict[Any, int] = dict(source)
+            names = dict(source)
+        elif not isinstance(source, Iterable):
+            raise InvalidArgument(
+                "vocabulary: expected a tokenizer, a file, a list of tokens or a mapping to "
+                f"numbers, got {type(source).__name__}"
+            )
         else:
-            tokens = [_as_bytes(token, number) for number, token in enumerate(source)]  # type: ignore[arg-type]
+            tokens = [_as_bytes(token, number) for number, token in enumerate(source)]
             names = {token: number for number, token in enumerate(source)}
+            _check_texts(names)
             return _finish(tokens, names, end)
+        _check_texts(names)
         placed: list[bytes | None] = [None] * (max(names.values(), default=-1) + 1)
         for token, number in names.items():
             placed[number] = _as_bytes(token, number)
@@ -94,6 +112,16 @@ class Vocabulary:
         parts = [self.tokens[number] or b"" for number in self.order.tolist()]
         lengths = np.fromiter((len(part) for part in parts), np.int64, len(parts))
         return b"".join(parts), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _check_texts(names: Mapping[Any, int]) -> None:
+    """Refuse names of tokens that stand for other texts."""
+    for name in _SPELLED:
+        if name in names:
+            raise InvalidArgument(
+                f"vocabulary: expected the texts of tokens, got {name!r}, as tokenizers spell it; "
+                "pass the tokenizer itself or its file, which say how it is decoded"
+            )
 
 
 def _as_bytes(token: str | bytes | None, number: int) -> bytes | None:
@@ -138,74 +166,6 @@ def _end_number(end: int | str | None, made: Vocabulary, names: Mapping[Any, int
             f"vocabulary: expected the end token between 0 and {len(made.tokens) - 1}, got {end}"
         )
     return end
-
-
-def _read_tokenizer(path: Path, end: int | str | None) -> Vocabulary:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise NoSuchFile(f"there is no tokenizer '{path}'") from None
-    except (ValueError, OSError) as error:
-        raise InvalidArgument(f"tokenizer '{path}': expected JSON: {error}") from None
-    model = content.get("model") if isinstance(content, dict) else None
-    if (
-        isinstance(content, dict)
-        and model is None
-        and all(isinstance(number, int) for number in content.values())
-    ):
-        model = {"vocab": content}  # a plain vocab.json, as GPT-2 has
-        content = {"decoder": {"type": "ByteLevel"}} if "Ġthe" in model["vocab"] else {}
-    if not isinstance(model, dict) or "vocab" not in model:
-        raise InvalidArgument(f"tokenizer '{path}': expected a 'model' with a 'vocab', got neither")
-    vocab = model["vocab"]
-    if isinstance(vocab, list):  # Unigram: pairs of piece and score
-        vocab = {piece: number for number, (piece, _) in enumerate(vocab)}
-    added = {token["content"]: token for token in content.get("added_tokens", [])}
-    names = dict(vocab) | {name: token["id"] for name, token in added.items()}
-    decode = _from_byte_level if "ByteLevel" in _types(content) else _from_piece
-    tokens: list[bytes | None] = [None] * (max(names.values(), default=-1) + 1)
-    for name, number in names.items():
-        special = name in added and added[name].get("special", False)
-        if special:
-            continue
-        tokens[number] = name.encode() if name in added else decode(name)
-    return _finish(tokens, names, end)
-
-
-def _types(content: Mapping[str, Any]) -> set[str]:
-    """Return the types of all parts of the decoder and the pre-tokenizer."""
-    found = set()
-    stack = [content.get("decoder"), content.get("pre_tokenizer")]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, dict):
-            found.add(str(part.get("type")))
-            stack += [*part.get("decoders", []), *part.get("pretokenizers", [])]
-    return found
-
-
-def _byte_letters() -> dict[str, int]:
-    """Return which letter byte-level BPE writes for which byte (Radford et al., GPT-2, 2019)."""
-    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    letters = {chr(byte): byte for byte in plain}
-    others = (byte for byte in range(256) if byte not in set(plain))
-    return letters | {chr(256 + index): byte for index, byte in enumerate(others)}
-
-
-_LETTERS = _byte_letters()
-
-
-def _from_byte_level(name: str) -> bytes:
-    try:
-        return bytes(_LETTERS[char] for char in name)
-    except KeyError:
-        return name.encode()
-
-
-def _from_piece(name: str) -> bytes:
-    if len(name) == 6 and name.startswith("<0x") and name.endswith(">"):
-        return bytes([int(name[3:5], 16)])
-    return name.replace("▁", " ").encode()
 
 
 def joined(tokens: Iterable[int], vocabulary: Vocabulary) -> bytes:

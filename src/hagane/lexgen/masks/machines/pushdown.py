@@ -13,9 +13,9 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from hagane.lexgen.masks.compiled_machine import CompiledMachine
-from hagane.lexgen.masks.rules import Automata
-from hagane.lexgen.masks.vocabulary import Vocabulary
+from hagane.lexgen.masks.machines.compiled import CompiledMachine
+from hagane.lexgen.masks.rules.rules import Automata
+from hagane.lexgen.masks.vocabularies.vocabulary import Vocabulary
 from hagane.machine import NoCompiler
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hagane.lexgen.c_toolchain import load_library
-from hagane.lexgen.masks.vocabulary import Vocabulary
+from hagane.lexgen.masks.vocabularies.vocabulary import Vocabulary
 from hagane.machine import NoCompiler
 
 _SOURCE = """\

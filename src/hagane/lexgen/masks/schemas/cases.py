@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from hagane.lexgen.masks.numbers import Numbers
+from hagane.lexgen.masks.schemas.numbers import Numbers
 from hagane.lexgen.masks.texts import ANYTHING, Texts
 
 # What schemas say of the type of a case: nothing, that others are meant, or that it may be.
@@ -52,7 +52,7 @@ class Arrays:
 
     Of ``named`` ones the schema speaks of the first items alone: others are written only if there
     must be more. Keywords evaluate the first ``known`` items (None: all), as ``unevaluatedItems``
-    has it.
+    has it. No two items of those that ``differ`` are equal.
     """
 
     prefix: tuple[Conjunction, ...] = ()
@@ -61,6 +61,7 @@ class Arrays:
     high: int | None = None
     named: bool = False
     known: int | None = 0
+    differ: bool = False
     said: int = field(default=UNSAID, compare=False)
 
     def item(self, place: int) -> Conjunction:
@@ -146,6 +147,7 @@ def both(a: Case, b: Case) -> Case:
                 _lower(a.high, b.high),
                 (a.named and b.named) or ((a.named or b.named) and TRUE in (a.rest, b.rest)),
                 None if None in (a.known, b.known) else max(a.known or 0, b.known or 0),
+                a.differ or b.differ,
                 said,
             )
         case Objects(), Objects():

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hagane.errors import InvalidArgument
-from hagane.lexgen.masks.blocks import Block, compile_block, joined
-from hagane.lexgen.masks.parts import Call, Part
-from hagane.lexgen.masks.units import (
+from hagane.lexgen.masks.rules.blocks import Block, compile_block, joined
+from hagane.lexgen.masks.rules.parts import Call, Part
+from hagane.lexgen.masks.rules.units import (
     ALL_BYTES,
     Called,
     Emitter,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hagane.errors import InvalidArgument
 from hagane.lexgen.masks.library import steps
-from hagane.lexgen.masks.parts import NO_TEXT, Alt, Bytes, Call, Net, OneOf, Part, Rep, Seq
+from hagane.lexgen.masks.rules.parts import NO_TEXT, Alt, Bytes, Call, Net, OneOf, Part, Rep, Seq
 
 MOST_STATES = 200_000
 _FEW_COPIES = 4
@@ -161,7 +161,7 @@ def _emit(nfa: Nfa, part: Part, start: int, end: int, add: Callable[[Part], Call
     elif isinstance(part, Net):
         _emit_net(nfa, part, start, end, add)
     elif isinstance(part, OneOf):
-        _emit_texts(nfa, part, start, end)
+        _emit_texts(nfa, part, start, end, add)
     elif isinstance(part, Rep):
         _emit_repeated(nfa, part.body, part.low, part.high, start, end, add)
 
@@ -204,21 +204,33 @@ def _emit_net(nfa: Nfa, net: Net, start: int, end: int, add: Callable[[Part], Ca
             _emit(nfa, each, before, after, add)
 
 
-def _emit_texts(nfa: Nfa, part: OneOf, start: int, end: int) -> None:
+def _emit_texts(nfa: Nfa, part: OneOf, start: int, end: int, add: Callable[[Part], Call]) -> None:
     texts = part.texts
-    states = [nfa.state() for _ in texts.rows]
-    nfa.free += (start, states[0])
-    for state, row in enumerate(states):
+    first = nfa.states
+    nfa.states += len(texts.rows)
+    nfa.free += (start, first)
+    # What is left of a character behind its first bytes, and the state behind it: the same for
+    # all characters that end so.
+    within: dict[tuple[tuple[tuple[int, int], ...], int], int] = {}
+
+    def rest(sequence: tuple[tuple[int, int], ...], to: int) -> int:
+        if not sequence:
+            return to
+        state = within.get((sequence, to))
+        if state is None:
+            state = within[sequence, to] = nfa.state()
+            nfa.bytes += (state, *sequence[0], rest(sequence[1:], to))
+        return state
+
+    for state in range(len(texts.rows)):
+        row = first + state
         if state in texts.accepts:
             nfa.free += (row, end)
         for low, high, to in texts.edges(state):
             for sequence in part.ways(low, high):
-                at = row
-                for least, most in sequence[:-1]:
-                    target = nfa.state()
-                    nfa.bytes += (at, least, most, target)
-                    at = target
-                nfa.bytes += (at, *sequence[-1], states[to])
+                nfa.bytes += (row, *sequence[0], rest(sequence[1:], first + to))
+    for state, tail in part.tails:
+        _emit(nfa, tail, first + state, end, add)
 
 
 def _emit_repeated(

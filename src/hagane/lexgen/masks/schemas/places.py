@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
-from hagane.lexgen.masks.json_schema_form import pointer, refuse
+from hagane.lexgen.masks.schemas.form import pointer, refuse
 
 _SCHEMA = (
     "additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items",

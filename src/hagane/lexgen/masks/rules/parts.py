@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from hagane.lexgen.automata.utf8 import utf8_sequences
 from hagane.lexgen.masks.texts import Texts
 
+# The sequences of byte ranges that write the code points of an interval.
+Ways = Callable[[int, int], Iterable[tuple[tuple[int, int], ...]]]
+
 
 @dataclass(frozen=True)
 class Bytes:
@@ -22,11 +25,13 @@ class OneOf:
 
     Attributes:
         texts: The set.
-        ways: Gives the sequences of byte ranges that write the code points of an interval.
+        ways: How its characters are written.
+        tails: A state of the set and what may follow there, without calls, to the end.
     """
 
     texts: Texts
-    ways: Callable[[int, int], Iterable[tuple[tuple[int, int], ...]]] = utf8_sequences
+    ways: Ways = utf8_sequences
+    tails: tuple[tuple[int, Part], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from hagane.lexgen.automata.nfa import build_nfa
 from hagane.lexgen.automata.utf8 import END_BYTE, byte_dfa, byte_rows
 from hagane.lexgen.expressions.charset import AT_END
 from hagane.lexgen.expressions.syntax import Branch, Chars, Pattern, concat
-from hagane.lexgen.masks.mask_index import make_walker
-from hagane.lexgen.masks.vocabulary import Vocabulary
+from hagane.lexgen.masks.machines.mask_index import make_walker
+from hagane.lexgen.masks.vocabularies.vocabulary import Vocabulary
 
 
 class FiniteStates:

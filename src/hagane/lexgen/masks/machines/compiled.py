@@ -6,8 +6,8 @@ import ctypes
 from functools import partial
 
 from hagane.lexgen.masks.library import grammar_library
-from hagane.lexgen.masks.rules import Automata
-from hagane.lexgen.masks.vocabulary import Vocabulary
+from hagane.lexgen.masks.rules.rules import Automata
+from hagane.lexgen.masks.vocabularies.vocabulary import Vocabulary
 
 
 class _Store:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from hagane.errors import InvalidArgument, NoSuchFile
 from hagane.lexgen.expressions.characters import Flags
-from hagane.lexgen.masks.lark_terminals import TERMINALS
-from hagane.lexgen.masks.left_recursion import turned_round
-from hagane.lexgen.masks.parts import Alt, Bytes, Call, OneOf, Part, Rep, Seq, alt, seq
-from hagane.lexgen.masks.rules import Rules
+from hagane.lexgen.masks.grammars.lark_terminals import TERMINALS
+from hagane.lexgen.masks.grammars.left_recursion import turned_round
+from hagane.lexgen.masks.grammars.templates import Named, written_out
+from hagane.lexgen.masks.rules.parts import Alt, Bytes, Call, OneOf, Part, Rep, Seq, alt, seq
+from hagane.lexgen.masks.rules.rules import Rules
 from hagane.lexgen.masks.texts import matching
 
 
@@ -61,29 +61,21 @@ class Grammar:
         return cls(text, start)
 
 
-@dataclass(frozen=True)
-class _Named:
-    """A rule that is used, by its name."""
-
-    name: str
-    line: int
-
-
 _TOKEN = re.compile(
     r"""
     (?P<space>(?:[ \t\r]|(?:\#|//)[^\n]*)+)
   | (?P<newline>\n)
   | (?P<string>"(?:[^"\\\n]|\\.)*"i?)
   | (?P<class>\[(?:[^\]\\]|\\.)*\])
-  | (?P<regex>/(?![*+?/])(?:[^/\\\n]|\\.)+/[imsux]*)
+  | (?P<regex>/(?![*+?/])(?:[^/\\]|\\[\s\S])+/[imsux]*)
   | (?P<define>::=)
   | (?P<range>\.\.)
   | (?P<directive>%\w+)
   | (?P<name>[?!]?[A-Za-z_][A-Za-z0-9_-]*)
   | (?P<alias>->[ \t]*\w+)
   | (?P<counts>\{[ \t]*\d*[ \t]*(?:,[ \t]*\d*[ \t]*)?\})
-  | (?P<sign>[()|*+?:.,~\[\]])
-  | (?P<number>\d+)
+  | (?P<sign>[()|*+?:.,~\[\]{}])
+  | (?P<number>-?\d+)
     """,
     re.VERBOSE,
 )
@@ -118,9 +110,10 @@ class _Reader:
         yield "newline", "\n", line
         yield "end", "", line
 
-    def rules(self) -> dict[str, Part | _Named]:
+    def rules(self) -> dict[str, Part | Named]:
         """Return the body of each rule, by name."""
-        rules: dict[str, Part | _Named] = {}
+        rules: dict[str, Part | Named] = {}
+        parameters: dict[str, tuple[str, ...]] = {}
         while True:
             self._skip_lines()
             kind, text, line = self._next()
@@ -137,6 +130,8 @@ class _Reader:
             if kind != "name":
                 self._fail(line, f"expected the name of a rule, got {text!r}")
             name = text.lstrip("?!")
+            if self.lark and self._peek()[1] == "{":
+                parameters[name] = self._parameters()
             if self.lark and self._peek()[1] == ".":
                 self._next()
                 self._next()
@@ -151,6 +146,7 @@ class _Reader:
             if self._peek()[0] not in ("newline", "end"):
                 _, text, line = self._peek()
                 self._fail(line, f"unexpected {text!r}")
+        rules = written_out(rules, parameters)
         for name, body in list(rules.items()):
             if self.ignored and name.isupper():
                 continue
@@ -158,7 +154,36 @@ class _Reader:
                 rules[name] = _between(body, Rep(alt(self.ignored), 0, None))
         return rules
 
-    def surrounded(self, name: str, body: Part | _Named) -> Part | _Named:
+    def _parameters(self) -> tuple[str, ...]:
+        """Take the names of a rule's parameters."""
+        self._next()
+        found: list[str] = []
+        while True:
+            kind, text, line = self._next()
+            if kind != "name":
+                self._fail(line, f"expected the name of a parameter, got {text!r}")
+            found.append(text)
+            _, text, line = self._next()
+            if text == "}":
+                return tuple(found)
+            if text != ",":
+                self._fail(line, f"expected ',' or '}}' behind a parameter, got {text!r}")
+
+    def _arguments(self) -> tuple[Part, ...]:
+        self._next()
+        self.depth += 1
+        found: list[Part] = []
+        while True:
+            found.append(self._choice())
+            self._skip_lines()
+            _, text, line = self._next()
+            if text == "}":
+                self.depth -= 1
+                return tuple(found)
+            if text != ",":
+                self._fail(line, f"expected ',' or '}}' behind an argument, got {text!r}")
+
+    def surrounded(self, name: str, body: Part | Named) -> Part | Named:
         """Return the body of the first rule with the text to ignore around it."""
         if not self.ignored:
             return body
@@ -167,7 +192,7 @@ class _Reader:
         parts = (ignored, body, ignored) if name.isupper() else (ignored, body)
         return Seq(parts)  # type: ignore[arg-type]
 
-    def _import(self, rules: dict[str, Part | _Named], line: int) -> None:
+    def _import(self, rules: dict[str, Part | Named], line: int) -> None:
         """Take terminals of Lark's library: ``common.WS``, ``common (A, B)``."""
         words = []
         while self._peek()[0] not in ("newline", "end"):
@@ -225,7 +250,8 @@ class _Reader:
             body, _, flags = text[1:].rpartition("/")
             return self._matching(body, line, flags)
         if kind == "name":
-            return _Named(text.lstrip("?!"), line)  # type: ignore[return-value]
+            given = self._arguments() if self.lark and self._peek()[1] == "{" else None
+            return Named(text.lstrip("?!"), line, given)  # type: ignore[return-value]
         if text == ".":
             return self._matching("[^\\n]", line)
         self.depth += 1
@@ -295,7 +321,7 @@ class _Reader:
         at = self.at
         while self.tokens[at][0] == "newline":
             at += 1
-        signs = (":", "::=", ".")
+        signs = (":", "::=", ".", "{")
         another = self.tokens[at][0] == "name" and self.tokens[at + 1][1] in signs
         if not another and self.tokens[at][0] != "end":
             self.at = at
@@ -332,10 +358,10 @@ def _unescaped(text: str) -> str:
     return _ESCAPE.sub(one, text)
 
 
-def _between(part: Part | _Named, ignored: Part) -> Part:
+def _between(part: Part | Named, ignored: Part) -> Part:
     """Return a part with text to ignore around each terminal."""
 
-    def wrapped(inner: Part | _Named) -> Part:
+    def wrapped(inner: Part | Named) -> Part:
         match inner:
             case Seq(parts):
                 return Seq(tuple(map(wrapped, parts)))
@@ -345,21 +371,21 @@ def _between(part: Part | _Named, ignored: Part) -> Part:
                 return Rep(wrapped(body), low, high)
             case Bytes() | OneOf():
                 return seq(inner, ignored)
-            case _Named(name=name) if name.isupper():
+            case Named(name=name) if name.isupper():
                 return seq(inner, ignored)  # type: ignore[arg-type]
         return inner  # type: ignore[return-value]
 
     return wrapped(part)
 
 
-def _numbered(bodies: dict[str, Part | _Named], first: str) -> Rules:
+def _numbered(bodies: dict[str, Part | Named], first: str) -> Rules:
     """Return the rules by number, the first one in front, without calls of itself before text."""
     names = [first, *(name for name in bodies if name != first)]
     numbers = {name: number for number, name in enumerate(names)}
 
-    def resolved(part: Part | _Named) -> Part:
+    def resolved(part: Part | Named) -> Part:
         match part:
-            case _Named(name, line):
+            case Named(name, line):
                 if name not in numbers:
                     known = ", ".join(sorted(numbers))
                     raise InvalidArgument(

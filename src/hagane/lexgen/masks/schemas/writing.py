@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
@@ -15,7 +16,20 @@ from typing import Any
 from hagane.errors import InvalidArgument
 from hagane.lexgen.automata.utf8 import utf8_sequences
 from hagane.lexgen.expressions import charset
-from hagane.lexgen.masks.cases import (
+from hagane.lexgen.masks.rules.parts import (
+    NO_TEXT,
+    Alt,
+    Bytes,
+    Call,
+    Net,
+    OneOf,
+    Part,
+    Rep,
+    alt,
+    seq,
+)
+from hagane.lexgen.masks.rules.rules import Module, Rules
+from hagane.lexgen.masks.schemas.cases import (
     OTHERS,
     TRUE,
     Arrays,
@@ -26,15 +40,13 @@ from hagane.lexgen.masks.cases import (
     Objects,
     Strings,
 )
-from hagane.lexgen.masks.json_schema import Schemas
-from hagane.lexgen.masks.json_schema_form import TooManyWays, refuse
-from hagane.lexgen.masks.numbers import Numbers, written
-from hagane.lexgen.masks.parts import NO_TEXT, Alt, Bytes, Call, Net, OneOf, Part, Rep, alt, seq
-from hagane.lexgen.masks.rules import Module, Rules
+from hagane.lexgen.masks.schemas.different import different
+from hagane.lexgen.masks.schemas.form import TooManyWays, refuse
+from hagane.lexgen.masks.schemas.lengths import within
+from hagane.lexgen.masks.schemas.numbers import Numbers, written
+from hagane.lexgen.masks.schemas.schemas import Schemas
 from hagane.lexgen.masks.texts import (
     ANYTHING,
-    MOST_STATES,
-    NOTHING,
     Texts,
     literals,
     matching,
@@ -239,16 +251,14 @@ class _Writer:
         if case.texts is ANYTHING:
             character = self.rules.shared(OneOf(of_length(1, 1), in_string))
             return seq(Bytes(b'"'), Rep(character, low, high), Bytes(b'"'))
-        try:
-            return self._quoted(case.texts & of_length(low, high))
-        except InvalidArgument as error:
-            # Every length has the states of the pattern; longer texts are left out.
-            most = MOST_STATES // 4 // len(case.texts.rows)
-            texts = case.texts & of_length(low, most) if high and low <= most < high else NOTHING
-            if texts.empty:
-                refuse(where, f"a length beside a pattern or a format: {error}")
-            self.schemas.note(where, "maxLength", f"texts have at most {most} characters here")
-            return self._quoted(texts)
+        part, notice = within(case.texts, low, high, in_string)
+        if part is None:
+            refuse(where, "no text of its pattern or format has a length within its bounds")
+        if notice:
+            self.schemas.note(where, "maxLength", notice)
+        if isinstance(part, OneOf) and not part.tails:
+            return self._quoted(part.texts)
+        return seq(Bytes(b'"'), part, Bytes(b'"'))
 
     def _quoted(self, texts: Texts) -> Call:
         return self._rule(texts, _in_quotes)
@@ -263,6 +273,18 @@ class _Writer:
         return self.narrow[key]
 
     def _array(self, case: Arrays, where: str) -> Part:
+        if case.differ and (case.high is None or case.high > 1):
+            items = different(self.schemas, case, where, self.comma, self.space)
+            if items is not None:
+                return seq(Bytes(b"["), self.space, items, Bytes(b"]"))
+            if case.low > 1:
+                refuse(
+                    f"{where}/uniqueItems",
+                    "that items differ is not covered for more than one item of many values; write "
+                    "false and check it afterwards",
+                )
+            self.schemas.note(where, "uniqueItems", "arrays get at most one item")
+            case = replace(case, high=1)
         low, high, size = case.low, case.high, len(case.prefix)
         if case.named and low <= size:
             high = size if high is None else min(high, size)

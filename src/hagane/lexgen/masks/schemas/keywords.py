@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from hagane.errors import InvalidArgument
-from hagane.lexgen.masks.cases import Arrays, Booleans, Case, Null, Objects, Strings
-from hagane.lexgen.masks.formats import FORMATS
-from hagane.lexgen.masks.json_schema_form import pointer, refuse
-from hagane.lexgen.masks.numbers import Numbers
+from hagane.lexgen.masks.schemas.cases import Arrays, Booleans, Case, Null, Objects, Strings
+from hagane.lexgen.masks.schemas.form import pointer, refuse
+from hagane.lexgen.masks.schemas.formats import FORMATS
+from hagane.lexgen.masks.schemas.numbers import Numbers
 from hagane.lexgen.masks.texts import ANYTHING, Texts, literals, matching, of_length
 
 _log = logging.getLogger("hagane.lexgen")

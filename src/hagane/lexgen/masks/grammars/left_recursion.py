@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from hagane.lexgen.masks.parts import (
+from hagane.lexgen.masks.rules.parts import (
     NO_TEXT,
     Alt,
     Bytes,

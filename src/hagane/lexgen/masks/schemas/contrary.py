@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
-from hagane.lexgen.masks.cases import (
+from hagane.lexgen.masks.schemas.cases import (
     FALSE,
     TRUE,
     Arrays,
@@ -16,8 +16,9 @@ from hagane.lexgen.masks.cases import (
     Strings,
     is_possible,
 )
-from hagane.lexgen.masks.formats import EXACT_FORMATS, FORMATS
-from hagane.lexgen.masks.json_keywords import (
+from hagane.lexgen.masks.schemas.form import pointer
+from hagane.lexgen.masks.schemas.formats import EXACT_FORMATS, FORMATS
+from hagane.lexgen.masks.schemas.keywords import (
     ANYWHERE,
     OF_TYPE,
     PLAIN,
@@ -28,12 +29,11 @@ from hagane.lexgen.masks.json_keywords import (
     pattern_texts,
     types_of,
 )
-from hagane.lexgen.masks.json_schema_form import pointer
-from hagane.lexgen.masks.numbers import Numbers
+from hagane.lexgen.masks.schemas.numbers import Numbers
 from hagane.lexgen.masks.texts import ANYTHING, Texts, literals, matching
 
 if TYPE_CHECKING:
-    from hagane.lexgen.masks.json_schema import Schemas
+    from hagane.lexgen.masks.schemas.schemas import Schemas
 
 # Names that a schema knows, for a member that breaks a keyword which speaks of many.
 _MOST_WITNESSES = 3

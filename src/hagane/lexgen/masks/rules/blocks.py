@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hagane.lexgen.masks.library import grammar_library
-from hagane.lexgen.masks.units import MOST_STATES, Nfa, Unit
+from hagane.lexgen.masks.rules.units import MOST_STATES, Nfa, Unit
 from hagane.machine import NoCompiler
 
 

@@ -71,6 +71,33 @@ _SECONDS = r"[0-9]+S"
 _CLOCK = rf"T(?:[0-9]+H(?:[0-9]+M(?:{_SECONDS})?)?|[0-9]+M(?:{_SECONDS})?|{_SECONDS})"
 _DAYS = r"(?:[0-9]+D|[0-9]+M(?:[0-9]+D)?|[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?)"
 
+
+def _labels(most: int, least: int) -> str:
+    """Return an expression of labels with points between them, together of ``most`` characters."""
+
+    def some(low: int, high: int) -> str:
+        size = min((most - high) // (high + 1), 63)
+        label = rf"[A-Za-z0-9](?:[A-Za-z0-9-]{{0,{size - 2}}}[A-Za-z0-9])?"
+        return rf"{label}(?:\.{label}){{{low},{high}}}"
+
+    return f"(?:{some(least, 2)}|{some(3, 6)})"
+
+
+def shorter(name: str, most: int) -> str:
+    """Return an expression that leaves addresses and hosts of at most so many characters.
+
+    Texts that are none match it too.
+
+    Args:
+        name: ``email``, ``idn-email`` or ``hostname``.
+        most: At least 48.
+    """
+    if name == "hostname":
+        return _labels(most, 0)
+    local = min(most // 4, 64)
+    return rf"[^@]{{1,{local}}}@{_labels(most - local - 1, 1)}"
+
+
 FORMATS = {
     "date": _DATE,
     "time": _TIME,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from hagane.errors import InvalidArgument
-from hagane.lexgen.masks.pushdown import make_machine
-from hagane.lexgen.masks.rules import Rules
-from hagane.lexgen.masks.vocabulary import Vocabulary
+from hagane.lexgen.masks.machines.pushdown import make_machine
+from hagane.lexgen.masks.rules.rules import Rules
+from hagane.lexgen.masks.vocabularies.vocabulary import Vocabulary
 
 
 class GrammarStates:

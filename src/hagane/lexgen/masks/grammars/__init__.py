@@ -1,0 +1,1 @@
+"""Grammars in GBNF and in Lark's notation as rules."""

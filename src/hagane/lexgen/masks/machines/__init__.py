@@ -1,0 +1,1 @@
+"""Rules and expressions as states of an output, with the tokens that may follow in each."""

@@ -1,0 +1,1 @@
+"""Rules that call each other, as automata over bytes."""

@@ -1,0 +1,1 @@
+"""JSON schemas as cases of values, and these as rules."""

@@ -1,0 +1,1 @@
+"""The tokens of a language model as byte strings."""
