@@ -114,6 +114,8 @@ class Names:
         if name.startswith("__") and name.endswith("__") and table is not None:
             if name in ("__eq__", "__hash__") and library.name in table.layers:
                 return Host(getattr(object, name))
+            if name == "__init__" and library.name in table.layers:  # of a base, by its name
+                return Library(whole)
             return whole.rpartition(".")[0].rpartition(".")[2] if name == "__name__" else MISSING
         return Library(whole)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
+from hagane.frontends.libraries.left_out import LEFT_OUT
 from hagane.frontends.libraries.lifting import RealNames
 from hagane.frontends.libraries.objects import Objects
 from hagane.frontends.libraries.torch.scalars import takes_one_axis, without_axis
@@ -54,7 +55,7 @@ class LibraryTables(Objects, RealNames):
             return noted(core, f"{value.kind}.{name}", computed, [value], {}, made)
         if name in table.methods.get(value.kind, {}):
             return LibraryMethod(value, f"{value.kind}.{name}")
-        if _is_real_attribute(value.kind, name):
+        if name in LEFT_OUT.get(value.kind, ()) or _is_real_attribute(value.kind, name):
             return core.lost(f"'{value.kind}.{name}' is not understood")
         return MISSING
 
@@ -126,8 +127,9 @@ class LibraryTables(Objects, RealNames):
                 return made if lost is None else lost
             if name in table.transparent:
                 return Host(identity) if not arguments else arguments[0]
-            if self._is_unbound(core, table, name, arguments):
-                return self.call_method(core, name, arguments, keywords)
+            unbound = self._unbound(core, table, name, arguments)
+            if unbound:
+                return self.call_method(core, unbound, arguments, keywords)
         if self.is_transparent(name):
             return Host(identity)
         if self.is_outside(name):
@@ -140,16 +142,22 @@ class LibraryTables(Objects, RealNames):
             )
         return core.lost(f"'{name}' is not understood")
 
-    def _is_unbound(self, core: Core, table: Table, name: str, arguments: Sequence[Value]) -> bool:
-        """Whether a name is a method of a layer that is called with an object of it first."""
+    def _unbound(self, core: Core, table: Table, name: str, arguments: Sequence[Value]) -> str:
+        """Return the method of a class that is called by its name, with an object of it first.
+
+        It may be a base's: ``nn.Linear.train(self)``. Empty for other calls.
+        """
         owner, _, method = name.rpartition(".")
-        known = hasattr(table.layers.get(owner), method) or method in table.methods.get(owner, {})
         receiver = arguments[0] if arguments else None
         if isinstance(receiver, Tensor):
-            return known and receiver.kind == owner
-        return (
-            known and isinstance(receiver, Instance) and owner in self.libraries_of(core, receiver)
-        )
+            fits = receiver.kind == owner
+        else:
+            fits = isinstance(receiver, Instance) and owner in self.libraries_of(core, receiver)
+        while fits and owner:
+            if hasattr(table.layers.get(owner), method) or method in table.methods.get(owner, {}):
+                return f"{owner}.{method}"
+            owner = table.bases.get(owner, "")
+        return ""
 
     def call_method(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]

@@ -33,7 +33,7 @@ from hagane.frontends.python.values.values import (
     is_key,
     is_plain,
 )
-from hagane.symbolic import definitely_equal
+from hagane.symbolic import Expr, definitely_equal
 
 # Attributes of tensors that change no content; those that give one another content, and all of it.
 _OF_GRADIENTS = ("grad", "requires_grad", "name", "grad_var")
@@ -388,8 +388,24 @@ class Assignments(Core):
                 items[index] = found
                 self.heap[receiver] = tuple(items)
                 return
+        if not isinstance(index, slice) and self._set_open_item(receiver, content, value):
+            return
         self.lost("a list changed at a place that is not known")
         self._set_somewhere(receiver, content, value)
+
+    def _set_open_item(self, receiver: ListRef, content: Any, value: Value) -> bool:
+        """Set an item of a list at an open place: it may be any that was there; if types tell."""
+        if self.emit.builds or not isinstance(content, tuple | Many) or content == ():
+            return False
+        element, length = self.as_many(content)
+        if isinstance(element, int | Expr) and isinstance(value, int | Expr):
+            joined: Value = self.emit.fresh("item")
+        else:
+            joined = self.join(self.unknown_truth(), element, value)
+        if isinstance(joined, Unknown) and not joined.told:
+            return False
+        self.heap[receiver] = Many(joined, length)
+        return True
 
     def _set_somewhere(self, receiver: ListRef | DictRef, content: Any, value: Value) -> None:
         """Forget what lies where in a container, as an item of it was set at an open place."""

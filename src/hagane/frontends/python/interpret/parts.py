@@ -46,6 +46,10 @@ class Parts:
         """Call any value of the program."""
         raise NotImplementedError
 
+    def command_line(self) -> Value:
+        """Return the list of the command line's arguments."""
+        raise NotImplementedError
+
     def outside(self, what: str) -> Unknown:
         """Return a value from outside of the program."""
         raise NotImplementedError

@@ -58,6 +58,7 @@ class Modules(Core):
     root: Path
     held: Mapping[str, str] = MappingProxyType({})  # texts that stand for files, by absolute path
     runs_modules = False  # whether statements with effects are followed too
+    _command_line: ListRef | None = None
 
     def run_script(self, path: Path) -> ModuleRef:
         """Interpret a file as ``python FILE`` runs it, and all that it imports.
@@ -67,6 +68,13 @@ class Modules(Core):
         """
         self.runs_modules = True
         return self.load_source(path, "__main__")
+
+    def command_line(self) -> ListRef:
+        """Return ``sys.argv``: the script has no arguments."""
+        if self._command_line is None:
+            files = [module.file for module in self.modules.values()]
+            self._command_line = self.new_list(files[:1])
+        return self._command_line
 
     def load_source(self, path: Path, name: str, *, is_user: bool = True) -> ModuleRef:
         """Interpret a module's definitions from its source.
