@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import BINARY, apply_plain
-from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.reading.items import lost_part
+from hagane.frontends.python.interpret.reading.open_places import OpenPlaces
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import MEMBERS
 from hagane.frontends.python.values.values import (
@@ -33,7 +33,7 @@ from hagane.frontends.python.values.values import (
     is_key,
     is_plain,
 )
-from hagane.symbolic import Expr, definitely_equal
+from hagane.symbolic import definitely_equal
 
 # Attributes of tensors that change no content; those that give one another content, and all of it.
 _OF_GRADIENTS = ("grad", "requires_grad", "name", "grad_var")
@@ -42,7 +42,7 @@ _CONTENT = ("data", "array", "shape", "dtype", "strides", "T", *_PARTS)
 _STEPS = 16  # statements between two looks at the clock
 
 
-class Assignments(Core):
+class Assignments(OpenPlaces):
     """Runs statements that bind values."""
 
     def _do_Assign(self, node: ast.Assign) -> None:
@@ -356,7 +356,7 @@ class Assignments(Core):
                 if isinstance(content, dict) and known:
                     content[index] = value
                     self.heap.changed(receiver)
-                else:
+                elif not self.set_open_key(receiver, content, index, value):
                     self.lost("an item set at a key that is not known")
                     held = tuple(content.values()) if isinstance(content, dict) else content
                     self._set_somewhere(receiver, held, value)
@@ -388,24 +388,10 @@ class Assignments(Core):
                 items[index] = found
                 self.heap[receiver] = tuple(items)
                 return
-        if not isinstance(index, slice) and self._set_open_item(receiver, content, value):
+        if not isinstance(index, slice) and self.set_open_item(receiver, content, value):
             return
         self.lost("a list changed at a place that is not known")
         self._set_somewhere(receiver, content, value)
-
-    def _set_open_item(self, receiver: ListRef, content: Any, value: Value) -> bool:
-        """Set an item of a list at an open place: it may be any that was there; if types tell."""
-        if self.emit.builds or not isinstance(content, tuple | Many) or content == ():
-            return False
-        element, length = self.as_many(content)
-        if isinstance(element, int | Expr) and isinstance(value, int | Expr):
-            joined: Value = self.emit.fresh("item")
-        else:
-            joined = self.join(self.unknown_truth(), element, value)
-        if isinstance(joined, Unknown) and not joined.told:
-            return False
-        self.heap[receiver] = Many(joined, length)
-        return True
 
     def _set_somewhere(self, receiver: ListRef | DictRef, content: Any, value: Value) -> None:
         """Forget what lies where in a container, as an item of it was set at an open place."""

@@ -7,6 +7,7 @@ import builtins
 import importlib
 import importlib.util
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -275,7 +276,9 @@ def parse_file(path: Path, held: str | None = None) -> ast.Module:
     except (OSError, ValueError) as error:
         raise SourceError(None, f"'{path}' cannot be read: {error}; expected {expected}") from None
     try:
-        return ast.parse(text, filename=str(path))
+        with warnings.catch_warnings():  # Python's own, of strings and comparisons
+            warnings.simplefilter("ignore")
+            return ast.parse(text, filename=str(path))
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         column = getattr(error, "offset", None) or 1

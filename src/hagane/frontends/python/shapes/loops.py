@@ -271,8 +271,9 @@ class Loops(Plain):
         rules: dict[tuple[int, Any], Rule] = {}
         for key, part, before, found in changes(start, after):
             if part is None:
-                rule = None
-                if isinstance(before, tuple | Many) and isinstance(found, tuple | Many):
+                rule = recurrence.dictionary_rule(before, found)
+                both = isinstance(before, tuple | Many)
+                if rule is None and both and isinstance(found, tuple | Many):
                     rule = recurrence.list_rule(before, found)
                 rules[key, part] = rule or _unknown_content(recurrence, before)
             else:
@@ -303,6 +304,9 @@ class Loops(Plain):
         return changed
 
     def _wider_content(self, recurrence: Recurrence, before: Any, found: Any) -> Rule:
+        rule = recurrence.dictionary_rule(before, found)
+        if rule is not None:
+            return rule
         if not isinstance(before, tuple | Many) or not isinstance(found, tuple | Many):
             return _unknown_content(recurrence, before)
         recurrence.regular = False
