@@ -28,7 +28,10 @@ _ROOTS = (
     "wandb",
 )  # fmt: skip
 # Those that only draw, keep or send values; their results come from outside of the program.
-_OUTSIDE = ("matplotlib", "tensorboard", "tensorboardX", "wandb")
+_OUTSIDE = (
+    "colorama", "comet_ml", "imageio", "matplotlib", "mlflow", "plotly", "prettytable", "psutil",
+    "seaborn", "tabulate", "tensorboard", "tensorboardX", "termcolor", "wandb", "yaml",
+)  # fmt: skip
 _SETTINGS = ("wandb.config", "wandb.run", "wandb.summary")
 _RECORDS = ("tqdm", *_OUTSIDE, "torch.utils.tensorboard")
 # Those whose real modules are read from their source all the same, where a real model leads there.

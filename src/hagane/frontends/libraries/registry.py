@@ -111,6 +111,8 @@ class LibraryTables(Objects, RealNames):
         if table is not None:
             if table.operator is not None:  # a library with tensors of its own
                 core.emit.kind = table.tensor
+            if table.root == "numpy" and not core.emit.builds and _has_torch(arguments):
+                return self._of_torch(core, name, arguments, keywords)
             if name in table.functions:
                 handler = table.functions[name]
                 given, out = apart_from_out(name, handler, keywords)
@@ -141,6 +143,17 @@ class LibraryTables(Objects, RealNames):
                 "module beside the file or in its project"
             )
         return core.lost(f"'{name}' is not understood")
+
+    def _of_torch(
+        self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call a function of NumPy with tensors of PyTorch, whose methods NumPy calls, mostly."""
+        given = [
+            value.seen_as("numpy.ndarray") if _has_torch([value]) else value for value in arguments
+        ]
+        made = self.call(core, name, given, keywords)
+        own = name.rpartition(".")[2] in _OWN_ARRAYS
+        return made.seen_as("torch.Tensor") if isinstance(made, Tensor) and not own else made
 
     def _unbound(self, core: Core, table: Table, name: str, arguments: Sequence[Value]) -> str:
         """Return the method of a class that is called by its name, with an object of it first.
@@ -241,6 +254,18 @@ class LibraryTables(Objects, RealNames):
             return lost
         core.heap[made].update({name: core.wrap(value) for name, value in found.items()})
         return None
+
+
+# Functions of NumPy that make an array of their own of whatever they are given.
+_OWN_ARRAYS = frozenset(
+    ("array", "asarray", "ascontiguousarray", "asanyarray", "atleast_1d", "atleast_2d",
+     "concatenate", "stack", "vstack", "hstack", "where", "unique", "argwhere", "nonzero",
+     "histogram", "bincount", "interp", "isin", "float32", "float64", "int64", "int32")
+)  # fmt: skip
+
+
+def _has_torch(arguments: Sequence[Value]) -> bool:
+    return any(isinstance(v, Tensor) and v.kind == "torch.Tensor" for v in arguments)
 
 
 def _call_function(

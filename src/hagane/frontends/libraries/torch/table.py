@@ -47,7 +47,7 @@ TORCH.transparent.update(
         "jit.unused", "jit.script_method", "compile", "profiler.record_function",
         "autograd.set_detect_anomaly", "autograd.detect_anomaly",
         "autograd.function.once_differentiable", "autograd.graph.save_on_cpu",
-        "compiler.allow_in_graph", "compiler.disable", "set_default_dtype",
+        "compiler.allow_in_graph", "cuda.device", "compiler.disable", "set_default_dtype",
         "manual_seed", "random.fork_rng", "backends.cudnn.flags", "nn.attention.sdpa_kernel",
         "backends.cuda.sdp_kernel",
         "utils.checkpoint.set_checkpoint_debug_enabled", "fx.wrap", "nn.utils.weight_norm",
