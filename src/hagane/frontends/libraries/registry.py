@@ -198,7 +198,7 @@ class LibraryTables(Objects, RealNames):
                 )  # fmt: skip
             except CheckError as error:
                 if error.layer is None:
-                    error.layer = receiver.key
+                    error.layer = core.copies.get(receiver.key, receiver.key)
                 raise
             return noted(core, name, handler, arguments, keywords, made)
         core.emit.kind = owner if owner == table.tensor else table.tensor

@@ -307,7 +307,36 @@ def is_script(path: Path, held: str | None = None) -> bool:
         body = parse_file(path, held).body
     except SourceError:
         return False
-    return any(_is_main_guard(s) or _has_effects(s) for s in body)
+    quiet = _quiet_names(body)
+    return any(_is_main_guard(s) or _has_effects(s) or _computes(s, quiet) for s in body)
+
+
+def _quiet_names(body: Sequence[ast.stmt]) -> frozenset[str]:
+    """Return names whose calls make nothing to check: Python's own, and its library's."""
+    names = set(dir(builtins))
+    for statement in body:
+        if isinstance(statement, ast.Import):
+            for alias in statement.names:
+                if alias.name.partition(".")[0] in _STANDARD:
+                    names.add(alias.asname or alias.name.partition(".")[0])
+        elif isinstance(statement, ast.ImportFrom) and not statement.level:
+            if (statement.module or "").partition(".")[0] in _STANDARD:
+                names.update(alias.asname or alias.name for alias in statement.names)
+    return frozenset(names)
+
+
+def _computes(statement: ast.stmt, quiet: frozenset[str]) -> bool:
+    """Whether a statement of a module sets a name to what a call of other code gives."""
+    if not isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        return False
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call):
+            called: ast.expr = node.func
+            while isinstance(called, ast.Attribute):
+                called = called.value
+            if not isinstance(called, ast.Name) or called.id not in quiet:
+                return True
+    return False
 
 
 def effects_at_import(path: Path) -> list[Note]:
