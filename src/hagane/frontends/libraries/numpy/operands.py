@@ -204,9 +204,11 @@ def content(x: Tensor) -> Any:
 def _one_of(t: Core, values: Sequence[Value]) -> Tensor:
     """Return an array that may be any of several, of one shape and the type that holds them all."""
     arrays = [value for value in values if isinstance(value, Tensor)]
-    if len(arrays) < len(values) or any(one.shape != arrays[0].shape for one in arrays):
+    shape = arrays[0].shape if arrays else None
+    alike = len(arrays) == len(values) and all(one.shape == shape for one in arrays)
+    if shape is None or not alike:
         raise CheckError(OPEN, "an array that is another on other paths")
-    return new(t, promoted(t, arrays), arrays[0].shape, None)
+    return new(t, promoted(t, arrays), shape, None)
 
 
 def to_array(t: Core, value: Value, dtype: ir.DataType | None = None) -> Tensor:

@@ -81,12 +81,12 @@ class Exceptions(Core):
         try:
             self.require(self.evaluate(node.test), self.collector.text(node.test))
         except CheckError as error:
-            frame = self.frame
-            if error.code == "assertion" and not self.handlers and not self.emit.builds:
-                if frame is not None and frame.function is not None and not self.dead:
-                    # What comes behind it in the function would fail of the same.
-                    failed = Unknown("an assertion that fails", told=True, failed=True)
-                    self.leave("return", failed, frame.exits)
+            followed = error.code == "assertion" and not (self.handlers or self.emit.builds)
+            frame = self.frame if followed and not self.dead else None
+            if frame is not None and frame.function is not None:
+                # What comes behind it in the function would fail of the same.
+                failed = Unknown("an assertion that fails", told=True, failed=True)
+                self.leave("return", failed, frame.exits)
             raise
 
     def require(self, value: Value, text: str) -> None:

@@ -319,8 +319,9 @@ def _quiet_names(body: Sequence[ast.stmt]) -> frozenset[str]:
             for alias in statement.names:
                 if alias.name.partition(".")[0] in _STANDARD:
                     names.add(alias.asname or alias.name.partition(".")[0])
-        elif isinstance(statement, ast.ImportFrom) and not statement.level:
-            if (statement.module or "").partition(".")[0] in _STANDARD:
+        elif isinstance(statement, ast.ImportFrom):
+            top = (statement.module or "").partition(".")[0]
+            if not statement.level and top in _STANDARD:
                 names.update(alias.asname or alias.name for alias in statement.names)
     return frozenset(names)
 

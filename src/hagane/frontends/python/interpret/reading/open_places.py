@@ -26,12 +26,14 @@ class OpenPlaces(Core):
         """Set an item of a list at an open place, where one type stands for all items."""
         if self.emit.builds or not isinstance(content, tuple | Many) or content == ():
             return False
-        many = isinstance(content, Many)
-        items = [content.element] if many else list(content)
+        if isinstance(content, Many):
+            items, length = [content.element], content.length
+        else:
+            items, length = list(content), len(content)
         element = self._one_for([*items, value])
         if element is MISSING:
             return False
-        self.heap[receiver] = Many(element, content.length if many else len(content))
+        self.heap[receiver] = Many(element, length)
         return True
 
     def set_open_key(self, receiver: DictRef, content: Any, key: Value, value: Value) -> bool:
@@ -40,13 +42,13 @@ class OpenPlaces(Core):
             return False
         if isinstance(key, Tensor) and key.kind != "numpy.ndarray":
             return False  # a key by its identity
-        many = isinstance(content, Pairs)
-        keys = [content.key] if many else list(content)
-        items = [content.element] if many else list(content.values())
+        if isinstance(content, Pairs):
+            keys, items, length = [content.key], [content.element], content.length
+        else:
+            keys, items, length = [*content], [*content.values()], self.emit.fresh("keys")
         element = self._one_for([*items, value])
         if element is MISSING:
             return False
-        length = content.length if many else self.emit.fresh("keys")
         self.heap[receiver] = Pairs(element, length, key=self.some_of([*keys, key]))
         return True
 

@@ -330,7 +330,7 @@ def new(t: Core, self: Value, *data: Value, device: Value = None, **keywords: Va
     given = (keywords["size"],) if "size" in keywords else data
     if len(given) == 1 and not is_size(given[0]) and "size" not in keywords:
         return new_tensor(t, self, given[0], device=device)
-    shape = sizes(t, given) if given else [0]
+    shape: list[Dim] = sizes(t, given) if given else [0]
     return made(t, self.dtype, shape, device_of(device, self.device), 0)
 
 
