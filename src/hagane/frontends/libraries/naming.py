@@ -28,7 +28,10 @@ _ROOTS = (
     "wandb",
 )  # fmt: skip
 # Those that only draw, keep or send values; their results come from outside of the program.
-_OUTSIDE = ("matplotlib", "tensorboard", "tensorboardX", "wandb")
+_OUTSIDE = (
+    "colorama", "comet_ml", "imageio", "matplotlib", "mlflow", "plotly", "prettytable", "psutil",
+    "seaborn", "tabulate", "tensorboard", "tensorboardX", "termcolor", "wandb", "yaml",
+)  # fmt: skip
 _SETTINGS = ("wandb.config", "wandb.run", "wandb.summary")
 _RECORDS = ("tqdm", *_OUTSIDE, "torch.utils.tensorboard")
 # Those whose real modules are read from their source all the same, where a real model leads there.
@@ -114,6 +117,8 @@ class Names:
         if name.startswith("__") and name.endswith("__") and table is not None:
             if name in ("__eq__", "__hash__") and library.name in table.layers:
                 return Host(getattr(object, name))
+            if name == "__init__" and library.name in table.layers:  # of a base, by its name
+                return Library(whole)
             return whole.rpartition(".")[0].rpartition(".")[2] if name == "__name__" else MISSING
         return Library(whole)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import sys
 import types
 from collections import Counter, OrderedDict, defaultdict
@@ -217,6 +218,10 @@ class Objects(Names):
 
     def class_of(self, value: Value) -> type | None:
         """Return the class of Python's that a value is of; None for objects of other classes."""
+        if isinstance(value, Wrapped):
+            made = {"partial": functools.partial, "property": property,
+                    "staticmethod": staticmethod, "classmethod": classmethod}  # fmt: skip
+            return made.get(value.kind, types.FunctionType)
         if isinstance(value, DictRef):
             kinds = {"OrderedDict": OrderedDict, "defaultdict": defaultdict, "Counter": Counter}
             return kinds.get(value.kind.partition(":")[0], dict)

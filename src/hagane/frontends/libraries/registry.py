@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
+from hagane.frontends.libraries.left_out import LEFT_OUT
 from hagane.frontends.libraries.lifting import RealNames
 from hagane.frontends.libraries.objects import Objects
 from hagane.frontends.libraries.torch.scalars import takes_one_axis, without_axis
@@ -54,7 +55,7 @@ class LibraryTables(Objects, RealNames):
             return noted(core, f"{value.kind}.{name}", computed, [value], {}, made)
         if name in table.methods.get(value.kind, {}):
             return LibraryMethod(value, f"{value.kind}.{name}")
-        if _is_real_attribute(value.kind, name):
+        if name in LEFT_OUT.get(value.kind, ()) or _is_real_attribute(value.kind, name):
             return core.lost(f"'{value.kind}.{name}' is not understood")
         return MISSING
 
@@ -110,6 +111,8 @@ class LibraryTables(Objects, RealNames):
         if table is not None:
             if table.operator is not None:  # a library with tensors of its own
                 core.emit.kind = table.tensor
+            if table.root == "numpy" and not core.emit.builds and _has_torch(arguments):
+                return self._of_torch(core, name, arguments, keywords)
             if name in table.functions:
                 handler = table.functions[name]
                 arguments, keywords = table.named(handler, name, arguments, keywords)
@@ -127,8 +130,9 @@ class LibraryTables(Objects, RealNames):
                 return made if lost is None else lost
             if name in table.transparent:
                 return Host(identity) if not arguments else arguments[0]
-            if self._is_unbound(core, table, name, arguments):
-                return self.call_method(core, name, arguments, keywords)
+            unbound = self._unbound(core, table, name, arguments)
+            if unbound:
+                return self.call_method(core, unbound, arguments, keywords)
         if self.is_transparent(name):
             return Host(identity)
         if self.is_outside(name):
@@ -141,16 +145,33 @@ class LibraryTables(Objects, RealNames):
             )
         return core.lost(f"'{name}' is not understood")
 
-    def _is_unbound(self, core: Core, table: Table, name: str, arguments: Sequence[Value]) -> bool:
-        """Whether a name is a method of a layer that is called with an object of it first."""
+    def _of_torch(
+        self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call a function of NumPy with tensors of PyTorch, whose methods NumPy calls, mostly."""
+        given = [
+            value.seen_as("numpy.ndarray") if _has_torch([value]) else value for value in arguments
+        ]
+        made = self.call(core, name, given, keywords)
+        own = name.rpartition(".")[2] in _OWN_ARRAYS
+        return made.seen_as("torch.Tensor") if isinstance(made, Tensor) and not own else made
+
+    def _unbound(self, core: Core, table: Table, name: str, arguments: Sequence[Value]) -> str:
+        """Return the method of a class that is called by its name, with an object of it first.
+
+        It may be a base's: ``nn.Linear.train(self)``. Empty for other calls.
+        """
         owner, _, method = name.rpartition(".")
-        known = hasattr(table.layers.get(owner), method) or method in table.methods.get(owner, {})
         receiver = arguments[0] if arguments else None
         if isinstance(receiver, Tensor):
-            return known and receiver.kind == owner
-        return (
-            known and isinstance(receiver, Instance) and owner in self.libraries_of(core, receiver)
-        )
+            fits = receiver.kind == owner
+        else:
+            fits = isinstance(receiver, Instance) and owner in self.libraries_of(core, receiver)
+        while fits and owner:
+            if hasattr(table.layers.get(owner), method) or method in table.methods.get(owner, {}):
+                return f"{owner}.{method}"
+            owner = table.bases.get(owner, "")
+        return ""
 
     def call_method(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
@@ -178,7 +199,7 @@ class LibraryTables(Objects, RealNames):
                 )  # fmt: skip
             except CheckError as error:
                 if error.layer is None:
-                    error.layer = receiver.key
+                    error.layer = core.copies.get(receiver.key, receiver.key)
                 raise
             return noted(core, name, handler, arguments, keywords, made)
         core.emit.kind = owner if owner == table.tensor else table.tensor
@@ -235,6 +256,18 @@ class LibraryTables(Objects, RealNames):
             return lost
         core.heap[made].update({name: core.wrap(value) for name, value in found.items()})
         return None
+
+
+# Functions of NumPy that make an array of their own of whatever they are given.
+_OWN_ARRAYS = frozenset(
+    ("array", "asarray", "ascontiguousarray", "asanyarray", "atleast_1d", "atleast_2d",
+     "concatenate", "stack", "vstack", "hstack", "where", "unique", "argwhere", "nonzero",
+     "histogram", "bincount", "interp", "isin", "float32", "float64", "int64", "int32")
+)  # fmt: skip
+
+
+def _has_torch(arguments: Sequence[Value]) -> bool:
+    return any(isinstance(v, Tensor) and v.kind == "torch.Tensor" for v in arguments)
 
 
 def _call_function(

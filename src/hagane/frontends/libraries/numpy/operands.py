@@ -17,6 +17,7 @@ from hagane.frontends.python.report.findings import OPEN, CheckError
 from hagane.frontends.python.values.content import as_array
 from hagane.frontends.python.values.printing import show_dims
 from hagane.frontends.python.values.values import (
+    Choice,
     DType,
     Host,
     Library,
@@ -27,6 +28,7 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
+    alternatives,
     is_size,
 )
 from hagane.ops.builder import op
@@ -199,10 +201,20 @@ def content(x: Tensor) -> Any:
     return x.known if x.known.dtype != object else x.known.astype(object)
 
 
+def _one_of(t: Core, values: Sequence[Value]) -> Tensor:
+    """Return an array that may be any of several, of one shape and the type that holds them all."""
+    arrays = [value for value in values if isinstance(value, Tensor)]
+    shape = arrays[0].shape if arrays else None
+    alike = len(arrays) == len(values) and all(one.shape == shape for one in arrays)
+    if shape is None or not alike:
+        raise CheckError(OPEN, "an array that is another on other paths")
+    return new(t, promoted(t, arrays), shape, None)
+
+
 def to_array(t: Core, value: Value, dtype: ir.DataType | None = None) -> Tensor:
     """Return a number, an array or nested lists of both as an array (``numpy.asarray``)."""
     if isinstance(value, Tensor):
-        if value.kind == KIND or value.kind.startswith("chainer"):
+        if value.kind == KIND or value.kind.startswith("chainer") or not t.emit.builds:
             return _as_ndarray(value)
         t.fail("type", f"expected an array, got {t.show(value)}", value)
     if isinstance(value, Many):
@@ -213,6 +225,8 @@ def to_array(t: Core, value: Value, dtype: ir.DataType | None = None) -> Tensor:
         value = list(value)
     if isinstance(value, list | tuple):
         return _nested(t, value, dtype)
+    if isinstance(value, Choice):
+        return _one_of(t, alternatives(value))
     if not is_number(value):
         raise CheckError("type", f"expected an array or a number, got {t.show(t.wrap(value))}")
     own = dtype or promoted(t, [value])

@@ -15,6 +15,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import FOLLOWS, OPEN, CheckError
 from hagane.frontends.python.values.strides import lie
 from hagane.frontends.python.values.values import (
+    Choice,
     Device,
     DType,
     Many,
@@ -23,6 +24,7 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
+    alternatives,
     is_size,
 )
 from hagane.graph.types import dtype_name
@@ -143,6 +145,8 @@ def need_tensor(t: Core, value: Value, name: str) -> Tensor:
     """Return ``value``, which has to be a tensor."""
     if isinstance(value, Unknown) and value.told:
         raise CheckError(FOLLOWS, f"'{name}' is unknown, of which an earlier message tells")
+    if isinstance(value, Choice) and any(isinstance(v, Unknown) for v in alternatives(value)):
+        raise CheckError(OPEN, f"'{name}' is not known on all paths")
     if not isinstance(value, Tensor):
         t.fail("type", f"expected a tensor as '{name}', got {t.show(t.wrap(value))}")
     return value

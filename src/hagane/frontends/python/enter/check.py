@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -80,7 +81,8 @@ def interpret(request: Request, knowledge: Knowledge, tables: Tables) -> Interpr
     for file, text in request.held.items():
         interpreter.collector.sources[file] = lines_of(text)
     report = interpreter.collector.report
-    with DeepRecursion():
+    with DeepRecursion(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of arithmetic over known contents
         try:
             if request.target == SCRIPT:
                 interpreter.run_script(request.file)
@@ -120,7 +122,8 @@ def check_object(
     interpreter = Interpreter(Path.cwd(), tables, partial(Shapes, knowledge))
     interpreter.budget = Budget(SECONDS)
     report = interpreter.collector.report
-    with DeepRecursion():
+    with DeepRecursion(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         try:
             value = interpreter.lift(found)
             function, bound = function_of(interpreter, value)

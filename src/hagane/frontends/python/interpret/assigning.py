@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import BINARY, apply_plain
-from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.reading.items import lost_part
+from hagane.frontends.python.interpret.reading.open_places import OpenPlaces
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import MEMBERS
 from hagane.frontends.python.values.values import (
@@ -42,7 +42,7 @@ _CONTENT = ("data", "array", "shape", "dtype", "strides", "T", *_PARTS)
 _STEPS = 16  # statements between two looks at the clock
 
 
-class Assignments(Core):
+class Assignments(OpenPlaces):
     """Runs statements that bind values."""
 
     def _do_Assign(self, node: ast.Assign) -> None:
@@ -357,7 +357,7 @@ class Assignments(Core):
                 if isinstance(content, dict) and known:
                     content[index] = value
                     self.heap.changed(receiver)
-                else:
+                elif not self.set_open_key(receiver, content, index, value):
                     self.lost("an item set at a key that is not known")
                     held = tuple(content.values()) if isinstance(content, dict) else content
                     self._set_somewhere(receiver, held, value)
@@ -389,6 +389,8 @@ class Assignments(Core):
                 items[index] = found
                 self.heap[receiver] = tuple(items)
                 return
+        if not isinstance(index, slice) and self.set_open_item(receiver, content, value):
+            return
         self.lost("a list changed at a place that is not known")
         self._set_somewhere(receiver, content, value)
 

@@ -71,6 +71,7 @@ class Core(Parts):
         self.heap.refuse = _refused
         self.lengths: dict[int, int] = {}  # how many items an iterator had, by its key
         self.left: set[int] = set()  # iterators of which the data decide how many items are left
+        self.copies: dict[int, int] = {}  # of which object one is a deep copy, by their keys
         self.results: dict[int, Value] = {}  # what generators return, by the iterator's key
         self.dead = False
         self.steps = 0  # statements run so far

@@ -11,6 +11,7 @@ from hagane.frontends.python.interpret.writes import RENEWED
 from hagane.frontends.python.values.values import Tensor
 from hagane.symbolic import Dim, Expr
 from hagane.symbolic.questions import Knowledge
+from hagane.symbolic.substitute import symbols_of
 
 _SIZES = ("Shape", "Size")
 # Operators that keep all elements, in another shape, order or type.
@@ -47,7 +48,7 @@ class Counts:
         key = (label, self._key(_same_elements(source)))
         if key not in self._made:
             made = self._made[key] = self._fresh(label)
-            if not _is_plain(source):
+            if not self._is_plain(source):
                 self._knowledge.invented.discard(str(made))
         return self._made[key]
 
@@ -58,6 +59,34 @@ class Counts:
         if key not in self._made:
             self._made[key] = self._fresh("item")
         return self._made[key] + offset
+
+    def _is_plain(self, value: ir.Value) -> bool:
+        """Whether no data reach a value: only the program decides its content."""
+        queue, seen = [value], set()
+        while queue:
+            current = queue.pop()
+            if current in seen or current.const_value is not None or self._is_size(current):
+                continue
+            seen.add(current)
+            producer = current.producer()
+            if current.meta.get(RENEWED) or (producer is not None and producer.op_type in _SIZES):
+                continue  # what was written, nobody knows: it may be a mask of the program's own
+            if producer is None or producer.op_type.startswith(("Random", "Multinomial")):
+                return False
+            queue += [one for one in producer.inputs if one is not None]
+        return True
+
+    def _is_size(self, value: ir.Value) -> bool:
+        """Whether a value holds known numbers, or sizes that the program alone decides."""
+        tensor = self._tensors.get(value)
+        if tensor is None or tensor.known is None or value.producer() is not None:
+            return False
+        names = (
+            {name for item in tensor.known.ravel() for name in symbols_of(item)}
+            if (tensor.known.dtype == object)
+            else set()
+        )
+        return names <= self._knowledge.invented
 
     def marked(self) -> tuple[Mapping[Any, Any], ...]:
         """Return the mark that :meth:`back_to` goes back to."""
@@ -84,23 +113,6 @@ class Counts:
                 shape = ("constant", str(tensor.dtype), repr(tensor.known.tolist()))
         self._keys[value] = self._computations.setdefault(shape, len(self._computations))
         return self._keys[value]
-
-
-def _is_plain(value: ir.Value) -> bool:
-    """Whether no data reach a value: only the program decides its content."""
-    queue, seen = [value], set()
-    while queue:
-        current = queue.pop()
-        if current in seen or current.const_value is not None:
-            continue
-        seen.add(current)
-        producer = current.producer()
-        if current.meta.get(RENEWED) or (producer is not None and producer.op_type in _SIZES):
-            continue  # what was written, nobody knows: it may be a mask of the program's own
-        if producer is None or producer.op_type.startswith(("Random", "Multinomial")):
-            return False
-        queue += [one for one in producer.inputs if one is not None]
-    return True
 
 
 def _same_elements(value: ir.Value) -> ir.Value:

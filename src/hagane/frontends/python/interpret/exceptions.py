@@ -78,7 +78,16 @@ class Exceptions(Core):
     tables: Tables
 
     def _do_Assert(self, node: ast.Assert) -> None:
-        self.require(self.evaluate(node.test), self.collector.text(node.test))
+        try:
+            self.require(self.evaluate(node.test), self.collector.text(node.test))
+        except CheckError as error:
+            followed = error.code == "assertion" and not (self.handlers or self.emit.builds)
+            frame = self.frame if followed and not self.dead else None
+            if frame is not None and frame.function is not None:
+                # What comes behind it in the function would fail of the same.
+                failed = Unknown("an assertion that fails", told=True, failed=True)
+                self.leave("return", failed, frame.exits)
+            raise
 
     def require(self, value: Value, text: str) -> None:
         """Take the truth of a value for granted, as an assertion does."""

@@ -25,7 +25,8 @@ class Loops(Core):
         self.leave("continue", None, self.loops[-1])
 
     def _do_For(self, node: ast.For) -> None:
-        self.domain.loop(node)
+        if not self.follow_generator(node):
+            self.domain.loop(node)
 
     def _do_While(self, node: ast.While) -> None:
         self.domain.loop(node)

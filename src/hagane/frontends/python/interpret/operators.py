@@ -139,7 +139,7 @@ class Operators(Core):
         if isinstance(left, SetRef) and isinstance(right, SetRef) and kind in _SETS:
             first, second = self.heap[left], self.heap[right]
             if not (isinstance(first, tuple) and isinstance(second, tuple)):
-                return self.lost("an operator on a set whose items are not known")
+                return self._open_sets(kind, left, right)
             return self.new_set(_SETS[kind](first, second), frozen=left.frozen)
         if isinstance(left, DictRef) and isinstance(right, DictRef) and left.kind == "Counter":
             return self.counted(kind, left, right)
@@ -154,6 +154,17 @@ class Operators(Core):
         if kind is ast.Mult and is_size(right) and isinstance(left, tuple | ListRef):
             return self._repeated(left, right)
         return MISSING
+
+    def _open_sets(self, kind: type[ast.operator], left: SetRef, right: SetRef) -> Value:
+        """Return an operator on sets of which one value may stand for all items."""
+        contents = [self.heap[left], self.heap[right]]
+        if self.emit.builds or not all(isinstance(one, tuple | Many) for one in contents):
+            return self.lost("an operator on a set whose items are not known")
+        either = kind in (ast.BitOr, ast.BitXor)
+        made = self.many_of(*contents) if either else Many(*self.as_many(contents[0]))
+        if made.element is MISSING:
+            return self.new_set((), frozen=left.frozen)
+        return SetRef(self.heap.new(Many(made.element, self.emit.fresh("items"))), left.frozen)
 
     def _is_open_tuple(self, value: Value) -> bool:
         """Whether a value is a tuple, or may be one of a length that is not known."""

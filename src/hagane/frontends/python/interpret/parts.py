@@ -54,6 +54,22 @@ class Parts:
         """Call any value of the program."""
         raise NotImplementedError
 
+    def follow_generator(self, node: ast.For) -> bool:
+        """Run a loop over the call of a generator, each turn where it yields; if it can be."""
+        raise NotImplementedError
+
+    def turn(self, run: Callable[[], Any], breaks: list[Any]) -> None:
+        """Run one iteration of a loop."""
+        raise NotImplementedError
+
+    def item_turn(self, node: ast.For, item: Value) -> None:
+        """Run the body of a loop for one item."""
+        raise NotImplementedError
+
+    def command_line(self) -> Value:
+        """Return the list of the command line's arguments."""
+        raise NotImplementedError
+
     def outside(self, what: str) -> Unknown:
         """Return a value from outside of the program."""
         raise NotImplementedError

@@ -7,6 +7,7 @@ import builtins
 import importlib
 import importlib.util
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -58,6 +59,7 @@ class Modules(Core):
     root: Path
     held: Mapping[str, str] = MappingProxyType({})  # texts that stand for files, by absolute path
     runs_modules = False  # whether statements with effects are followed too
+    _command_line: ListRef | None = None
 
     def run_script(self, path: Path) -> ModuleRef:
         """Interpret a file as ``python FILE`` runs it, and all that it imports.
@@ -67,6 +69,13 @@ class Modules(Core):
         """
         self.runs_modules = True
         return self.load_source(path, "__main__")
+
+    def command_line(self) -> ListRef:
+        """Return ``sys.argv``: the script has no arguments."""
+        if self._command_line is None:
+            files = [module.file for module in self.modules.values()]
+            self._command_line = self.new_list(files[:1])
+        return self._command_line
 
     def load_source(self, path: Path, name: str, *, is_user: bool = True) -> ModuleRef:
         """Interpret a module's definitions from its source.
@@ -267,7 +276,9 @@ def parse_file(path: Path, held: str | None = None) -> ast.Module:
     except (OSError, ValueError) as error:
         raise SourceError(None, f"'{path}' cannot be read: {error}; expected {expected}") from None
     try:
-        return ast.parse(text, filename=str(path))
+        with warnings.catch_warnings():  # Python's own, of strings and comparisons
+            warnings.simplefilter("ignore")
+            return ast.parse(text, filename=str(path))
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         column = getattr(error, "offset", None) or 1
@@ -296,7 +307,37 @@ def is_script(path: Path, held: str | None = None) -> bool:
         body = parse_file(path, held).body
     except SourceError:
         return False
-    return any(_is_main_guard(s) or _has_effects(s) for s in body)
+    quiet = _quiet_names(body)
+    return any(_is_main_guard(s) or _has_effects(s) or _computes(s, quiet) for s in body)
+
+
+def _quiet_names(body: Sequence[ast.stmt]) -> frozenset[str]:
+    """Return names whose calls make nothing to check: Python's own, and its library's."""
+    names = set(dir(builtins))
+    for statement in body:
+        if isinstance(statement, ast.Import):
+            for alias in statement.names:
+                if alias.name.partition(".")[0] in _STANDARD:
+                    names.add(alias.asname or alias.name.partition(".")[0])
+        elif isinstance(statement, ast.ImportFrom):
+            top = (statement.module or "").partition(".")[0]
+            if not statement.level and top in _STANDARD:
+                names.update(alias.asname or alias.name for alias in statement.names)
+    return frozenset(names)
+
+
+def _computes(statement: ast.stmt, quiet: frozenset[str]) -> bool:
+    """Whether a statement of a module sets a name to what a call of other code gives."""
+    if not isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        return False
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call):
+            called: ast.expr = node.func
+            while isinstance(called, ast.Attribute):
+                called = called.value
+            if not isinstance(called, ast.Name) or called.id not in quiet:
+                return True
+    return False
 
 
 def effects_at_import(path: Path) -> list[Note]:

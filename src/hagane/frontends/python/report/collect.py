@@ -29,7 +29,7 @@ _OWN = str(Path(hagane.__file__).parent)  # programs of hagane that stand for fu
 _MAX_STEPS = 6
 _MOST_CALLS = 5
 
-_FOLLOWING = frozenset(("key", "square"))
+_FOLLOWING = frozenset(("key", "square", "broadcast"))
 
 
 class Collector:

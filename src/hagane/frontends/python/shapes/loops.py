@@ -39,6 +39,7 @@ class Loops(Plain):
     def __init__(self, core: Interpreter):
         super().__init__(core)
         self._irregular: set[ast.AST] = set()  # loops whose first turn differs from others
+        self._done: dict[ast.AST, tuple[int, int]] = {}  # turns of a loop, and their statements
 
     def loop(self, node: ast.For | ast.While) -> None:
         """Run a loop."""
@@ -60,7 +61,12 @@ class Loops(Plain):
         """Summarise the rest of a loop whose turns are many and long."""
         left = len(items) - done
         early = done > 0 and bool(breaks) and left > _MANY  # it ends where only the run knows
-        if not early and (done < _FIRST or left < _LAST or steps // done * left < _MAX_STEPS):
+        turns, before = self._done.get(node, (0, 0))
+        last = steps - before if turns == done - 1 else steps
+        self._done[node] = done, steps
+        # (Modules in modules: the first turn has those of all others, and is no measure of these.)
+        each = min(steps // done, last) if done else 0
+        if not early and (done < _FIRST or left < _LAST or each * left < _MAX_STEPS):
             return False
         many = self.core.many_items(list(items[done:]))
         self._summary(node, many.length, lambda k: self.core.item_turn(node, many.item(k)), breaks)
@@ -265,8 +271,9 @@ class Loops(Plain):
         rules: dict[tuple[int, Any], Rule] = {}
         for key, part, before, found in changes(start, after):
             if part is None:
-                rule = None
-                if isinstance(before, tuple | Many) and isinstance(found, tuple | Many):
+                rule = recurrence.dictionary_rule(before, found)
+                both = isinstance(before, tuple | Many)
+                if rule is None and both and isinstance(found, tuple | Many):
                     rule = recurrence.list_rule(before, found)
                 rules[key, part] = rule or _unknown_content(recurrence, before)
             else:
@@ -297,6 +304,9 @@ class Loops(Plain):
         return changed
 
     def _wider_content(self, recurrence: Recurrence, before: Any, found: Any) -> Rule:
+        rule = recurrence.dictionary_rule(before, found)
+        if rule is not None:
+            return rule
         if not isinstance(before, tuple | Many) or not isinstance(found, tuple | Many):
             return _unknown_content(recurrence, before)
         recurrence.regular = False

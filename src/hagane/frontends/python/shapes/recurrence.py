@@ -12,6 +12,7 @@ from hagane.frontends.python.values.values import (
     DictRef,
     ListRef,
     Many,
+    Pairs,
     Real,
     Tensor,
     Truth,
@@ -132,6 +133,14 @@ class Recurrence:
         element, _ = self.core.as_many(after)
         return lambda k: before if k == 0 else Many(element, length(k))
 
+    def dictionary_rule(self, before: Any, after: Any) -> Rule | None:
+        """Return the rule of a dictionary that has items at keys that only the run knows."""
+        if not isinstance(after, Pairs) or not isinstance(before, dict | Pairs):
+            return None
+        self.regular = False
+        length = self.core.emit.fresh("keys")
+        return lambda k: before if k == 0 else Pairs(after.element, length, key=after.key)
+
     def agrees(self, rule: Rule, turn: Dim, found: Value) -> bool:
         """Whether ``found``, at the end of turn ``turn - 1``, follows the rule."""
         return self.alike(rule(turn), found)
@@ -203,8 +212,21 @@ class Recurrence:
             )
             wide = _without_content(self.core, found, shape)
             return lambda k: before if k == 0 else wide
+        if isinstance(before, ListRef) and isinstance(found, ListRef):
+            rule = self._of_lists(before, found)
+            if rule is not None:
+                return rule
         unknown_value = self.core.lost("a value that changes its type from turn to turn of a loop")
         return lambda k: before if k == 0 else unknown_value
+
+    def _of_lists(self, before: ListRef, found: ListRef) -> Rule | None:
+        """Return the rule of a list that each turn makes anew, of any length, of like items."""
+        contents = [self.start.get(before.key), self.core.heap.contents.get(found.key)]
+        elements = [self.core.as_many(c)[0] for c in contents if isinstance(c, tuple | Many)]
+        if len(elements) < 2 or MISSING in elements or not self.alike(*elements):
+            return None
+        length = self.core.emit.fresh("length")
+        return lambda k: before if k == 0 else self.core.new_list(Many(elements[1], length))
 
     def last(self, value: Value, turn: Dim) -> Value:
         """Return a value of the generic turn as it is in turn ``turn``."""

@@ -329,6 +329,10 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             if content is None or not isinstance(value, str):
                 return self.lost("a class made by type() of parts that are not known")
             return self.made_class(value, made[0], content)
+        if isinstance(value, Unknown):
+            return value
+        if isinstance(value, Choice):
+            return self.either(value, self._call_type)
         if isinstance(value, Instance):
             return value.cls
         if isinstance(value, Tensor):
@@ -337,6 +341,12 @@ class Builtins(Iterables, RealObjects, World, Arguments):
         if isinstance(value, Host):
             return self.lift(type(value.object))
         return Host(self.tables.class_of(value) or type(value))
+
+    def _call_staticmethod(self, function: Value) -> Value:
+        return Wrapped("staticmethod", function)
+
+    def _call_classmethod(self, function: Value) -> Value:
+        return Wrapped("classmethod", function)
 
     def _call_callable(self, value: Value) -> Value:
         if isinstance(value, Instance):

@@ -32,6 +32,7 @@ from hagane.frontends.python.values.values import (
     is_size,
 )
 from hagane.symbolic import Expr, maximum, minimum, product
+from hagane.symbolic.term import Term
 
 
 class Containers(Sets):
@@ -325,7 +326,10 @@ class Containers(Sets):
         if not is_plain(between):
             return self.lost(f"'{name}' between places that are not known")
         within = range(len(items))[slice(*(*between, None)[:2])]
-        places = [p for p in within if self.compare(ast.Eq, items[p], wanted) is True]
+        same = [self.decide(self.truth(self.compare(ast.Eq, items[p], wanted))) for p in within]
+        if any(isinstance(found, Term) for found in same) and not self.emit.builds:
+            return self.emit.fresh("place")  # which it is, only the run knows
+        places = [p for p, found in zip(within, same, strict=True) if found is True]
         if name == "count":
             return len(places)
         if places:

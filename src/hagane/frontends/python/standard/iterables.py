@@ -15,6 +15,7 @@ from hagane.frontends.python.values.values import (
     Endless,
     Instance,
     Many,
+    Method,
     Outside,
     Range,
     Real,
@@ -172,8 +173,14 @@ class Iterables(StandardLibrary):
             return self.new_dict(self.heap[made], "OrderedDict")
         return made
 
-    def _call_defaultdict(self, factory: Value = None, **_: Value) -> Value:
-        return self.new_dict({}, f"defaultdict:{self.heap.new(factory)}")
+    def _call_defaultdict(
+        self, factory: Value = None, content: Value = None, **items: Value
+    ) -> Value:
+        made = self.new_dict({}, f"defaultdict:{self.heap.new(factory)}")
+        if content is not None:
+            self.call(Method(made, "update"), [content], {})
+        self.heap[made].update(items)
+        return made
 
     def _call_deque(self, value: Value = (), maxlen: Value = None) -> Value:
         made = self.new_list(self.sequence(value))

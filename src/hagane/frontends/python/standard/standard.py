@@ -153,6 +153,7 @@ class StandardLibrary(Iterators):
         if value.key in done:
             return done[value.key]
         done[value.key] = made = self._call_copy(value)
+        self.copies[made.key] = self.copies.get(value.key, value.key)
         content = self.heap[value]
         if isinstance(content, tuple) and isinstance(value, ListRef):
             self.heap[made] = tuple(self.copied(item, done) for item in content)

@@ -8,7 +8,7 @@ from operator import is_
 from typing import Any, NoReturn, Protocol
 
 from hagane.frontends.python.values.memory import STALE, WRITTEN
-from hagane.frontends.python.values.values import MISSING, Choice, Many, Ref, Value
+from hagane.frontends.python.values.values import MISSING, Choice, Many, Pairs, Ref, Value
 from hagane.symbolic.term import Term
 
 MEMBERS = "members"  # the kind of a dictionary that shows the attributes of an object
@@ -202,6 +202,8 @@ def _join_names(
 
 
 def _join_items(yes: Any, no: Any, join: Join, condition: Term, join_lists: Join | None) -> Any:
+    if isinstance(yes, Pairs | dict) and isinstance(no, Pairs | dict):
+        return _join_pairs(yes, no, join)
     if isinstance(yes, tuple) and isinstance(no, tuple) and len(yes) == len(no):
         return tuple(a if a is b else join(a, b) for a, b in zip(yes, no, strict=True))
     if isinstance(yes, tuple | Many) and isinstance(no, tuple | Many):
@@ -215,6 +217,19 @@ def _join_items(yes: Any, no: Any, join: Join, condition: Term, join_lists: Join
             element = join(element, other)
         return Many(element, join(length, other_length))
     return Choice(condition, yes, no)
+
+
+def _join_pairs(yes: Any, no: Any, join: Join) -> Pairs:
+    """Return the content of a dictionary that has items at open keys on a path."""
+    keys, values, lengths = [], [], []
+    for content in (yes, no):
+        one = isinstance(content, Pairs)
+        keys += [content.key] if one else list(content)
+        values += [content.element] if one else list(content.values())
+        lengths.append(content.length if one else len(content))
+    element, _ = as_many(tuple(values), join)
+    key, _ = as_many(tuple(keys), join)
+    return Pairs(element, join(*lengths), key=key)
 
 
 def as_many(content: tuple[Value, ...] | Many, join: Join) -> tuple[Value, Any]:

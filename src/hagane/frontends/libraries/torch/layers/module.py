@@ -15,7 +15,9 @@ from hagane.frontends.python.values.values import (
     Device,
     DictRef,
     DType,
+    Fields,
     Instance,
+    Many,
     Tensor,
     Value,
 )
@@ -162,11 +164,17 @@ def reset_parameters(t: Core, self: Value) -> Value:
 
 
 @_method("load_state_dict")
-def load_state_dict(t: Core, self: Value, *_: Value, **__: Value) -> Value:
-    """Give parameters and buffers a content that is not known."""
+def load_state_dict(
+    t: Core, self: Value, state_dict: Value, strict: Value = True, assign: Value = False
+) -> Value:
+    """Give parameters and buffers a content that is not known; return the keys that differ."""
     for _name, tensor in _tensors(t, self, True) + _tensors(t, self, False):
         t.emit.write(tensor)
-    return None
+    names = ("missing_keys", "unexpected_keys")
+    if strict is True or t.emit.builds:
+        return Fields((t.new_list(), t.new_list()), names)
+    keys = [Many(t.outside("a key"), t.emit.fresh("keys")) for _ in names]
+    return Fields((t.new_list(one) for one in keys), names)
 
 
 @_method("zero_grad", "extra_repr")

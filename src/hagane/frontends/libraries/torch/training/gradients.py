@@ -202,6 +202,17 @@ def _check_backward(
             raise error
 
 
+@TORCH.function("utils.checkpoint.get_device_states")
+def get_device_states(t: Core, *_: Value) -> Value:
+    """Return the GPUs of some tensors and the states of their generators: of the CPU none."""
+    return t.new_list(), t.new_list()
+
+
+@TORCH.function("utils.checkpoint.set_device_states")
+def set_device_states(t: Core, devices: Value, states: Value, **_: Value) -> None:
+    """Set the states of generators."""
+
+
 @TORCH.function("utils.checkpoint.checkpoint_sequential")
 def checkpoint_sequential(
     t: Core, functions: Value, segments: Value, input: Value, use_reentrant: Value = None,

@@ -8,6 +8,7 @@ from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import (
+    Choice,
     DictRef,
     Host,
     Instance,
@@ -89,9 +90,15 @@ def _group(t: Core, item: Value, defaults: dict[str, Value]) -> dict[str, Value]
 def _parameter(t: Core, item: Value) -> Value:
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
         item = item[1]  # of named_parameters()
-    if not isinstance(item, Tensor | Unknown):
+    if not _may_be_parameter(item):
         t.fail("type", f"expected a tensor as parameter, got {t.show(t.wrap(item))}")
     return item
+
+
+def _may_be_parameter(item: Value) -> bool:
+    if isinstance(item, Choice):
+        return _may_be_parameter(item.yes) or _may_be_parameter(item.no)
+    return isinstance(item, Tensor | Unknown)
 
 
 def _state(groups: list[Value], defaults: dict[str, Value]) -> dict[str, Value]:

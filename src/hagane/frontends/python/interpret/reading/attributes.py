@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections import Counter, OrderedDict, defaultdict
 from functools import partial
 from types import FunctionType
@@ -92,6 +93,8 @@ class Access(Items):
                 return self.tables.member(self, value, name)
             case ModuleRef():
                 return self.module_attribute(value, name)
+            case Host(object=found) if found is sys and name == "argv" and not self.emit.builds:
+                return self.command_line()
             case Host(object=found):
                 return self._asked(found, partial(getattr, found, name, MISSING))
             case slice() if name in ("start", "stop", "step"):

@@ -139,9 +139,8 @@ class Items(Iteration):
 
     def at_some_key(self, content: dict[Any, Value], index: Value) -> Value:
         """Return the item at a key that only the run knows, where all items are of one kind."""
-        if not isinstance(index, Outside | Expr) or not (
-            isinstance(index, Outside) or all(isinstance(key, int) for key in content)
-        ):
+        numbers = all(isinstance(key, int | float) for key in content)
+        if not isinstance(index, Outside) and not (isinstance(index, Expr | Real) and numbers):
             return MISSING
         items = list(content.values())
         if all(isinstance(item, str) for item in items):

@@ -109,7 +109,8 @@ class Iteration(Objects):
             count = maximum(0, -((start - value.stop) // step))  # for either sign of the step
             return self.domain.many(value, Many(start, count, lambda k: start + k * step))
         if not isinstance(step, int):
-            raise CheckError("value", "a range with a step that depends on sizes is not understood")
+            element = self.emit.fresh("item")  # (the number of steps is no formula of sizes)
+            return self.domain.many(value, Many(element, self.emit.fresh("steps")))
         if step > 0:
             count = maximum(0, -((start - value.stop) // step))
         else:

@@ -185,8 +185,8 @@ def get_default_dtype(t: Core) -> Value:
 
 @TORCH.function("is_tensor")
 def is_tensor(t: Core, value: Value) -> Value:
-    """Return whether a value is a tensor."""
-    return isinstance(value, Tensor)
+    """Return whether a value is a tensor of PyTorch."""
+    return isinstance(value, Tensor) and value.kind == "torch.Tensor"
 
 
 @TORCH.function("is_complex", methods=("is_complex",))

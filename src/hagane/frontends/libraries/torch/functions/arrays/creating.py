@@ -324,6 +324,16 @@ def new_tensor(
     return t.emit.on(x, device_of(device, self.device)) if isinstance(x, Tensor) else x
 
 
+@TORCH.method("new")
+def new(t: Core, self: Value, *data: Value, device: Value = None, **keywords: Value) -> Value:
+    """Return a tensor with the element type and device of a tensor: of sizes, or of content."""
+    given = (keywords["size"],) if "size" in keywords else data
+    if len(given) == 1 and not is_size(given[0]) and "size" not in keywords:
+        return new_tensor(t, self, given[0], device=device)
+    shape: list[Dim] = sizes(t, given) if given else [0]
+    return made(t, self.dtype, shape, device_of(device, self.device), 0)
+
+
 @TORCH.function("complex", "polar")
 def complex_(t: Core, real: Value, imag: Value) -> Tensor:
     """Return a complex tensor from two real ones."""

@@ -125,6 +125,8 @@ def one_hot(t: Core, tensor: Value, num_classes: Value = -1) -> Tensor:
             x,
             remedy="convert it with .long()",
         )
+    if isinstance(num_classes, Tensor):
+        num_classes = t.tensor_number(num_classes, whole=True)
     depth = t.emit.fresh("classes") if num_classes == -1 else size(t, num_classes)
     made = (INT64, (*shape_of(t, x), depth))
     if num_classes == -1:
