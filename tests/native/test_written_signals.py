@@ -215,3 +215,20 @@ def test_real_signals_are_transformed_and_back(axes: int) -> None:
     check(
         [there, back], [{"x": draw(2, 6, 8)}, {"x": draw(1, 5, 14)}], outputs=["f", "y"], length=90
     )
+
+
+def test_half_a_transform_has_a_length_that_a_run_gives() -> None:
+    made = node("DFT", ["x", "n"], onesided=1)
+    feeds = [{"x": draw(2, 12, 1), "n": np.array(n)} for n in (12, 7, 30, 1)]
+    check(made, feeds, fixed=["x:2", "n"], length=40)
+
+
+def test_half_a_transform_has_the_length_of_an_axis() -> None:
+    """As exporters write ``rfft``."""
+    made = [
+        node("Shape", ["x"], ["shape"], start=1, end=2),
+        node("Squeeze", ["shape"], ["n"]),
+        node("DFT", ["x", "n"], ["y"], onesided=1),
+    ]
+    feeds = [{"x": draw(2, n, 1)} for n in (12, 7, 30, 1)]
+    check(made, feeds, fixed=["x:2"], length=40)
