@@ -40,6 +40,20 @@ def test_images_are_resized_by_scales_of_a_run(mode: str, attributes: dict[str, 
     check(made, feeds, fixed=["scales"], length=8)
 
 
+@pytest.mark.parametrize("scales", [(2, 2), (1, 3), (3, 1), (2, 9)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_images_grow_by_whole_factors(dtype: Any, scales: tuple[int, int]) -> None:
+    """Rows of any width, whose elements are repeated a vector at a time."""
+    constant = numpy_helper.from_array(np.array([1, 1, *scales], np.float32))
+    made = [
+        node("Constant", [], ["scales"], value=constant),
+        node("Resize", ["x", "", "scales"], coordinate_transformation_mode="asymmetric",
+             nearest_mode="floor"),
+    ]  # fmt: skip
+    sizes = [(1, 1), (5, 37), (2, 64), (3, 1)]
+    check(made, [{"x": (draw(2, 3, *size) * 9).astype(dtype)} for size in sizes])
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float64])
 def test_other_elements_are_resized(dtype: Any) -> None:
     made = node("Resize", ["x", "", "scales"], mode="linear")
