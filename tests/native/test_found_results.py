@@ -51,6 +51,28 @@ def test_a_result_outlives_its_session() -> None:
         np.testing.assert_array_equal(y, np.broadcast_to(x, (2000, 64)))
 
 
+def test_sizes_of_a_result_may_be_found_one_after_the_other() -> None:
+    """As those of a picture are, whose height and width are products of floats."""
+    nodes = [
+        helper.make_node("Range", ["zero", "a", "one"], ["rows"]),
+        helper.make_node("Range", ["zero", "b", "one"], ["columns"]),
+        helper.make_node("Unsqueeze", ["rows", "axes"], ["standing"]),
+        helper.make_node("Mul", ["standing", "columns"], ["table"]),
+        helper.make_node("Add", ["table", "columns"], ["y"]),
+    ]
+    numbers = {"zero": np.float32(0), "one": np.float32(1)}
+    constants = {name: np.asarray(number) for name, number in numbers.items()}
+    constants["axes"] = np.array([1])
+    sizes = [(3, 5), (70, 90), (1, 1), (0, 4), (4, 0), (90, 70), (3, 5)]
+    feeds = [{"a": np.asarray(np.float32(a)), "b": np.asarray(np.float32(b))} for a, b in sizes]
+    made = session(model(nodes, feeds[0], ("y", "rows"), constants))
+    assert refused(made) == {}
+    for feed, (a, b) in zip(feeds, sizes, strict=True):
+        y, rows = made.run(None, feed)
+        np.testing.assert_array_equal(rows, np.arange(a, dtype=np.float32))
+        np.testing.assert_array_equal(y, np.arange(1.0, a + 1)[:, None] * np.arange(b))
+
+
 def test_two_names_of_one_result_are_two_arrays() -> None:
     made, x = session(expanding(("y", "z"))), draw((1, 64))
     for _ in range(3):

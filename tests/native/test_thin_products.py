@@ -7,7 +7,14 @@ import pytest
 from onnx import helper
 
 from tests.native.agreement import agree_over
-from tests.native.models import RUNNABLE, every_level
+from tests.native.models import (
+    RUNNABLE,
+    every_level,
+    every_low_precision_level,
+    model,
+    refused,
+    session,
+)
 
 LEVEL = [name for name in RUNNABLE if name != "amx"][-1]
 SIZES = (
@@ -67,3 +74,18 @@ def test_stacks_meet_vectors(dtype: str) -> None:
     ]
     names = {"a": ["s", 7, "k"], "b": ["s", "k", 5], "v": ["k"]}
     agree_over(nodes, feeds, LEVEL, names, outputs=["left", "right"], length=2000)
+
+
+@every_low_precision_level
+@pytest.mark.parametrize("length", [256, 512, 513])
+def test_sums_of_bytes_from_several_streams_are_whole_numbers(level: str, length: int) -> None:
+    """Negative ones too, whose bits are no floats to add."""
+    random = np.random.default_rng(0)
+    w = random.integers(-127, 128, (length, 19)).astype(np.int8)
+    nodes = [helper.make_node("MatMulInteger", ["x", "w"], ["y"])]
+    for rows in (1, 3):
+        x = random.integers(0, 256, (rows, length)).astype(np.uint8)
+        made = session(model(nodes, {"x": x}, constants={"w": w}), instructions=level)
+        assert refused(made) == {}
+        (y,) = made.run(None, {"x": x})
+        np.testing.assert_array_equal(y, x.astype(np.int32) @ w.astype(np.int32))

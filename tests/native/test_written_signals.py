@@ -40,6 +40,20 @@ def test_images_are_resized_by_scales_of_a_run(mode: str, attributes: dict[str, 
     check(made, feeds, fixed=["scales"], length=8)
 
 
+@pytest.mark.parametrize("scales", [(2, 2), (1, 3), (3, 1), (2, 9)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_images_grow_by_whole_factors(dtype: Any, scales: tuple[int, int]) -> None:
+    """Rows of any width, whose elements are repeated a vector at a time."""
+    constant = numpy_helper.from_array(np.array([1, 1, *scales], np.float32))
+    made = [
+        node("Constant", [], ["scales"], value=constant),
+        node("Resize", ["x", "", "scales"], coordinate_transformation_mode="asymmetric",
+             nearest_mode="floor"),
+    ]  # fmt: skip
+    sizes = [(1, 1), (5, 37), (2, 64), (3, 1)]
+    check(made, [{"x": (draw(2, 3, *size) * 9).astype(dtype)} for size in sizes])
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float64])
 def test_other_elements_are_resized(dtype: Any) -> None:
     made = node("Resize", ["x", "", "scales"], mode="linear")
@@ -215,3 +229,20 @@ def test_real_signals_are_transformed_and_back(axes: int) -> None:
     check(
         [there, back], [{"x": draw(2, 6, 8)}, {"x": draw(1, 5, 14)}], outputs=["f", "y"], length=90
     )
+
+
+def test_half_a_transform_has_a_length_that_a_run_gives() -> None:
+    made = node("DFT", ["x", "n"], onesided=1)
+    feeds = [{"x": draw(2, 12, 1), "n": np.array(n)} for n in (12, 7, 30, 1)]
+    check(made, feeds, fixed=["x:2", "n"], length=40)
+
+
+def test_half_a_transform_has_the_length_of_an_axis() -> None:
+    """As exporters write ``rfft``."""
+    made = [
+        node("Shape", ["x"], ["shape"], start=1, end=2),
+        node("Squeeze", ["shape"], ["n"]),
+        node("DFT", ["x", "n"], ["y"], onesided=1),
+    ]
+    feeds = [{"x": draw(2, n, 1)} for n in (12, 7, 30, 1)]
+    check(made, feeds, fixed=["x:2"], length=40)

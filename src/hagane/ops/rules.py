@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
@@ -61,6 +62,46 @@ def exact(array: Array) -> Array:
         int(item) if isinstance(item, Fraction) and item.denominator == 1 else item for item in flat
     ]
     return result
+
+
+_LARGEST_DENOMINATOR = 1000
+_MOST_WHOLE = 1 << 16
+
+
+@cache
+def ratio_of_sizes(factor: Fraction, dtype: str = "float32", *, divides: bool = False) -> Fraction:
+    """Return the ratio by which a float multiplies sizes, as far as their floors and ceilings tell.
+
+    A product of floats comes out whole where that of the number meant does: in float32, 10 * 0.7
+    is 7, though 0.7 is a little less there. Where it does at some sizes only (13 / 10 is missed at
+    90), no ratio tells what comes out.
+
+    Args:
+        factor: A float, exactly.
+        dtype: The type in which the product is rounded, by NumPy's name.
+        divides: Whether sizes are divided by the float.
+
+    Raises:
+        ValueError: No ratio gives what float arithmetic does for all sizes up to 65,536.
+    """
+    short = factor.limit_denominator(_LARGEST_DENOMINATOR)
+    number = np.dtype(dtype).type(float(factor))
+    sizes = np.arange(_MOST_WHOLE + 1)
+    floats = sizes.astype(dtype)
+    rounded = (floats / number if divides else floats * number).astype(np.float64)
+    for ratio in (short, factor):
+        if ratio == 0 and divides:
+            break
+        if ratio.numerator.bit_length() > 40 or ratio.denominator.bit_length() > 40:
+            continue  # beyond 64 bits
+        top, bottom = ratio.numerator, ratio.denominator
+        if divides:
+            top, bottom = (bottom, top) if top > 0 else (-bottom, -top)
+        if np.array_equal(sizes * top // bottom, np.floor(rounded)) and np.array_equal(
+            -(sizes * -top // bottom), np.ceil(rounded)
+        ):
+            return Fraction(top, bottom)
+    raise ValueError(f"{float(factor)} times a size is rounded")
 
 
 def has_expressions(array: Array) -> bool:

@@ -268,9 +268,10 @@ class _Settling:
         buffers = dict.fromkeys(p.buffer for each in self.behind for p in each.pointers)
         for buffer, shape in self.results.items():
             if any(self.follows(dim) for dim in shape):
-                if not self.follows(buffer.bytes):
+                if self.follows(buffer.bytes):
+                    self.grown[buffer] = shape
+                elif not symbols_of(buffer.bytes) & self.later:  # else a later find tells them
                     raise NotNative("an output without elements whose shape is found")
-                self.grown[buffer] = shape
         found = [
             buffer
             for buffer in buffers

@@ -20,6 +20,7 @@ from hagane.native.kernels.kernel import Body, c_type, work_of
 from hagane.native.kernels.tensor import Blocked, Tensor
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
+from hagane.native.rules.vision.repeating import repeat_rows
 from hagane.symbolic import Dim, product
 
 # C text of the coordinate of place x: n and m are the sizes before and after, as floats, ``length``
@@ -178,6 +179,8 @@ def _repeats(low: Lowering, node: ir.Node, axes: Sequence[_Axis]) -> bool:
         factors5 = [1, 1, factors[2], factors[3], 1]
         emit_copy(low.recorder, _repeated(source, factors5), _split(target, factors5))
         low.forms[out] = image
+        return True
+    if len(axes) > 1 and repeat_rows(low, node, factors):
         return True
     plain = low.forms.plain(node.inputs[0])
     result = low.forms.result(out)

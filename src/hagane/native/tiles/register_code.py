@@ -204,12 +204,13 @@ class _Assembler:
         self.lines.append(f"add ${columns * channels * tile.blocks * self.vector}, %[w]")
 
     def join(self) -> None:
-        """Add up the sums of all streams."""
+        """Add up the sums of all streams; those of bytes are whole numbers."""
+        add = "vpaddd" if self.tile.words is Words.QUAD else "vaddps"
         for chain in range(1, self.chains):
             for j in range(self.tile.blocks):
                 for t in range(self.pixels):
                     acc = self.accumulator(j, t)
-                    self.lines.append(f"vaddps {self.accumulator(j, t, chain)}, {acc}, {acc}")
+                    self.lines.append(f"{add} {self.accumulator(j, t, chain)}, {acc}, {acc}")
 
     def finish(self) -> None:
         tile, lines = self.tile, self.lines

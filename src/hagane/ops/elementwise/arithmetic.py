@@ -8,6 +8,7 @@ from functools import partial, reduce
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.ops.builder import Call, content_of, dtype_of, op
 from hagane.ops.context import InferContext
@@ -15,7 +16,7 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.numbers.elementary import cast, div, log, mul, neg, sub, where
 from hagane.ops.functions.tensors.shapes import unbroadcast
 from hagane.ops.precision import widened
-from hagane.ops.rules import broadcast, exact
+from hagane.ops.rules import broadcast, exact, ratio_of_sizes
 from hagane.ops.traits import Trait
 from hagane.ops.vjp import DISCRETE, broadcasting
 from hagane.symbolic import Expr, floordiv, mod
@@ -47,9 +48,27 @@ def _divide_data(ctx: InferContext) -> Sequence[Array | None]:
             if quotient * right != left:
                 raise ValueError("a ratio of dimensions is no dimension")
             return quotient
+        if isinstance(left, Expr):
+            return left * ratio_of_sizes(Fraction(right), _name_of(ctx), divides=True)
         return left * (1 / Fraction(right))
 
     return _data(rule)(ctx)
+
+
+def _multiply_data(ctx: InferContext) -> Sequence[Array | None]:
+    whole = ctx.dtype(0).is_integer()
+
+    def rule(left: Any, right: Any) -> Any:
+        if whole or isinstance(left, Expr) == isinstance(right, Expr):
+            return left * right
+        size, factor = (left, right) if isinstance(left, Expr) else (right, left)
+        return size * ratio_of_sizes(Fraction(factor), _name_of(ctx))
+
+    return _data(rule)(ctx)
+
+
+def _name_of(ctx: InferContext) -> str:
+    return "float64" if ctx.dtype(0) == ir.DataType.DOUBLE else "float32"
 
 
 def divide(x: Array, y: Array) -> Array:
@@ -201,7 +220,7 @@ OPERATORS = (
     _binary(
         "Mul",
         np.multiply,
-        data=_data(lambda a, b: a * b),
+        data=_multiply_data,
         vjp=broadcasting(
             lambda g, call: mul(g, call.inputs[1]), lambda g, call: mul(g, call.inputs[0])
         ),

@@ -20,6 +20,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.numbers.elementary import transpose
 from hagane.ops.precision import widened
+from hagane.ops.rules import ratio_of_sizes
 from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, Expr, floor
 
@@ -302,25 +303,24 @@ def _infer_resize(ctx: InferContext) -> Sequence[Any]:
         elif crop:
             shape[axis] = ctx.fresh()
         else:
-            shape[axis] = _scaled(shape[axis], value)
+            scaled = _scaled(shape[axis], value)
+            shape[axis] = ctx.fresh() if scaled is None else scaled
     if by_size and policy != "stretch":
         _keep_aspect(ctx, shape, axes, values, policy)
     return [tuple(shape)]
 
 
-_LARGEST_DENOMINATOR = 1000
-
-
-def _scaled(dim: Dim, scale: Any) -> Dim:
+def _scaled(dim: Dim, scale: Any) -> Dim | None:
+    """Return the size that comes of a scale, or None if only the run tells how it is rounded."""
     if isinstance(scale, Expr):
         return floor(dim * scale)
     if isinstance(dim, int):
         with np.errstate(over="ignore"):  # infinity is no size, and is refused as such
             return int(np.floor(np.float32(dim) * np.float32(scale)))
-    # A product of floats comes out whole where that of the number meant does: 10 * 1.3 is 13.
-    exact = Fraction(float(scale))
-    short = exact.limit_denominator(_LARGEST_DENOMINATOR)
-    return floor(dim * (short if np.float32(float(short)) == np.float32(scale) else exact))
+    try:
+        return floor(dim * ratio_of_sizes(Fraction(float(scale))))
+    except ValueError:
+        return None
 
 
 def _keep_aspect(

@@ -14,12 +14,12 @@ import onnx_ir as ir
 from hagane.native.kernels.kernel import c_type
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.kernels.written import emit_written
-from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.facts import NotNative, sizes_content
 from hagane.native.lowering.found import new_size
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.indexing.axes import around, number_input, whole_numbers
 from hagane.native.rules.shaping.numbers import found_numbers
-from hagane.symbolic import Dim
+from hagane.symbolic import Dim, Expr, symbol, symbols_of
 
 # Decimation in time: parts of every p-th number are transformed, then joined. ``roots`` are those of
 # unity, with the sign of the direction; ``spare`` holds as many numbers as a factor may have.
@@ -265,11 +265,19 @@ def _length(low: Lowering, node: ir.Node, given: ir.Value, bins: Dim, *, half: b
     known = low.facts.constant(given)
     if known is not None:
         return int(known.reshape(-1)[0])
+    size = bins
     if half:
-        raise NotNative("one half of a length that is known only at run time")
+        # (Of bins that are half of a number plus one, that number is the length.)
+        names = sorted(symbols_of(bins) - low.facts.given)
+        size = next((n for n in map(symbol, names) if n // 2 + 1 == bins), 0)
+        content = sizes_content(low.facts.types, given)
+        if content is not None:
+            size = content.reshape(-1)[0]
+        if not isinstance(size, Expr):
+            raise NotNative("one half of a length that is known only at run time")
     text = "if (given[0] < 1) { hg_fail(thread, given[0]); return; }\nfound[0] = given[0];"
-    found_numbers(low, node, text, [bins], reads={"given": whole_numbers(low, given)})
-    return bins
+    found_numbers(low, node, text, [size], reads={"given": whole_numbers(low, given)})
+    return size
 
 
 def lower_mel_weight_matrix(low: Lowering, node: ir.Node) -> None:
