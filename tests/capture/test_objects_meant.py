@@ -266,3 +266,32 @@ def changed_by_a_function(x: np.ndarray) -> Any:
 )
 def test_items_that_are_exchanged_and_handed_on(program: Any) -> None:
     test_the_container_that_is_meant_is_changed(program)
+
+
+class Chosen(torch.nn.Module):
+    """Keeps modules in a set and as keys, as code that moves some of them does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(3, 3) for _ in range(3)])
+
+    def forward(self, x: Any) -> Any:
+        first = set(self.layers[:2])
+        places = {layer: place for place, layer in enumerate(self.layers)}
+        for layer in self.layers:
+            if layer in first:
+                x = layer(x)
+            x = x + places[layer]
+        return x * len(first)
+
+
+def test_modules_in_sets_and_as_keys() -> None:
+    model = Chosen().eval()
+    report = hagane.check(model, x="float32[n, 3]")
+    assert not report.errors
+    assert not report.unknown
+    x = torch.randn(2, 3)
+    session = hagane.InferenceSession(hagane.capture(model, x="float32[n, 3]"))
+    np.testing.assert_allclose(
+        session.run(None, {"x": x.numpy()})[0], model(x).detach(), rtol=1e-5, atol=1e-5
+    )

@@ -27,6 +27,7 @@ from hagane.frontends.python.values.values import (
     SetRef,
     Tensor,
     Value,
+    is_key,
     is_plain,
 )
 from hagane.symbolic import Expr
@@ -220,7 +221,7 @@ class Calling(Iterators):
 
     def _set(self, value: Value = ()) -> Value:
         items = self._items(value)
-        if isinstance(items, Many) or any(map(is_data, items)):
+        if isinstance(items, Many) or any(is_data(v) and not is_key(v) for v in items):
             raise CheckError("capture", "a set holds values that the data decide; use a list")
         return NONE
 
