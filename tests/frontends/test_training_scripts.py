@@ -171,3 +171,10 @@ def test_a_file_is_read_in_the_encoding_that_it_declares(tmp_path: Path) -> None
     report = check_source(Request(file, SCRIPT))
     assert report.exit_code == 2
     assert "unknown encoding" in report.notices[0].message
+
+
+def test_a_size_beyond_64_bits_is_the_programs_error(tmp_path: Path) -> None:
+    report = checked(tmp_path, "import torch\nx = torch.zeros(10**30)\n")
+    assert [e.message for e in report.errors] == [
+        "torch.zeros: RuntimeError: a size of 1.0e+30 is beyond 64 bits"
+    ]
