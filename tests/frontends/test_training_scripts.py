@@ -161,3 +161,20 @@ def test_a_file_of_assignments_is_a_script_if_other_code_computes_them(tmp_path:
     assert is_script(file)
     file.write_text("import logging\nlog = logging.getLogger(__name__)\nsize = int('3')\n")
     assert not is_script(file)
+
+
+def test_a_file_is_read_in_the_encoding_that_it_declares(tmp_path: Path) -> None:
+    file = tmp_path / "old.py"
+    file.write_bytes(b"# coding: latin-1\nword = '\xe9'\nassert word == '\\u00e9'\n")
+    assert check_source(Request(file, SCRIPT)).exit_code == 0
+    file.write_bytes(b"# coding: nothing\nx = 1\n")
+    report = check_source(Request(file, SCRIPT))
+    assert report.exit_code == 2
+    assert "unknown encoding" in report.notices[0].message
+
+
+def test_a_size_beyond_64_bits_is_the_programs_error(tmp_path: Path) -> None:
+    report = checked(tmp_path, "import torch\nx = torch.zeros(10**30)\n")
+    assert [e.message for e in report.errors] == [
+        "torch.zeros: RuntimeError: a size of 1.0e+30 is beyond 64 bits"
+    ]

@@ -17,7 +17,7 @@ def imported_names(source: str) -> list[tuple[int, str]]:
     """
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError):
         return []
     found: list[tuple[int, str]] = []
     for node in ast.walk(tree):

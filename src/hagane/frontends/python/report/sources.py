@@ -6,6 +6,7 @@ import ast
 import json
 import linecache
 import re
+import tokenize
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,8 +27,13 @@ def read_source(path: Path) -> str:
         OSError: The file cannot be read.
         ValueError: It is no text, or no notebook.
     """
-    text = path.read_text(encoding="utf-8-sig")
-    return Notebook.parse(text).text if path.suffix == NOTEBOOK else text
+    if path.suffix == NOTEBOOK:
+        return Notebook.parse(path.read_text(encoding="utf-8-sig")).text
+    try:
+        with tokenize.open(path) as file:  # in the encoding that it declares
+            return file.read()
+    except SyntaxError as error:  # of an encoding that there is not
+        raise ValueError(error.msg) from None
 
 
 def lines_of(text: str) -> list[str]:

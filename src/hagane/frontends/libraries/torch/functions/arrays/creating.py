@@ -75,6 +75,8 @@ def made(t: Core, dtype: ir.DataType, shape: list[Dim], device: str, fill: Value
     for dim in shape:
         if isinstance(dim, int) and dim < 0:
             t.fail("value", f"expected sizes that are not negative, got {shape}")
+        if isinstance(dim, int) and dim >= 2**63:
+            t.fail("value", f"RuntimeError: a size of {dim:.1e} is beyond 64 bits")
     known = None
     numbers = [dim for dim in shape if isinstance(dim, int)]
     plain_fill = is_plain(fill) and fill is not None
