@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -35,6 +36,18 @@ def corners(x: Any) -> Any:
     pictures = [x[i, :, None] * row[None, : i + 1] for i, row in enumerate(x)]
     stacked = [torch.stack([p, p * 2]) for p in pictures]
     return torch.cat([p.flatten(1).T for p in stacked], dim=0)
+
+
+def chunks_of_an_open_number(x: Any) -> Any:
+    batches = x.chunk(int(np.ceil(x.shape[0] / 4)))
+    single = torch.stack([part.sum() for part in x.chunk(x.shape[0])])
+    return torch.cat([part - part.mean(0) for part in batches]), single
+
+
+@pytest.mark.parametrize("program", [chunks_of_an_open_number])
+def test_chunks_whose_number_sizes_decide(program: Callable[..., Any]) -> None:
+    graph = hagane.capture(program, "float32[n, 3]")
+    compare(program, graph, [torch.randn(rows, 3) for rows in (1, 4, 5, 9)])
 
 
 @pytest.mark.parametrize("program", [columns_of_a_tensor, columns_of_tuples, places, corners])

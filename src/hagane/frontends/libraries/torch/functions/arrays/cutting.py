@@ -34,11 +34,15 @@ def chunk(t: Core, input: Value, chunks: Value, dim: Value = 0) -> Value:
     x = need_tensor(t, input, "input")
     shape = shape_of(t, x)
     place = own_axis(t, dim, x)
-    each = ceildiv(shape[place], chunks)
+    count = size(t, chunks)
+    each = ceildiv(shape[place], count)
+    if not isinstance(count, int):
+        filled = t.knowledge.is_nonnegative(each - 1)
+        return split(t, x, each if filled else maximum(each, 1), place)
     if t.emit.holds(
-        t.knowledge.equal(each * chunks, shape[place]), f"{shape[place]} is a multiple of {chunks}"
+        t.knowledge.equal(each * count, shape[place]), f"{shape[place]} is a multiple of {count}"
     ):
-        return tuple(_part(t, x, place, each * k, each) for k in range(chunks))
+        return tuple(_part(t, x, place, each * k, each) for k in range(count))
     return split(t, x, each, place)
 
 
