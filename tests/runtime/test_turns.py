@@ -5,10 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 
+import pytest
+
+from hagane.runtime.shapes import repeats
 from hagane.runtime.shapes.repeats import MOST_WAITING, RUNS, Past, Repeats, Shapes
 
 
-def test_many_sessions_have_their_programs_made_in_turn() -> None:
+def test_many_sessions_have_their_programs_made_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeats, "_turns", repeats._Turns())  # no other test's sessions wait
     sessions: list[Repeats[int]] = []
     at_work = most = 0
     going = threading.Event()
