@@ -23,7 +23,6 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "axes": lambda x: x[None].permute(place(x) * 0 + 1, 0),
     "joined": lambda x: torch.cat([x, x], place(x) * 0),
     "stride": lambda x: F.avg_pool1d(x[None, None], 2, place(x) + 1),
-    "parts": lambda x: x.chunk(place(x) + 1)[0],
     "diagonal": lambda x: torch.ones(4, 4).diagonal(place(x) * 0),
     "groups": lambda x: F.group_norm(x[None, :, None], place(x) * 0 + 1),
     "factor": lambda x: F.pixel_shuffle(torch.ones(1, 4, 2, 2), place(x) * 0 + 2),
