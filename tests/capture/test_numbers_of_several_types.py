@@ -262,3 +262,41 @@ def test_a_truth_value_may_be_of_numpy_or_of_python() -> None:
 
     with pytest.raises(CaptureError, match=r"int\(-2\): the data decide which"):
         hagane.capture(inverted, np.zeros(4, np.float32))
+
+
+def swapped(a: Any, b: Any) -> Any:
+    x0, x1 = 1, 0
+    while b > 0:
+        q, r = divmod(a, b)
+        a, b = b, r
+        x0, x1 = x1, x0 - q * x1
+    return a, x0
+
+
+def test_numbers_of_which_the_first_is_pythons_change_places() -> None:
+    session = hagane.InferenceSession(hagane.capture(swapped, np.int64(1), np.int64(1)))
+    for a, b in ((240, 46), (7, 0), (5, 15), (81, 57)):
+        found = session.run(None, {"a": np.int64(a), "b": np.int64(b)})
+        assert [int(one) for one in found] == list(swapped(np.int64(a), np.int64(b)))
+
+
+def pairs(x: Any) -> Any:
+    found = []
+    i = 0
+    while i < len(x):
+        if x[i] > 1:
+            found.append([0, x[i]])
+            i += 2
+        else:
+            found.append([i, 1])
+            i += 1
+    return np.array(found)
+
+
+def test_lists_of_numbers_of_python_and_numpy_are_one_array() -> None:
+    session = hagane.InferenceSession(
+        hagane.capture(pairs, np.zeros(3, np.int64), dynamic={"x": {0: "n"}})
+    )
+    for size in (1, 4, 9):
+        x = np.random.default_rng(size).integers(0, 4, size)
+        np.testing.assert_array_equal(session.run(None, {"x": x})[0], pairs(x))

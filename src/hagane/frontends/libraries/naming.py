@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -132,6 +133,11 @@ class Names:
     def set_content(self, core: Core, x: Tensor, value: Value) -> bool:
         """Do ``x.data = value`` where a graph can tell it; whether it was done."""
         return False
+
+    def view_of(self, core: Core, view: Tensor, whole: Tensor, now: Tensor) -> Tensor:
+        """Return the view of ``now`` that ``view`` is of ``whole``, which may be all of it."""
+        value = core.emit.again(view.value, whole.value, now.value)
+        return replace(view, value=value, known=None)
 
     def is_class_method(self, library: Library, name: str) -> bool:
         """Whether a name of a library's class is a method that gets the class."""

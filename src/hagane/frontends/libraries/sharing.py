@@ -139,6 +139,25 @@ class SharingTables(LibraryTables):
         new = self._written(core, whole, remedy, lambda: self._with(core, whole, index, item))
         return self.tensor_item(core, new, index)
 
+    def view_of(self, core: Core, view: Tensor, whole: Tensor, now: Tensor) -> Tensor:
+        """Return the view of ``now`` that ``view`` is of ``whole``, which may be all of it."""
+        if view.value is whole.value:
+            return replace(now, kind=view.kind, device=view.device)
+        if view.value in self._parts:
+            around, index = self._parts[view.value]
+            made = self.tensor_item(core, self.view_of(core, around, whole, now), index)
+            assert isinstance(made, Tensor)
+            return made
+        if view.value in self._views:
+            around, put = self._views[view.value]
+            around_now = self.view_of(core, around, whole, now)
+            value = core.emit.again(view.value, around.value, around_now.value)
+            self._views[value] = around_now, put
+        else:
+            value = core.emit.again(view.value, whole.value, now.value)
+        made = core.emit.tensors[value] = replace(view, value=value, known=None)
+        return made
+
     def set_content(self, core: Core, x: Tensor, value: Value) -> bool:
         """Do ``x.data = value`` where a graph can tell it; whether it was done.
 

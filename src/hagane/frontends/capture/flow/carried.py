@@ -15,8 +15,11 @@ from hagane.frontends.capture.flow.slots import (
     Fixed,
     Listed,
     Maybe,
+    NumberSlot,
     Rows,
     Slot,
+    TensorSlot,
+    at,
     content_slot,
     has_objects,
     is_stackable,
@@ -27,6 +30,7 @@ from hagane.frontends.capture.flow.slots import (
     slot_of,
     unified,
 )
+from hagane.frontends.capture.flow.twins import Twins
 from hagane.frontends.python.interpret.loops import changes
 from hagane.frontends.python.values.memory import STALE, memory_of, share
 from hagane.frontends.python.values.values import (
@@ -53,10 +57,12 @@ class Carried:
     Args:
         start: The contents before the loop.
         holding: Takes values apart.
+        mixing: Whether a number may be Python's or a scalar of NumPy, as the data decide.
     """
 
-    def __init__(self, start: dict[int, Any], holding: Holding):
+    def __init__(self, start: dict[int, Any], holding: Holding, *, mixing: bool = False):
         self.start = start
+        self.mixing = mixing
         self.holding = holding
         self.emit = holding.emit
         self.dicts = {
@@ -66,6 +72,7 @@ class Carried:
             if isinstance(value, DictRef)
         }
         self.slots: dict[tuple[int, Any], Slot] = {}  # by object, and name or None
+        self.twins = Twins(holding.core, start)
         self.loose: set[int] = set()  # changed lists whose items are not stacked before the loop
         self.doubtful: dict[tuple[int, Any], Odd] = {}  # names of which no slot holds the value
         self.seldom: set[tuple[int, Any]] = set()  # names that an iteration may leave None
@@ -108,6 +115,7 @@ class Carried:
                 more |= known is None
                 self.slots[key, part] = slot
         added = self._added_key(after)
+        more |= self.twins.learn(self.slots, after)
         more |= self._learn_presence(after)
         more |= self._learn_memory(after)
         more |= self._learn_objects(after)
@@ -226,7 +234,7 @@ class Carried:
             last = content_slot(value, after, like, also)
         else:
             first, last = slot_of(before, self.start, also), slot_of(value, after, also)
-        found = unified(first, last)
+        found = unified(first, last, mixing=self.mixing)
         if isinstance(found, Maybe) and before is None and (key, part) not in self.seldom:
             item = last.item if isinstance(last, Maybe) else last or found.item
             found = Maybe(opened(item, self._names))  # no filler is ever read
@@ -234,7 +242,7 @@ class Carried:
                 inner = unified(known.item, found.item)
                 found = None if inner is None else Maybe(inner)
         elif known is not None:
-            found = unified(known, found)
+            found = unified(known, found, mixing=self.mixing)
         for one in _lists(found):
             if one.item is not None and not is_stackable(one.item):
                 return None
@@ -265,20 +273,25 @@ class Carried:
     def leaf_types(self) -> list[TensorType]:
         """Return the types of the tensors that hold all of it."""
         fresh = self.emit.fresh
-        return [leaf_type(leaf, fresh) for slot in self.slots.values() for leaf in leaves(slot)]
+        return [leaf_type(leaf, fresh) for name in self.slots for leaf in self._leaves(name)]
+
+    def _leaves(self, name: tuple[int, Any]) -> list[TensorSlot | NumberSlot]:
+        """Return the tensors that hold a value; none if it is made of another one's."""
+        return [] if name in self.twins.leaders else [*leaves(self.slots[name])]
 
     def tensors(self, contents: dict[int, Any]) -> list[ir.Value]:
         """Return the graph values that hold it, given contents of the program."""
         return [
             self.emit.value_of(tensor)
             for (key, part), slot in self.slots.items()
+            if (key, part) not in self.twins.leaders
             for tensor in self.holding.apart(slot, at(contents, key, part), contents)
         ]
 
     def divided(self, values: Sequence[ir.Value]) -> dict[tuple[int, Any], list[ir.Value]]:
         """Return the values that hold each part."""
         left = iter(values)
-        return {name: [next(left) for _ in leaves(slot)] for name, slot in self.slots.items()}
+        return {name: [next(left) for _ in self._leaves(name)] for name in self.slots}
 
     def made(
         self,
@@ -286,6 +299,7 @@ class Carried:
         slot: Slot,
         inputs: Iterator[ir.Value],
         present: Term | None = None,
+        before: Mapping[tuple[int, Any], Value] | None = None,
     ) -> Value:
         """Return the value, or the content, that graph values hold.
 
@@ -294,7 +308,11 @@ class Carried:
             slot: Its form.
             inputs: The values.
             present: Whether a value that may be None is there, where numbers tell.
+            before: The values that were made first, of which it may be a view.
         """
+        leader = self.twins.leaders.get(name)
+        if leader is not None and before is not None:
+            return self.twins.made(name, before[leader])
         tensors = (self.emit.tensor(value) for value in inputs)
         if name[1] is not None:
             return self.holding.together(slot, tensors, present)
@@ -336,11 +354,6 @@ def _lists(slot: Slot | None) -> Iterator[Listed]:
     for inner in getattr(slot, "items", None) or [getattr(slot, "item", None)]:
         if inner is not None:
             yield from _lists(inner)
-
-
-def at(contents: dict[int, Any], key: int, part: Any) -> Value:
-    """Return the contents of an object, or a name of it."""
-    return contents[key] if part is None else contents[key][part]
 
 
 def _is_rebound(before: Value, after: Value) -> bool:

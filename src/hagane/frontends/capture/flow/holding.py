@@ -283,8 +283,8 @@ class Holding:
             if not isinstance(form, TensorSlot | NumberSlot):
                 return None
             leaf, found = next(columns)
-            if isinstance(form, NumberSlot) and form.also:
-                return None
+            if isinstance(form, NumberSlot) and form.also - {int, DTYPES["int"]}:
+                return None  # the data decide the element type of an array of them
             if len(found) == 1:
                 return found[0].seen_as("")
             if not isinstance(leaf, TensorSlot) or depth != 2 or uneven_axes(leaf) != (0,):

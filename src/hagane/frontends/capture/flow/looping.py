@@ -12,12 +12,13 @@ import onnx_ir as ir
 
 from hagane.frontends.capture.emitting.terms import as_value
 from hagane.frontends.capture.flow.body import Body
-from hagane.frontends.capture.flow.carried import Carried, Odd, at
+from hagane.frontends.capture.flow.carried import Carried, Odd
 from hagane.frontends.capture.flow.paths import Paths
 from hagane.frontends.capture.flow.slots import (
     Fixed,
     NumberSlot,
     Slot,
+    at,
     leaf_type,
     leaves,
     slot_of,
@@ -63,6 +64,7 @@ class Looping:
         node: The loop.
         length: The number of iterations; None where only its condition says it.
         turn: Runs the body, given the number of the iteration.
+        mixing: Whether a number may be Python's or a scalar of NumPy, as the data decide.
     """
 
     def __init__(
@@ -71,11 +73,13 @@ class Looping:
         node: ast.For | ast.While,
         length: Dim | None,
         turn: Callable[[Dim], None],
+        *,
+        mixing: bool = False,
     ):
         self.core, self.emit, self.knowledge = domain.core, domain.emit, domain.knowledge
         self.lists = domain.lists
         self.node, self.length, self.turn = node, length, turn
-        self.carried = Carried(self.core.heap.snapshot(), domain.lists)
+        self.carried = Carried(self.core.heap.snapshot(), domain.lists, mixing=mixing)
 
     def attempt(self) -> tuple[Odd | None, bool]:
         """Run an iteration, and note the values handed on, as :meth:`Carried.learn` returns it."""
@@ -107,9 +111,10 @@ class Looping:
         carried.share(parts)
         later = self.knowledge.less(0, k)
         made: dict[tuple[int, Any], Value] = {}
-        for (key, part), slot in carried.slots.items():
+        for (key, part), slot in carried.twins.in_order(carried.slots):
             present = later if carried.is_late((key, part)) else None
-            made[key, part] = carried.made((key, part), slot, iter(parts[key, part]), present)
+            held = iter(parts[key, part])
+            made[key, part] = carried.made((key, part), slot, held, present, made)
             self._set(key, part, made[key, part])
         carried.hand_on(made)
         if self.length is not None:
@@ -243,12 +248,13 @@ class Looping:
         self.core.heap.restore(contents)
         some = None if self.length is None else self.knowledge.less(0, self.length)
         made: dict[tuple[int, Any], Value] = {}
-        for (key, part), slot in self.carried.slots.items():
+        carried = self.carried
+        for (key, part), slot in carried.twins.in_order(carried.slots):
             if isinstance(slot, Fixed) and some is not None and self.core.decide(some) is True:
                 self._set(key, part, at(after, key, part))
             else:
-                present = some if self.carried.is_late((key, part)) else None
-                made[key, part] = self.carried.made((key, part), slot, outputs, present)
+                present = some if carried.is_late((key, part)) else None
+                made[key, part] = carried.made((key, part), slot, outputs, present, made)
                 self._set(key, part, made[key, part])
         self.carried.hand_on(made)
 

@@ -243,7 +243,7 @@ class Graph(Calling):
             around: The path in which those breaks lie; that of the loop if None.
         """
         entry = self.knowledge.path
-        found = self.attempts(node, length, turn)
+        found = self.attempts(node, length, turn, mixing=peeled)
         if found is None:
             _refuse("the types of values keep changing from iteration to iteration")
         looping, odd, _ = found
@@ -256,17 +256,28 @@ class Graph(Calling):
         looping.write(outer, entry if around is None else around)
 
     def attempts(
-        self, node: ast.For | ast.While, length: Dim | None, turn: Callable[[Dim], None]
+        self,
+        node: ast.For | ast.While,
+        length: Dim | None,
+        turn: Callable[[Dim], None],
+        *,
+        mixing: bool = False,
     ) -> tuple[Looping, Odd | None, bool] | None:
         """Try iterations until the types handed on are known.
 
         Lists that iterations change at places which the data decide are stacked.
 
+        Args:
+            node: The loop.
+            length: The number of iterations; None where only its condition says it.
+            turn: Runs the body, given the number of the iteration.
+            mixing: Whether a number may be Python's or a scalar of NumPy, as the data decide.
+
         Returns:
             The loop, values that no state holds, and whether the last attempt met an error; None
             if types keep changing.
         """
-        looping = Looping(self, node, length, turn)
+        looping = Looping(self, node, length, turn, mixing=mixing)
         for _ in range(_MAX_ROUNDS):
             before, self.lists.searched = self.lists.searched, set()
             try:
@@ -276,7 +287,7 @@ class Graph(Calling):
                 self.lists.searched |= before
             loose = looping.carried.loose if odd is not None or failed else set[int]()
             if self._stack({*loose, *tables}):
-                looping = Looping(self, node, length, turn)
+                looping = Looping(self, node, length, turn, mixing=mixing)
                 continue
             if odd is None and failed and not more and looping.carried.doubtful:
                 odd = next(iter(looping.carried.doubtful.values()))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError
 from hagane.frontends.capture.emitting.emitter import GraphEmitter
@@ -21,7 +23,7 @@ from hagane.frontends.python.interpret.domain import Plain
 from hagane.frontends.python.report.collect import Collector
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import join_contents
-from hagane.frontends.python.values.memory import WRITTEN
+from hagane.frontends.python.values.memory import WRITTEN, base_of, is_same_view
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
@@ -70,6 +72,7 @@ class Paths(Plain):
         self._node: ast.AST | None = None  # the innermost one that is interpreted
         self._sides: tuple[dict[int, Any], dict[int, Any]] | None = None  # paths that meet
         self._pairs: dict[tuple[int, int], Value] = {}  # objects joined where they do
+        self._joins: dict[tuple[ir.Value, ir.Value], Tensor] = {}  # tensors joined where they do
         self.forks = 0  # how often paths have parted
         self._mark = 0  # objects below it were there before the paths parted
 
@@ -200,8 +203,8 @@ class Paths(Plain):
             found = self.lists.joined(condition, a, b, self._sides)
             return Choice(condition, a, b) if found is None else found
 
-        before = self._sides, self._pairs, self._mark
-        self._sides, self._pairs, self._mark = (yes, no), {}, mark
+        before = self._sides, self._pairs, self._mark, self._joins
+        self._sides, self._pairs, self._mark, self._joins = (yes, no), {}, mark, {}
         try:
             joined = join_contents(yes, no, partial(core.join, condition), condition, lists)
             for key in core.heap.dictionaries & yes.keys() & no.keys():
@@ -212,7 +215,7 @@ class Paths(Plain):
                     joined[key] = Choice(condition, one, other)
             return joined
         finally:
-            self._sides, self._pairs, self._mark = before
+            self._sides, self._pairs, self._mark, self._joins = before
 
     def _joined(
         self,
@@ -223,12 +226,12 @@ class Paths(Plain):
         mark: int = 0,
     ) -> Value:
         """Return the results of two paths joined, given the contents of objects on each."""
-        before = self._sides, self._pairs, self._mark
-        self._sides, self._pairs, self._mark = sides, {}, mark
+        before = self._sides, self._pairs, self._mark, self._joins
+        self._sides, self._pairs, self._mark, self._joins = sides, {}, mark, {}
         try:
             return self.core.join(condition, yes, no)
         finally:
-            self._sides, self._pairs, self._mark = before
+            self._sides, self._pairs, self._mark, self._joins = before
 
     def join(self, condition: Term, yes: Value, no: Value) -> Value:
         """Return the value that is ``yes`` where ``condition`` holds, else ``no``."""
@@ -344,6 +347,9 @@ class Paths(Plain):
     def _join_tensors(self, condition: Term, yes: Tensor, no: Tensor) -> Value:
         if yes.value is no.value and yes.kind == no.kind:
             return yes
+        chosen = self._joins.get((yes.value, no.value))
+        if chosen is not None and yes.kind == no.kind == chosen.kind:
+            return chosen
         same_rank = yes.shape is not None and no.shape is not None and yes.rank == no.rank
         if not same_rank or yes.dtype != no.dtype or yes.kind != no.kind:
             return Choice(condition, yes, no)
@@ -353,7 +359,41 @@ class Paths(Plain):
             self._join_sizes(condition, a, b) for a, b in zip(yes.shape, no.shape, strict=True)
         )
         left, right = self._sides or (self.core.heap.contents,) * 2
-        return self.emit.choose(condition, yes, no, shape, written=(left[WRITTEN], right[WRITTEN]))
+        made = self._view(condition, yes, no)
+        if made is None:
+            written = left[WRITTEN], right[WRITTEN]
+            made = self.emit.choose(condition, yes, no, shape, written=written)
+        if self._sides is not None:
+            self._joins[yes.value, no.value] = made
+        return made
+
+    def _view(self, condition: Term, yes: Tensor, no: Tensor) -> Tensor | None:
+        """Return one view of two wholes that a name holds, as a view of one of them."""
+        a, b = base_of(yes.value), base_of(no.value)
+        if a is yes.value or a is b or self._sides is None:
+            return None
+        if not is_same_view(yes.value, a, no.value, b):
+            return None
+        whole = next(self._wholes(a, b), None)
+        if whole is None:
+            return None
+        joined = self._join_tensors(condition, *whole)
+        if not isinstance(joined, Tensor):
+            return None
+        return self.core.tables.view_of(self.core, yes, whole[0], joined)
+
+    def _wholes(self, a: ir.Value, b: ir.Value) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield the tensors of names that have one value on one path, another on the other."""
+        assert self._sides is not None
+        left, right = self._sides
+        for key, content in left.items():
+            other = right.get(key)
+            if type(content) is not dict or type(other) is not dict or content is other:
+                continue
+            for name, value in content.items():
+                x, y = value, other.get(name)
+                if isinstance(x, Tensor) and isinstance(y, Tensor) and (x.value, y.value) == (a, b):
+                    yield x, y
 
     def _join_sizes(self, condition: Term, yes: Dim, no: Dim) -> Dim:
         made = self.core.join_sizes(condition, yes, no)

@@ -126,6 +126,11 @@ class Rows(Many):
     doubled: tuple[Dim, Dim] | None = None
 
 
+def at(contents: Contents, key: int, part: Any) -> Value:
+    """Return the contents of an object, or a name of it."""
+    return contents[key] if part is None else contents[key][part]
+
+
 def number_kind(value: Value) -> str:
     """Return ``int``, ``bool`` or ``float``; empty for other values."""
     if isinstance(value, bool | Truth):

@@ -39,6 +39,7 @@ from hagane.frontends.python.values.values import (
 from hagane.graph.types import dtype_name
 
 _MAX_RECURSION = 40
+# Functions that take all items at once; two of them may stop early.
 _CONSUMERS = (list, tuple, set, dict, sorted, sum, max, min, any, all)
 
 
@@ -55,8 +56,11 @@ class Calls(LibraryCalls):
         for argument in node.args:
             if not isinstance(argument, ast.Starred):
                 host = function.object if isinstance(function, Host) else None
-                read = self.evaluate_to_end if host in _CONSUMERS else self.evaluate
-                arguments.append(read(argument))
+                if host not in _CONSUMERS:
+                    arguments.append(self.evaluate(argument))
+                else:
+                    whole = host not in (any, all) and _is_last(node, argument)
+                    arguments.append(self.evaluate_to_end(argument, whole=whole))
                 continue
             items = self.sequence(self.evaluate_to_end(argument.value))
             if isinstance(items, Many):
@@ -450,6 +454,12 @@ def bind(
         listed = ", ".join(f"'{name}'" for name in missing)
         raise CheckError("call", f"{function.name}() is missing the argument{plural} {listed}")
     return names
+
+
+def _is_last(node: ast.Call, argument: ast.expr) -> bool:
+    """Whether nothing that computes comes between an argument and the call."""
+    rest = [*node.args[node.args.index(argument) + 1 :], *(each.value for each in node.keywords)]
+    return all(isinstance(each, ast.Constant | ast.Lambda | ast.Name) for each in rest)
 
 
 __all__ = ["Calls", "ModuleRef", "bind", "is_generator"]

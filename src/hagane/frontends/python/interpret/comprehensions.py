@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.reading.iterating import MAX_UNROLLED
@@ -31,7 +32,8 @@ class Comprehensions(Core):
         return self.new_list(self._comprehension(node.generators, lambda: self.evaluate(node.elt)))
 
     def _GeneratorExp(self, node: ast.GeneratorExp) -> Value:
-        with self.emit.lazily():
+        at_once, self.taken_whole = self.taken_whole is node, None
+        with nullcontext() if at_once else self.emit.lazily():
             items = self._comprehension(node.generators, lambda: self._given(node.elt))
         made = self.new_stream(items)
         if self.emit.literal:

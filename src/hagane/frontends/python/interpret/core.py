@@ -70,6 +70,7 @@ class Core(Parts):
         self.heap = Heap()
         self.heap.refuse = _refused
         self.lengths: dict[int, int] = {}  # how many items an iterator had, by its key
+        self.taken_whole: ast.GeneratorExp | None = None  # of which a call takes all items at once
         self.left: set[int] = set()  # iterators of which the data decide how many items are left
         self.copies: dict[int, int] = {}  # of which object one is a deep copy, by their keys
         self.results: dict[int, Value] = {}  # what generators return, by the iterator's key

@@ -64,9 +64,16 @@ class Expressions(Core):
             self.collector.type(frame, node, value, self.show(value))
         return value
 
-    def evaluate_to_end(self, node: ast.expr) -> Value:
-        """Return the value of an expression; an iterator made by it is run to its end at once."""
+    def evaluate_to_end(self, node: ast.expr, *, whole: bool = True) -> Value:
+        """Return the value of an expression; an iterator made by it is run to its end at once.
+
+        Args:
+            node: The expression.
+            whole: Whether all items are taken before the program runs anything else.
+        """
         late = self.emit.late()
+        if whole and isinstance(node, ast.GeneratorExp):
+            self.taken_whole = node
         value = self.evaluate(node)
         if isinstance(value, Stream) and isinstance(node, ast.GeneratorExp | ast.Call):
             self.emit.forget_late(late)

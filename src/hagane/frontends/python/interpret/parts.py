@@ -36,7 +36,7 @@ class Parts:
         """Return the value of an expression in the current frame."""
         raise NotImplementedError
 
-    def evaluate_to_end(self, node: ast.expr) -> Value:
+    def evaluate_to_end(self, node: ast.expr, *, whole: bool = True) -> Value:
         """Return the value of an expression; an iterator made by it is run to its end at once."""
         raise NotImplementedError
 

@@ -102,6 +102,10 @@ class Tables(Protocol):
         """Return an operator applied to a tensor."""
         ...
 
+    def view_of(self, core: Core, view: Tensor, whole: Tensor, now: Tensor) -> Tensor:
+        """Return the view of ``now`` that ``view`` is of ``whole``, which may be all of it."""
+        ...
+
     def tensor_item(self, core: Core, value: Tensor, index: Value) -> Value:
         """Return ``value[index]``."""
         ...

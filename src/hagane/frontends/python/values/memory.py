@@ -149,6 +149,52 @@ def is_whole(value: ir.Value) -> bool:
     return not value.meta.get(_SHARED)
 
 
+def is_same_view(x: ir.Value, whole_x: ir.Value, y: ir.Value, whole_y: ir.Value) -> bool:
+    """Whether ``x`` is the view of ``whole_x`` that ``y`` is of ``whole_y``, or both are whole."""
+    while x is not whole_x and y is not whole_y:
+        one, other = x.producer(), y.producer()
+        if _COPY in x.meta or _COPY in y.meta or one is None or other is None:
+            return False
+        if one.op_type not in _VIEWS or x.index() != y.index() or not _is_alike(one, other):
+            return False
+        if not all(map(_is_equal, one.inputs[1:], other.inputs[1:])):
+            return False
+        x, y = one.inputs[0], other.inputs[0]  # type: ignore[assignment]
+    return x is whole_x and y is whole_y
+
+
+def _is_alike(one: ir.Node, other: ir.Node) -> bool:
+    """Whether two nodes differ in their inputs at most."""
+    attributes = [{a.name: a.value for a in node.attributes.values()} for node in (one, other)]
+    if any(isinstance(v, ir.Graph) for found in attributes for v in found.values()):
+        return False
+    named = [
+        {k: v.numpy().tolist() if isinstance(v, ir.TensorProtocol) else v for k, v in found.items()}
+        for found in attributes
+    ]
+    alike = one.op_type == other.op_type and one.domain == other.domain
+    return alike and len(one.inputs) == len(other.inputs) and named[0] == named[1]
+
+
+def _is_equal(x: ir.Value | None, y: ir.Value | None, depth: int = 8) -> bool:
+    """Whether two values, such as those of an index, are computed in one way from the same ones."""
+    if x is y:
+        return True
+    if x is None or y is None or depth == 0:
+        return False
+    if x.const_value is not None and y.const_value is not None:
+        a, b = x.const_value.numpy(), y.const_value.numpy()
+        return a.dtype == b.dtype and a.shape == b.shape and bool((a == b).all())
+    one, other = x.producer(), y.producer()
+    if one is None or other is None or x.index() != y.index() or not _is_alike(one, other):
+        return False
+    found = operators().get((one.domain, one.op_type))
+    if found is None or Trait.RANDOM in found.traits:
+        return False
+    pairs = zip(one.inputs, other.inputs, strict=True)
+    return all(_is_equal(a, b, depth - 1) for a, b in pairs)
+
+
 def keep_order(made: ir.Value, before: ir.Value) -> None:
     """Note that a value is the new content of the memory of another one, in the same order."""
     if lies_in_order(before):
@@ -213,6 +259,6 @@ def written_since(
 
 __all__ = [
     "ARRAY", "PART", "STALE", "WRITTEN", "Lazy", "Written", "base_of", "has_others",
-    "keep_order", "lies_in_order", "mark_stale", "may_be_copied", "memory_of", "note_reshaped",
-    "own", "share", "written_since",
+    "is_same_view", "keep_order", "lies_in_order", "mark_stale", "may_be_copied", "memory_of",
+    "note_reshaped", "own", "share", "written_since",
 ]  # fmt: skip

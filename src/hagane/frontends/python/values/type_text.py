@@ -2,7 +2,8 @@
 
 ``float32[batch, 3, 2*h + 1]``: element type and sizes; a size may be an expression over names, a
 name with its size in an example (``height=227``), ``None`` or ``_`` for any size, ``...`` or
-``*name`` for any number of axes. Beside tensors: ``list[T, U]``, ``list[T, n]`` (n times),
+``*name`` for any number of axes. An element type alone (``int64``) is a scalar array, as is
+``int64[]``. Beside tensors: ``list[T, U]``, ``list[T, n]`` (n times),
 ``tuple[T, U]``, ``int``, ``float``, ``bool``, ``str``, ``None``, ``any``, numbers, texts in quotes,
 or an expression over sizes, which is an integer.
 
@@ -181,9 +182,10 @@ def _type(words: _Words) -> TypeText:
     if words.peek(1) == "[" and name in ("list", "tuple", "List", "Tuple"):
         words.take()
         return _container(words, name.lower())
-    if words.peek(1) == "[" and name.removeprefix("torch.").removeprefix("np.") in DTYPES:
+    dtype = DTYPES.get(name.removeprefix("torch.").removeprefix("np."))
+    if words.peek(1) == "[" and dtype is not None:
         words.take()
-        return TensorText((DTYPES[name.rpartition(".")[2]],), tuple(_axes(words)))
+        return TensorText((dtype,), tuple(_axes(words)))
     if words.kind() == "TEXT":
         return PlainText("value", words.take()[1:-1])
     if name in ("None", "True", "False"):
@@ -191,6 +193,9 @@ def _type(words: _Words) -> TypeText:
         return PlainText("value", {"None": None, "True": True, "False": False}[name])
     if name in ("int", "float", "bool", "str", "any") and words.peek(1) in ("", ",", "]"):
         return PlainText(words.take())
+    if dtype is not None and words.peek(1) in ("", ",", "]"):
+        words.take()
+        return TensorText((dtype,), ())
     if words.kind() == "NUMBER" and "." in name:
         return PlainText("value", float(words.take()))
     if words.kind() == "NAME" and words.peek(1) == "[":
