@@ -121,9 +121,25 @@ def returned(x: Any) -> Any:
     return sum(first_positive(a, k) for k in range(3)), a
 
 
-@pytest.mark.parametrize(
-    "function", [renamed, heapsort, behind, relaxed, rows, left_early, turned, returned]
-)
+def behind_a_branch(x: Any) -> Any:
+    whole = np.outer(x, x)
+    part = whole[0]
+    last = whole[1:, 1:][-1]
+    if x.sum() > 0:
+        whole += 1
+    else:
+        part[0] = 7
+    whole += 1
+    last *= 2
+    return part * 1, whole
+
+
+PROGRAMS = [
+    renamed, heapsort, behind, relaxed, rows, left_early, turned, returned, behind_a_branch,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
 def test_names_of_one_memory_stay_one(function: Callable[[Any], Any]) -> None:
     session = hagane.InferenceSession(hagane.capture(function, "float32[n]"))
     for size in (3, 4, 7):
@@ -162,3 +178,25 @@ def test_an_element_type_alone_is_a_scalar() -> None:
     session = hagane.InferenceSession(hagane.capture(power, "int64", exponent="int64"))
     feed = {"base": np.int64(3), "exponent": np.int64(13)}
     assert session.run(None, feed)[0] == 3**13
+
+
+def table_of_means(x: Any) -> Any:
+    h, w = x.shape
+    rows = []
+    for i in range(0, h - 3, 2):
+        rows.append(np.stack([x[i : i + 4, j : j + 4].mean() for j in range(0, w - 3, 2)]))
+    return np.stack(rows)
+
+
+def test_lists_that_each_iteration_makes_longer_have_its_length() -> None:
+    graph = hagane.capture(table_of_means, x="float32[h, w]")
+    sizes = graph.graph.outputs[0].shape
+    assert sizes is not None
+    assert [str(size) for size in sizes] == [
+        "max(0, h - (h + 1)//2 - 1)",
+        "max(0, w - (w + 1)//2 - 1)",
+    ]
+    session = hagane.InferenceSession(graph)
+    for shape in ((4, 4), (9, 6), (5, 8)):
+        x = np.random.default_rng(0).random(shape, np.float32)
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], table_of_means(x), rtol=1e-6)

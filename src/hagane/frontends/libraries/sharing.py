@@ -128,16 +128,25 @@ class SharingTables(LibraryTables):
             for old, fresh in renewed.items():
                 if old in self._arrays:
                     self._arrays.add(fresh.value)
-                if old in self._views and self._views[old][0].value in renewed:
+                if old in self._views:
                     whole, put = self._views[old]
-                    self._views[fresh.value] = renewed[whole.value], put
-                elif old in self._parts and self._parts[old][0].value in renewed:
+                    self._views[fresh.value] = self._renewed(core, whole, x, made, renewed), put
+                elif old in self._parts:
                     whole, index = self._parts[old]
-                    self._parts[fresh.value] = renewed[whole.value], index
+                    self._parts[fresh.value] = self._renewed(core, whole, x, made, renewed), index
             return made
         (whole, index), item = self._parts[x.value], run()
         new = self._written(core, whole, remedy, lambda: self._with(core, whole, index, item))
         return self.tensor_item(core, new, index)
+
+    def _renewed(
+        self, core: Core, view: Tensor, x: Tensor, made: Value, renewed: Mapping[ir.Value, Tensor]
+    ) -> Tensor:
+        """Return the tensor that stands for a view of one that was written, named or not."""
+        if view.value in renewed or base_of(view.value) is not x.value:
+            return renewed.get(view.value, view)
+        assert isinstance(made, Tensor)
+        return self.view_of(core, view, x, made)
 
     def view_of(self, core: Core, view: Tensor, whole: Tensor, now: Tensor) -> Tensor:
         """Return the view of ``now`` that ``view`` is of ``whole``, which may be all of it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import onnx_ir as ir
@@ -46,6 +47,7 @@ from hagane.frontends.python.values.values import (
     Value,
 )
 from hagane.graph.types import TensorType
+from hagane.symbolic import Dim
 from hagane.symbolic.term import Term
 
 Odd = tuple[Any, Value, Value]  # a name, its value before and after
@@ -269,6 +271,28 @@ class Carried:
                     if name not in before:
                         return name, MISSING, value
         return None
+
+    def settle_lengths(
+        self, times: Dim, made: Mapping[tuple[int, Any], Value], after: dict[int, Any]
+    ) -> None:
+        """Note how long lists are behind all iterations, where each adds the same number of items.
+
+        Args:
+            times: The number of iterations, all of which are run.
+            made: The contents at the start of an iteration.
+            after: Those at its end.
+        """
+        for name, slot in self.slots.items():
+            first = at(self.start, *name)
+            before, last = made.get(name), at(after, *name)
+            if name[1] is not None or not isinstance(slot, Listed) or slot.length is not None:
+                continue
+            if not isinstance(before, Rows) or not isinstance(last, Rows):
+                continue
+            added = last.length - before.length
+            length = first.length if isinstance(first, Rows) else len(first)
+            if isinstance(added, int):
+                self.slots[name] = replace(slot, length=length + added * times)
 
     def leaf_types(self) -> list[TensorType]:
         """Return the types of the tensors that hold all of it."""

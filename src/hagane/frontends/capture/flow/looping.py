@@ -79,6 +79,7 @@ class Looping:
         self.core, self.emit, self.knowledge = domain.core, domain.emit, domain.knowledge
         self.lists = domain.lists
         self.node, self.length, self.turn = node, length, turn
+        self.entered: dict[tuple[int, Any], Value] = {}  # at the start of the last iteration run
         self.carried = Carried(self.core.heap.snapshot(), domain.lists, mixing=mixing)
 
     def attempt(self) -> tuple[Odd | None, bool]:
@@ -117,6 +118,7 @@ class Looping:
             made[key, part] = carried.made((key, part), slot, held, present, made)
             self._set(key, part, made[key, part])
         carried.hand_on(made)
+        self.entered = made
         if self.length is not None:
             inside = self.knowledge.path = inside.taking(core.within(k, self.length))
         core.dead = False
@@ -184,6 +186,8 @@ class Looping:
         more = [leaf for _, slot in ends.values() for leaf in leaves(slot)]
         first += body.add_states([leaf_type(leaf, emit.fresh) for leaf in more])
         self.knowledge.path = entry
+        if self.length is not None and found.broke is False and found.returned is False:
+            carried.settle_lengths(self.length, self.entered, found.contents)
         types = carried.leaf_types() + [leaf_type(leaf, emit.fresh) for leaf in more]
         made = body.close(limit, going, first, types)
         parts = carried.divided(made)
