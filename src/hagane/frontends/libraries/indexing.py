@@ -17,7 +17,17 @@ from hagane.frontends.python.values.values import Many, Real, Tensor, Truth, Val
 from hagane.graph.types import Shape, dtype_name
 from hagane.ops.builder import interpreting
 from hagane.ops.functions.tensors.items import put_items, take_items
-from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum, product, symbol, symbols_of
+from hagane.symbolic import (
+    Dim,
+    Expr,
+    ceildiv,
+    definitely_equal,
+    maximum,
+    minimum,
+    product,
+    symbol,
+    symbols_of,
+)
 from hagane.symbolic.path import Verdict
 
 COMPLEX = (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128)
@@ -320,6 +330,10 @@ def slice_length(t: Core, part: slice, size: Dim) -> Dim:
     length = stop - start
     if not t.knowledge.is_nonnegative(length):
         length = maximum(0, length)
+    if not t.emit.builds and step == 1 and bounds[0] is not None and bounds[1] is not None:
+        piece = t.emit.pieces.of_slice(bounds[0], bounds[1], size, t.counters)
+        if piece is not None and not definitely_equal(length, bounds[1] - bounds[0]):
+            return piece
     return length if step == 1 else ceildiv(length, step)
 
 
@@ -404,6 +418,7 @@ def set_item(t: Core, x: Tensor, index: Value, value: Value) -> None:
         value = t.emit.truth_scalar(value) or value
     if (
         parts is None
+        or any(name in t.emit.pieces.known for dim in shape for name in symbols_of(dim))
         or x.dtype in COMPLEX
         or not (isinstance(value, Tensor) or is_size(value) or isinstance(value, float | bool))
     ):

@@ -13,6 +13,7 @@ from hagane.frontends.python.values.values import (
     Choice,
     DType,
     Host,
+    ListRef,
     Many,
     Real,
     Tensor,
@@ -35,11 +36,14 @@ def stacked(
     many = arguments[0] if arguments else None
     if not isinstance(many, Many):
         return None
+    last = name.rpartition(".")[2]
+    if many.at is not None and many.stacked is None and many.uneven is None and last in _AXIS:
+        many = _settled(core, many)  # such as the pieces of x.split(32)
     if many.uneven is not None:
         return _of_uneven(core, many, name, arguments, keywords)
     if many.stacked is None or many.stacked.shape is None:
         return None
-    x, last = many.stacked, name.rpartition(".")[2]
+    x = many.stacked
     if name in _ARRAYS:
         return listed_array(core, many, x, name, arguments, keywords)
     if last not in _AXIS or name.partition(".")[0] not in ("torch", "numpy", "chainer"):
@@ -64,6 +68,13 @@ def stacked(
     joined = [*shape[:axis], -1, *shape[axis + 2 :]]
     whole: Tensor = core.op("Reshape", made, core.emit.constant(joined, ir.DataType.INT64))
     return whole
+
+
+def _settled(core: Core, many: Many) -> Many:
+    """Return items that follow a rule as those of a list, held by tensors."""
+    made = core.domain.call(Host(list), [core.new_list(many)], {})
+    content = core.heap[made] if isinstance(made, ListRef) else None
+    return content if isinstance(content, Many) else many
 
 
 def row_of(core: Core, many: Many) -> Value:

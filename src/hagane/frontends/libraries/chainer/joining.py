@@ -27,6 +27,7 @@ from hagane.frontends.libraries.chainer.shaping import reshape
 from hagane.frontends.libraries.chainer.table import VARIABLE, function
 from hagane.frontends.libraries.numpy.joining import cuts, joined_shape
 from hagane.frontends.libraries.numpy.operands import to_array
+from hagane.frontends.libraries.totals import total_size
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Many, Tensor, Value
 from hagane.ops.builder import op
@@ -60,19 +61,11 @@ def concat(t: Core, xs: Value, axis: Value = 1) -> Tensor:
         x = _of_many(t, xs, "concat")
         shape = list(shape_of(t, x))
         place = checked_axis(t, axis, len(shape), x)
-        shape[place] = _total(t, xs, shape[place], place)
+        shape[place] = total_size(t, shape[place], xs.length)
         return made(t, "Concat", [x], x.dtype, tuple(shape))
     found = variables(t, xs, "xs")
     place = checked_axis(t, axis, len(shape_of(t, found[0])), found[0])
     return _joined(t, found, place, "concat")
-
-
-def _total(t: Core, xs: Many, one: Dim, place: int) -> Dim:
-    """Return the sum of the sizes of an axis over a list of unknown length."""
-    del place
-    if xs.at is None and isinstance(one, int):
-        return one * xs.length
-    return t.emit.fresh("total") if xs.at is not None else one * xs.length
 
 
 @function("stack")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,7 @@ from hagane.frontends.libraries.numpy.operands import (
     typed,
 )
 from hagane.frontends.libraries.numpy.table import NUMPY
+from hagane.frontends.libraries.totals import total_size
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import OPEN
 from hagane.frontends.python.values.values import Many, Tensor, Value, is_size
@@ -119,7 +121,7 @@ def _of_many(t: Core, arrays: Many, axis: Value, dtype: Value, stacked: bool) ->
     if stacked:
         shape.insert(place, arrays.length)
     else:
-        shape[place] = shape[place] * arrays.length
+        shape[place] = total_size(t, shape[place], arrays.length)
     return typed(t, "Concat", [x], wanted, tuple(shape))
 
 
@@ -147,10 +149,12 @@ def stack(t: Core, arrays: Value, axis: Value = 0, out: Value = None, *, dtype: 
 
 def _stacker(name: str, rank: int, place: int) -> None:
     def function(t: Core, tup: Value, *, dtype: Value = None, **_: Value) -> Tensor:
-        found = [
-            t.call_library(f"numpy.atleast_{rank}d", [x]) if rank else x
-            for x in arrays_of(t, tup, name)
-        ]
+        wide = partial(t.call_library, f"numpy.atleast_{rank}d")
+        if isinstance(tup, Many):
+            one = wide([to_array(t, t.settle(tup.element))])
+            where = 0 if name == "hstack" and len(shape_of(t, one)) == 1 else place
+            return _of_many(t, replace(tup, element=one), where, dtype, stacked=False)
+        found = [wide([x]) for x in arrays_of(t, tup, name)]
         where = 0 if name == "hstack" and len(shape_of(t, found[0])) == 1 else place
         return concatenated(t, found, where, dtype_of(t, dtype, promoted(t, found)), name)
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.pieces import Pieces
 from hagane.frontends.python.values.values import Tensor
 from hagane.symbolic import Dim, Expr, floordiv, maximum, number_of, symbol, symbols_of
 from hagane.symbolic.logic import either
@@ -47,6 +48,7 @@ class Claims:
         self.not_one: list[Dim] = []
         self.demands: dict[Term, str] = {}
         self._numbers = itertools.count()
+        self.pieces = Pieces(knowledge, self.fresh)
 
     def fresh(self, label: str = "size") -> Expr:
         """Return a size that nothing is known about, not even that it is positive."""

@@ -409,6 +409,9 @@ class Core(Parts):
         """Return the size that is ``yes`` where ``condition`` holds, else ``no``."""
         if definitely_equal(yes, no):
             return yes
+        piece = self.emit.pieces.joined(yes, no)
+        if piece is not None:
+            return piece
         weight = 1 + sum(self._joins.get(part, 0) for part in symbols_of(yes) | symbols_of(no))
         if (
             weight > _MAX_JOINS and not self.emit.builds

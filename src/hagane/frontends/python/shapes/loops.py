@@ -13,7 +13,7 @@ from hagane.frontends.python.interpret.reading.iterating import MAX_UNROLLED
 from hagane.frontends.python.shapes.recurrence import Recurrence, Rule
 from hagane.frontends.python.values.heap import as_many
 from hagane.frontends.python.values.values import MISSING, Many, Unknown, Value
-from hagane.symbolic import Dim, symbol
+from hagane.symbolic import Dim, definitely_equal, symbol
 from hagane.symbolic.logic import negate
 from hagane.symbolic.path import PathCondition
 from hagane.symbolic.questions import Knowledge
@@ -298,21 +298,32 @@ class Loops(Plain):
                 continue
             changed = True
             if part is None:
-                rules[key, part] = self._wider_content(recurrence, before, found)
+                rules[key, part] = self._wider_content(recurrence, before, found, rule, k)
             else:
                 rules[key, part] = recurrence.widened(before, found)
         return changed
 
-    def _wider_content(self, recurrence: Recurrence, before: Any, found: Any) -> Rule:
-        rule = recurrence.dictionary_rule(before, found)
-        if rule is not None:
-            return rule
+    def _wider_content(
+        self, recurrence: Recurrence, before: Any, found: Any, rule: Rule | None, k: Dim
+    ) -> Rule:
+        """Return a rule for the content of an object whose items one rule did not foretell."""
+        of_keys = recurrence.dictionary_rule(before, found)
+        if of_keys is not None:
+            return of_keys
         if not isinstance(before, tuple | Many) or not isinstance(found, tuple | Many):
             return _unknown_content(recurrence, before)
         recurrence.regular = False
-        element, _ = self.core.as_many(found)
+        element, length = self.core.as_many(found)
+        promised = None if rule is None else rule(k + 1)
+        if isinstance(promised, Many) and definitely_equal(promised.length, length):
+            assert rule is not None
+            return lambda k: before if k == 0 else Many(element, self._length_of(rule(k)))
         length = self.core.emit.fresh("length")
         return lambda k: before if k == 0 else Many(element, length)
+
+    @staticmethod
+    def _length_of(content: Value) -> Dim:
+        return content.length if isinstance(content, Many) else len(content)
 
     def _finish(
         self,

@@ -27,7 +27,7 @@ from hagane.frontends.python.values.values import (
     is_plain,
     names_of_tuple,
 )
-from hagane.symbolic import Dim, maximum
+from hagane.symbolic import Dim, ceildiv, maximum
 from hagane.symbolic.logic import both
 from hagane.symbolic.term import Term
 
@@ -108,8 +108,12 @@ class Iteration(Objects):
         if not isinstance(step, int) and self.emit.builds:
             count = maximum(0, -((start - value.stop) // step))  # for either sign of the step
             return self.domain.many(value, Many(start, count, lambda k: start + k * step))
+        if not isinstance(step, int) and self.knowledge.is_nonnegative(step - 1):
+            count = maximum(0, ceildiv(value.stop - start, step))
+            return self.domain.many(value, Many(start, count, lambda k: start + k * step))
         if not isinstance(step, int):
             element = self.emit.fresh("item")  # (the number of steps is no formula of sizes)
+            self.emit.pieces.varying.add(str(element))
             return self.domain.many(value, Many(element, self.emit.fresh("steps")))
         if step > 0:
             count = maximum(0, -((start - value.stop) // step))

@@ -25,7 +25,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.strides import lie, strides_of
 from hagane.frontends.python.values.values import Library, Many, Tensor, Value
 from hagane.ops.functions.tensors import parts as taken
-from hagane.symbolic import Dim, ceildiv, floordiv, maximum, minimum
+from hagane.symbolic import Dim, ceildiv, definitely_equal, floordiv, maximum, minimum
 
 
 @TORCH.function("chunk", methods=("chunk",))
@@ -37,8 +37,10 @@ def chunk(t: Core, input: Value, chunks: Value, dim: Value = 0) -> Value:
     count = size(t, chunks)
     each = ceildiv(shape[place], count)
     if not isinstance(count, int):
-        if not t.emit.builds:  # sizes of parts of parts are formulas that double
-            return t.lost("torch.Tensor.chunk with a number that is not known")
+        if not t.emit.builds:  # sizes of parts of parts would be formulas that double
+            total, parts = shape[place], t.emit.fresh("parts")
+            shape = (*shape[:place], t.emit.pieces.size(total, None, parts), *shape[place + 1 :])
+            return Many(t.emit.typed("Slice", [x], x.dtype, shape), parts)
         filled = t.knowledge.is_nonnegative(each - 1)
         return split(t, x, each if filled else maximum(each, 1), place)
     if t.emit.holds(
@@ -53,17 +55,21 @@ def _parts_of(t: Core, x: Tensor, place: int, each: Dim) -> Many:
     total = shape_of(t, x)[place]
 
     def part(k: Dim) -> Tensor:
+        if not isinstance(k, int) and not t.emit.builds:
+            return any_part
         start = each * k
         rest = total - start
         whole = t.knowledge.is_nonnegative(rest - each)
         return _part(t, x, place, start, each if whole else minimum(each, rest))
 
     shape = list(shape_of(t, x))
-    shape[place] = each
     count = ceildiv(total, each)
     if not t.knowledge.is_nonnegative(total - 1):
         count = maximum(1, count)  # an empty axis has one empty part
-    return Many(t.emit.typed("Slice", [x], x.dtype, tuple(shape)), count, part)
+    even = t.emit.builds or definitely_equal(floordiv(total, each) * each, total)
+    shape[place] = each if even else t.emit.pieces.size(total, each, count)
+    any_part = t.emit.typed("Slice", [x], x.dtype, tuple(shape))
+    return Many(any_part, count, part)
 
 
 def _parts_of_lengths(t: Core, x: Tensor, place: int, lengths: Many) -> Many:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -23,6 +24,7 @@ from hagane.frontends.libraries.torch.operands import (
     shape_of,
 )
 from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.libraries.totals import total_size
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.strides import lie, strides_of
 from hagane.frontends.python.values.values import Many, Tensor, Value
@@ -81,7 +83,7 @@ def _cat_many(t: Core, tensors: Many, dim: Value) -> Tensor:
     _refuse_scalar(t, x)
     shape = list(shape_of(t, x))
     place = axis(t, dim, len(shape), x)
-    shape[place] = shape[place] * tensors.length
+    shape[place] = total_size(t, shape[place], tensors.length)
     return t.emit.typed("Concat", [x], x.dtype, tuple(shape))
 
 
@@ -122,15 +124,20 @@ def stack(t: Core, tensors: Value, dim: Value = 0, *, out: Value = None) -> Tens
 
 
 def _stacked(name: str, at: int, least: int) -> None:
+    def wide(t: Core, x: Tensor) -> Tensor:
+        shape = list(shape_of(t, x))
+        if least == 3 and len(shape) == 1:
+            shape = [1, *shape]
+        while len(shape) < least:
+            shape = [1, *shape] if at == 0 or not shape else [*shape, 1]
+        return reshape(t, x, shape)
+
     def function(t: Core, tensors: Value) -> Tensor:
-        found = []
-        for x in _tensors(t, tensors, f"torch.{name}"):
-            shape = list(shape_of(t, x))
-            if least == 3 and len(shape) == 1:
-                shape = [1, *shape]
-            while len(shape) < least:
-                shape = [1, *shape] if at == 0 or not shape else [*shape, 1]
-            found.append(reshape(t, x, shape))
+        if isinstance(tensors, Many):
+            one = wide(t, need_tensor(t, tensors.element, "tensors[0]"))
+            place = at if len(shape_of(t, one)) > at else 0
+            return _cat_many(t, replace(tensors, element=one), place)
+        found = [wide(t, x) for x in _tensors(t, tensors, f"torch.{name}")]
         return cat(t, found, at if len(shape_of(t, found[0])) > at else 0)
 
     TORCH.function(name)(function)
