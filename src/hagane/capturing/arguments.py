@@ -111,17 +111,15 @@ def read_arguments(arguments: inspect.BoundArguments, array: Arrays) -> dict[str
     """Return the arguments of a call as trees of leaves, by name.
 
     Raises:
-        Obstacle: One is of a type that no graph takes, or stands for any number of arguments.
+        Obstacle: One is of a type that no graph takes.
     """
     reader = Reader(array)
     made: dict[str, Tree] = {}
     for name, value in arguments.arguments.items():
         kind = arguments.signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_POSITIONAL and value:
-            raise Obstacle(f"the call gives arguments to '*{name}'")
         if kind is inspect.Parameter.VAR_KEYWORD:
             made.update({key: reader.read(item, key) for key, item in value.items()})
-        elif kind is not inspect.Parameter.VAR_POSITIONAL:
+        elif kind is not inspect.Parameter.VAR_POSITIONAL or value:
             made[name] = reader.read(value, name)
     return made
 

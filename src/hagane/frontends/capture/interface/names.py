@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -21,7 +22,7 @@ def array_names(found: Any) -> dict[int, str]:
     seen: set[int] = set()
 
     def walk(value: Any, path: str, depth: int) -> None:
-        if depth > 8 or id(value) in seen:
+        if depth > 8 or id(value) in seen or isinstance(value, ModuleType):
             return
         if _is_array(value):
             names.setdefault(id(value), path)
@@ -43,9 +44,8 @@ def array_names(found: Any) -> dict[int, str]:
             names.setdefault(id(array), name)
     function = getattr(found, "__func__", found)
     if hasattr(function, "__code__"):
-        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
-        for name, cell in cells:
-            walk(cell.cell_contents, name, 0)
+        for name, value in _cells(function):
+            walk(value, name, 0)
         for name in function.__code__.co_names:
             if name in function.__globals__:
                 value = function.__globals__[name]
@@ -87,13 +87,20 @@ def object_paths(found: Any, arguments: Mapping[str, Any]) -> dict[int, str]:
         walk(value, name, 0)
     walk(owner, "", 0)
     if hasattr(function, "__code__"):
-        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
-        for name, cell in cells:
-            walk(cell.cell_contents, name, 0)
+        for name, value in _cells(function):
+            walk(value, name, 0)
         for name in function.__code__.co_names:
             if name in function.__globals__:
                 walk(function.__globals__[name], name, 0)
     return paths
+
+
+def _cells(function: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the names of functions around one that it reads, with their values if they have one."""
+    names = function.__code__.co_freevars
+    for name, cell in zip(names, function.__closure__ or (), strict=False):
+        with suppress(ValueError):  # not set yet
+            yield name, cell.cell_contents
 
 
 def _is_array(value: Any) -> bool:

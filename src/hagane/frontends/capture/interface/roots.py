@@ -73,7 +73,7 @@ def _takes_more(root: Root, count: int, named: Mapping[str, Any]) -> bool:
     """Whether a call gives arguments that ``*args`` or ``**kwargs`` take."""
     found = root.function.node.args
     names = {*root.arguments(), *(argument.arg for argument in found.kwonlyargs)}
-    many = found.vararg is not None and count > len(root.arguments())
+    many = found.vararg is not None and (count > len(root.arguments()) or found.vararg.arg in named)
     return many or (found.kwarg is not None and not names.issuperset(named))
 
 
@@ -133,10 +133,13 @@ def _arguments(
     arguments = {p.name: p.default is p.empty for p in parameters if p.kind in _PLACED}
     for many in (p.name for p in parameters if p.kind is p.VAR_POSITIONAL):
         more = range(count - len(arguments))
+        if many in named:  # as one tuple
+            arguments[f"*{many}"] = True
+            continue
         arguments |= {many if len(more) == 1 else f"{many}{i}": True for i in more}
     behind = {p.name: p.default is p.empty for p in parameters if p.kind is p.KEYWORD_ONLY}
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        behind |= {name: True for name in named if name not in arguments}
+        behind |= {n: True for n in named if n not in arguments and f"*{n}" not in arguments}
     return {**arguments, **behind}, set(behind)
 
 
@@ -151,6 +154,8 @@ def _calling(
 ) -> Function:
     """Return the function ``def forward(input): return layer(input)`` for a layer."""
     known = ", ".join(arguments)
+    starred = {name.removeprefix("*") for name in arguments if name.startswith("*")}
+    arguments = {name.removeprefix("*"): needed for name, needed in arguments.items()}
     if len(types) > len(arguments):
         raise CheckError("input", f"'{title}' takes the arguments ({known}), got {len(types)}")
     unknown = [name for name in named if name not in arguments]
@@ -167,7 +172,7 @@ def _calling(
     names = [name for name in arguments if name in given]
     before = [*arguments][: len(names)]
     passed = [
-        n if n == b and n not in keywords else f"{n}={n}"
+        f"*{n}" if n in starred else n if n == b and n not in keywords else f"{n}={n}"
         for n, b in zip(names, before, strict=True)
     ]
     tree = ast.parse(f"def forward({', '.join(names)}): return layer({', '.join(passed)})")

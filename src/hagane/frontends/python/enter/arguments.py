@@ -72,6 +72,12 @@ def _parameters(function: Function, bound: bool) -> list[ast.arg]:
     return [*positional[1 if bound else 0 :], *arguments.kwonlyargs]
 
 
+def _positional(function: Function, bound: bool) -> list[str]:
+    """Return the names of the parameters that have a place."""
+    arguments = function.node.args
+    return [a.arg for a in (*arguments.posonlyargs, *arguments.args)][1 if bound else 0 :]
+
+
 def call_with(
     interpreter: Interpreter,
     value: Value,
@@ -86,6 +92,9 @@ def call_with(
     """
     parameters = _parameters(function, bound)
     names = {parameter.arg for parameter in parameters}
+    many = function.node.args.vararg
+    if many is not None:
+        names.add(many.arg)
     unknown = [name for name in given if name not in names]
     if unknown and function.node.args.kwarg is None:
         known = ", ".join(sorted(names)) or "none"
@@ -113,11 +122,27 @@ def call_with(
             f"give one, as {missing[0]}=float32[batch, 3, 224, 224] (--input on the command line), "
             "or annotate it",
         )
-    _call(interpreter, value, function, keywords)
+    arguments: list[Value] = []
+    for name in _positional(function, bound):
+        if name not in keywords:
+            break
+        arguments.append(keywords.pop(name))
+    if many is not None:
+        arguments += [
+            interpreter.make_value(item, f"{many.arg}.{place}", kind)
+            if isinstance(item, TypeText)
+            else item
+            for place, item in enumerate(given.get(many.arg, ()))
+        ]
+    _call(interpreter, value, function, arguments, keywords)
 
 
 def _call(
-    interpreter: Interpreter, value: Value, function: Function, keywords: Mapping[str, Value]
+    interpreter: Interpreter,
+    value: Value,
+    function: Function,
+    arguments: Sequence[Value],
+    keywords: Mapping[str, Value],
 ) -> None:
     report = interpreter.collector.report
     frame = interpreter.module_frame(function.scope.module)
@@ -125,7 +150,7 @@ def _call(
     interpreter.frame = replace(frame, is_user=True)
     before = interpreter.collector.raised
     try:
-        result = interpreter.settle(interpreter.call(value, [], keywords))
+        result = interpreter.settle(interpreter.call(value, arguments, keywords))
     except CheckError as error:
         interpreter.collector.error(error, interpreter.frame, function.node, "")
         return
@@ -277,18 +302,26 @@ def given_values(
 
     ``kind`` is the class of the tensors that types stand for inside lists, tuples and dicts.
     """
+    many = function.node.args.vararg
     names = [parameter.arg for parameter in _parameters(function, bound)]
-    if len(types) > len(names):
+    if many is not None:
+        names = _positional(function, bound)
+    elif len(types) > len(names):
         raise CheckError(
             "input", f"'{function.name}' takes {len(names)} arguments, got {len(types)}"
         )
+
+    def made(value: Any, name: str) -> Any:
+        if isinstance(value, str):
+            return parse_type(value)
+        return example_value(interpreter, value, name, kind)
+
     given = {**dict(zip(names, types, strict=False)), **named}
-    return {
-        name: parse_type(value)
-        if isinstance(value, str)
-        else example_value(interpreter, value, name, kind)
-        for name, value in given.items()
-    }
+    found = {name: made(value, name) for name, value in given.items()}
+    if many is not None and len(types) > len(names):
+        rest = enumerate(types[len(names) :])
+        found[many.arg] = tuple(made(value, f"{many.arg}.{place}") for place, value in rest)
+    return found
 
 
 def is_described(function: Function, bound: bool, inputs: Mapping[str, str]) -> bool:
