@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import hagane
-from hagane.errors import CaptureError
+from hagane.errors import CaptureError, InvalidContent
 from hagane.graph import to_proto
 
 PIECE = 4
@@ -285,17 +285,51 @@ def joined_along_another_axis(x: torch.Tensor) -> Any:
     return torch.cat([x[i:] for i in range(x.shape[0])], dim=1)
 
 
-def stacked_of_different_sizes(x: torch.Tensor) -> Any:
-    return torch.stack([x[i:] for i in range(x.shape[0])])
-
-
-@pytest.mark.parametrize(
-    ("program", "message"),
-    [
-        (joined_along_another_axis, "joins tensors along axis 1, and their sizes differ in axis 0"),
-        (stacked_of_different_sizes, "of a list whose length the data decide, of tensors whose si"),
-    ],
-)
-def test_tensors_that_cannot_be_joined_are_told(program: Any, message: str) -> None:
+def test_tensors_that_cannot_be_joined_are_told() -> None:
+    message = "joins tensors along axis 1, and their sizes differ in axis 0"
     with pytest.raises(CaptureError, match=message):
-        hagane.capture(program, "float32[n, 3]")
+        hagane.capture(joined_along_another_axis, "float32[n, 3]")
+
+
+def stacked_rows(x: torch.Tensor, keep: torch.Tensor) -> Any:
+    found = [x[i][keep[i]] for i in range(x.shape[0])]
+    return torch.stack(found), torch.stack([v.t() for v in found], -1)
+
+
+def padded_to_a_size(x: torch.Tensor, keep: torch.Tensor) -> Any:
+    def padded(rows: torch.Tensor, size: Any) -> torch.Tensor:
+        missing = size - rows.shape[0]
+        if missing > 0:
+            rows = torch.cat([rows, torch.stack([torch.zeros(3)] * missing)])
+        return rows[:size]
+
+    size = x.shape[1] - 2
+    made = torch.stack([padded(x[i][keep[i]], size) for i in range(x.shape[0])])
+    made += 1
+    return made
+
+
+@pytest.mark.parametrize("program", [stacked_rows, padded_to_a_size])
+def test_tensors_whose_sizes_only_the_run_compares_are_stacked(program: Any) -> None:
+    graph = hagane.capture(program, "float32[b, n, 3]", "bool[b, n]")
+    run = hagane.InferenceSession(graph).run
+    generator = torch.Generator().manual_seed(0)
+    for count, size in ((2, 7), (4, 5), (1, 3)):
+        x = torch.randn((count, size, 3), generator=generator)
+        keep = torch.arange(size).expand(count, size) % 2 == 0
+        keep = torch.stack([row[torch.randperm(size, generator=generator)] for row in keep])
+        wanted = program(x, keep)
+        found = run(None, {"x": x.numpy(), "keep": keep.numpy()})
+        for one, other in zip(
+            found, wanted if isinstance(wanted, tuple) else [wanted], strict=True
+        ):
+            np.testing.assert_array_equal(one, other.numpy())
+
+
+def test_a_stack_of_different_sizes_fails_in_the_run() -> None:
+    session = hagane.InferenceSession(
+        hagane.capture(stacked_rows, "float32[b, n, 3]", "bool[b, n]")
+    )
+    keep = np.array([[True, False, True], [True, True, False], [False, False, True]])
+    with pytest.raises(InvalidContent, match=r"Reshape .* cannot reshape array of size 15"):
+        session.run(None, {"x": np.zeros((3, 3, 3), np.float32), "keep": keep})

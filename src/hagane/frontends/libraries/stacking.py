@@ -121,14 +121,17 @@ def _of_uneven(
     last, rank = name.rpartition(".")[2], many.uneven.first.rank
     if last == "pad_sequence":
         return _padded(core, many, name, arguments, keywords)
+    if name in _ARRAYS and len(many.uneven.axes) == 1:
+        return listed_array(core, many, many.uneven.even(), name, arguments, keywords)
     if last not in _AXIS or name.partition(".")[0] not in ("torch", "numpy", "chainer"):
         return None
     axis = _axis(name, rank, arguments, keywords)
-    if last == "stack" or not isinstance(axis, int) or (last == "vstack" and rank == 1):
+    if not isinstance(axis, int):
         raise CheckError(
-            "capture",
-            f"'{name}' of a list whose length the data decide, of tensors whose sizes differ",
+            "capture", f"'{name}' of a list whose length the data decide, along an open axis"
         )
+    if last == "stack" or (last == "vstack" and rank == 1):
+        return _of_one_size(core, many, axis % (rank + 1))
     if axis % rank != many.uneven.axes[0]:
         raise CheckError(
             "capture",
@@ -137,6 +140,13 @@ def _of_uneven(
         )
     made: Tensor = many.uneven.joined()
     return made
+
+
+def _of_one_size(core: Core, many: Many, axis: int) -> Tensor:
+    """Return the stack of tensors of which nobody but the run knows that they are of one size."""
+    x: Tensor = many.uneven.even()
+    order = [*range(1, axis + 1), 0, *range(axis + 1, x.rank)]
+    return core.op("Transpose", x, perm=order) if axis else x
 
 
 def _padded(

@@ -36,7 +36,7 @@ from hagane.frontends.python.values.values import (
     Value,
 )
 from hagane.ops.builder import interpreting
-from hagane.symbolic import Expr
+from hagane.symbolic import Expr, definitely_equal, symbols_of
 
 
 def check_writable(core: Core, x: Tensor, remedy: str, *, by_statement: bool = False) -> None:
@@ -209,6 +209,10 @@ def fitting(core: Core, x: Tensor, made: Value) -> Tensor:
     Raises:
         CheckError: It is of another type or shape.
     """
+    if isinstance(made, Tensor) and made.shape != x.shape and _may_be_alike(core, made, x):
+        assert x.shape is not None
+        made = core.op("Identity", made)
+        core.emit.show_sizes(made, x.shape)
     if not isinstance(made, Tensor) or made.dtype != x.dtype or made.shape != x.shape:
         raise CheckError(
             "capture",
@@ -216,6 +220,18 @@ def fitting(core: Core, x: Tensor, made: Value) -> Tensor:
             "shape stay",
         )
     return made
+
+
+def _may_be_alike(core: Core, made: Tensor, x: Tensor) -> bool:
+    """Whether sizes of which nobody but the run knows are all that differs between two shapes."""
+    if made.shape is None or x.shape is None or len(made.shape) != len(x.shape):
+        return False
+    nameless = core.knowledge.nameless
+    return all(
+        definitely_equal(a, b)
+        or any(name in nameless for size in (a, b) for name in symbols_of(size))
+        for a, b in zip(made.shape, x.shape, strict=True)
+    )
 
 
 def check_handed_on(core: Core, x: Tensor) -> None:

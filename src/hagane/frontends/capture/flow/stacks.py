@@ -290,6 +290,10 @@ class Uneven:
 
     def joined(self) -> Tensor:
         """Return the items behind each other along the axis in which they differ."""
+        return self._turned(self._rows(), 0)
+
+    def _rows(self) -> Tensor:
+        """Return the items behind each other, their axis of different sizes first."""
         with interpreting(self._stacks.emit):
             counts = self._stacks._counts(self._sizes)
             owners = parts.places_repeated(counts)
@@ -298,8 +302,8 @@ class Uneven:
             numbers = self._op("Range", np.array(0), self._op("Squeeze", total), np.array(1))
             shift = self._op("Sub", self._starts, ends)
             places = self._op("Add", numbers, self._op("Gather", shift, owners, axis=0))
-            rows = self._op("Gather", self._pool, places, axis=0)
-        return self._turned(rows, 0)
+            rows: Tensor = self._op("Gather", self._pool, places, axis=0)
+        return rows
 
     def padded(self, value: Any) -> Tensor:
         """Return the items along a new first axis, each filled up to the largest."""
@@ -319,7 +323,7 @@ class Uneven:
 
     def even(self) -> Tensor:
         """Return the items along a new first axis; the run fails where they differ in size."""
-        rows = self.joined()  # as many as the largest size times the items, if all have that size
+        rows = self._rows()  # as many as the largest size times the items, if all have that size
         with interpreting(self._stacks.emit):
             counts = self._stacks._counts(self._sizes)
             count = self._op("Shape", counts)
@@ -328,8 +332,10 @@ class Uneven:
             shape = self._op(
                 "Concat", count, self._op("Reshape", most, np.array([1])), inner, axis=0
             )
-            made: Tensor = self._op("Reshape", rows, shape, allowzero=1)
-        return made
+            made = self._op("Reshape", rows, shape, allowzero=1)
+            known = (*(self._sizes.shape or ())[:1], (made.shape or ())[1], *(rows.shape or ())[1:])
+            self._stacks.emit.show_sizes(made, known)
+        return self._turned(made, 1)
 
     def _with_one(self) -> Tensor:
         """Return the rows and one more, so that there is one."""
