@@ -333,7 +333,10 @@ class Uneven:
                 "Concat", count, self._op("Reshape", most, np.array([1])), inner, axis=0
             )
             made = self._op("Reshape", rows, shape, allowzero=1)
-            known = (*(self._sizes.shape or ())[:1], (made.shape or ())[1], *(rows.shape or ())[1:])
+            assert self._sizes.shape is not None
+            assert made.shape is not None
+            assert rows.shape is not None
+            known = self._sizes.shape[0], made.shape[1], *rows.shape[1:]
             self._stacks.emit.show_sizes(made, known)
         return self._turned(made, 1)
 
