@@ -220,3 +220,29 @@ def test_an_attribute_of_an_arguments_name_is_told_apart_by_self() -> None:
     graph = hagane.capture(Remembered(), np.ones(3, np.float32), **{"self.x": None})
     found = hagane.InferenceSession(graph).run(None, {"x": np.ones(3, np.float32)})
     np.testing.assert_array_equal(found, [np.full(3, 3.0), np.full(3, 2.0)])
+
+
+class Noted(nn.Module):
+    """Keeps what it saw last, of which no call reads anything that an earlier one left."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dtype: Any = None
+        self.parts: list[Any] = []
+
+    def forward(self, x: Any) -> Any:
+        if self.dtype is None:
+            self.dtype = x.dtype
+        self.device = x.device
+        self.parts = [x, x * 2]
+        return self.parts[1].double().to(self.dtype)
+
+
+def test_what_a_call_notes_and_no_later_one_reads_is_left_out_or_an_output() -> None:
+    graph = hagane.capture(Noted(), "float32[b, 4]")
+    assert [value.name for value in graph.graph.inputs] == ["x"]
+    assert [value.name for value in graph.graph.outputs] == ["output", "parts.0.new", "parts.1.new"]
+    x = np.random.default_rng(0).random((3, 4), np.float32)
+    found, _, twice = hagane.InferenceSession(graph).run(None, {"x": x})
+    np.testing.assert_array_equal(found, x * 2)
+    np.testing.assert_array_equal(twice, x * 2)

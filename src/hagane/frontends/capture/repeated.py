@@ -20,7 +20,15 @@ from hagane.frontends.python.enter.arguments import call_with
 from hagane.frontends.python.enter.check import DeepRecursion
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.type_text import DTYPES
-from hagane.frontends.python.values.values import ListRef, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Device,
+    DType,
+    Host,
+    Library,
+    ListRef,
+    Tensor,
+    Value,
+)
 
 Sizes = Mapping[str, int]
 Key = tuple[int, str]
@@ -189,7 +197,8 @@ class Repeated:
             value = attempt.core.heap[value]
         if isinstance(value, tuple):
             return all(self._is_bare(attempt, part, forms) for part in value)
-        return value is None or isinstance(value, bool | int | float | str)
+        plain = bool | int | float | str | DType | Device | Host | Library
+        return value is None or isinstance(value, plain)
 
 
 def _text(value: Any) -> str:
