@@ -33,8 +33,8 @@ from hagane.frontends.capture.interface.state import (
 from hagane.frontends.capture.interface.structure import Change
 from hagane.frontends.capture.repeated import Repeated, Settled
 from hagane.frontends.python.enter.arguments import call_with
-from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.enter.check import DeepRecursion
+from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.interpret.effects import Training
 from hagane.frontends.python.interpret.running import OutOfTime
 from hagane.frontends.python.interpret.tables import Tables
