@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hagane.frontends.libraries.torch.layers.layer import functional
+from hagane.frontends.python.values.values import Value
 
 _INPLACE = {"inplace": False}
 _UNPOOLING = {"kernel_size": ..., "stride": None, "padding": 0}
@@ -15,7 +16,6 @@ for _name, _function, _defaults in (
     ("ELU", "elu", {"alpha": 1.0, "inplace": False}),
     ("CELU", "celu", {"alpha": 1.0, "inplace": False}),
     ("GELU", "gelu", {"approximate": "none"}),
-    ("Hardtanh", "hardtanh", {"min_val": -1.0, "max_val": 1.0, "inplace": False}),
     ("Softplus", "softplus", {"beta": 1.0, "threshold": 20.0}),
     ("Threshold", "threshold", {"threshold": ..., "value": ..., "inplace": False}),
     ("GLU", "glu", {"dim": -1}),
@@ -35,9 +35,6 @@ for _name, _function, _defaults in (
     ("CTCLoss", "ctc_loss", {"blank": 0, "reduction": "mean", "zero_infinity": False}),
     ("Hardshrink", "hardshrink", {"lambd": 0.5}), ("Softshrink", "softshrink", {"lambd": 0.5}),
     ("ChannelShuffle", "channel_shuffle", {"groups": ...}),
-    ("UpsamplingNearest2d", "interpolate", {"size": None, "scale_factor": None}),
-    ("UpsamplingBilinear2d", "interpolate",
-     {"size": None, "scale_factor": None, "mode": "bilinear", "align_corners": True}),
     ("MaxUnpool1d", "max_unpool1d", _UNPOOLING), ("MaxUnpool2d", "max_unpool2d", _UNPOOLING),
     ("MaxUnpool3d", "max_unpool3d", _UNPOOLING),
 ):  # fmt: skip
@@ -73,19 +70,28 @@ for _name, _function, _last in (
         {"weight": None, "size_average": None, "ignore_index": -100, "reduce": None,
          "reduction": "mean", **_last},
     )  # fmt: skip
+functional("Hardtanh", "nn.functional.hardtanh",
+           {"min_val": -1.0, "max_val": 1.0, "inplace": False, "min_value": None,
+            "max_value": None}, "min_val", "max_val", "inplace", "", "")  # fmt: skip
+_SCALED: dict[str, Value] = {"size": None, "scale_factor": None}
+functional("UpsamplingNearest2d", "nn.functional.interpolate", _SCALED)
+functional("UpsamplingBilinear2d", "nn.functional.interpolate", _SCALED,
+           fixed={"mode": "bilinear", "align_corners": True})  # fmt: skip
 functional("PairwiseDistance", "nn.functional.pairwise_distance",
            {"p": 2.0, "eps": 1e-6, "keepdim": False}, kept={"p": "norm"})  # fmt: skip
 functional(
     "TripletMarginWithDistanceLoss", "nn.functional.triplet_margin_with_distance_loss",
     {"distance_function": None, "margin": 1.0, "swap": False, "reduction": "mean"},
+    by_name=("distance_function", "margin", "swap", "reduction"),
 )  # fmt: skip
 functional("HuberLoss", "nn.functional.huber_loss", {"reduction": "mean", "delta": 1.0})
 functional("PoissonNLLLoss", "nn.functional.poisson_nll_loss",
            {"log_input": True, "full": False, "size_average": None, "eps": 1e-8, "reduce": None,
             "reduction": "mean"})  # fmt: skip
 functional("GaussianNLLLoss", "nn.functional.gaussian_nll_loss",
-           {"full": False, "eps": 1e-6, "reduction": "mean"})  # fmt: skip
-functional("Softmax2d", "nn.functional.softmax", {"dim": -3})
+           {"full": False, "eps": 1e-6, "reduction": "mean"},
+           by_name=("full", "eps", "reduction"))  # fmt: skip
+functional("Softmax2d", "nn.functional.softmax", fixed={"dim": -3})
 functional("Tanh", "tanh")
 functional("RReLU", "nn.functional.rrelu", {"lower": 1 / 8, "upper": 1 / 3, "inplace": False},
            training=True)  # fmt: skip
@@ -105,13 +111,12 @@ for _n in (1, 2, 3):
     functional(
         f"AvgPool{_n}d", f"nn.functional.avg_pool{_n}d",
         {"kernel_size": ..., "stride": None, "padding": 0, "ceil_mode": False,
-         "count_include_pad": True, "divisor_override": None},
+         "count_include_pad": True, **({"divisor_override": None} if _n > 1 else {})},
     )  # fmt: skip
-    if _n < 3:
-        functional(
-            f"LPPool{_n}d", f"nn.functional.lp_pool{_n}d",
-            {"norm_type": ..., "kernel_size": ..., "stride": None, "ceil_mode": False},
-        )  # fmt: skip
+    functional(
+        f"LPPool{_n}d", f"nn.functional.lp_pool{_n}d",
+        {"norm_type": ..., "kernel_size": ..., "stride": None, "ceil_mode": False},
+    )  # fmt: skip
     functional(
         f"AdaptiveAvgPool{_n}d", f"nn.functional.adaptive_avg_pool{_n}d", {"output_size": ...}
     )
