@@ -146,6 +146,17 @@ class StandardLibrary(Iterators):
         """Return a deep copy of a value; ``done`` has the copies of shared parts by their keys."""
         if isinstance(value, tuple):
             return tuple(self.copied(item, done) for item in value)
+        if isinstance(value, Tensor) and not self.emit.builds:  # equal, and another one
+            if -id(value) not in done:
+                made = self.emit.new(
+                    value.dtype, value.shape, kind=value.kind, known=value.known,
+                    device=value.device,
+                )  # fmt: skip
+                made.origin, made.parameter, made.strides = (
+                    value.origin, value.parameter, value.strides
+                )  # fmt: skip
+                done[-id(value)] = made
+            return done[-id(value)]
         if isinstance(value, Bound):  # a method of what is copied becomes one of the copy
             return replace(value, receiver=self.copied(value.receiver, done))
         if not isinstance(value, ListRef | DictRef | SetRef | Instance):

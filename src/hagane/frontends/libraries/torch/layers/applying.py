@@ -8,7 +8,7 @@ from hagane.frontends.python.values.values import Value
 _INPLACE = {"inplace": False}
 _UNPOOLING = {"kernel_size": ..., "stride": None, "padding": 0}
 for _name, _function, _defaults in (
-    ("ReLU", "relu", _INPLACE), ("ReLU6", "relu6", _INPLACE), ("SiLU", "silu", _INPLACE),
+    ("ReLU", "relu", _INPLACE), ("SiLU", "silu", _INPLACE),
     ("Mish", "mish", _INPLACE), ("Hardswish", "hardswish", _INPLACE), ("SELU", "selu", _INPLACE),
     ("Hardsigmoid", "hardsigmoid", _INPLACE), ("Tanhshrink", "tanhshrink", {}),
     ("LogSigmoid", "logsigmoid", {}), ("Softsign", "softsign", {}),
@@ -24,9 +24,6 @@ for _name, _function, _defaults in (
     ("CosineSimilarity", "cosine_similarity", {"dim": 1, "eps": 1e-8}),
     ("PixelShuffle", "pixel_shuffle", {"upscale_factor": ...}),
     ("PixelUnshuffle", "pixel_unshuffle", {"downscale_factor": ...}),
-    ("Upsample", "interpolate",
-     {"size": None, "scale_factor": None, "mode": "nearest", "align_corners": None,
-      "recompute_scale_factor": None}),
     ("Unfold", "unfold", {"kernel_size": ..., "dilation": 1, "padding": 0, "stride": 1}),
     ("Fold", "fold",
      {"output_size": ..., "kernel_size": ..., "dilation": 1, "padding": 0, "stride": 1}),
@@ -70,13 +67,19 @@ for _name, _function, _last in (
         {"weight": None, "size_average": None, "ignore_index": -100, "reduce": None,
          "reduction": "mean", **_last},
     )  # fmt: skip
+functional("ReLU6", "nn.functional.relu6", _INPLACE, shown={"min_val": 0.0, "max_val": 6.0})
 functional("Hardtanh", "nn.functional.hardtanh",
            {"min_val": -1.0, "max_val": 1.0, "inplace": False, "min_value": None,
             "max_value": None}, "min_val", "max_val", "inplace", "", "")  # fmt: skip
 _SCALED: dict[str, Value] = {"size": None, "scale_factor": None}
-functional("UpsamplingNearest2d", "nn.functional.interpolate", _SCALED)
+_NEAREST = {"mode": "nearest", "align_corners": None, "recompute_scale_factor": None}
+functional("Upsample", "nn.functional.interpolate", {**_SCALED, **_NEAREST},
+           shown={"name": "Upsample"})  # fmt: skip
+functional("UpsamplingNearest2d", "nn.functional.interpolate", _SCALED,
+           shown={"name": "UpsamplingNearest2d", **_NEAREST})  # fmt: skip
 functional("UpsamplingBilinear2d", "nn.functional.interpolate", _SCALED,
-           fixed={"mode": "bilinear", "align_corners": True})  # fmt: skip
+           fixed={"mode": "bilinear", "align_corners": True},
+           shown={"name": "UpsamplingBilinear2d", "recompute_scale_factor": None})  # fmt: skip
 functional("PairwiseDistance", "nn.functional.pairwise_distance",
            {"p": 2.0, "eps": 1e-6, "keepdim": False}, kept={"p": "norm"})  # fmt: skip
 functional(

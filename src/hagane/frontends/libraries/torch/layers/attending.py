@@ -123,9 +123,7 @@ def _layer_attributes(
         )  # fmt: skip
 
     def norm() -> Value:
-        return t.call_library(
-            "torch.nn.LayerNorm", [d_model, layer_norm_eps, True, bias], own
-        )
+        return t.call_library("torch.nn.LayerNorm", [d_model, layer_norm_eps, True, bias], own)
 
     def drop() -> Value:
         return t.call_library("torch.nn.Dropout", [dropout])

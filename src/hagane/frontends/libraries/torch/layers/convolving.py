@@ -36,6 +36,7 @@ def _conv(spatial: int, transposed: bool) -> None:
             "padding": _spread(t, padding, spatial, "padding"),
             "dilation": _spread(t, dilation, spatial, "dilation"), "groups": groups,
             "padding_mode": padding_mode, "output_padding": (0,) * spatial,
+            "transposed": transposed,
             "weight": weight(t, first, second // groups, *kernel, dtype=dtype, device=device),
             "bias": weight(t, out_channels, dtype=dtype, device=device) if bias else None,
         }  # fmt: skip
@@ -144,7 +145,7 @@ for _spatial in (1, 2, 3):
 def _pad(name: str, spatial: int, mode: str) -> None:
     def init(t: Core, padding: Value) -> dict[str, Value]:
         amounts = (padding,) * (2 * spatial) if isinstance(padding, int) else tuple(padding)
-        return {"padding": amounts}
+        return {"padding": amounts, **({"value": 0.0} if name.startswith("Zero") else {})}
 
     def init_constant(t: Core, padding: Value, value: Value) -> dict[str, Value]:
         return {**init(t, padding), "value": value}

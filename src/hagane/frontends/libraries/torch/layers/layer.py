@@ -46,7 +46,7 @@ def layer(*names: str) -> Callable[[Any], Any]:
 def functional(
     name: str, function: str, defaults: dict[str, Value] | None = None, *names: str,
     training: bool = False, kept: Mapping[str, str] | None = None, by_name: Sequence[str] = (),
-    fixed: Mapping[str, Value] | None = None,
+    fixed: Mapping[str, Value] | None = None, shown: Mapping[str, Value] | None = None,
 ) -> None:  # fmt: skip
     """Register a layer that stores arguments and passes them to a function.
 
@@ -58,7 +58,8 @@ def functional(
         training: Whether to pass whether the layer is in training.
         kept: Names of attributes by the constructor's arguments, where they differ.
         by_name: The constructor's arguments that have to be named.
-        fixed: What the function is always given.
+        fixed: What the function is always given, which is an attribute, too.
+        shown: Further attributes.
     """
     given, kept, fixed = defaults or {}, kept or {}, fixed or {}
     parameters = [inspect.Parameter("t", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
@@ -77,7 +78,8 @@ def functional(
     def init(t: Core, *arguments: Value, **keywords: Value) -> dict[str, Value]:
         bound = signature.bind(t, *arguments, **keywords)
         bound.apply_defaults()
-        return {kept.get(k, k): value for k, value in bound.arguments.items() if k != "t"}
+        own = {kept.get(k, k): value for k, value in bound.arguments.items() if k != "t"}
+        return {**own, **fixed, **(shown or {})}
 
     init.__signature__ = signature  # type: ignore[attr-defined]
 

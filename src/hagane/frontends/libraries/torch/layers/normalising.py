@@ -27,6 +27,10 @@ def _counts(t: Core) -> Counter[int] | None:
     return None if training is None or training.written else training.counted
 
 
+def _nothing(t: Core, self: View) -> Value:
+    return None
+
+
 def _batch_norm(name: str, ranks: tuple[int, ...], default: bool) -> None:
     def init(
         t: Core, num_features: Value, eps: Value = 1e-5, momentum: Value = 0.1,
@@ -49,8 +53,9 @@ def _batch_norm(name: str, ranks: tuple[int, ...], default: bool) -> None:
         affine: Value = True, track_running_stats: Value = True, process_group: Value = None,
         device: Value = None, dtype: Value = None, *, bias: Value = True,
     ) -> dict[str, Value]:  # fmt: skip
-        return init(t, num_features, eps, momentum, affine, track_running_stats, device, dtype,
+        made = init(t, num_features, eps, momentum, affine, track_running_stats, device, dtype,
                     bias=bias)  # fmt: skip
+        return {**made, "process_group": process_group}
 
     def forward(t: Core, self: View, input: Value) -> Value:
         if isinstance(input, Tensor) and input.shape is not None and len(input.shape) not in ranks:
@@ -92,7 +97,8 @@ def _batch_norm(name: str, ranks: tuple[int, ...], default: bool) -> None:
         return t.op("Squeeze", y, np.array([0], dtype=np.int64)) if lone else y
 
     made = init_sync if name.startswith("Sync") else init
-    layer(name)(type(name, (), {"init": staticmethod(made), "forward": staticmethod(forward)}))
+    functions = {"init": made, "forward": forward, "reset_running_stats": _nothing}
+    layer(name)(type(name, (), {key: staticmethod(item) for key, item in functions.items()}))
 
 
 for _n, _ranks in ((1, (2, 3)), (2, (4,)), (3, (5,))):
@@ -125,8 +131,9 @@ def _lazy(kind: str) -> None:
                     setattr(self, name, make(t, count, **made_as(held)))
         return plain.forward(t, self, x)
 
-    functions = {"init": staticmethod(init), "forward": staticmethod(forward)}
-    layer(f"Lazy{kind}")(type(f"Lazy{kind}", (), functions))
+    functions = {"init": init, "forward": forward, "reset_running_stats": _nothing}
+    members = {key: staticmethod(item) for key, item in functions.items()}
+    layer(f"Lazy{kind}")(type(f"Lazy{kind}", (), members))
 
 
 for _n in (1, 2, 3):

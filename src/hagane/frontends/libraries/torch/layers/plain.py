@@ -165,7 +165,7 @@ class Embedding:
         return {
             "num_embeddings": num_embeddings, "embedding_dim": embedding_dim,
             "padding_idx": padding_idx, "max_norm": max_norm, "norm_type": norm_type,
-            "scale_grad_by_freq": scale_grad_by_freq,
+            "scale_grad_by_freq": scale_grad_by_freq, "sparse": sparse,
             "weight": weight(t, num_embeddings, embedding_dim, dtype=dtype, device=device),
         }  # fmt: skip
 
@@ -178,10 +178,28 @@ class Embedding:
         )  # fmt: skip
 
 
+@TORCH.function("nn.EmbeddingBag.from_pretrained")
+def bags_from_pretrained(
+    t: Core, embeddings: Value, freeze: Value = True, max_norm: Value = None,
+    norm_type: Value = 2.0, scale_grad_by_freq: Value = False, mode: Value = "mean",
+    sparse: Value = False, include_last_offset: Value = False, padding_idx: Value = None,
+) -> Value:  # fmt: skip
+    """Return a layer of sums or means with given rows."""
+    table = need_tensor(t, embeddings, "embeddings")
+    rows, features = shape_of(t, table, 2, "embeddings")
+    settings = {"mode": mode, "include_last_offset": include_last_offset,
+                "padding_idx": padding_idx}  # fmt: skip
+    made = t.call_library("torch.nn.EmbeddingBag", [rows, features, max_norm], settings)
+    table.parameter = True
+    t.heap[made]["weight"] = table
+    return made
+
+
 @TORCH.function("nn.Embedding.from_pretrained")
 def from_pretrained(
-    t: Core, embeddings: Value, freeze: Value = True, padding_idx: Value = None, *_: Value,
-    **__: Value,
+    t: Core, embeddings: Value, freeze: Value = True, padding_idx: Value = None,
+    max_norm: Value = None, norm_type: Value = 2.0, scale_grad_by_freq: Value = False,
+    sparse: Value = False,
 ) -> Value:  # fmt: skip
     """Return an embedding with given rows."""
     table = need_tensor(t, embeddings, "embeddings")

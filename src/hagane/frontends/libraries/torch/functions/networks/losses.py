@@ -299,6 +299,7 @@ def ctc_loss(
     blank: Value = 0, reduction: Value = "mean", zero_infinity: Value = False,
 ) -> Tensor:  # fmt: skip
     """Return the connectionist temporal classification loss of (time, batch, classes)."""
+    need_reduction(t, reduction)
     x = need_tensor(t, log_probs, "log_probs")
     need_float(t, x, "log_probs")
     shape = shape_of(t, x)

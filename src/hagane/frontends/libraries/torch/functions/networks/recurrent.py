@@ -37,8 +37,9 @@ from hagane.symbolic import Dim, maximum
 
 @TORCH.function("nn.utils.rnn.pad_sequence")
 def pad_sequence(
-    t: Core, sequences: Value, batch_first: Value = False, padding_value: Value = 0.0, **_: Value
-) -> Tensor:
+    t: Core, sequences: Value, batch_first: Value = False, padding_value: Value = 0.0,
+    padding_side: Value = "right",
+) -> Tensor:  # fmt: skip
     """Return sequences of different lengths padded to the longest."""
     if isinstance(sequences, Many):
         x, count, longest = sequences.element, sequences.length, shape_of(t, sequences.element)[0]
@@ -58,7 +59,7 @@ def pad_sequence(
     lead = (count, longest) if batch_first else (longest, count)
     made = (x.dtype, (*lead, *shape_of(t, x)[1:]))
     same = not isinstance(sequences, Many) and all(s.dtype == x.dtype for s in sequences)
-    if not same or _ or not isinstance(padding_value, int | float):
+    if not same or padding_side != "right" or not isinstance(padding_value, int | float):
         return t.emit.typed("PadSequence", [x], *made)
     place = 0 if batch_first else 1
 
