@@ -110,9 +110,9 @@ def _attended(
 
 
 def _layer_attributes(
-    t: Core, decodes: bool, d_model: Value, nhead: Value, dim_feedforward: Value = 2048, dropout: Value = 0.1,
-    activation: Value = "relu", layer_norm_eps: Value = 1e-5, batch_first: Value = False,
-    norm_first: Value = False, bias: Value = True, device: Value = None, dtype: Value = None,
+    t: Core, decodes: bool, d_model: Value, nhead: Value, dim_feedforward: Value, dropout: Value,
+    activation: Value, layer_norm_eps: Value, batch_first: Value, norm_first: Value, bias: Value,
+    device: Value, dtype: Value,
 ) -> dict[str, Value]:  # fmt: skip
     own = {"dtype": dtype, "device": device}
 
@@ -173,8 +173,10 @@ class TransformerEncoderLayer:
         norm_first: Value = False, bias: Value = True, device: Value = None, dtype: Value = None,
     ) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
-        return _layer_attributes(t, False, d_model, nhead, dim_feedforward, dropout, activation,
-                                 layer_norm_eps, batch_first, norm_first, bias, device, dtype)  # fmt: skip
+        return _layer_attributes(
+            t, False, d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps,
+            batch_first, norm_first, bias, device, dtype,
+        )  # fmt: skip
 
     @staticmethod
     def forward(
@@ -202,8 +204,10 @@ class TransformerDecoderLayer:
         norm_first: Value = False, bias: Value = True, device: Value = None, dtype: Value = None,
     ) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
-        return _layer_attributes(t, True, d_model, nhead, dim_feedforward, dropout, activation,
-                                 layer_norm_eps, batch_first, norm_first, bias, device, dtype)  # fmt: skip
+        return _layer_attributes(
+            t, True, d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps,
+            batch_first, norm_first, bias, device, dtype,
+        )  # fmt: skip
 
     @staticmethod
     def forward(

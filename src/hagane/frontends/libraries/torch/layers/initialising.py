@@ -9,7 +9,6 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Host, Many, Real, Tensor, Value
 
-
 # Parameters of each after the tensor with their defaults, ``...`` for none; of axes of the tensor
 # the least and the greatest number.
 _FILLS: dict[str, tuple[dict[str, Value], int, int]] = {
