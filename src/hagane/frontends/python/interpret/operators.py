@@ -435,6 +435,8 @@ class Operators(Core):
             return Truth(self.unknown_truth())
         if isinstance(content, dict) and (is_key(item) or self.is_by_identity(item)):
             return item in content
+        if isinstance(container, SetRef) and self.is_by_identity(item):
+            return any(c is item for c in content)
         if self.equals_itself_alone(item):
             if any(c is item for c in content):
                 return True

@@ -170,6 +170,8 @@ class StandardLibrary(Iterators):
             self.heap[made] = tuple(self.copied(item, done) for item in content)
         elif isinstance(content, dict) and not isinstance(value, SetRef):
             self.heap[made].update({k: self.copied(v, done) for k, v in content.items()})
+        if isinstance(value, Instance) and (items := self.inherited(value)) is not None:
+            self.hold_items(made, self.copied(items, done))
         return made
 
     def _call_copy(self, value: Value) -> Value:
@@ -186,7 +188,10 @@ class StandardLibrary(Iterators):
                 return DictRef(self.heap.new(content), value.kind)
             return self.new_dict(content, value.kind)
         if isinstance(value, Instance):
-            return Instance(self.heap.new(dict(self.heap[value])), value.cls, value.host)
+            made = Instance(self.heap.new(dict(self.heap[value])), value.cls, value.host)
+            if (items := self.inherited(value)) is not None:
+                self.hold_items(made, self._call_copy(items))
+            return made
         return value
 
     def _call_field(
