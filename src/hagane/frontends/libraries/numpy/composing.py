@@ -235,6 +235,26 @@ def index_tuple(t: Core, item: Value) -> Value:
     return item if isinstance(item, tuple) else (item,)
 
 
+@NUMPY.function("logaddexp.reduce")
+def log_sum_exp(
+    t: Core, array: Value, axis: Value = 0, dtype: Value = None, out: Value = None,
+    keepdims: Value = False, initial: Value = MISSING, where: Value = True,
+) -> Value:  # fmt: skip
+    """Return the logarithm of the sum of exponentials along an axis, the first one by default."""
+    if dtype is not None or out is not None or initial is not MISSING or where is not True:
+        t.fail("call", "np.logaddexp.reduce with more than 'axis' and 'keepdims'")
+
+    def call(name: str, *arguments: Value, **keywords: Value) -> Value:
+        return t.call_library(f"numpy.{name}", list(arguments), keywords)
+
+    greatest = call("max", array, axis=axis, keepdims=True)
+    offset = call("where", call("isfinite", greatest), greatest, 0.0)
+    parts = call("exp", call("subtract", array, offset))
+    total = call("log", call("sum", parts, axis=axis, keepdims=True))
+    made = call("add", total, offset)
+    return made if keepdims else call("squeeze", made, axis=axis)
+
+
 # All of them are composed of functions that have their values.
 COMPOSED = frozenset(
     {
@@ -247,6 +267,6 @@ COMPOSED = frozenset(
             f"numpy.{name}.__getitem__"
             for name in ("r_", "c_", "s_", "index_exp", "mgrid", "ogrid")
         ),
-        *("numpy.trapezoid", "numpy.trapz"),
+        *("numpy.trapezoid", "numpy.trapz", "numpy.logaddexp.reduce"),
     }
 )
