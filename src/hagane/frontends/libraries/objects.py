@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hagane.frontends.libraries.left_out import LEFT_OUT
 from hagane.frontends.libraries.naming import Names
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -105,8 +106,11 @@ class Objects(Names):
             if name in table.methods.get(owner, {}):
                 return LibraryMethod(value, f"{owner}.{name}")
         inner = core.heap[value].get("_modules")
-        if isinstance(inner, DictRef):
-            return core.heap[inner].get(name, MISSING)
+        if isinstance(inner, DictRef) and name in core.heap[inner]:
+            return core.heap[inner][name]
+        for owner in self.libraries_of(core, value):
+            if name in LEFT_OUT.get(owner, ()):
+                return core.lost(f"'{owner}.{name}' is not understood")
         return MISSING
 
     def keep_member(self, core: Core, receiver: Instance, name: str, value: Value) -> bool:

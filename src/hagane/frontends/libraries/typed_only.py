@@ -42,6 +42,7 @@ TYPED_ONLY: dict[str, str] = {
         ("numpy.ndarray.itemset", "numpy.ndarray.put"),
         _PLACE,
     ),
+    "numpy.lib.stride_tricks.as_strided": _BITS,
     "numpy.isnat": _DATES,
     **dict.fromkeys(
         ("torch.Tensor.backward", "torch.autograd.backward", "torch.Tensor.grad"),

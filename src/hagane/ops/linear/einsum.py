@@ -65,6 +65,8 @@ def _infer_einsum(ctx: InferContext) -> Sequence[Any]:
     for label in head + tail:
         if label not in sizes:
             ctx.fail(f"equation '{equation}' has '{label}' in its result only")
+        if (head + tail).count(label) > 1:
+            ctx.fail(f"equation '{equation}' has '{label}' more than once in its result")
     return [(*(sizes[c] for c in head), *batch, *(sizes[c] for c in tail))]
 
 

@@ -235,6 +235,74 @@ def index_tuple(t: Core, item: Value) -> Value:
     return item if isinstance(item, tuple) else (item,)
 
 
+@NUMPY.function("logaddexp.reduce")
+def log_sum_exp(
+    t: Core, array: Value, axis: Value = 0, dtype: Value = None, out: Value = None,
+    keepdims: Value = False, initial: Value = MISSING, where: Value = True,
+) -> Value:  # fmt: skip
+    """Return the logarithm of the sum of exponentials along an axis, the first one by default."""
+    if dtype is not None or out is not None or initial is not MISSING or where is not True:
+        t.fail("call", "np.logaddexp.reduce with more than 'axis' and 'keepdims'")
+
+    def call(name: str, *arguments: Value, **keywords: Value) -> Value:
+        return t.call_library(f"numpy.{name}", list(arguments), keywords)
+
+    greatest = call("max", array, axis=axis, keepdims=True)
+    offset = call("where", call("isfinite", greatest), greatest, 0.0)
+    parts = call("exp", call("subtract", array, offset))
+    total = call("log", call("sum", parts, axis=axis, keepdims=True))
+    made = call("add", total, offset)
+    return made if keepdims else call("squeeze", made, axis=axis)
+
+
+def _over_axes(
+    t: Core, name: str, a: Value, s: Value, axes: Value, norm: Value, last: str = ""
+) -> Value:
+    """Transform along several axes, the last one by another function (``last``) if there is one."""
+    x = to_array(t, a)
+    rank = len(shape_of(t, x))
+    if axes is None:
+        axes = tuple(range(-rank if s is None else -len(s), 0))
+    counts = (None,) * len(axes) if s is None else tuple(s)
+    if len(counts) != len(axes):
+        t.fail("value", f"ValueError: expected as many sizes as axes ({len(axes)}), got {counts}")
+    steps = [(name, n, axis) for n, axis in zip(counts, axes, strict=True)]
+    if last:
+        steps[-1] = (last, *steps[-1][1:])
+    made: Value = x
+    for own, n, axis in reversed(steps) if last != "irfft" else steps:
+        made = t.call_library(f"numpy.fft.{own}", [made, n, axis, norm])
+    return made
+
+
+def _transforms(name: str, one: str, last: str) -> None:
+    def of_two(
+        t: Core, a: Value, s: Value = None, axes: Value = (-2, -1), norm: Value = None
+    ) -> Value:
+        return _over_axes(t, one, a, s, axes, norm, last)
+
+    def of_all(t: Core, a: Value, s: Value = None, axes: Value = None, norm: Value = None) -> Value:
+        return _over_axes(t, one, a, s, axes, norm, last)
+
+    NUMPY.function(f"fft.{name}2")(of_two)
+    NUMPY.function(f"fft.{name}n")(of_all)
+
+
+_TRANSFORMS = {"fft": ("fft", ""), "ifft": ("ifft", ""), "rfft": ("fft", "rfft"),
+               "irfft": ("ifft", "irfft")}  # fmt: skip
+for _name, (_one, _last) in _TRANSFORMS.items():
+    _transforms(_name, _one, _last)
+
+
+@NUMPY.function("linalg.multi_dot")
+def multi_dot(t: Core, arrays: Value, *, out: Value = None) -> Value:
+    """Return the product of several matrices."""
+    made, *rest = arrays
+    for other in rest:
+        made = t.call_library("numpy.dot", [made, other])
+    return made
+
+
 # All of them are composed of functions that have their values.
 COMPOSED = frozenset(
     {
@@ -247,6 +315,6 @@ COMPOSED = frozenset(
             f"numpy.{name}.__getitem__"
             for name in ("r_", "c_", "s_", "index_exp", "mgrid", "ogrid")
         ),
-        *("numpy.trapezoid", "numpy.trapz"),
+        *("numpy.trapezoid", "numpy.trapz", "numpy.logaddexp.reduce", "numpy.linalg.multi_dot"),
     }
 )

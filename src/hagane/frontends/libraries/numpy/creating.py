@@ -356,25 +356,30 @@ def bartlett(t: Core, M: Value) -> Tensor:
     return made(t, DOUBLE, (count,), lambda: np.bartlett(count), special.triangular_window, count)
 
 
-@NUMPY.function("fft.fft", "fft.ifft", "fft.rfft", "fft.irfft")
-def fft(t: Core, a: Value, n: Value = None, axis: Value = -1, norm: Value = None) -> Tensor:
-    """Return a Fourier transform along an axis."""
-    from hagane.frontends.libraries.numpy.operands import axis as checked
+def _transform(name: str) -> None:
+    def fft(t: Core, a: Value, n: Value = None, axis: Value = -1, norm: Value = None) -> Tensor:
+        """Return a Fourier transform along an axis."""
+        from hagane.frontends.libraries.numpy.operands import axis as checked
 
-    x = to_array(t, a)
-    shape = list(shape_of(t, x))
-    place = checked(t, axis, len(shape), x)
-    name = t.emit.label.rpartition(".")[2]
-    count = shape[place] if n is None else size(t, n)
-    single = x.dtype in (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.COMPLEX64)
-    dtype = ir.DataType.COMPLEX64 if single else ir.DataType.COMPLEX128
-    if name == "rfft":
-        count = floordiv(count, 2) + 1
-    elif name == "irfft":
-        count = (count - 1) * 2 if n is None else count
-        dtype = ir.DataType.FLOAT if single else DOUBLE
-    shape[place] = count
-    return typed(t, "DFT", [x], dtype, tuple(shape))
+        x = to_array(t, a)
+        shape = list(shape_of(t, x))
+        place = checked(t, axis, len(shape), x)
+        count = shape[place] if n is None else size(t, n)
+        single = x.dtype in (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.COMPLEX64)
+        dtype = ir.DataType.COMPLEX64 if single else ir.DataType.COMPLEX128
+        if name in ("rfft", "ihfft"):
+            count = floordiv(count, 2) + 1
+        elif name in ("irfft", "hfft"):
+            count = (count - 1) * 2 if n is None else count
+            dtype = ir.DataType.FLOAT if single else DOUBLE
+        shape[place] = count
+        return typed(t, "DFT", [x], dtype, tuple(shape))
+
+    NUMPY.function(f"fft.{name}")(fft)
+
+
+for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
+    _transform(_name)
 
 
 def scalar(t: Core, dtype: ir.DataType, value: Value) -> Tensor:

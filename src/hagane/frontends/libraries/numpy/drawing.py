@@ -132,6 +132,12 @@ def _nothing(t: Core, *_: Value, **__: Value) -> Value:
     return None
 
 
+def _state(t: Core, legacy: Value = True) -> Value:
+    key = t.emit.new(ir.DataType.UINT32, (624,), kind="numpy.ndarray")
+    place, cached = t.emit.fresh("place"), t.emit.fresh("cached")
+    return ("MT19937", key, place, cached, Real()) if legacy is True else t.outside("a state")
+
+
 _DRAWS: dict[str, Draw] = {
     "uniform": _distribution(2, DOUBLE), "normal": _distribution(2, DOUBLE),
     "standard_normal": _distribution(0, DOUBLE), "random": _distribution(0, DOUBLE),
@@ -144,6 +150,12 @@ _DRAWS: dict[str, Draw] = {
     "binomial": _distribution(2, INT64), "poisson": _distribution(1, INT64),
     "geometric": _distribution(1, INT64), "negative_binomial": _distribution(2, INT64),
     "permutation": _permutation, "shuffle": _shuffle, "choice": _choice,
+    "standard_t": _distribution(1, DOUBLE), "standard_cauchy": _distribution(0, DOUBLE),
+    "pareto": _distribution(1, DOUBLE), "weibull": _distribution(1, DOUBLE),
+    "power": _distribution(1, DOUBLE), "rayleigh": _distribution(1, DOUBLE),
+    "wald": _distribution(2, DOUBLE), "f": _distribution(2, DOUBLE),
+    "zipf": _distribution(1, INT64), "logseries": _distribution(1, INT64),
+    "hypergeometric": _distribution(3, INT64),
     "dirichlet": _dirichlet, "multinomial": _multinomial,
     "multivariate_normal": _multivariate_normal,
 }  # fmt: skip
@@ -151,7 +163,7 @@ _OLD: dict[str, Draw] = _DRAWS | {
     "randn": _by_counts, "rand": _by_counts, "random_sample": _distribution(0, DOUBLE),
     "ranf": _distribution(0, DOUBLE), "sample": _distribution(0, DOUBLE),
     "randint": _whole(INT64), "random_integers": _whole(INT64), "seed": _nothing,
-    "get_state": _nothing, "set_state": _nothing,
+    "get_state": _state, "set_state": _nothing,
 }  # fmt: skip
 _NEW: dict[str, Draw] = _DRAWS | {"integers": _whole(INT64), "permuted": _permuted}
 
@@ -184,6 +196,21 @@ def _as_method(draw: Draw) -> Draw:
 
 _generator("RandomState", _OLD)
 _generator("Generator", _NEW)
+
+
+@NUMPY.method("spawn", of="numpy.random.Generator")
+def spawn(t: Core, self: Value, n_children: Value) -> Value:
+    """Return several generators."""
+    if not isinstance(n_children, int):
+        return t.lost("a number of generators that is not known")
+    return [default_rng(t) for _ in range(n_children)]
+
+
+@NUMPY.function("random.PCG64", "random.PCG64DXSM", "random.MT19937", "random.Philox",
+                "random.SFC64", "random.SeedSequence")  # fmt: skip
+def bits(t: Core, seed: Value = None, *_: Value, **__: Value) -> Value:
+    """Return a source of random bits: what generators that use it are."""
+    return default_rng(t)
 
 
 @NUMPY.function("random.default_rng")

@@ -100,10 +100,16 @@ def device(t: Core, x: Tensor) -> Value:
     return Device("cpu")
 
 
-@NUMPY.attribute("base", "ctypes", "flags", "strides")
-def nothing(t: Core, x: Tensor) -> Value:
-    """Return None: it has no meaning for types."""
-    return None
+@NUMPY.attribute("base", "ctypes", "flags")
+def memory(t: Core, x: Tensor) -> Value:
+    """Return what is known of the memory: nothing."""
+    return t.outside("the memory of an array")
+
+
+@NUMPY.attribute("strides")
+def strides(t: Core, x: Tensor) -> Value:
+    """Return the distances of neighbours in memory, of which nothing is known."""
+    return tuple(t.emit.fresh("stride") for _ in shape_of(t, x))
 
 
 @NUMPY.method("astype")
@@ -208,7 +214,29 @@ def is_integer(t: Core, self: Value) -> Value:
     return t.as_truth(t.as_term(t.truth(same)))
 
 
-@NUMPY.method("setflags", "put", "dump", "itemset", "byteswap")
+@NUMPY.function("lib.stride_tricks.as_strided")
+def as_strided(
+    t: Core, x: Value, shape: Value = None, strides: Value = None, subok: Value = False,
+    writeable: Value = True, *, check_bounds: Value = None,
+) -> Value:  # fmt: skip
+    """Return an array of a shape that reads the memory of another by given distances."""
+    given = to_array(t, x)
+    wanted = shape_of(t, given) if shape is None else tuple(sizes(t, shape))
+    if isinstance(strides, tuple | list) and len(strides) != len(wanted):
+        t.fail("value", f"expected a distance for each of {len(wanted)} axes, got {len(strides)}")
+    return typed(t, "Strided", [given], given.dtype, wanted)
+
+
+@NUMPY.method("byteswap")
+def byteswap(t: Core, self: Value, inplace: Value = False) -> Value:
+    """Return the array with the bytes of each element in the other order."""
+    if inplace is True:
+        self.known = None
+        return self
+    return typed(t, "Swapped", [self], self.dtype, self.shape)
+
+
+@NUMPY.method("setflags", "put", "dump", "itemset")
 def change(t: Core, self: Value, *_: Value, **__: Value) -> Value:
     """Change content that no type shows."""
     self.known = None
@@ -259,7 +287,7 @@ def tolist(t: Core, self: Value) -> Value:
 
 
 @NUMPY.method("tobytes", "tostring")
-def tobytes(t: Core, self: Value, *_: Value) -> Value:
+def tobytes(t: Core, self: Value, order: Value = "C") -> Value:
     """Return the bytes, of which nothing is known."""
     return t.lost("the bytes of an array")
 

@@ -93,8 +93,11 @@ _sort("argpartition", True, True)
 
 
 @NUMPY.method("sort", "partition")
-def sort_in_place(t: Core, self: Value, *_: Value, **__: Value) -> Value:
+def sort_in_place(t: Core, self: Value, *given: Value, axis: Value = -1, **_: Value) -> Value:
     """Sort the array in place."""
+    places = [axis, *(x for x in given if isinstance(x, int))]
+    if not given and isinstance(axis, int):
+        axis_in(t, places[0], self)
     self.known = None
     return None
 

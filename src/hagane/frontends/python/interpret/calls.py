@@ -38,7 +38,9 @@ from hagane.frontends.python.values.values import (
 )
 from hagane.graph.types import dtype_name
 
-_MAX_RECURSION = 40
+# Calls of a function by itself that are followed, where open conditions decide whether there are
+# more, and where all is known.
+_MAX_RECURSION, _DEEPEST = 40, 150
 # Functions that take all items at once; two of them may stop early.
 _CONSUMERS = (list, tuple, set, dict, sorted, sum, max, min, any, all)
 
@@ -209,7 +211,7 @@ class Calls(LibraryCalls):
         keywords: Mapping[str, Value],
         resume: Callable[[Value], None] | None = None,
     ) -> Value:
-        if self._depth(function) >= _MAX_RECURSION:
+        if self._is_too_deep(function):
             self.collector.notice(
                 self.here(),
                 f"the recursion of '{function.name}' is followed {_MAX_RECURSION} calls deep",
@@ -232,6 +234,7 @@ class Calls(LibraryCalls):
             call=self.here(),
             caller=caller,
             resume=resume,
+            decisions=len(self.knowledge.path.decisions),
         )
         node = function.node
         if isinstance(node, ast.Lambda):
@@ -242,12 +245,17 @@ class Calls(LibraryCalls):
             self.heap.drop(frame.key)
         return result
 
-    def _depth(self, function: Function) -> int:
+    def _is_too_deep(self, function: Function) -> bool:
+        """Whether a function calls itself too often; more often where nothing open decides that."""
+        decisions = len(self.knowledge.path.decisions)
         count, frame = 0, self.frame
-        while frame is not None:
-            count += frame.function is not None and frame.function.node is function.node
+        while frame is not None and count < _DEEPEST:
+            if frame.function is not None and frame.function.node is function.node:
+                count += 1
+                if count == _MAX_RECURSION and frame.decisions != decisions:
+                    return True
             frame = frame.caller
-        return count
+        return count >= _DEEPEST
 
     def inside(self, frame: Frame, run: Any) -> Value:
         """Run something in another frame."""

@@ -14,11 +14,14 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import MEMBERS, Heap, join_contents
 from hagane.frontends.python.values.printing import show_type
 from hagane.frontends.python.values.values import (
+    MISSING,
     Choice,
+    Class,
     DictRef,
     Fields,
     Frame,
     Host,
+    Instance,
     ListRef,
     Many,
     ModuleRef,
@@ -85,6 +88,7 @@ class Core(Parts):
         self.tags: dict[tuple[Any, str], Value] = {}  # attributes that the program gave tensors
         self.counters: dict[str, Dim] = {}  # turns of summarised loops by the name of the turn
         self._texts: dict[Term, str] = {}
+        self._compared: dict[int, bool] = {}  # classes whose objects are compared by identity
         self.tested: ast.expr | None = None  # an expression of which the truth alone counts
         self._joins: dict[str, int] = {}  # of how many joins a joined size is made
         self.modules: dict[str, ModuleRef] = {}
@@ -112,6 +116,16 @@ class Core(Parts):
     def is_by_identity(self, key: Value) -> bool:
         """Whether a value is a key by its identity: a tensor, which graphs write anew instead."""
         return isinstance(key, Tensor) and not self.emit.builds
+
+    def equals_itself_alone(self, item: Value) -> bool:
+        """Whether a value is an object of the program that no method compares with others."""
+        if not isinstance(item, Instance) or not isinstance(item.cls, Class):
+            return False
+        known = self._compared.get(item.cls.key)
+        if known is None:
+            known = "by value" not in item.cls_flags and self.method_of(item, "__eq__") is MISSING
+            self._compared[item.cls.key] = known
+        return known
 
     def new_set(self, items: Sequence[Value], *, frozen: bool = False) -> SetRef:
         """Return a new set of known values."""

@@ -230,6 +230,10 @@ class Objects(Core):
         self.become(made, found)
         return made
 
+    def hold_items(self, value: Instance, items: Value) -> None:
+        """Give a new object of a class that derives from a container the container that it is."""
+        self._contents[value.key] = items
+
     def become(self, value: Instance, items: Sequence[Value]) -> None:
         """Give a new object of a class that derives from ``tuple`` its items."""
         self._contents[value.key] = tuple(items)

@@ -51,8 +51,6 @@ _UNARY: dict[type[ast.unaryop], tuple[str, Callable[[Any], Any]]] = {
     ast.USub: ("neg", operator.neg),
     ast.Invert: ("invert", operator.invert),
 }
-
-
 _SETS: dict[type[ast.operator], Callable[[Any, Any], list[Any]]] = {
     ast.BitOr: lambda a, b: [*a, *b],
     ast.BitAnd: lambda a, b: [x for x in a if x in b],
@@ -101,16 +99,12 @@ class Operators(Core):
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return left if isinstance(left, Unknown) else right
         if isinstance(left, Tensor) or isinstance(right, Tensor):
+            found = self._tensor_and_object(BINARY[kind][0], left, right)
+            if found is not MISSING:
+                return found
             return self.tensor_operator(BINARY[kind][0], left, right)
-        if (
-            isinstance(left, Truth)
-            and isinstance(right, Truth | bool)
-            and kind
-            in (
-                ast.BitAnd,
-                ast.BitOr,
-            )
-        ):
+        logical = kind in (ast.BitAnd, ast.BitOr)
+        if logical and isinstance(left, Truth) and isinstance(right, Truth | bool):
             combine = both if kind is ast.BitAnd else either
             return self.as_truth(combine(left.term, self.as_term(self.truth(right))))
         if is_number(left) and is_number(right):
@@ -193,8 +187,14 @@ class Operators(Core):
             return self.new_list(Many(items[0], times))
         return self.lost("a list repeated a number of times that is not known")
 
-    def _binary_objects(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
-        name = BINARY[kind][0]
+    def _tensor_and_object(self, name: str, left: Value, right: Value) -> Value:
+        """Return what an object's own operator makes of a tensor; ``MISSING`` if it has none."""
+        made = self._own_operator(name, left, right)
+        array = isinstance(left, Tensor) and left.kind == "numpy.ndarray" and left.shape != ()
+        # (NumPy asks for each element.)
+        return self.lost("an array of objects") if array and made is not MISSING else made
+
+    def _own_operator(self, name: str, left: Value, right: Value) -> Value:
         for receiver, method, other in (
             (left, f"__{name}__", right),
             (right, f"__r{name}__", left),
@@ -203,6 +203,13 @@ class Operators(Core):
                 found = self.method_of(receiver, method)
                 if found is not MISSING:
                     return self.call(found, [other], {})
+        return MISSING
+
+    def _binary_objects(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
+        name = BINARY[kind][0]
+        found = self._own_operator(name, left, right)
+        if found is not MISSING:
+            return found
         if isinstance(left, Host) or isinstance(right, Host):
             found = self.real_call(BINARY[kind][1], [left, right], {})
             if found is not MISSING:
@@ -428,6 +435,12 @@ class Operators(Core):
             return Truth(self.unknown_truth())
         if isinstance(content, dict) and (is_key(item) or self.is_by_identity(item)):
             return item in content
+        if isinstance(container, SetRef) and self.is_by_identity(item):
+            return any(c is item for c in content)
+        if self.equals_itself_alone(item):
+            if any(c is item for c in content):
+                return True
+            content = [c for c in content if not self.equals_itself_alone(c)]
         conditions = [self.as_term(self.truth(self.compare(ast.Eq, item, c))) for c in content]
         return self.as_truth(either(*conditions)) if conditions else False
 

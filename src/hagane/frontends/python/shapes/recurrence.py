@@ -10,6 +10,7 @@ from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
     DictRef,
+    Instance,
     ListRef,
     Many,
     Pairs,
@@ -25,6 +26,7 @@ from hagane.symbolic import Dim, Expr, definitely_equal, evaluate, symbols_of
 
 # The value at the start of turn k.
 Rule: TypeAlias = Callable[[Dim], Value]
+_MAX_KINDS = 4  # of values that one name has in turns of a loop
 
 
 class Recurrence:
@@ -216,8 +218,54 @@ class Recurrence:
             rule = self._of_lists(before, found)
             if rule is not None:
                 return rule
+        several = self._several(before, found)
+        if several is not MISSING:
+            return lambda k: before if k == 0 else several
         unknown_value = self.core.lost("a value that changes its type from turn to turn of a loop")
         return lambda k: before if k == 0 else unknown_value
+
+    def _several(self, before: Value, found: Value) -> Value:
+        """Return a choice of the kinds of values that two have; ``MISSING`` if they are many."""
+        kinds: list[Value] = []
+        for value in (*_alternatives(before), *_alternatives(found)):
+            for place, kind in enumerate(kinds):
+                both = self._one_kind(kind, value)
+                if both is not MISSING:
+                    kinds[place] = both
+                    break
+            else:
+                kinds.append(value)
+        plain = (bool, float, str, Real, Truth, Tensor, Instance, type(None))
+        if len(kinds) > _MAX_KINDS or not all(isinstance(x, plain) or is_size(x) for x in kinds):
+            return MISSING
+        made = kinds.pop()
+        while kinds:
+            made = Choice(self.core.unknown_truth(), kinds.pop(), made)
+        return made
+
+    def _one_kind(self, a: Value, b: Value) -> Value:
+        """Return what stands for two values of one kind; ``MISSING`` for those of two."""
+        if a is b or (is_plain(a) and is_plain(b) and type(a) is type(b) and a == b):
+            return a
+        if isinstance(a, bool | Truth) and isinstance(b, bool | Truth):
+            return Truth(self.core.unknown_truth())
+        if isinstance(a, float | Real) and isinstance(b, float | Real):
+            return Real()
+        if isinstance(a, bool | Truth) or isinstance(b, bool | Truth):
+            return MISSING
+        if is_size(a) and is_size(b):
+            return a if definitely_equal(a, b) else self.core.emit.fresh("turn")
+        if isinstance(a, Instance) and isinstance(b, Instance) and a.key == b.key:
+            return a
+        if isinstance(a, Tensor) and isinstance(b, Tensor) and a.dtype == b.dtype:
+            if a.shape is None or b.shape is None or a.rank != b.rank or a.kind != b.kind:
+                return MISSING
+            shape = tuple(
+                x if definitely_equal(x, y) else self.core.emit.fresh("turn")
+                for x, y in zip(a.shape, b.shape, strict=True)
+            )
+            return _without_content(self.core, b, shape)
+        return MISSING
 
     def _of_lists(self, before: ListRef, found: ListRef) -> Rule | None:
         """Return the rule of a list that each turn makes anew, of any length, of like items."""
@@ -240,6 +288,13 @@ class Recurrence:
         if isinstance(value, tuple):
             return tuple(self.last(item, turn) for item in value)
         return value
+
+
+def _alternatives(value: Value) -> list[Value]:
+    """Return the values that a choice may be."""
+    if isinstance(value, Choice):
+        return [*_alternatives(value.yes), *_alternatives(value.no)]
+    return [value]
 
 
 def _without_content(core: Core, tensor: Tensor, shape: tuple[Dim, ...]) -> Tensor:

@@ -416,8 +416,23 @@ class Builtins(Iterables, RealObjects, World, Arguments):
     def _call_NewType(self, name: Value, supertype: Value) -> Value:
         return Host(identity)
 
-    def _call_vars(self, value: Value) -> Value:
-        return self.new_dict(self.heap[value]) if isinstance(value, Instance) else self.new_dict()
+    def _call_vars(self, value: Value = MISSING) -> Value:
+        if value is MISSING:
+            return self._call_locals()
+        found = self.find_attribute(value, "__dict__")
+        return self.new_dict() if found is MISSING else found
+
+    def _call_locals(self) -> Value:
+        assert self.frame is not None
+        if self.frame.key == self.frame.module.key:
+            return self._call_globals()
+        names = self.heap.contents[self.frame.key]
+        own = {k: v for k, v in names.items() if v is not MISSING and not str(k).startswith("<")}
+        return self.new_dict(own)
+
+    def _call_globals(self) -> Value:
+        assert self.frame is not None
+        return DictRef(self.frame.module.key)
 
 
 _MODULES = frozenset(

@@ -84,6 +84,11 @@ class Containers(Sets):
             return self._text_method(receiver, name, arguments, keywords)
         if isinstance(receiver, Real) and name in ("is_integer", "conjugate"):
             return Truth(self.unknown_truth()) if name == "is_integer" else receiver
+        if isinstance(receiver, bytes) and name == "join":
+            parts = self.sequence(arguments[0])
+            if isinstance(parts, Many) or not all(isinstance(part, bytes) for part in parts):
+                return self.outside("bytes that only a run knows")
+            return receiver.join(parts)
         real = [self.real_of(argument) for argument in arguments]
         if is_plain(receiver) and MISSING not in real:
             return self.lift(apply_plain(lambda *a: getattr(receiver, name)(*a), *real))

@@ -169,7 +169,11 @@ class Iterators(Containers):
             return self.new_stream(Many((found, group), self.emit.fresh("groups")))
         keys = [item if key is None else self.call(key, [item], {}) for item in items]
         if not all(map(is_plain, keys)):
-            return self.lost("itertools.groupby of keys that are not known")
+            if self.emit.builds:
+                return self.lost("itertools.groupby of keys that are not known")
+            found, item = self.as_many(tuple(keys))[0], self.as_many(tuple(items))[0]
+            group = self.new_list(Many(item, self.emit.fresh("group")))
+            return self.new_stream(Many((found, group), self.emit.fresh("groups")))
         groups = itertools.groupby(range(len(items)), key=keys.__getitem__)
         return self.new_stream(
             [(found, self.new_stream([items[place] for place in of])) for found, of in groups]

@@ -146,6 +146,17 @@ class StandardLibrary(Iterators):
         """Return a deep copy of a value; ``done`` has the copies of shared parts by their keys."""
         if isinstance(value, tuple):
             return tuple(self.copied(item, done) for item in value)
+        if isinstance(value, Tensor) and not self.emit.builds:  # equal, and another one
+            if -id(value) not in done:
+                made = self.emit.new(
+                    value.dtype, value.shape, kind=value.kind, known=value.known,
+                    device=value.device,
+                )  # fmt: skip
+                made.origin, made.parameter, made.strides = (
+                    value.origin, value.parameter, value.strides
+                )  # fmt: skip
+                done[-id(value)] = made
+            return done[-id(value)]
         if isinstance(value, Bound):  # a method of what is copied becomes one of the copy
             return replace(value, receiver=self.copied(value.receiver, done))
         if not isinstance(value, ListRef | DictRef | SetRef | Instance):
@@ -159,6 +170,8 @@ class StandardLibrary(Iterators):
             self.heap[made] = tuple(self.copied(item, done) for item in content)
         elif isinstance(content, dict) and not isinstance(value, SetRef):
             self.heap[made].update({k: self.copied(v, done) for k, v in content.items()})
+        if isinstance(value, Instance) and (items := self.inherited(value)) is not None:
+            self.hold_items(made, self.copied(items, done))
         return made
 
     def _call_copy(self, value: Value) -> Value:
@@ -175,7 +188,10 @@ class StandardLibrary(Iterators):
                 return DictRef(self.heap.new(content), value.kind)
             return self.new_dict(content, value.kind)
         if isinstance(value, Instance):
-            return Instance(self.heap.new(dict(self.heap[value])), value.cls, value.host)
+            made = Instance(self.heap.new(dict(self.heap[value])), value.cls, value.host)
+            if (items := self.inherited(value)) is not None:
+                self.hold_items(made, self._call_copy(items))
+            return made
         return value
 
     def _call_field(

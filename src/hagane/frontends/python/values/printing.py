@@ -178,10 +178,16 @@ def _show_items(items: tuple[Value, ...], inner: object) -> str:
     assert callable(inner)
     texts = [inner(item) for item in items[:_MAX_ITEMS]]
     if len(items) > _MAX_ITEMS:
-        if len(set(map(inner, items))) == 1:
+        if _are_of_one_class(items) or all(inner(item) == texts[0] for item in items):
             return f"{texts[0]}, ... ({len(items)} of them)"
         texts.append("...")
     return ", ".join(texts)
+
+
+def _are_of_one_class(items: tuple[Value, ...]) -> bool:
+    """Whether items are objects of one class, which are shown alike."""
+    cls = items[0].cls if isinstance(items[0], Instance) else None
+    return cls is not None and all(type(x) is Instance and x.cls is cls for x in items)
 
 
 def _show_content(content: Value, inner: object, knowledge: Knowledge) -> str:

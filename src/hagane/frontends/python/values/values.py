@@ -326,6 +326,7 @@ class Frame:
         cls: The class whose body runs.
         kept: Whether a function or class made in it may read its names after it ends.
         made: The last values of its expressions, by node, where a graph is made.
+        decisions: The number of open conditions that had been decided when it was called.
     """
 
     key: int
@@ -344,6 +345,7 @@ class Frame:
     cls: Class | None = None
     kept: bool = False
     made: dict[Any, Value] = field(default_factory=dict)
+    decisions: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

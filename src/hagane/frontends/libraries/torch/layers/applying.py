@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from hagane.frontends.libraries.torch.layers.layer import functional
+from hagane.frontends.python.values.values import Value
 
 _INPLACE = {"inplace": False}
 _UNPOOLING = {"kernel_size": ..., "stride": None, "padding": 0}
 for _name, _function, _defaults in (
-    ("ReLU", "relu", _INPLACE), ("ReLU6", "relu6", _INPLACE), ("SiLU", "silu", _INPLACE),
+    ("ReLU", "relu", _INPLACE), ("SiLU", "silu", _INPLACE),
     ("Mish", "mish", _INPLACE), ("Hardswish", "hardswish", _INPLACE), ("SELU", "selu", _INPLACE),
     ("Hardsigmoid", "hardsigmoid", _INPLACE), ("Tanhshrink", "tanhshrink", {}),
     ("LogSigmoid", "logsigmoid", {}), ("Softsign", "softsign", {}),
@@ -15,7 +16,6 @@ for _name, _function, _defaults in (
     ("ELU", "elu", {"alpha": 1.0, "inplace": False}),
     ("CELU", "celu", {"alpha": 1.0, "inplace": False}),
     ("GELU", "gelu", {"approximate": "none"}),
-    ("Hardtanh", "hardtanh", {"min_val": -1.0, "max_val": 1.0, "inplace": False}),
     ("Softplus", "softplus", {"beta": 1.0, "threshold": 20.0}),
     ("Threshold", "threshold", {"threshold": ..., "value": ..., "inplace": False}),
     ("GLU", "glu", {"dim": -1}),
@@ -24,9 +24,6 @@ for _name, _function, _defaults in (
     ("CosineSimilarity", "cosine_similarity", {"dim": 1, "eps": 1e-8}),
     ("PixelShuffle", "pixel_shuffle", {"upscale_factor": ...}),
     ("PixelUnshuffle", "pixel_unshuffle", {"downscale_factor": ...}),
-    ("Upsample", "interpolate",
-     {"size": None, "scale_factor": None, "mode": "nearest", "align_corners": None,
-      "recompute_scale_factor": None}),
     ("Unfold", "unfold", {"kernel_size": ..., "dilation": 1, "padding": 0, "stride": 1}),
     ("Fold", "fold",
      {"output_size": ..., "kernel_size": ..., "dilation": 1, "padding": 0, "stride": 1}),
@@ -35,9 +32,6 @@ for _name, _function, _defaults in (
     ("CTCLoss", "ctc_loss", {"blank": 0, "reduction": "mean", "zero_infinity": False}),
     ("Hardshrink", "hardshrink", {"lambd": 0.5}), ("Softshrink", "softshrink", {"lambd": 0.5}),
     ("ChannelShuffle", "channel_shuffle", {"groups": ...}),
-    ("UpsamplingNearest2d", "interpolate", {"size": None, "scale_factor": None}),
-    ("UpsamplingBilinear2d", "interpolate",
-     {"size": None, "scale_factor": None, "mode": "bilinear", "align_corners": True}),
     ("MaxUnpool1d", "max_unpool1d", _UNPOOLING), ("MaxUnpool2d", "max_unpool2d", _UNPOOLING),
     ("MaxUnpool3d", "max_unpool3d", _UNPOOLING),
 ):  # fmt: skip
@@ -73,19 +67,34 @@ for _name, _function, _last in (
         {"weight": None, "size_average": None, "ignore_index": -100, "reduce": None,
          "reduction": "mean", **_last},
     )  # fmt: skip
+functional("ReLU6", "nn.functional.relu6", _INPLACE, shown={"min_val": 0.0, "max_val": 6.0})
+functional("Hardtanh", "nn.functional.hardtanh",
+           {"min_val": -1.0, "max_val": 1.0, "inplace": False, "min_value": None,
+            "max_value": None}, "min_val", "max_val", "inplace", "", "")  # fmt: skip
+_SCALED: dict[str, Value] = {"size": None, "scale_factor": None}
+_NEAREST = {"mode": "nearest", "align_corners": None, "recompute_scale_factor": None}
+functional("Upsample", "nn.functional.interpolate", {**_SCALED, **_NEAREST},
+           shown={"name": "Upsample"})  # fmt: skip
+functional("UpsamplingNearest2d", "nn.functional.interpolate", _SCALED,
+           shown={"name": "UpsamplingNearest2d", **_NEAREST})  # fmt: skip
+functional("UpsamplingBilinear2d", "nn.functional.interpolate", _SCALED,
+           fixed={"mode": "bilinear", "align_corners": True},
+           shown={"name": "UpsamplingBilinear2d", "recompute_scale_factor": None})  # fmt: skip
 functional("PairwiseDistance", "nn.functional.pairwise_distance",
            {"p": 2.0, "eps": 1e-6, "keepdim": False}, kept={"p": "norm"})  # fmt: skip
 functional(
     "TripletMarginWithDistanceLoss", "nn.functional.triplet_margin_with_distance_loss",
     {"distance_function": None, "margin": 1.0, "swap": False, "reduction": "mean"},
+    by_name=("distance_function", "margin", "swap", "reduction"),
 )  # fmt: skip
 functional("HuberLoss", "nn.functional.huber_loss", {"reduction": "mean", "delta": 1.0})
 functional("PoissonNLLLoss", "nn.functional.poisson_nll_loss",
            {"log_input": True, "full": False, "size_average": None, "eps": 1e-8, "reduce": None,
             "reduction": "mean"})  # fmt: skip
 functional("GaussianNLLLoss", "nn.functional.gaussian_nll_loss",
-           {"full": False, "eps": 1e-6, "reduction": "mean"})  # fmt: skip
-functional("Softmax2d", "nn.functional.softmax", {"dim": -3})
+           {"full": False, "eps": 1e-6, "reduction": "mean"},
+           by_name=("full", "eps", "reduction"))  # fmt: skip
+functional("Softmax2d", "nn.functional.softmax", fixed={"dim": -3})
 functional("Tanh", "tanh")
 functional("RReLU", "nn.functional.rrelu", {"lower": 1 / 8, "upper": 1 / 3, "inplace": False},
            training=True)  # fmt: skip
@@ -105,13 +114,12 @@ for _n in (1, 2, 3):
     functional(
         f"AvgPool{_n}d", f"nn.functional.avg_pool{_n}d",
         {"kernel_size": ..., "stride": None, "padding": 0, "ceil_mode": False,
-         "count_include_pad": True, "divisor_override": None},
+         "count_include_pad": True, **({"divisor_override": None} if _n > 1 else {})},
     )  # fmt: skip
-    if _n < 3:
-        functional(
-            f"LPPool{_n}d", f"nn.functional.lp_pool{_n}d",
-            {"norm_type": ..., "kernel_size": ..., "stride": None, "ceil_mode": False},
-        )  # fmt: skip
+    functional(
+        f"LPPool{_n}d", f"nn.functional.lp_pool{_n}d",
+        {"norm_type": ..., "kernel_size": ..., "stride": None, "ceil_mode": False},
+    )  # fmt: skip
     functional(
         f"AdaptiveAvgPool{_n}d", f"nn.functional.adaptive_avg_pool{_n}d", {"output_size": ...}
     )

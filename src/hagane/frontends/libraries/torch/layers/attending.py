@@ -41,7 +41,7 @@ class MultiheadAttention:
         extra = [weight(t, 1, 1, embed_dim, **own) if add_bias_kv else None for _ in range(2)]
         return {
             "embed_dim": embed_dim, "num_heads": num_heads, "dropout": dropout,
-            "kdim": kdim, "vdim": vdim, "bias_k": extra[0], "bias_v": extra[1],
+            "kdim": kdim, "vdim": vdim,
             "add_zero_attn": add_zero_attn,
             "batch_first": batch_first, "head_dim": embed_dim // num_heads,
             "in_proj_weight": weight(t, 3 * embed_dim, embed_dim, **own) if joined else None,
@@ -50,7 +50,8 @@ class MultiheadAttention:
                 for name in "qkv"
             },
             "in_proj_bias": weight(t, 3 * embed_dim, **own) if bias else None,
-            "out_proj": t.call_library("torch.nn.Linear", [embed_dim, embed_dim], own),
+            "bias_k": extra[0], "bias_v": extra[1],
+            "out_proj": t.call_library("torch.nn.Linear", [embed_dim, embed_dim, bias], own),
         }  # fmt: skip
 
     @staticmethod
@@ -109,28 +110,32 @@ def _attended(
 
 
 def _layer_attributes(
-    t: Core, d_model: Value, nhead: Value, dim_feedforward: Value = 2048, dropout: Value = 0.1,
-    activation: Value = "relu", layer_norm_eps: Value = 1e-5, batch_first: Value = False,
-    norm_first: Value = False, bias: Value = True, device: Value = None, dtype: Value = None,
+    t: Core, decodes: bool, d_model: Value, nhead: Value, dim_feedforward: Value, dropout: Value,
+    activation: Value, layer_norm_eps: Value, batch_first: Value, norm_first: Value, bias: Value,
+    device: Value, dtype: Value,
 ) -> dict[str, Value]:  # fmt: skip
     own = {"dtype": dtype, "device": device}
 
     def attention() -> Value:
-        return t.call_library("torch.nn.MultiheadAttention", [d_model, nhead],
-                              {**own, "batch_first": batch_first})  # fmt: skip
+        return t.call_library(
+            "torch.nn.MultiheadAttention", [d_model, nhead, dropout, bias],
+            {**own, "batch_first": batch_first},
+        )  # fmt: skip
 
     def norm() -> Value:
-        return t.call_library("torch.nn.LayerNorm", [d_model, layer_norm_eps], own)
+        return t.call_library("torch.nn.LayerNorm", [d_model, layer_norm_eps, True, bias], own)
 
     def drop() -> Value:
         return t.call_library("torch.nn.Dropout", [dropout])
 
     return {
-        "self_attn": attention(), "multihead_attn": attention(), "norm_first": norm_first,
-        "linear1": t.call_library("torch.nn.Linear", [d_model, dim_feedforward], own),
-        "linear2": t.call_library("torch.nn.Linear", [dim_feedforward, d_model], own),
-        "norm1": norm(), "norm2": norm(), "norm3": norm(),
-        "dropout": drop(), "dropout1": drop(), "dropout2": drop(), "dropout3": drop(),
+        "self_attn": attention(), **({"multihead_attn": attention()} if decodes else {}),
+        "linear1": t.call_library("torch.nn.Linear", [d_model, dim_feedforward, bias], own),
+        "dropout": drop(),
+        "linear2": t.call_library("torch.nn.Linear", [dim_feedforward, d_model, bias], own),
+        "norm_first": norm_first,
+        "norm1": norm(), "norm2": norm(), **({"norm3": norm()} if decodes else {}),
+        "dropout1": drop(), "dropout2": drop(), **({"dropout3": drop()} if decodes else {}),
         "activation": activation,
     }  # fmt: skip
 
@@ -161,7 +166,17 @@ def _residual(t: Core, self: View, x: Value, number: int, block: Callable[[Value
 class TransformerEncoderLayer:
     """Self-attention and two linear layers."""
 
-    init = staticmethod(_layer_attributes)
+    @staticmethod
+    def init(
+        t: Core, d_model: Value, nhead: Value, dim_feedforward: Value = 2048, dropout: Value = 0.1,
+        activation: Value = "relu", layer_norm_eps: Value = 1e-5, batch_first: Value = False,
+        norm_first: Value = False, bias: Value = True, device: Value = None, dtype: Value = None,
+    ) -> dict[str, Value]:  # fmt: skip
+        """Return the attributes."""
+        return _layer_attributes(
+            t, False, d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps,
+            batch_first, norm_first, bias, device, dtype,
+        )  # fmt: skip
 
     @staticmethod
     def forward(
@@ -182,7 +197,17 @@ class TransformerEncoderLayer:
 class TransformerDecoderLayer:
     """Self-attention, attention to a memory, and two linear layers."""
 
-    init = staticmethod(_layer_attributes)
+    @staticmethod
+    def init(
+        t: Core, d_model: Value, nhead: Value, dim_feedforward: Value = 2048, dropout: Value = 0.1,
+        activation: Value = "relu", layer_norm_eps: Value = 1e-5, batch_first: Value = False,
+        norm_first: Value = False, bias: Value = True, device: Value = None, dtype: Value = None,
+    ) -> dict[str, Value]:  # fmt: skip
+        """Return the attributes."""
+        return _layer_attributes(
+            t, True, d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps,
+            batch_first, norm_first, bias, device, dtype,
+        )  # fmt: skip
 
     @staticmethod
     def forward(
@@ -207,7 +232,8 @@ class TransformerDecoderLayer:
 
 
 def _stack(t: Core, first: Value, num_layers: Value, norm: Value) -> dict[str, Value]:
-    layers = t.call_library("torch.nn.ModuleList", [[first] * num_layers])
+    copies = [t.copied(first, {}) for _ in range(num_layers)]
+    layers = t.call_library("torch.nn.ModuleList", [copies])
     return {"layers": layers, "num_layers": num_layers, "norm": norm}
 
 
@@ -282,14 +308,17 @@ class Transformer:
         bias: Value = True, device: Value = None, dtype: Value = None,
     ) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
+        own = {"device": device, "dtype": dtype}
         settings = {
             "d_model": d_model, "nhead": nhead, "dim_feedforward": dim_feedforward,
-            "batch_first": batch_first, "device": device, "dtype": dtype,
+            "dropout": dropout, "activation": activation, "layer_norm_eps": layer_norm_eps,
+            "batch_first": batch_first, "norm_first": norm_first, "bias": bias, **own,
         }  # fmt: skip
 
         def stack(kind: str, count: Value) -> Value:
             name = f"torch.nn.Transformer{kind}"
-            return t.call_library(name, [t.call_library(f"{name}Layer", [], settings), count])
+            norm = t.call_library("torch.nn.LayerNorm", [d_model, layer_norm_eps, True, bias], own)
+            return t.call_library(name, [t.call_library(f"{name}Layer", [], settings), count, norm])
 
         return {
             "d_model": d_model, "nhead": nhead, "batch_first": batch_first,

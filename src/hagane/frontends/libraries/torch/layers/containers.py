@@ -11,6 +11,7 @@ from hagane.frontends.python.values.values import (
     Instance,
     Library,
     Many,
+    Tensor,
     Value,
 )
 
@@ -73,6 +74,19 @@ class ModuleList:
         return container(t, {str(i): m for i, m in enumerate(listed(t, modules))})
 
     @staticmethod
+    def pop(t: Core, self: View, key: Value) -> Value:
+        """Take a module out."""
+        found = list(inner(t, self).values())
+        if not isinstance(key, int):
+            t.fail(OPEN, "a module taken out at a place that is not known")
+        if not -len(found) <= key < len(found):
+            t.fail("index", f"index {key} is out of range for {len(found)} modules")
+        taken = found.pop(key)
+        inner(t, self).clear()
+        inner(t, self).update({str(i): m for i, m in enumerate(found)})
+        return taken
+
+    @staticmethod
     def append(t: Core, self: View, module: Value) -> Value:
         """Add a module at the end."""
         inner(t, self)[str(len(inner(t, self)))] = module
@@ -121,7 +135,7 @@ class ModuleList:
 class Sequential(ModuleList):
     """Modules applied one after the other."""
 
-    append, extend, insert = ModuleList.append, ModuleList.extend, ModuleList.insert
+    append, insert, pop = ModuleList.append, ModuleList.insert, ModuleList.pop
     __len__, __iter__, __setitem__ = ModuleList.__len__, ModuleList.__iter__, ModuleList.__setitem__
 
     @staticmethod
@@ -130,6 +144,11 @@ class Sequential(ModuleList):
         if len(modules) == 1 and isinstance(modules[0], dict):
             return container(t, dict(modules[0]))
         return container(t, {str(i): m for i, m in enumerate(modules)})
+
+    @staticmethod
+    def extend(t: Core, self: View, sequential: Value) -> Value:
+        """Add modules at the end."""
+        return ModuleList.extend(t, self, sequential)
 
     @staticmethod
     def __getitem__(t: Core, self: View, index: Value) -> Value:
@@ -196,7 +215,20 @@ class ModuleDict:
     @staticmethod
     def update(t: Core, self: View, modules: Value) -> Value:
         """Set modules by name."""
-        inner(t, self).update(modules)
+        inner(t, self).update(dict(modules) if isinstance(modules, list | tuple) else modules)
+        return None
+
+    @staticmethod
+    def pop(t: Core, self: View, key: Value) -> Value:
+        """Take a module out."""
+        found = ModuleDict.__getitem__(t, self, key)
+        del inner(t, self)[key]
+        return found
+
+    @staticmethod
+    def clear(t: Core, self: View) -> Value:
+        """Take all modules out."""
+        inner(t, self).clear()
         return None
 
 
@@ -204,24 +236,63 @@ class ModuleDict:
 class ParameterList(ModuleList):
     """A list of parameters."""
 
-    init, append, extend = ModuleList.init, ModuleList.append, ModuleList.extend
     __len__, __iter__, __setitem__ = ModuleList.__len__, ModuleList.__iter__, ModuleList.__setitem__
     __getitem__ = ModuleList.__getitem__
+
+    @staticmethod
+    def init(t: Core, values: Value = None) -> dict[str, Value]:
+        """Return the attributes of a list of parameters."""
+        return container(t, {str(i): _trained(m) for i, m in enumerate(listed(t, values))})
+
+    @staticmethod
+    def append(t: Core, self: View, value: Value) -> Value:
+        """Add a parameter at the end."""
+        return ModuleList.append(t, self, _trained(value))
+
+    @staticmethod
+    def extend(t: Core, self: View, values: Value) -> Value:
+        """Add parameters at the end."""
+        return ModuleList.extend(t, self, [_trained(value) for value in listed(t, values)])
 
 
 @TORCH.layer("nn.ParameterDict", base=_MODULE)
 class ParameterDict(ModuleDict):
     """Parameters by name."""
 
-    init, keys, values, items = (
-        ModuleDict.init,
-        ModuleDict.keys,
-        ModuleDict.values,
-        ModuleDict.items,
-    )
-    __getitem__, __setitem__, __contains__ = (
-        ModuleDict.__getitem__,
-        ModuleDict.__setitem__,
-        ModuleDict.__contains__,
-    )
+    keys, values, items, pop, clear = (
+        ModuleDict.keys, ModuleDict.values, ModuleDict.items, ModuleDict.pop, ModuleDict.clear
+    )  # fmt: skip
+    __getitem__, __contains__ = ModuleDict.__getitem__, ModuleDict.__contains__
     __len__, __iter__ = ModuleDict.__len__, ModuleDict.__iter__
+
+    @staticmethod
+    def init(t: Core, parameters: Value = None) -> dict[str, Value]:
+        """Return the attributes; the parameters come as a dictionary or as pairs."""
+        made = ModuleDict.init(t, parameters)
+        held = t.heap[made["_modules"]]
+        held.update({key: _trained(value) for key, value in held.items()})
+        return made
+
+    @staticmethod
+    def __setitem__(t: Core, self: View, key: Value, value: Value) -> Value:
+        return ModuleDict.__setitem__(t, self, key, _trained(value))
+
+    @staticmethod
+    def update(t: Core, self: View, parameters: Value) -> Value:
+        """Set parameters by name."""
+        given = dict(parameters)
+        return ModuleDict.update(t, self, {key: _trained(value) for key, value in given.items()})
+
+    @staticmethod
+    def get(t: Core, self: View, key: Value, default: Value = None) -> Value:
+        """Return a parameter, or something else without one."""
+        return inner(t, self).get(key, default)
+
+
+def _trained(value: Value) -> Value:
+    """Return a tensor as the parameter that containers of parameters make of it."""
+    if not isinstance(value, Tensor) or value.parameter:
+        return value
+    made = value.seen_as(value.kind)
+    made.parameter = True
+    return made

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
-from hagane.frontends.libraries.table import View, call_handler
+from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.functions.networks import windows
-from hagane.frontends.libraries.torch.layers.layer import layer, weight
+from hagane.frontends.libraries.torch.layers.layer import layer, made_as, weight
 from hagane.frontends.libraries.torch.operands import (
     need_tensor,
     per_axis,
@@ -35,6 +36,7 @@ def _conv(spatial: int, transposed: bool) -> None:
             "padding": _spread(t, padding, spatial, "padding"),
             "dilation": _spread(t, dilation, spatial, "dilation"), "groups": groups,
             "padding_mode": padding_mode, "output_padding": (0,) * spatial,
+            "transposed": transposed,
             "weight": weight(t, first, second // groups, *kernel, dtype=dtype, device=device),
             "bias": weight(t, out_channels, dtype=dtype, device=device) if bias else None,
         }  # fmt: skip
@@ -80,12 +82,19 @@ def _conv(spatial: int, transposed: bool) -> None:
 
 def _lazy(spatial: int, kind: str) -> None:
     plain: Any = TORCH.layers[f"torch.nn.{kind}{spatial}d"]
+    own = inspect.signature(plain.init)
+    signature = own.replace(
+        parameters=[p for p in own.parameters.values() if p.name != "in_channels"]
+    )
 
     def init(t: Core, *arguments: Value, **keywords: Value) -> dict[str, Value]:
-        settings = call_handler(plain.init, kind, t, [1, *arguments], {**keywords, "groups": 1})
-        return {**settings, "in_channels": 0, "groups": keywords.get("groups", 1)}
+        bound = signature.bind(t, *arguments, **keywords).arguments
+        settings = plain.init(**{**bound, "in_channels": 1, "groups": 1})
+        return {**settings, "in_channels": 0, "groups": bound.get("groups", 1)}
 
-    def forward(t: Core, self: View, input: Value, *rest: Value) -> Value:
+    init.__signature__ = signature  # type: ignore[attr-defined]
+
+    def prepare(t: Core, self: View, input: Value) -> Value:
         x = need_tensor(t, input, "input")
         if self.in_channels == 0:
             shape = shape_of(t, x)
@@ -96,10 +105,17 @@ def _lazy(spatial: int, kind: str) -> None:
                 first, second = channels, floordiv(second, self.groups)
             else:
                 second = floordiv(channels, self.groups)
-            self.weight = weight(t, first, second, *kernel)
-        return plain.forward(t, self, x, *rest)
+            self.weight = weight(t, first, second, *kernel, **made_as(self.weight))
+        return x
 
-    functions = {"init": staticmethod(init), "forward": staticmethod(forward)}
+    def forward(t: Core, self: View, input: Value) -> Value:
+        return plain.forward(t, self, prepare(t, self, input))
+
+    def forward_transposed(t: Core, self: View, input: Value, output_size: Value = None) -> Value:
+        return plain.forward(t, self, prepare(t, self, input), output_size)
+
+    run = forward_transposed if kind == "ConvTranspose" else forward
+    functions = {"init": staticmethod(init), "forward": staticmethod(run)}
     layer(f"Lazy{kind}{spatial}d")(type(f"Lazy{kind}{spatial}d", (), functions))
 
 
@@ -127,15 +143,19 @@ for _spatial in (1, 2, 3):
 
 
 def _pad(name: str, spatial: int, mode: str) -> None:
-    def init(t: Core, padding: Value, value: Value = 0.0) -> dict[str, Value]:
+    def init(t: Core, padding: Value) -> dict[str, Value]:
         amounts = (padding,) * (2 * spatial) if isinstance(padding, int) else tuple(padding)
-        return {"padding": amounts, "value": value}
+        return {"padding": amounts, **({"value": 0.0} if name.startswith("Zero") else {})}
+
+    def init_constant(t: Core, padding: Value, value: Value) -> dict[str, Value]:
+        return {**init(t, padding), "value": value}
 
     def forward(t: Core, self: View, input: Value) -> Value:
         fill = [self.get("value", 0.0)] if mode == "constant" else []
         return t.call_library("torch.nn.functional.pad", [input, self.padding, mode, *fill])
 
-    layer(name)(type(name, (), {"init": staticmethod(init), "forward": staticmethod(forward)}))
+    made = init_constant if name.startswith("Constant") else init
+    layer(name)(type(name, (), {"init": staticmethod(made), "forward": staticmethod(forward)}))
 
 
 for _n in (1, 2, 3):

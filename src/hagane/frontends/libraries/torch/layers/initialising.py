@@ -2,26 +2,61 @@
 
 from __future__ import annotations
 
-from hagane.frontends.libraries.torch.operands import FLOAT
+import inspect
+
+from hagane.frontends.libraries.torch.operands import FLOAT, need_tensor
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Host, Many, Real, Tensor, Value
 
+# Parameters of each after the tensor with their defaults, ``...`` for none; of axes of the tensor
+# the least and the greatest number.
+_FILLS: dict[str, tuple[dict[str, Value], int, int]] = {
+    "normal": ({"mean": 0.0, "std": 1.0, "generator": None}, 0, 99),
+    "uniform": ({"a": 0.0, "b": 1.0, "generator": None}, 0, 99),
+    "constant": ({"val": ...}, 0, 99), "zeros": ({}, 0, 99), "ones": ({}, 0, 99),
+    "eye": ({}, 2, 2), "dirac": ({"groups": 1}, 3, 5),
+    "xavier_uniform": (_GAIN := {"gain": 1.0, "generator": None}, 2, 99),
+    "xavier_normal": (_GAIN, 2, 99), "orthogonal": (_GAIN, 2, 99),
+    "kaiming_uniform": (
+        _FAN := {"a": 0, "mode": "fan_in", "nonlinearity": "leaky_relu", "generator": None}, 2, 99
+    ),
+    "kaiming_normal": (_FAN, 2, 99),
+    "sparse": ({"sparsity": ..., "std": 0.01, "generator": None}, 2, 2),
+    "trunc_normal": (
+        {"mean": 0.0, "std": 1.0, "a": -2.0, "b": 2.0, "generator": None}, 0, 99
+    ),
+}  # fmt: skip
+_DEPRECATED = ("xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal", "normal",
+               "uniform", "constant", "orthogonal")  # fmt: skip
 
-def _fills(name: str) -> None:
-    def function(t: Core, tensor: Value, *_: Value, **__: Value) -> Value:
-        return tensor
 
-    TORCH.function(f"nn.init.{name}")(function)
+def _fills(name: str, settings: dict[str, Value], least: int, most: int) -> None:
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    own = [
+        inspect.Parameter(key, kind, default=inspect.Parameter.empty if value is ... else value)
+        for key, value in settings.items()
+    ]
+    first = [inspect.Parameter("t", kind), inspect.Parameter("tensor", kind)]
+
+    def function(t: Core, *arguments: Value, **keywords: Value) -> Value:
+        bound = signature.bind(t, *arguments, **keywords).arguments
+        x = need_tensor(t, bound["tensor"], "tensor")
+        if x.shape is not None and not least <= len(x.shape) <= most:
+            count = f"{least}" if least == most else f"at least {least}"
+            t.fail("rank", f"{name} takes a tensor of {count} axes, got {t.show(x)}", x)
+        if bound.get("mode", "fan_in") not in ("fan_in", "fan_out"):
+            t.fail("value", f"expected mode 'fan_in' or 'fan_out', got {bound['mode']!r}")
+        return bound["tensor"]
+
+    signature = inspect.Signature([*first, *own])
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    names = (f"{name}_", name) if name in _DEPRECATED else (f"{name}_",)
+    TORCH.function(*(f"nn.init.{each}" for each in names))(function)
 
 
-for _name in (
-    "normal_", "uniform_", "constant_", "zeros_", "ones_", "eye_", "dirac_", "xavier_uniform_",
-    "xavier_normal_", "kaiming_uniform_", "kaiming_normal_", "orthogonal_", "sparse_",
-    "trunc_normal_", "xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal",
-    "normal", "uniform", "constant", "orthogonal",
-):  # fmt: skip
-    _fills(_name)
+for _name, (_settings, _least, _most) in _FILLS.items():
+    _fills(_name, _settings, _least, _most)
 
 
 @TORCH.function("_C._log_api_usage_once")
@@ -67,7 +102,22 @@ def unwrapped(t: Core, module: Value, *_: Value, **__: Value) -> Value:
     return module
 
 
-@TORCH.function("nn.utils.clip_grad_norm_", "nn.utils.clip_grad_value_", "nn.utils.clip_grad_norm")
-def clip_grad(t: Core, parameters: Value, *_: Value, **__: Value) -> Value:
-    """Clip gradients; nothing here has any."""
-    return t.emit.new(TORCH.constants["torch.float32"].dtype, ())
+@TORCH.function("nn.SyncBatchNorm.convert_sync_batchnorm")
+def convert_sync_batchnorm(t: Core, module: Value, process_group: Value = None) -> Value:
+    """Return a module whose normalisations count over all processes: shapes and types stay."""
+    return module
+
+
+@TORCH.function("nn.utils.clip_grad_norm_", "nn.utils.clip_grad_norm")
+def clip_grad_norm(
+    t: Core, parameters: Value, max_norm: Value, norm_type: Value = 2.0,
+    error_if_nonfinite: Value = False, foreach: Value = None,
+) -> Value:  # fmt: skip
+    """Clip gradients; return their norm."""
+    return t.emit.new(FLOAT, (), kind="torch.Tensor")
+
+
+@TORCH.function("nn.utils.clip_grad_value_")
+def clip_grad_value(t: Core, parameters: Value, clip_value: Value, foreach: Value = None) -> Value:
+    """Clip each element of gradients."""
+    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hagane.frontends.libraries.table import View
@@ -14,7 +14,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Tensor, Value
+from hagane.frontends.python.values.values import Device, DType, Tensor, Value
 from hagane.symbolic import Dim
 
 _MODULE = "torch.nn.Module"
@@ -27,9 +27,15 @@ def weight(t: Core, *shape: Dim, dtype: Value = None, device: Value = None) -> T
     return x
 
 
-def buffer(t: Core, *shape: Dim) -> Tensor:
+def buffer(t: Core, *shape: Dim, dtype: Value = None, device: Value = None) -> Tensor:
     """Return a new tensor that is not trained."""
-    return t.emit.new(FLOAT, shape, kind="torch.Tensor")
+    place = device_of(device)
+    return t.emit.new(dtype_of(dtype, FLOAT), shape, kind="torch.Tensor", device=place)
+
+
+def made_as(x: Tensor) -> dict[str, Value]:
+    """Return the arguments that make parameters of an element type and a place."""
+    return {"dtype": DType(x.dtype), "device": Device(x.device)}
 
 
 def layer(*names: str) -> Callable[[Any], Any]:
@@ -39,7 +45,8 @@ def layer(*names: str) -> Callable[[Any], Any]:
 
 def functional(
     name: str, function: str, defaults: dict[str, Value] | None = None, *names: str,
-    training: bool = False, kept: Mapping[str, str] | None = None,
+    training: bool = False, kept: Mapping[str, str] | None = None, by_name: Sequence[str] = (),
+    fixed: Mapping[str, Value] | None = None, shown: Mapping[str, Value] | None = None,
 ) -> None:  # fmt: skip
     """Register a layer that stores arguments and passes them to a function.
 
@@ -50,14 +57,19 @@ def functional(
         names: The function's names for them where they differ.
         training: Whether to pass whether the layer is in training.
         kept: Names of attributes by the constructor's arguments, where they differ.
+        by_name: The constructor's arguments that have to be named.
+        fixed: What the function is always given, which is an attribute, too.
+        shown: Further attributes.
     """
-    given, kept = defaults or {}, kept or {}
+    given, kept, fixed = defaults or {}, kept or {}, fixed or {}
     parameters = [inspect.Parameter("t", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
     for key, default in given.items():
         parameters.append(
             inspect.Parameter(
                 key,
-                inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                inspect.Parameter.KEYWORD_ONLY
+                if key in by_name
+                else inspect.Parameter.POSITIONAL_OR_KEYWORD,
                 default=inspect.Parameter.empty if default is ... else default,
             )
         )
@@ -66,7 +78,8 @@ def functional(
     def init(t: Core, *arguments: Value, **keywords: Value) -> dict[str, Value]:
         bound = signature.bind(t, *arguments, **keywords)
         bound.apply_defaults()
-        return {kept.get(k, k): value for k, value in bound.arguments.items() if k != "t"}
+        own = {kept.get(k, k): value for k, value in bound.arguments.items() if k != "t"}
+        return {**own, **fixed, **(shown or {})}
 
     init.__signature__ = signature  # type: ignore[attr-defined]
 
@@ -78,6 +91,6 @@ def functional(
         }
         if training:
             passed["training"] = self.get("training", True)
-        return t.call_library(f"torch.{function}", list(inputs), {**passed, **keywords})
+        return t.call_library(f"torch.{function}", list(inputs), {**fixed, **passed, **keywords})
 
     layer(name)(type(name, (), {"init": staticmethod(init), "forward": staticmethod(forward)}))

@@ -323,8 +323,12 @@ def named_buffers(
 
 @_method("state_dict")
 def state_dict(t: Core, self: Value, *_: Value, **__: Value) -> Value:
-    """Return all parameters and buffers by dotted name."""
-    return dict(_tensors(t, self, True) + _tensors(t, self, False))
+    """Return all parameters and buffers by dotted name, those of a module behind each other."""
+    found: dict[str, Value] = {}
+    for path, module in walk(t, self):
+        for trained in (True, False):
+            found.update(_tensors(t, module, trained, path, recurse=False))
+    return found
 
 
 @TORCH.function("nn.Buffer", "nn.parameter.Buffer")

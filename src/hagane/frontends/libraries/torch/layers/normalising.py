@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.functions.networks import normalising
-from hagane.frontends.libraries.torch.layers.layer import buffer, layer, weight
+from hagane.frontends.libraries.torch.layers.layer import buffer, layer, made_as, weight
 from hagane.frontends.libraries.torch.operands import need_tensor, shape_of
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
@@ -27,11 +27,15 @@ def _counts(t: Core) -> Counter[int] | None:
     return None if training is None or training.written else training.counted
 
 
-def _batch_norm(name: str, ranks: tuple[int, ...], affine_default: bool) -> None:
+def _nothing(t: Core, self: View) -> Value:
+    return None
+
+
+def _batch_norm(name: str, ranks: tuple[int, ...], default: bool) -> None:
     def init(
         t: Core, num_features: Value, eps: Value = 1e-5, momentum: Value = 0.1,
-        affine: Value = affine_default, track_running_stats: Value = True, device: Value = None,
-        dtype: Value = None, bias: Value = True,
+        affine: Value = default, track_running_stats: Value = default, device: Value = None,
+        dtype: Value = None, *, bias: Value = True,
     ) -> dict[str, Value]:  # fmt: skip
         made = {"dtype": dtype, "device": device}
         return {
@@ -39,10 +43,19 @@ def _batch_norm(name: str, ranks: tuple[int, ...], affine_default: bool) -> None
             "track_running_stats": track_running_stats,
             "weight": weight(t, num_features, **made) if affine else None,
             "bias": weight(t, num_features, **made) if affine and bias else None,
-            "running_mean": buffer(t, num_features) if track_running_stats else None,
-            "running_var": buffer(t, num_features) if track_running_stats else None,
+            "running_mean": buffer(t, num_features, **made) if track_running_stats else None,
+            "running_var": buffer(t, num_features, **made) if track_running_stats else None,
             "num_batches_tracked": _count(t) if track_running_stats else None,
         }  # fmt: skip
+
+    def init_sync(
+        t: Core, num_features: Value, eps: Value = 1e-5, momentum: Value = 0.1,
+        affine: Value = True, track_running_stats: Value = True, process_group: Value = None,
+        device: Value = None, dtype: Value = None, *, bias: Value = True,
+    ) -> dict[str, Value]:  # fmt: skip
+        made = init(t, num_features, eps, momentum, affine, track_running_stats, device, dtype,
+                    bias=bias)  # fmt: skip
+        return {**made, "process_group": process_group}
 
     def forward(t: Core, self: View, input: Value) -> Value:
         if isinstance(input, Tensor) and input.shape is not None and len(input.shape) not in ranks:
@@ -83,7 +96,9 @@ def _batch_norm(name: str, ranks: tuple[int, ...], affine_default: bool) -> None
         )
         return t.op("Squeeze", y, np.array([0], dtype=np.int64)) if lone else y
 
-    layer(name)(type(name, (), {"init": staticmethod(init), "forward": staticmethod(forward)}))
+    made = init_sync if name.startswith("Sync") else init
+    functions = {"init": made, "forward": forward, "reset_running_stats": _nothing}
+    layer(name)(type(name, (), {key: staticmethod(item) for key, item in functions.items()}))
 
 
 for _n, _ranks in ((1, (2, 3)), (2, (4,)), (3, (5,))):
@@ -95,20 +110,30 @@ _batch_norm("SyncBatchNorm", (2, 3, 4, 5), True)
 def _lazy(kind: str) -> None:
     plain: Any = TORCH.layers[f"torch.nn.{kind}"]
 
-    def init(t: Core, *arguments: Value, **keywords: Value) -> dict[str, Value]:
-        return {**plain.init(t, 0, *arguments, **keywords), "num_features": 0}
+    def init(
+        t: Core, eps: Value = 1e-5, momentum: Value = 0.1, affine: Value = True,
+        track_running_stats: Value = True, device: Value = None, dtype: Value = None, *,
+        bias: Value = True,
+    ) -> dict[str, Value]:  # fmt: skip
+        settings = plain.init(t, 0, eps, momentum, affine, track_running_stats, device, dtype,
+                              bias=bias)  # fmt: skip
+        return {**settings, "num_features": 0}
 
     def forward(t: Core, self: View, input: Value) -> Value:
         x = need_tensor(t, input, "input")
         if self.num_features == 0 and len(shape_of(t, x)) > 1:
             self.num_features = count = shape_of(t, x)[1]
-            for name in ("weight", "bias", "running_mean", "running_var"):
-                if self.raw(name) is not None:
-                    setattr(self, name, weight(t, count))
+            for name, make in (
+                ("weight", weight), ("bias", weight), ("running_mean", buffer),
+                ("running_var", buffer),
+            ):  # fmt: skip
+                if (held := self.raw(name)) is not None:
+                    setattr(self, name, make(t, count, **made_as(held)))
         return plain.forward(t, self, x)
 
-    functions = {"init": staticmethod(init), "forward": staticmethod(forward)}
-    layer(f"Lazy{kind}")(type(f"Lazy{kind}", (), functions))
+    functions = {"init": init, "forward": forward, "reset_running_stats": _nothing}
+    members = {key: staticmethod(item) for key, item in functions.items()}
+    layer(f"Lazy{kind}")(type(f"Lazy{kind}", (), members))
 
 
 for _n in (1, 2, 3):
@@ -119,7 +144,7 @@ for _n in (1, 2, 3):
 def _layer_norm(name: str, has_bias: bool, epsilon: float | None) -> None:
     def init(
         t: Core, normalized_shape: Value, eps: Value = epsilon, elementwise_affine: Value = True,
-        bias: Value = True, device: Value = None, dtype: Value = None,
+        bias: Value = has_bias, device: Value = None, dtype: Value = None,
     ) -> dict[str, Value]:  # fmt: skip
         shape = (
             tuple(normalized_shape)
@@ -130,16 +155,27 @@ def _layer_norm(name: str, has_bias: bool, epsilon: float | None) -> None:
         return {
             "normalized_shape": shape, "eps": eps, "elementwise_affine": elementwise_affine,
             "weight": weight(t, *shape, **made) if elementwise_affine else None,
-            "bias": weight(t, *shape, **made) if elementwise_affine and bias and has_bias else None,
+            **({"bias": weight(t, *shape, **made) if elementwise_affine and bias else None}
+               if has_bias else {}),
         }  # fmt: skip
 
-    def forward(t: Core, self: View, input: Value) -> Value:
-        shape, scale = self.normalized_shape, self.weight
-        if not has_bias:
-            return normalising.rms_norm(t, input, shape, scale, self.eps)
-        return normalising.layer_norm(t, input, shape, scale, self.bias, self.eps)
+    def init_rms(
+        t: Core, normalized_shape: Value, eps: Value = None, elementwise_affine: Value = True,
+        device: Value = None, dtype: Value = None,
+    ) -> dict[str, Value]:  # fmt: skip
+        return init(t, normalized_shape, eps, elementwise_affine, False, device, dtype)
 
-    layer(name)(type(name, (), {"init": staticmethod(init), "forward": staticmethod(forward)}))
+    def forward(t: Core, self: View, input: Value) -> Value:
+        return normalising.layer_norm(
+            t, input, self.normalized_shape, self.weight, self.bias, self.eps
+        )
+
+    def forward_rms(t: Core, self: View, x: Value) -> Value:
+        return normalising.rms_norm(t, x, self.normalized_shape, self.weight, self.eps)
+
+    functions = (init, forward) if has_bias else (init_rms, forward_rms)
+    members = zip(("init", "forward"), map(staticmethod, functions), strict=True)
+    layer(name)(type(name, (), dict(members)))
 
 
 _layer_norm("LayerNorm", True, 1e-5)
@@ -153,7 +189,7 @@ class GroupNorm:
     @staticmethod
     def init(
         t: Core, num_groups: Value, num_channels: Value, eps: Value = 1e-5, affine: Value = True,
-        **_: Value,
+        device: Value = None, dtype: Value = None, *, bias: Value = True,
     ) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
         if isinstance(num_channels, int) and num_channels % num_groups:
@@ -162,10 +198,11 @@ class GroupNorm:
                 f"expected num_channels ({num_channels}) to be divisible by num_groups "
                 f"({num_groups})",
             )
+        made = {"dtype": dtype, "device": device}
         return {
             "num_groups": num_groups, "num_channels": num_channels, "eps": eps, "affine": affine,
-            "weight": weight(t, num_channels) if affine else None,
-            "bias": weight(t, num_channels) if affine else None,
+            "weight": weight(t, num_channels, **made) if affine else None,
+            "bias": weight(t, num_channels, **made) if affine and bias else None,
         }  # fmt: skip
 
     @staticmethod

@@ -6,7 +6,7 @@ from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.functions.arrays.shaping import flatten, unflatten
 from hagane.frontends.libraries.torch.functions.networks import embedding
 from hagane.frontends.libraries.torch.functions.numbers.products import linear
-from hagane.frontends.libraries.torch.layers.layer import layer, weight
+from hagane.frontends.libraries.torch.layers.layer import layer, made_as, weight
 from hagane.frontends.libraries.torch.operands import (
     need_tensor,
     shape_of,
@@ -44,19 +44,22 @@ class LazyLinear:
     """A linear layer whose input features are those of the first input."""
 
     @staticmethod
-    def init(t: Core, out_features: Value, bias: Value = True, **_: Value) -> dict[str, Value]:
+    def init(
+        t: Core, out_features: Value, bias: Value = True, device: Value = None, dtype: Value = None
+    ) -> dict[str, Value]:
         """Return the attributes."""
+        made = {"dtype": dtype, "device": device}
         return {
-            "out_features": out_features,
-            "weight": None,
-            "bias": weight(t, out_features) if bias else None,
-        }
+            "in_features": 0, "out_features": out_features, "weight": weight(t, 0, **made),
+            "bias": weight(t, out_features, **made) if bias else None,
+        }  # fmt: skip
 
     @staticmethod
     def forward(t: Core, self: View, input: Value) -> Value:
         """Apply the layer."""
-        if self.weight is None:
-            self.weight = weight(t, self.out_features, shape_of(t, input)[-1])
+        if self.in_features == 0:
+            self.in_features = found = shape_of(t, input)[-1]
+            self.weight = weight(t, self.out_features, found, **made_as(self.weight))
         return linear(t, input, self.weight, self.bias)
 
 
@@ -67,13 +70,16 @@ class Bilinear:
     @staticmethod
     def init(
         t: Core, in1_features: Value, in2_features: Value, out_features: Value, bias: Value = True,
-        **_: Value,
+        device: Value = None, dtype: Value = None,
     ) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
+        made = {"dtype": dtype, "device": device}
         return {
-            "weight": weight(t, out_features, in1_features, in2_features),
-            "bias": weight(t, out_features) if bias else None,
-        }
+            "in1_features": in1_features, "in2_features": in2_features,
+            "out_features": out_features,
+            "weight": weight(t, out_features, in1_features, in2_features, **made),
+            "bias": weight(t, out_features, **made) if bias else None,
+        }  # fmt: skip
 
     @staticmethod
     def forward(t: Core, self: View, input1: Value, input2: Value) -> Value:
@@ -88,10 +94,12 @@ class PReLU:
 
     @staticmethod
     def init(
-        t: Core, num_parameters: Value = 1, init: Value = 0.25, **_: Value
-    ) -> dict[str, Value]:
+        t: Core, num_parameters: Value = 1, init: Value = 0.25, device: Value = None,
+        dtype: Value = None,
+    ) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
-        return {"num_parameters": num_parameters, "weight": weight(t, num_parameters)}
+        own = weight(t, num_parameters, dtype=dtype, device=device)
+        return {"num_parameters": num_parameters, "init": init, "weight": own}
 
     @staticmethod
     def forward(t: Core, self: View, input: Value) -> Value:
@@ -151,13 +159,13 @@ class Embedding:
     @staticmethod
     def init(t: Core, num_embeddings: Value, embedding_dim: Value, padding_idx: Value = None,
              max_norm: Value = None, norm_type: Value = 2.0, scale_grad_by_freq: Value = False,
-             sparse: Value = False, _weight: Value = None, device: Value = None,
-             dtype: Value = None, **_: Value) -> dict[str, Value]:  # fmt: skip
+             sparse: Value = False, _weight: Value = None, _freeze: Value = False,
+             device: Value = None, dtype: Value = None) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
         return {
             "num_embeddings": num_embeddings, "embedding_dim": embedding_dim,
             "padding_idx": padding_idx, "max_norm": max_norm, "norm_type": norm_type,
-            "scale_grad_by_freq": scale_grad_by_freq,
+            "scale_grad_by_freq": scale_grad_by_freq, "sparse": sparse,
             "weight": weight(t, num_embeddings, embedding_dim, dtype=dtype, device=device),
         }  # fmt: skip
 
@@ -170,10 +178,28 @@ class Embedding:
         )  # fmt: skip
 
 
+@TORCH.function("nn.EmbeddingBag.from_pretrained")
+def bags_from_pretrained(
+    t: Core, embeddings: Value, freeze: Value = True, max_norm: Value = None,
+    norm_type: Value = 2.0, scale_grad_by_freq: Value = False, mode: Value = "mean",
+    sparse: Value = False, include_last_offset: Value = False, padding_idx: Value = None,
+) -> Value:  # fmt: skip
+    """Return a layer of sums or means with given rows."""
+    table = need_tensor(t, embeddings, "embeddings")
+    rows, features = shape_of(t, table, 2, "embeddings")
+    settings = {"mode": mode, "include_last_offset": include_last_offset,
+                "padding_idx": padding_idx}  # fmt: skip
+    made = t.call_library("torch.nn.EmbeddingBag", [rows, features, max_norm], settings)
+    table.parameter = True
+    t.heap[made]["weight"] = table
+    return made
+
+
 @TORCH.function("nn.Embedding.from_pretrained")
 def from_pretrained(
-    t: Core, embeddings: Value, freeze: Value = True, padding_idx: Value = None, *_: Value,
-    **__: Value,
+    t: Core, embeddings: Value, freeze: Value = True, padding_idx: Value = None,
+    max_norm: Value = None, norm_type: Value = 2.0, scale_grad_by_freq: Value = False,
+    sparse: Value = False,
 ) -> Value:  # fmt: skip
     """Return an embedding with given rows."""
     table = need_tensor(t, embeddings, "embeddings")
@@ -193,11 +219,14 @@ class EmbeddingBag:
         t: Core, num_embeddings: Value, embedding_dim: Value, max_norm: Value = None,
         norm_type: Value = 2.0, scale_grad_by_freq: Value = False, mode: Value = "mean",
         sparse: Value = False, _weight: Value = None, include_last_offset: Value = False,
-        padding_idx: Value = None, **_: Value,
+        padding_idx: Value = None, device: Value = None, dtype: Value = None,
     ) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
         return {
-            "weight": weight(t, num_embeddings, embedding_dim), "max_norm": max_norm,
+            "num_embeddings": num_embeddings, "embedding_dim": embedding_dim,
+            "weight": weight(t, num_embeddings, embedding_dim, dtype=dtype, device=device),
+            "max_norm": max_norm, "norm_type": norm_type, "sparse": sparse,
+            "scale_grad_by_freq": scale_grad_by_freq,
             "mode": mode, "include_last_offset": include_last_offset, "padding_idx": padding_idx,
         }  # fmt: skip
 

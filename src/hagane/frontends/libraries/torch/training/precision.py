@@ -13,7 +13,7 @@ from hagane.frontends.python.values.values import Host, Many, Real, Tensor, Valu
 _MODULE = "torch.nn.Module"
 
 
-@TORCH.layer("amp.GradScaler", "cuda.amp.GradScaler", "amp.grad_scaler.GradScaler")
+@TORCH.layer("amp.GradScaler", "amp.grad_scaler.GradScaler")
 class GradScaler:
     """Scales losses so that small gradients survive 16 bits."""
 
@@ -24,6 +24,30 @@ class GradScaler:
     ) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
         return {"_enabled": enabled}
+
+    @staticmethod
+    def get_growth_factor(t: Core, self: View) -> Value:
+        """Return a setting."""
+        return Real()
+
+    get_backoff_factor = get_growth_factor
+
+    @staticmethod
+    def get_growth_interval(t: Core, self: View) -> Value:
+        """Return how many steps without an overflow let the scale grow."""
+        return t.emit.fresh("interval")
+
+    @staticmethod
+    def set_growth_factor(t: Core, self: View, new_factor: Value) -> Value:
+        """Change a setting."""
+        return None
+
+    set_backoff_factor = set_growth_factor
+
+    @staticmethod
+    def set_growth_interval(t: Core, self: View, new_interval: Value) -> Value:
+        """Change a setting."""
+        return None
 
     @staticmethod
     def scale(t: Core, self: View, outputs: Value) -> Value:
@@ -47,7 +71,10 @@ class GradScaler:
         """Change the scale."""
         return None
 
-    load_state_dict = update
+    @staticmethod
+    def load_state_dict(t: Core, self: View, state_dict: Value) -> Value:
+        """Take the state over."""
+        return None
 
     @staticmethod
     def get_scale(t: Core, self: View) -> Value:
@@ -63,6 +90,19 @@ class GradScaler:
     def state_dict(t: Core, self: View) -> Value:
         """Return the state."""
         return {"scale": Real()}
+
+
+@TORCH.layer("cuda.amp.GradScaler", base="torch.amp.GradScaler")
+class CudaGradScaler:
+    """The same, of graphics processors."""
+
+    @staticmethod
+    def init(
+        t: Core, init_scale: Value = 65536.0, growth_factor: Value = 2.0,
+        backoff_factor: Value = 0.5, growth_interval: Value = 2000, enabled: Value = True,
+    ) -> dict[str, Value]:  # fmt: skip
+        """Return the attributes."""
+        return GradScaler.init(t, enabled=enabled)
 
 
 class _Wrapper:

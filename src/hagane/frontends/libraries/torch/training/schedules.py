@@ -35,7 +35,7 @@ SETTINGS: dict[str, dict[str, Value]] = {
     "ReduceLROnPlateau": {"mode": "min", "factor": 0.1, "patience": 10, "threshold": 1e-4,
                           "threshold_mode": "rel", "cooldown": 0, "min_lr": 0, "eps": 1e-8},
     "SequentialLR": {"schedulers": ..., "milestones": ..., "last_epoch": -1},
-    "ChainedScheduler": {"optimizer": None},
+    "ChainedScheduler": {"optimizer": None},  # after its schedules
 }  # fmt: skip
 
 
@@ -96,20 +96,25 @@ class Schedule:
 def _add(name: str, settings: dict[str, Value]) -> None:
     names = list(settings)
 
-    def init(t: Core, optimizer: Value, *arguments: Value, **keywords: Value) -> dict[str, Value]:
-        given = {**dict(zip(names, arguments, strict=False)), **keywords}
+    first = "schedulers" if name == "ChainedScheduler" else "optimizer"
+
+    def init(t: Core, *arguments: Value, **keywords: Value) -> dict[str, Value]:
+        if not arguments and first not in keywords:
+            t.fail("call", f"missing the argument '{first}'")
+        optimizer, *others = arguments or (keywords.pop(first),)
+        given = {**dict(zip(names, others, strict=False)), **keywords}
         wrong = next((key for key in given if key not in settings), "")
-        if wrong or len(arguments) > len(names):
+        if wrong or len(others) > len(names):
             t.fail(
                 "call",
-                f"unexpected argument '{wrong or len(arguments)}'; it has: {', '.join(names)}",
+                f"unexpected argument '{wrong or len(others)}'; it has: {', '.join(names)}",
             )
         missing = next((k for k, v in settings.items() if v is ... and k not in given), "")
         if missing:
             t.fail("call", f"missing the argument '{missing}'")
         if name == "ChainedScheduler":
-            first = optimizer[0] if isinstance(optimizer, list | tuple) and optimizer else None
-            optimizer = t.heap[first]["optimizer"] if isinstance(first, Instance) else first
+            inner = optimizer[0] if isinstance(optimizer, list | tuple) and optimizer else None
+            optimizer = t.heap[inner]["optimizer"] if isinstance(inner, Instance) else inner
         made = Schedule.init(t, optimizer)
         for rule in _rules(t, given.get("lr_lambda")):
             t.call(rule, [t.emit.fresh("epoch")], {})

@@ -104,6 +104,8 @@ def vmapped(
         return one
 
     places = in_dims if isinstance(in_dims, tuple | list) else [in_dims] * len(inputs)
+    if not all(p is None or isinstance(p, int) for p in places):
+        return t.lost("vmap with axes for parts of an argument")
     items = [
         _mapped(t, t.wrap(x), without(p)) if isinstance(p, int) else t.wrap(x)
         for x, p in zip(inputs, places, strict=False)
@@ -160,6 +162,59 @@ def _derived(name: str) -> None:
 
 for _name in ("grad", "grad_and_value", "jacrev", "jacfwd", "hessian"):
     _derived(_name)
+
+
+def _like_each(t: Core, value: Value) -> Value:
+    """Return new tensors of the types of those in a structure."""
+    return _mapped(t, value, lambda x: _made(t, x, shape_of(t, x)))
+
+
+def _need_same(t: Core, name: str, given: Value, wanted: Value) -> None:
+    """Fail unless a structure has tensors of the shapes of another's."""
+    given, wanted = t.settle(t.wrap(given)), t.settle(t.wrap(wanted))
+    if isinstance(given, Tensor) and isinstance(wanted, Tensor):
+        one, two = shape_of(t, given), shape_of(t, wanted)
+        if len(one) != len(two) or any(map(t.emit.differ, one, two)):
+            t.fail("shape-mismatch", f"{name}: expected the shape of {t.show(wanted)}, got "
+                   f"{t.show(given)}", given, wanted)  # fmt: skip
+    elif isinstance(given, tuple) and isinstance(wanted, tuple):
+        if len(given) != len(wanted):
+            t.fail("value", f"{name}: expected {len(wanted)} of them, got {len(given)}")
+        for one_, two_ in zip(given, wanted, strict=True):
+            _need_same(t, name, one_, two_)
+
+
+@TORCH.function("func.jvp")
+def jvp(
+    t: Core, func: Value, primals: Value, tangents: Value, *, strict: Value = False,
+    has_aux: Value = False,
+) -> Value:  # fmt: skip
+    """Return a function's result, and its derivative in a direction: of the same types."""
+    if t.emit.builds:
+        return t.lost("'torch.func.jvp' in a graph")
+    if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
+        t.fail("type", "jvp: expected tuples as primals and tangents", remedy="write (x,)")
+    _need_same(t, "jvp: tangents", tuple(tangents), tuple(primals))
+    found = t.settle(t.call(func, [t.wrap(x) for x in primals], {}))
+    value, aux = (found[0], (found[1],)) if has_aux is True else (found, ())
+    return (value, _like_each(t, value), *aux)
+
+
+@TORCH.function("func.vjp")
+def vjp(t: Core, func: Value, *primals: Value, has_aux: Value = False) -> Value:
+    """Return a function's result, and a function that brings gradients of it back."""
+    if t.emit.builds:
+        return t.lost("'torch.func.vjp' in a graph")
+    found = t.settle(t.call(func, [t.wrap(x) for x in primals], {}))
+    value, aux = (found[0], (found[1],)) if has_aux is True else (found, ())
+    return (value, _later("vjp", value, t.wrap(tuple(primals))), *aux)
+
+
+@TORCH.function("func.<vjp>")
+def brought_back(t: Core, value: Value, primals: Value, cotangents: Value) -> Value:
+    """Return the gradients of all arguments."""
+    _need_same(t, "vjp: cotangents", cotangents, value)
+    return _like_each(t, t.wrap(primals))
 
 
 def _of_functional(name: str) -> None:

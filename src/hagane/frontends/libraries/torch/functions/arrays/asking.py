@@ -98,6 +98,7 @@ def device(t: Core, name: Value, index: Value = None) -> Value:
     "xpu.is_current_stream_capturing",
     "xpu.is_available",
     "mps.is_available",
+    "accelerator.is_available",
     "jit.is_scripting",
     "fx._symbolic_trace.is_fx_tracing",
     "_C._are_functorch_transforms_active",

@@ -92,7 +92,7 @@ def embedding_bag(
     if isinstance(offsets, Tensor) and len(shape_of(t, input)) != 1:
         t.fail("value", f"expected one axis of indices beside offsets, got {t.show(input)}", input)
     bags = shape_of(t, offsets, 1)[0] if isinstance(offsets, Tensor) else shape_of(t, input)[0]
-    last = bool(include_last_offset)
+    last = bool(include_last_offset) and isinstance(offsets, Tensor)
     made = (weight.dtype, (bags - int(last), shape_of(t, weight)[1]))
     if max_norm is not None or mode not in ("sum", "mean", "max"):
         return t.emit.typed("EmbeddingBag", [weight], *made)

@@ -88,6 +88,8 @@ def _elementwise(
         dtype = promoted(x.dtype, y.dtype)
         shape = broadcast_shape(t, x, y)
         _no_pairs(t, name, x, y, shape)
+        if name in _WARNED:
+            _no_spread_column(t, name, x, y)
         for what in ("weight", "pos_weight"):
             if isinstance(given.get(what), Tensor):
                 _fits(t, given[what], x, what)
@@ -131,6 +133,27 @@ def _no_pairs(t: Core, name: str, x: Tensor, y: Tensor, shape: Sequence[Dim]) ->
         y,
         remedy="give both one shape, as with .squeeze(-1) or .view_as(input)",
     )
+
+
+# Losses of which PyTorch warns where input and target differ in shape.
+_WARNED = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+
+
+def _no_spread_column(t: Core, name: str, x: Tensor, y: Tensor) -> None:
+    """Refuse (n, k) against (n, 1): each row's only number is compared with all of the other's."""
+    one, two = shape_of(t, x), shape_of(t, y)
+    if len(one) != 2 or len(two) != 2 or one[0] == 1 or not definitely_equal(one[0], two[0]):
+        return
+    narrow, wide = sorted((one[1], two[1]), key=lambda size: size != 1)
+    if narrow == 1 and isinstance(wide, int) and wide > 1:
+        t.fail(
+            "broadcast",
+            f"{name}: input {t.show(x)} and target {t.show(y)}: the one column is compared with "
+            "each of the others, of which PyTorch warns",
+            x,
+            y,
+            remedy="give both one shape; where that is meant, say so with .expand_as()",
+        )
 
 
 def _fits(t: Core, weight: Tensor, x: Tensor, what: str) -> None:
@@ -299,6 +322,7 @@ def ctc_loss(
     blank: Value = 0, reduction: Value = "mean", zero_infinity: Value = False,
 ) -> Tensor:  # fmt: skip
     """Return the connectionist temporal classification loss of (time, batch, classes)."""
+    need_reduction(t, reduction)
     x = need_tensor(t, log_probs, "log_probs")
     need_float(t, x, "log_probs")
     shape = shape_of(t, x)

@@ -10,8 +10,8 @@ import onnx_ir as ir
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.functions.networks.packing import counts_of, packed
+from hagane.frontends.libraries.torch.layers.layer import weight
 from hagane.frontends.libraries.torch.operands import (
-    FLOAT,
     need_float,
     need_tensor,
     same_dtype,
@@ -37,8 +37,9 @@ from hagane.symbolic import Dim, maximum
 
 @TORCH.function("nn.utils.rnn.pad_sequence")
 def pad_sequence(
-    t: Core, sequences: Value, batch_first: Value = False, padding_value: Value = 0.0, **_: Value
-) -> Tensor:
+    t: Core, sequences: Value, batch_first: Value = False, padding_value: Value = 0.0,
+    padding_side: Value = "right",
+) -> Tensor:  # fmt: skip
     """Return sequences of different lengths padded to the longest."""
     if isinstance(sequences, Many):
         x, count, longest = sequences.element, sequences.length, shape_of(t, sequences.element)[0]
@@ -58,7 +59,7 @@ def pad_sequence(
     lead = (count, longest) if batch_first else (longest, count)
     made = (x.dtype, (*lead, *shape_of(t, x)[1:]))
     same = not isinstance(sequences, Many) and all(s.dtype == x.dtype for s in sequences)
-    if not same or _ or not isinstance(padding_value, int | float):
+    if not same or padding_side != "right" or not isinstance(padding_value, int | float):
         return t.emit.typed("PadSequence", [x], *made)
     place = 0 if batch_first else 1
 
@@ -76,24 +77,40 @@ def pad_sequence(
 
 def layer_init(
     t: Core, kind: str, input_size: Value, hidden_size: Value, num_layers: Value, bias: Value,
-    batch_first: Value, dropout: Value, bidirectional: Value, proj_size: Value,
+    batch_first: Value, dropout: Value, bidirectional: Value, proj_size: Value = 0,
+    device: Value = None, dtype: Value = None,
 ) -> dict[str, Value]:  # fmt: skip
     """Return the attributes of a recurrent layer."""
-    if proj_size and kind != "LSTM":
-        t.fail("value", f"proj_size is only for LSTM, not for {kind}")
     if isinstance(proj_size, int) and isinstance(hidden_size, int) and proj_size >= hidden_size:
         t.fail("value", f"expected proj_size below hidden_size ({hidden_size}), got {proj_size}")
     return {
         "mode": kind, "input_size": input_size, "hidden_size": hidden_size,
         "num_layers": num_layers, "bias": bias, "batch_first": batch_first, "dropout": dropout,
         "bidirectional": bidirectional, "proj_size": proj_size,
-        "weight_ih_l0": t.emit.new(FLOAT, (_gates(kind) * hidden_size, input_size)),
-        "weight_hh_l0": t.emit.new(FLOAT, (_gates(kind) * hidden_size, proj_size or hidden_size)),
+        **{
+            f"{name}_l{number}{end}": weight(t, *shape, device=device, dtype=dtype)
+            for number in range(num_layers if isinstance(num_layers, int) else 1)
+            for end in (("", "_reverse") if bidirectional else ("",))
+            for name, shape in _weight_shapes(
+                kind,
+                (proj_size or hidden_size) * (2 if bidirectional else 1) if number else input_size,
+                hidden_size, bias, proj_size,
+            ).items()
+        },
     }  # fmt: skip
 
 
-def _gates(kind: str) -> int:
-    return {"LSTM": 4, "GRU": 3}.get(kind, 1)
+def _weight_shapes(
+    kind: str, inputs: Dim, hidden: Dim, bias: Value, projected: Dim = 0
+) -> dict[str, tuple[Dim, ...]]:
+    """Return the shapes of the weights of one layer in one direction, in their order."""
+    gates = {"LSTM": 4, "GRU": 3}.get(kind, 1) * hidden
+    shapes: dict[str, tuple[Dim, ...]] = {
+        "weight_ih": (gates, inputs), "weight_hh": (gates, projected or hidden),
+    }  # fmt: skip
+    if bias:
+        shapes |= {"bias_ih": (gates,), "bias_hh": (gates,)}
+    return shapes | ({"weight_hr": (projected, hidden)} if projected else {})
 
 
 def layer_forward(t: Core, self: View, input: Value, hx: Value) -> Value:
@@ -246,13 +263,18 @@ def _check_state(t: Core, state: Value, expected: tuple[Dim, ...], name: str) ->
 
 
 def cell_init(
-    t: Core, kind: str, input_size: Value, hidden_size: Value, bias: Value
-) -> dict[str, Value]:
+    t: Core, kind: str, input_size: Value, hidden_size: Value, bias: Value,
+    device: Value = None, dtype: Value = None,
+) -> dict[str, Value]:  # fmt: skip
     """Return the attributes of a recurrent cell."""
+    missing = {} if bias else {"bias_ih": None, "bias_hh": None}
     return {
         "input_size": input_size, "hidden_size": hidden_size, "bias": bias,
-        "weight_ih": t.emit.new(FLOAT, (_gates(kind) * hidden_size, input_size)),
-        "weight_hh": t.emit.new(FLOAT, (_gates(kind) * hidden_size, hidden_size)),
+        **{
+            name: weight(t, *shape, device=device, dtype=dtype)
+            for name, shape in _weight_shapes(kind, input_size, hidden_size, bias).items()
+        },
+        **missing,
     }  # fmt: skip
 
 

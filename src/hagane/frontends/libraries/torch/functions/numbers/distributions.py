@@ -67,6 +67,18 @@ class Distribution:
         return _by(t, self, (dtype, shape), "cumulative", x)
 
     @staticmethod
+    def icdf(t: Core, self: View, value: Value) -> Value:
+        """Return the values below which draws lie with given probabilities."""
+        dtype, shape, x = _at(t, self, value)
+        return _by(t, self, (dtype, shape), "quantiles", x)
+
+    @staticmethod
+    def perplexity(t: Core, self: View) -> Value:
+        """Return the exponential of the entropy: one number a distribution."""
+        entropy = t.call(t.attribute(self.instance(), "entropy"), [], {})
+        return t.call_library("torch.exp", [entropy])
+
+    @staticmethod
     def expand(t: Core, self: View, batch_shape: Value, _instance: Value = None) -> Value:
         """Return the distribution over a larger batch: (*batch_shape,)."""
         del _instance
@@ -171,6 +183,20 @@ def _attribute(name: str, event: bool) -> None:
 
 for _name in ("mean", "variance", "stddev", "mode"):
     _attribute(_name, event=True)
+# Distributions through whose draws no gradients go.
+_WITHOUT_GRADIENTS = frozenset(
+    ("Bernoulli", "Binomial", "Categorical", "Geometric", "Multinomial", "NegativeBinomial",
+     "OneHotCategorical", "Poisson", "VonMises")
+)  # fmt: skip
+
+
+@TORCH.attribute("has_rsample", of=_BASE)
+def has_rsample(t: Core, self: Value) -> Value:
+    """Whether gradients go through draws."""
+    inner = t.heap[self].get("base_dist")
+    if inner is not None:
+        return t.attribute(inner, "has_rsample")
+    return View(t, self).get("kind", "") not in _WITHOUT_GRADIENTS
 
 
 class _Kind(NamedTuple):
@@ -338,8 +364,9 @@ class Independent:
 
     @staticmethod
     def init(
-        t: Core, base_distribution: Value, reinterpreted_batch_ndims: Value, **_: Value
-    ) -> dict[str, Value]:
+        t: Core, base_distribution: Value, reinterpreted_batch_ndims: Value,
+        validate_args: Value = None,
+    ) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
         found = t.heap[base_distribution]
         batch = found["batch_shape"]

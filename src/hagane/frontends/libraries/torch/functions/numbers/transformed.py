@@ -78,7 +78,7 @@ class ComposeTransform:
     """Transforms one after the other."""
 
     @staticmethod
-    def init(t: Core, parts: Value, **_: Value) -> dict[str, Value]:
+    def init(t: Core, parts: Value, cache_size: Value = 0) -> dict[str, Value]:
         """Return the attributes."""
         found = [t.heap[part] for part in parts if isinstance(part, Instance)]
         return {
@@ -93,7 +93,9 @@ class TransformedDistribution:
     """What transforms make of draws of another distribution."""
 
     @staticmethod
-    def init(t: Core, base_distribution: Value, transforms: Value, **_: Value) -> dict[str, Value]:
+    def init(
+        t: Core, base_distribution: Value, transforms: Value, validate_args: Value = None
+    ) -> dict[str, Value]:
         """Return the attributes."""
         listed = transforms if isinstance(transforms, list | tuple) else [transforms]
         base = t.heap[base_distribution]
@@ -124,8 +126,9 @@ class MixtureSameFamily:
 
     @staticmethod
     def init(
-        t: Core, mixture_distribution: Value, component_distribution: Value, **_: Value
-    ) -> dict[str, Value]:
+        t: Core, mixture_distribution: Value, component_distribution: Value,
+        validate_args: Value = None,
+    ) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
         mixture, component = t.heap[mixture_distribution], t.heap[component_distribution]
         if mixture.get("kind") != "Categorical":
