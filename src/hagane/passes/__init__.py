@@ -151,6 +151,15 @@ PASSES: tuple[Pass, ...] = (
     ),
     Pass(
         "control",
+        "join_sequences",
+        "sequences that are only added to and joined become what is joined so far",
+        needs=(
+            frozenset({"SequenceEmpty", "SequenceConstruct", "SplitToSequence"}),
+            "ConcatFromSequence",
+        ),
+    ),
+    Pass(
+        "control",
         "drop_states",
         "values that loops carry or leave for nobody go",
         needs=("Loop",),
