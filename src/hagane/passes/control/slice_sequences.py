@@ -113,6 +113,8 @@ def _cut(node: ir.Node, types: GraphTypes) -> _Cut | None:
     if lengths is None or lengths.shape is None or len(lengths.shape) > 1:
         return None
     fixed = constant(given, types)
+    if not (attributes["keepdims"] or lengths.shape) and (fixed is None or fixed == 1):
+        return None
     if fixed is None or lengths.shape:
         several = len(lengths.shape) == 1
         return _Cut(
@@ -122,7 +124,7 @@ def _cut(node: ir.Node, types: GraphTypes) -> _Cut | None:
 
 
 def _are_ones(value: ir.Value, types: GraphTypes) -> bool:
-    """Whether all elements of a value are 1, as ConstantOfShape makes them or the model has them."""
+    """Whether all elements of a value are 1, by ConstantOfShape or as the model has them."""
     fixed = constant(value, types)
     if fixed is not None:
         return bool(np.all(fixed == 1))

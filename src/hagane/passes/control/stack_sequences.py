@@ -106,7 +106,7 @@ def _pieces(node: ir.Node, types: GraphTypes) -> tuple[int, Dim, int | None] | N
         return None
     length = int(given.reshape(-1)[0])
     if length == 1 and given.ndim == 0:
-        return axis, size, 1
+        return axis, size, 1 if attributes["keepdims"] else None
     if length < 1 or not isinstance(size, int) or size % length:
         return None
     count = size // length
@@ -266,13 +266,14 @@ def _concat(node: ir.Node, item: TensorType, types: GraphTypes) -> Any:
         )
     if attributes["new_axis"]:
         return rows if axis else op("Identity", rows)
-    stacked = type_of(node.inputs[0], types)
-    assert stacked is not None
-    assert stacked.shape is not None
     if all(isinstance(dim, int) and dim > 0 for dim in shape):
         return op("Reshape", rows, [*shape[:axis], -1, *shape[axis + 1 :]])
-    length = stacked.shape[0] * shape[axis]
-    return op("Reshape", rows, [*shape[:axis], length, *shape[axis + 1 :]], allowzero=1)
+    # (A named size may be 0: -1 could be any number then, and 0 is no copy of another.)
+    length = op("Mul", op("Shape", node.inputs[0], start=0, end=1), [shape[axis]])
+    front, back = shape[:axis], shape[axis + 1 :]
+    sizes = [list(front)] * bool(front) + [length] + [list(back)] * bool(back)
+    target = op("Concat", *sizes, axis=0) if len(sizes) > 1 else length
+    return op("Reshape", rows, target, allowzero=1)
 
 
 _ROWS = {

@@ -94,7 +94,7 @@ class BodyKernels:
             visible: Values outside whose sizes are known when the part begins.
             sizes: Sizes that differ between iterations.
             left: Outputs that stay where their kernels leave them.
-            leave: Makes the last kernel of these, which points to them.
+            leave: Makes the last kernel of these; its pointers behind the first point to them.
 
         Raises:
             NotNative: Some node has no kernel.
@@ -123,7 +123,11 @@ class BodyKernels:
         settle(low.recorder, equal=self._pairs())
         self.outer.found |= low.found
         self._check_sizes(visible, sizes)
-        return stay
+        if leave is None:
+            return stay
+        # Values of found sizes share memory since: the last kernel knows in which each lies.
+        places = low.recorder.kernels[-1].pointers[1 : 1 + len(stay)]
+        return [replace(one, buffer=p.buffer) for one, p in zip(stay, places, strict=True)]
 
     def _stays(self, value: ir.Value) -> Tensor:
         """Return the contiguous values of an output, at a place that is known behind the body."""
