@@ -129,7 +129,12 @@ def test_branches_within_loops_find_sizes_of_states() -> None:
 
 def test_a_branch_that_fails_names_its_node() -> None:
     then = graph(
-        [node("Gather", "x at", "taken"), AXIS, *picked("a"), node("Concat", "a taken", "a1", axis=0)],
+        [
+            node("Gather", "x at", "taken"),
+            AXIS,
+            *picked("a"),
+            node("Concat", "a taken", "a1", axis=0),
+        ],
         [],
         [info("a1", shape=("k", 3))],
     )

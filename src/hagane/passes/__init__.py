@@ -109,6 +109,7 @@ PASSES: tuple[Pass, ...] = (
         "follow_branches",
         "nodes behind branches whose results have different ranks follow one branch, or each",
         needs=("If",),
+        shows=True,
     ),
     Pass(
         "control",
