@@ -127,6 +127,13 @@ PASSES: tuple[Pass, ...] = (
         needs=(frozenset({"Reshape", "Expand"}),),
     ),
     Pass(
+        "folding",
+        "fold_kept_axes",
+        "resizing of axes whose sizes are computed names no axis that stays",
+        needs=("Resize", "Concat"),
+        shows=True,
+    ),
+    Pass(
         "control",
         "unroll_sequences",
         "pieces taken out of a sequence become those of Split",

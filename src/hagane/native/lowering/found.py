@@ -114,9 +114,17 @@ def outputs_that_end_a_part(node: ir.Node, types: GraphTypes) -> Sequence[ir.Val
     made = _names(node.outputs, types) & types.invented
     if node.graph is None or not (made := made - _names(node.inputs, types)):
         return ()
+    before = True
     for other in node.graph:
-        if other.op_type in _BORDERED and other.domain == "" and _names(other.inputs, types) & made:
-            return node.outputs
+        if other is node:
+            before = False
+        elif before:
+            made -= _names(other.outputs, types)  # which has found them
+            if not made:
+                return ()
+        elif other.op_type in _BORDERED and other.domain == "":
+            if _names(other.inputs, types) & made:
+                return node.outputs
     return ()
 
 
