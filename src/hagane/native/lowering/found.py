@@ -39,7 +39,8 @@ from hagane.symbolic import Dim, Expr, maximum, symbol, symbols_of
 _LIKELY_WORK = 65536.0
 # Operators whose kernels want a border around an image, which is cleared before a run.
 _BORDERED = frozenset(
-    {"AveragePool", "Conv", "ConvInteger", "ConvTranspose", "MaxPool", "QLinearConv"}
+    ("", name)
+    for name in ("AveragePool", "Conv", "ConvInteger", "ConvTranspose", "MaxPool", "QLinearConv")
 )
 _NO_MEMORY = "there is no memory for values of sizes that were found, the largest {value:,} bytes"
 
@@ -122,9 +123,8 @@ def outputs_that_end_a_part(node: ir.Node, types: GraphTypes) -> Sequence[ir.Val
             made -= _names(other.outputs, types)  # which has found them
             if not made:
                 return ()
-        elif other.op_type in _BORDERED and other.domain == "":
-            if _names(other.inputs, types) & made:
-                return node.outputs
+        elif (other.domain, other.op_type) in _BORDERED and _names(other.inputs, types) & made:
+            return node.outputs
     return ()
 
 

@@ -22,6 +22,7 @@ from hagane.native.lowering.facts import Facts, NotNative
 from hagane.native.lowering.found import settle
 from hagane.native.lowering.state import Lowering
 from hagane.native.plan.apply_rules import lower_nodes
+from hagane.native.plan.input_sizes import given_sizes, name_input_sizes
 from hagane.native.ready.context import BY_REFERENCE
 from hagane.native.ready.mapped import Library, WeightStore
 from hagane.native.run.compiled import Compiled, Port, place_weights
@@ -29,7 +30,7 @@ from hagane.native.run.engine import compile_kernels, kernel_name, load_engine
 from hagane.native.run.loaded import Loaded
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
-from hagane.symbolic import Dim, line_in, product, symbols_of
+from hagane.symbolic import Dim, product, symbols_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +237,7 @@ def draft_nodes(
         target: The machine to generate for.
     """
     given_types = types
+    types = name_input_sizes(graph, nodes, types)
     if any(node.op_type in ("Loop", "Scan") for node in all_nodes(nodes)):
         from hagane.native.rules.control.steady_sizes import with_steady_sizes  # few models need it
 
@@ -249,7 +251,7 @@ def draft_nodes(
         target.pairs,
         target.choices,
         nodes=frozenset(nodes),
-        given=_given(graph, nodes, types),
+        given=given_sizes(graph, nodes, types),
     )
     low = Lowering.of(facts, lower_nodes)
     refused = lower_nodes(low, nodes)
@@ -272,21 +274,6 @@ def draft_nodes(
     _read_sizes(low, graph, nodes, equal)
     results = tuple(sorted(low.facts.outputs, key=lambda value: str(value.name)))
     return Draft(low, tuple(low.forms.inputs), results, equal, again), {}
-
-
-def _given(graph: ir.Graph, nodes: Sequence[ir.Node], types: GraphTypes) -> frozenset[str]:
-    """Return the names of sizes that shapes of values outside of a part give."""
-    made = {value for node in nodes for value in node.outputs}
-    read = [value for node in nodes for value in read_values(node) if value not in made]
-    found = [types.types.get(value) for value in (*read, *graph.inputs)]
-    shapes = [each.shape for each in found if isinstance(each, TensorType) and each.shape]
-    return frozenset(
-        name
-        for shape in shapes
-        for dim in shape
-        for name in symbols_of(dim)
-        if line_in(dim, name) is not None
-    )
 
 
 def _has_found_sizes(low: Lowering, node: ir.Node) -> bool:
