@@ -129,8 +129,8 @@ PASSES: tuple[Pass, ...] = (
     Pass(
         "folding",
         "fold_kept_axes",
-        "resizing of axes whose sizes are computed names no axis that stays",
-        needs=("Resize", "Concat"),
+        "resizing and padding by computed numbers names no axis that stays",
+        needs=(frozenset({"Resize", "Pad"}), "Concat"),
         shows=True,
     ),
     Pass(
