@@ -14,23 +14,10 @@ import onnx_ir as ir
 
 from hagane.errors import HaganeError
 from hagane.graph.types import TensorType
-from hagane.graph.walk import read_values
+from hagane.native.lowering.found import given_sizes, values_read
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes, infer_given
-from hagane.symbolic import Dim, Expr, line_in, symbol, symbols_of
-
-
-def given_sizes(graph: ir.Graph, nodes: Sequence[ir.Node], types: GraphTypes) -> frozenset[str]:
-    """Return the names of sizes that shapes of values outside of a part give."""
-    found = [types.types.get(value) for value in (*_read(nodes), *graph.inputs)]
-    shapes = [each.shape for each in found if isinstance(each, TensorType) and each.shape]
-    return frozenset(
-        name
-        for shape in shapes
-        for dim in shape
-        for name in symbols_of(dim)
-        if line_in(dim, name) is not None
-    )
+from hagane.symbolic import Dim, Expr, symbol, symbols_of
 
 
 def name_input_sizes(graph: ir.Graph, nodes: Sequence[ir.Node], types: GraphTypes) -> GraphTypes:
@@ -41,7 +28,7 @@ def name_input_sizes(graph: ir.Graph, nodes: Sequence[ir.Node], types: GraphType
         nodes: Of a part, in order.
         types: The results of inference.
     """
-    given, read = given_sizes(graph, nodes, types), _read(nodes)
+    given, read = given_sizes(graph, nodes, types), values_read(nodes)
     names: dict[Dim, Expr] = {}
     known: dict[ir.Value, TensorType] = {}
     for value in read:
@@ -64,15 +51,6 @@ def name_input_sizes(graph: ir.Graph, nodes: Sequence[ir.Node], types: GraphType
         return infer_given(nodes, replace(types, values=values, invented=invented), known)
     except HaganeError:  # which says of sizes what their formulas told
         return types
-
-
-def _read(nodes: Sequence[ir.Node]) -> list[ir.Value]:
-    made = {value for node in nodes for value in node.outputs}
-    return [
-        value
-        for value in dict.fromkeys(v for node in nodes for v in read_values(node))
-        if value not in made
-    ]
 
 
 def _renamed(content: Array, names: dict[Dim, Expr], given: frozenset[str]) -> Array | None:

@@ -19,10 +19,9 @@ from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind
 from hagane.native.lowering.choices import Choices
 from hagane.native.lowering.facts import Facts, NotNative
-from hagane.native.lowering.found import settle
+from hagane.native.lowering.found import given_sizes, has_nameless_sizes, settle
 from hagane.native.lowering.state import Lowering
 from hagane.native.plan.apply_rules import lower_nodes
-from hagane.native.plan.input_sizes import given_sizes, name_input_sizes
 from hagane.native.ready.context import BY_REFERENCE
 from hagane.native.ready.mapped import Library, WeightStore
 from hagane.native.run.compiled import Compiled, Port, place_weights
@@ -237,7 +236,10 @@ def draft_nodes(
         target: The machine to generate for.
     """
     given_types = types
-    types = name_input_sizes(graph, nodes, types)
+    if has_nameless_sizes(graph, nodes, types):
+        from hagane.native.plan.input_sizes import name_input_sizes  # few models need it
+
+        types = name_input_sizes(graph, nodes, types)
     if any(node.op_type in ("Loop", "Scan") for node in all_nodes(nodes)):
         from hagane.native.rules.control.steady_sizes import with_steady_sizes  # few models need it
 
