@@ -128,3 +128,26 @@ def test_constants_that_passes_added_tell_whether_nodes_fit_other_types() -> Non
     given = TensorType(ir.DataType.FLOAT, (3, 4))
     with pytest.raises(TypeInferenceError, match="axis=2 is out of range"):
         infer_given(list(read.graph), types, {x: given})
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_branch_that_nothing_can_follow_fails(fits: bool) -> None:
+    """As in KNNImputer of skl2onnx: one branch has an axis more than what follows can take."""
+    flat = graph([node("Compress", "x keep", "a", axis=0)], [], [info("a")])
+    deep = graph([node("Unsqueeze", "x axis", "b")], [], [info("b")])
+    for each in (flat, deep):
+        each.output[0].type.tensor_type.ClearField("shape")
+    then, other = (flat, deep) if fits else (deep, flat)
+    nodes = [node("If", "go", "z", then_branch=then, else_branch=other),
+             node("Conv", "z w", "y")]  # fmt: skip
+    shapes = {"x": ("b", 4, "h"), "keep": ("b",), "go": ()}
+    feed = {"x": draw((3, 4, 7)), "keep": np.array([True, False, True]), "go": np.array(fits)}
+    constants = {"axis": np.array([1]), "w": draw((5, 4, 3), 1)}
+    proto = model(nodes, feed, constants=constants, shapes=shapes)
+    assert applied(proto, feed)[0]["follow_branches"] == 1
+    made = session(proto)
+    assert refused(made) == {}
+    same("y", made.run(None, feed)[0], by_onnxruntime(proto, feed)[0])
+    with pytest.raises(HaganeError, match="If for z, of whose results z has a rank that none can"):
+        made.run(None, feed | {"go": np.array(not fits)})
+    same("y", made.run(None, feed)[0], by_onnxruntime(proto, feed)[0])

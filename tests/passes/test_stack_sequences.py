@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from hagane.errors import HaganeError
 from tests.native.agreement import same
 from tests.native.bodies import BOOL, INT64, by_onnxruntime, graph, info, node
 from tests.native.models import draw, model, refused, session
@@ -136,23 +137,36 @@ def test_branches_give_a_sequence_each() -> None:
     check([nodes[3], *nodes[:3], nodes[4]], ["y"], 2)
 
 
-def test_items_of_several_shapes_and_what_callers_see_stay() -> None:
-    nodes = [node("Gather", "xs i", "x"), *STEP, node("Concat", "t x", "both", axis=1),
-             node("SequenceInsert", "s t", "s1"),
-             node("SequenceInsert", "s1 both", "more")]  # fmt: skip
-    outer = [*LENGTH, node("SequenceEmpty", "", "begun"),
-             node("Loop", "n - h begun", "y q", body=loop(nodes, carries=True)),
-             node("ConcatFromSequence", "q", "z", axis=1)]  # fmt: skip
-    check(outer, ["y", "z"], 0, native=False)
+def test_sequences_that_callers_see_stay() -> None:
     feed = {"xs": draw((3, 2, 4)), "h": draw((2, 4), 1)}
     proto = model([node("SequenceConstruct", "h h", "y")], feed, [])
     proto.graph.output.append(sequence("y"))
     assert len(session(proto).run(None, feed)[0]) == 2
 
 
-def test_a_place_that_may_not_be_there_is_refused_as_before() -> None:
+def test_items_are_erased_at_places_that_only_the_run_knows() -> None:
     nodes = [node("Gather", "xs i", "x"), *STEP, node("SequenceErase", "s", "more")]
     outer = [*LENGTH, node("SequenceConstruct", "h h h h h h h", "begun"),
              node("Loop", "n - h begun", "y q", body=loop(nodes, carries=True)),
              node("SequenceLength", "q", "z")]  # fmt: skip
-    check(outer, ["y", "z"], 0, native=False)
+    check(outer, ["y", "z"], 1)
+
+
+@pytest.mark.parametrize("kind", ["SequenceInsert", "SequenceErase"])
+def test_a_place_that_is_not_there_is_refused(kind: str) -> None:
+    feed = {"h": draw((2, 4)), "at": np.array(0)}
+    item = " h" if kind == "SequenceInsert" else ""
+    nodes = [node("Exp", "h", "e"), node("SequenceConstruct", "h e h", "s"),
+             node(kind, f"s{item} at", "t"), node("SequenceLength", "t", "n"),
+             node("ConcatFromSequence", "t", "y", axis=0)]  # fmt: skip
+    proto = model(nodes, feed, ["n", "y"], shapes={"h": ["rows", 4], "at": []})
+    made = session(proto)
+    assert refused(made) == {}
+    last = 3 if kind == "SequenceInsert" else 2
+    for place in range(-3, last + 1):
+        own = feed | {"at": np.array(place)}
+        for left, right in zip(made.run(None, own), by_onnxruntime(proto, own), strict=True):
+            np.testing.assert_array_equal(left, right)
+    for place in (-4, last + 1):
+        with pytest.raises(HaganeError, match="out of range|out of bounds"):
+            made.run(None, feed | {"at": np.array(place)})

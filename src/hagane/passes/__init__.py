@@ -45,6 +45,7 @@ class Pass:
         makes: The operator that it makes of several, which an engine may lack.
         needs: Operators of ONNX without which there is nothing to do; of a set, one will do.
             ``FOREIGN`` stands for those of other domains.
+        shows: Whether it shows sizes that were unknown: passes find more to do with these.
     """
 
     room: str
@@ -52,6 +53,7 @@ class Pass:
     effect: str
     makes: str | None = None
     needs: tuple[str | frozenset[str], ...] = ()
+    shows: bool = False
 
     @property
     def run(self) -> Callable[[ir.Graph, GraphTypes], list[str]]:
@@ -73,11 +75,15 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The effect of a pass on a graph: the names of the nodes that it changed, in order."""
+    """The effect of a pass on a graph: the names of the nodes that it changed, in order.
+
+    ``shows`` is that of the pass.
+    """
 
     name: str
     effect: str
     nodes: tuple[str, ...]
+    shows: bool = False
 
     @property
     def count(self) -> int:
@@ -103,6 +109,7 @@ PASSES: tuple[Pass, ...] = (
         "follow_branches",
         "nodes behind branches whose results have different ranks follow one branch, or each",
         needs=("If",),
+        shows=True,
     ),
     Pass(
         "control",
@@ -120,6 +127,13 @@ PASSES: tuple[Pass, ...] = (
         needs=(frozenset({"Reshape", "Expand"}),),
     ),
     Pass(
+        "folding",
+        "fold_kept_axes",
+        "resizing and padding by computed numbers names no axis that stays",
+        needs=(frozenset({"Resize", "Pad"}), "Concat"),
+        shows=True,
+    ),
+    Pass(
         "control",
         "unroll_sequences",
         "pieces taken out of a sequence become those of Split",
@@ -133,21 +147,41 @@ PASSES: tuple[Pass, ...] = (
     ),
     Pass(
         "control",
+        "gather_singles",
+        "slices of the one element that a condition needs become Gather",
+        needs=("Slice", "If"),
+        shows=True,
+    ),
+    Pass(
+        "control",
         "stack_appended",
         "rows that iterations of a loop only add to an end are stacked and joined once",
         needs=("Loop",),
+        shows=True,
     ),
     Pass(
         "control",
         "stack_sequences",
         "sequences whose items have one type become tensors with an axis more",
         needs=(frozenset({"SequenceEmpty", "SequenceConstruct", "SplitToSequence"}),),
+        shows=True,
     ),
     Pass(
         "control",
         "slice_sequences",
         "pieces of a sequence become slices of the tensor that was cut",
         needs=("SplitToSequence",),
+        shows=True,
+    ),
+    Pass(
+        "control",
+        "join_sequences",
+        "sequences that are only added to and joined become what is joined so far",
+        needs=(
+            frozenset({"SequenceEmpty", "SequenceConstruct", "SplitToSequence"}),
+            "ConcatFromSequence",
+        ),
+        shows=True,
     ),
     Pass(
         "control",
@@ -319,7 +353,7 @@ def optimize(
             present = _operators(graphs) if nodes else present
         if sum(map(len, changed.values())) == before:
             break
-    return [Change(one.name, one.effect, tuple(changed[one.name])) for one in applied]
+    return [Change(one.name, one.effect, tuple(changed[one.name]), one.shows) for one in applied]
 
 
 def _operators(graphs: Sequence[ir.Graph]) -> Set[str]:

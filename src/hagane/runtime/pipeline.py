@@ -39,6 +39,8 @@ from hagane.symbolic import Dim
 PASSED = "hagane.passed"
 _NO_KERNEL = Refusal("there is no kernel for it")
 _NOT_ASKED = Refusal("the reference engine was chosen")
+# How often passes are applied where they show sizes that were unknown.
+_INFERENCES = 3
 # How often nodes without kernels are taken apart: compositions may have such nodes.
 _EXPANSIONS = 3
 
@@ -215,10 +217,17 @@ def build(
 
 def simplify(model: ir.Model, types: GraphTypes) -> tuple[GraphTypes, list[Change]]:
     """Apply all passes to a model in place; return the types of the result, and the changes."""
-    changes = optimize(model.graph, types)
-    if any(change.count for change in changes):
-        types = infer_types(model, shapes=_input_shapes(model, types), lenient=True)
-    return types, changes
+    changes: dict[str, Change] = {}
+    for _ in range(_INFERENCES):
+        made = optimize(model.graph, types)
+        for change in made:
+            before = changes[change.name].nodes if change.name in changes else ()
+            changes[change.name] = replace(change, nodes=before + change.nodes)
+        if any(change.count for change in made):
+            types = infer_types(model, shapes=_input_shapes(model, types), lenient=True)
+        if not any(change.count for change in made if change.shows):
+            break
+    return types, list(changes.values())
 
 
 def _expand_refused(program: Program, types: GraphTypes) -> int:

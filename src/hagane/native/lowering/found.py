@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
+from hagane.graph.walk import read_values
 from hagane.native.kernels.control import (
     Branch,
     ChangingSizes,
@@ -33,13 +34,14 @@ from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering
 from hagane.native.ready.context import BY_REFERENCE
 from hagane.ops.inference import GraphTypes
-from hagane.symbolic import Dim, Expr, maximum, symbol, symbols_of
+from hagane.symbolic import Dim, Expr, line_in, maximum, symbol, symbols_of
 
 # Nanoseconds of a kernel whose sizes nobody knows yet.
 _LIKELY_WORK = 65536.0
 # Operators whose kernels want a border around an image, which is cleared before a run.
 _BORDERED = frozenset(
-    {"AveragePool", "Conv", "ConvInteger", "ConvTranspose", "MaxPool", "QLinearConv"}
+    ("", name)
+    for name in ("AveragePool", "Conv", "ConvInteger", "ConvTranspose", "MaxPool", "QLinearConv")
 )
 _NO_MEMORY = "there is no memory for values of sizes that were found, the largest {value:,} bytes"
 
@@ -114,8 +116,15 @@ def outputs_that_end_a_part(node: ir.Node, types: GraphTypes) -> Sequence[ir.Val
     made = _names(node.outputs, types) & types.invented
     if node.graph is None or not (made := made - _names(node.inputs, types)):
         return ()
+    before = True
     for other in node.graph:
-        if other.op_type in _BORDERED and other.domain == "" and _names(other.inputs, types) & made:
+        if other is node:
+            before = False
+        elif before:
+            made -= _names(other.outputs, types)  # which has found them
+            if not made:
+                return ()
+        elif (other.domain, other.op_type) in _BORDERED and _names(other.inputs, types) & made:
             return node.outputs
     return ()
 
@@ -125,6 +134,37 @@ def _names(values: Sequence[ir.Value | None], types: GraphTypes) -> set[str]:
     found = (types.types.get(value) for value in values if value is not None)
     shapes = [each.shape for each in found if isinstance(each, TensorType) and each.shape]
     return {name for shape in shapes for dim in shape for name in symbols_of(dim)}
+
+
+def values_read(nodes: Sequence[ir.Node]) -> list[ir.Value]:
+    """Return the values that nodes of a part read and do not make."""
+    made = {value for node in nodes for value in node.outputs}
+    return [
+        value
+        for value in dict.fromkeys(v for node in nodes for v in read_values(node))
+        if value not in made
+    ]
+
+
+def given_sizes(graph: ir.Graph, nodes: Sequence[ir.Node], types: GraphTypes) -> frozenset[str]:
+    """Return the names of sizes that shapes of values outside of a part give."""
+    found = [types.types.get(value) for value in (*values_read(nodes), *graph.inputs)]
+    shapes = [each.shape for each in found if isinstance(each, TensorType) and each.shape]
+    return frozenset(
+        name
+        for shape in shapes
+        for dim in shape
+        for name in symbols_of(dim)
+        if line_in(dim, name) is not None
+    )
+
+
+def has_nameless_sizes(graph: ir.Graph, nodes: Sequence[ir.Node], types: GraphTypes) -> bool:
+    """Whether sizes of values that a part reads have names that no such size gives."""
+    given = given_sizes(graph, nodes, types)
+    found = [types.types.get(value) for value in values_read(nodes)]
+    shapes = [each.shape for each in found if isinstance(each, TensorType) and each.shape]
+    return any(symbols_of(dim) - given for shape in shapes for dim in shape)
 
 
 def new_size(low: Lowering, value: ir.Value, label: str) -> Expr:

@@ -19,7 +19,7 @@ from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind
 from hagane.native.lowering.choices import Choices
 from hagane.native.lowering.facts import Facts, NotNative
-from hagane.native.lowering.found import settle
+from hagane.native.lowering.found import given_sizes, has_nameless_sizes, settle
 from hagane.native.lowering.state import Lowering
 from hagane.native.plan.apply_rules import lower_nodes
 from hagane.native.ready.context import BY_REFERENCE
@@ -29,7 +29,7 @@ from hagane.native.run.engine import compile_kernels, kernel_name, load_engine
 from hagane.native.run.loaded import Loaded
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
-from hagane.symbolic import Dim, line_in, product, symbols_of
+from hagane.symbolic import Dim, product, symbols_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +236,10 @@ def draft_nodes(
         target: The machine to generate for.
     """
     given_types = types
+    if has_nameless_sizes(graph, nodes, types):
+        from hagane.native.plan.input_sizes import name_input_sizes  # few models need it
+
+        types = name_input_sizes(graph, nodes, types)
     if any(node.op_type in ("Loop", "Scan") for node in all_nodes(nodes)):
         from hagane.native.rules.control.steady_sizes import with_steady_sizes  # few models need it
 
@@ -249,7 +253,7 @@ def draft_nodes(
         target.pairs,
         target.choices,
         nodes=frozenset(nodes),
-        given=_given(graph, nodes, types),
+        given=given_sizes(graph, nodes, types),
     )
     low = Lowering.of(facts, lower_nodes)
     refused = lower_nodes(low, nodes)
@@ -272,21 +276,6 @@ def draft_nodes(
     _read_sizes(low, graph, nodes, equal)
     results = tuple(sorted(low.facts.outputs, key=lambda value: str(value.name)))
     return Draft(low, tuple(low.forms.inputs), results, equal, again), {}
-
-
-def _given(graph: ir.Graph, nodes: Sequence[ir.Node], types: GraphTypes) -> frozenset[str]:
-    """Return the names of sizes that shapes of values outside of a part give."""
-    made = {value for node in nodes for value in node.outputs}
-    read = [value for node in nodes for value in read_values(node) if value not in made]
-    found = [types.types.get(value) for value in (*read, *graph.inputs)]
-    shapes = [each.shape for each in found if isinstance(each, TensorType) and each.shape]
-    return frozenset(
-        name
-        for shape in shapes
-        for dim in shape
-        for name in symbols_of(dim)
-        if line_in(dim, name) is not None
-    )
 
 
 def _has_found_sizes(low: Lowering, node: ir.Node) -> bool:

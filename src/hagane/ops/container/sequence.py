@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import SequenceType, TensorType, Type
-from hagane.ops.builder import Call, op, rank_of
+from hagane.ops.builder import Call, content_of, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.control.join import join
 from hagane.ops.definition import Array, OpDef, RuntimeValue
@@ -106,8 +106,13 @@ def _infer_concat(ctx: InferContext) -> Sequence[Any]:
 def _split_to_sequence(
     x: Array, split: Array | None = None, *, axis: int = 0, keepdims: int = 1
 ) -> list[Array]:
+    """Cut a tensor; with the length 1, ``keepdims`` says whether pieces have the axis.
+
+    The standard ignores ``keepdims`` where lengths are given. PyTorch writes ``unbind`` with both,
+    and ONNX Runtime heeds both.
+    """
     size = x.shape[axis]
-    if split is None:
+    if split is None or (split.ndim == 0 and split == 1):
         parts = _cut(x, [1] * size, axis)
         return parts if keepdims else [np.squeeze(part, axis) for part in parts]
     lengths = split.tolist()
@@ -134,8 +139,11 @@ def _infer_split(ctx: InferContext) -> Sequence[Any]:
     if found.shape is None:
         return [SequenceType(found)]
     axis = ctx.axis(ctx.attr("axis"), len(found.shape))
-    shape = found.shape
-    if not ctx.has(1):
+    shape, split = found.shape, ctx.tensor(1).shape if ctx.has(1) else ()
+    length = ctx.constant(1) if ctx.has(1) and split == () else None
+    if ctx.has(1) and not ctx.attr("keepdims") and split in (None, ()) and length is None:
+        return [SequenceType(TensorType(found.dtype, None))]
+    if not ctx.has(1) or (length is not None and length == 1):
         kept = (1,) if ctx.attr("keepdims") else ()
         return [SequenceType(TensorType(found.dtype, (*shape[:axis], *kept, *shape[axis + 1 :])))]
     part = (*shape[:axis], ctx.fresh(), *shape[axis + 1 :])
@@ -195,7 +203,10 @@ def _concat_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
 def _split_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     x, *rest = call.inputs
-    single = not (rest and rest[0] is not None) and not call.attr("keepdims")
+    given = rest[0] if rest else None
+    known = None if given is None else content_of(given)
+    ones = given is None or (known is not None and known.ndim == 0 and known == 1)
+    single = ones and not call.attr("keepdims")
     joined = op("ConcatFromSequence", gradients[0], axis=call.attr("axis"), new_axis=int(single))
     return [reshape_like(joined, x), *(None for _ in rest)]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import HaganeError
@@ -13,9 +15,12 @@ from hagane.ops.builder import Nodes, interpreting, op
 from hagane.ops.inference import GraphTypes, infer_given
 from hagane.passes.control.inline_branches import inline
 from hagane.passes.edit import building, given, name_of, remove, remove_unread, replace_value
+from hagane.symbolic import symbol
 
 # More nodes, or bytes of constants that they read, are not written twice.
 _MOST_NODES, _MOST_BYTES = 256, 4 << 20
+# No tensor has so many elements.
+_NOWHERE = np.iinfo(np.int64).max
 
 
 def follow_branches(graph: ir.Graph, types: GraphTypes) -> list[str]:
@@ -24,8 +29,9 @@ def follow_branches(graph: ir.Graph, types: GraphTypes) -> list[str]:
     Exporters write ``squeeze`` as a branch: the axis goes if its size is one, else all stays. No
     kernel is for values of unknown rank, so that all behind would run on reference kernels. Where
     what follows is valid for the result of one branch alone and this branch is a Squeeze, which
-    fails on other sizes, it takes the place of the If. Where both are valid, what follows becomes
-    part of each branch, if it is little.
+    fails on other sizes, it takes the place of the If; any other branch has its rank, and the one
+    that nothing can follow fails. Where both are valid, what follows becomes part of each branch,
+    if it is little.
     """
     changed: list[str] = []
     for node in list(graph):
@@ -45,6 +51,9 @@ def follow_branches(graph: ir.Graph, types: GraphTypes) -> list[str]:
             maker = None if condition is None else condition.producer()
             if maker is not None and maker.graph is graph:
                 remove_unread(graph, maker)
+        elif len(valid) == 1:
+            changed.append(name_of(node))
+            _fail(node, valid[0], branches, types)
         elif len(valid) == 2 and _is_little(tail):
             changed.append(name_of(node))
             _share(graph, node, branches, tail, types)
@@ -90,6 +99,31 @@ def _checks_itself(branch: ir.Graph) -> bool:
         and len(last.inputs) > 1
         and last.inputs[1] is not None
     )
+
+
+def _fail(node: ir.Node, valid: ir.Graph, branches: Sequence[ir.Graph], types: GraphTypes) -> None:
+    """Let the branch that nothing can follow fail, in results of the other's rank."""
+    (other,) = (branch for branch in branches if branch is not valid)
+    fails_at = other is branches[1]  # in the else branch the condition is false
+    for i, result in enumerate(node.outputs):
+        wanted, found = types.types[valid.outputs[i]], types.types.get(result)
+        if not _is_open(found) or not isinstance(wanted, TensorType) or wanted.shape is None:
+            continue
+        if wanted.dtype == ir.DataType.STRING:
+            continue
+        name = f"{name_of(node)}, of whose results {result.name} has a rank that none can follow"
+        with interpreting(Nodes(other, types, name=name)):
+            place = (0, _NOWHERE) if fails_at else (_NOWHERE, 0)
+            at = op("Where", op("Reshape", node.inputs[0], []), *place)
+            # (Gather is given a place that there is not.)
+            zero = ir.tensor(np.zeros(1, wanted.dtype.numpy()), dtype=wanted.dtype)
+            row: Any = op("ConstantOfShape", [1], value=zero)
+            sizes = [dim if isinstance(dim, int) else 1 for dim in wanted.shape]
+            other.outputs[i] = op("Expand", op("Gather", row, at), np.array(sizes, np.int64))
+        names = [f"{result.name} axis {axis}" for axis in range(len(wanted.shape))]
+        types.invented.update(names)  # until they are inferred
+        types.types[result] = TensorType(wanted.dtype, tuple(map(symbol, names)))
+        result.shape = None
 
 
 def _is_little(tail: Sequence[ir.Node]) -> bool:

@@ -15,6 +15,7 @@ from hagane.passes.edit import (
     building,
     constant,
     name_of,
+    producer,
     remove_unread,
     replace_value,
     type_of,
@@ -39,15 +40,18 @@ def slice_sequences(graph: ir.Graph, types: GraphTypes) -> list[str]:
         cut, readers = _cut(node, types), [use.node for use in node.outputs[0].uses()]
         if cut is None or node.outputs[0].is_graph_output() or not readers:
             continue
-        if not all(reader.graph is graph and _is_served(reader, cut) for reader in readers):
+        if not all(_is_served(reader, cut) for reader in readers):
             continue
         changed.append(name_of(node))
         for reader in readers:
-            with building(graph, types, reader, reader.name or ""):
+            around = reader.graph  # that of a body sees the tensor too
+            assert isinstance(around, ir.Graph)
+            with building(around, types, reader, reader.name or ""):
                 made = _READERS[reader.op_type](reader, cut)
             made.producer().name = reader.name
-            replace_value(graph, types, reader.outputs[0], made)
-            remove_unread(graph, reader)
+            replace_value(around, types, reader.outputs[0], made)
+            remove_unread(around, reader)
+        remove_unread(graph, node)
     return changed
 
 
@@ -61,6 +65,7 @@ class _Cut:
         axis: The axis.
         length: Of each piece but the last; of the pieces, if they are ``several``.
         known: Whether the model fixes it.
+        ones: Whether the pieces are of length 1, as many as ``length`` has elements.
     """
 
     whole: Any
@@ -69,10 +74,13 @@ class _Cut:
     length: Any
     several: bool
     known: bool
+    ones: bool = False
 
     @property
     def single(self) -> bool:
         """Whether pieces are known to be of length 1."""
+        if self.ones:
+            return True
         return self.known and not self.several and bool(np.all(self.length == 1))
 
     def size(self, start: int, end: int) -> Any:
@@ -105,9 +113,24 @@ def _cut(node: ir.Node, types: GraphTypes) -> _Cut | None:
     if lengths is None or lengths.shape is None or len(lengths.shape) > 1:
         return None
     fixed = constant(given, types)
+    if not (attributes["keepdims"] or lengths.shape) and (fixed is None or fixed == 1):
+        return None
     if fixed is None or lengths.shape:
-        return _Cut(node.inputs[0], rank, axis, given, len(lengths.shape) == 1, False)
+        several = len(lengths.shape) == 1
+        return _Cut(
+            node.inputs[0], rank, axis, given, several, False, several and _are_ones(given, types)
+        )
     return _Cut(node.inputs[0], rank, axis, fixed.astype(np.int64).reshape(1), False, True)
+
+
+def _are_ones(value: ir.Value, types: GraphTypes) -> bool:
+    """Whether all elements of a value are 1, by ConstantOfShape or as the model has them."""
+    fixed = constant(value, types)
+    if fixed is not None:
+        return bool(np.all(fixed == 1))
+    maker = producer(value, "ConstantOfShape")
+    content = None if maker is None else maker.attributes.get("value")
+    return content is not None and bool(np.all(content.as_tensor().numpy() == 1))
 
 
 def _is_served(reader: ir.Node, cut: _Cut) -> bool:
@@ -126,6 +149,9 @@ def _whole_number(value: Any) -> Any:
 
 def _at(reader: ir.Node, cut: _Cut) -> Any:
     place = _whole_number(reader.inputs[1])
+    if cut.ones:
+        same = op("Equal", op("Shape", cut.length), cut.extent())
+        place = op("Where", same, place, [_NOWHERE])
     if cut.single:
         return op("Gather", cut.whole, place, axis=cut.axis)
     if cut.several:

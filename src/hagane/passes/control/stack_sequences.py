@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence, Set
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from hagane.graph.types import SequenceType, TensorType
-from hagane.graph.walk import bodies
+from hagane.graph.types import TensorType
 from hagane.ops.builder import op
-from hagane.ops.inference import GraphTypes, infer_added
+from hagane.ops.inference import GraphTypes
+from hagane.passes.control.sequence_groups import (
+    CHANGERS,
+    MAKERS,
+    SOMEWHERE,
+    Group,
+    carry_tensors,
+    groups,
+    is_handed_on,
+    is_sequence,
+    place_of,
+)
 from hagane.passes.edit import (
     attributes_of,
     building,
@@ -23,11 +32,8 @@ from hagane.passes.edit import (
     shown_by,
     type_of,
 )
-from hagane.symbolic import Dim, symbol, symbols_of
+from hagane.symbolic import Dim, symbols_of
 
-_MAKERS = ("SequenceEmpty", "SequenceConstruct", "SplitToSequence")
-_CHANGERS = ("SequenceInsert", "SequenceErase")
-_READERS = ("SequenceAt", "SequenceLength", "ConcatFromSequence")
 _END = np.iinfo(np.int64).max
 
 
@@ -35,136 +41,30 @@ def stack_sequences(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """Replace sequences whose items have one type by tensors with an axis more; return where.
 
     Sequences that one node hands to another, a loop to its body or a branch to its readers go
-    together. The sizes of items must be numbers, or names that the graph's inputs show. An item is
-    inserted at an end, or, like one that is erased, at a known place of a sequence of known length.
-    Pieces of SplitToSequence must be of one known length. Sequences that the model is given or
+    together. The sizes of items must be numbers, or names that the graph's inputs show. Places at
+    which items are inserted or erased, and that may not be there, are looked up in the run. Pieces
+    of SplitToSequence must be of one known length. Sequences that the model is given or
     returns, and those that other operators read, stay.
 
     Where a sequence without items is joined, an empty tensor is left; ConcatFromSequence would
     fail.
     """
     changed: list[str] = []
-    for found in _groups(graph, types):
+    for found in groups(graph, types):
         item = _item(found, types)
-        if item is None or not _measured(found, types):
+        if item is None:
             continue
         if {name for dim in item.shape or () for name in symbols_of(dim)} - shown_by(graph, types):
             continue
-        changed += [name_of(node) for _, node in found.nodes if node.op_type in _MAKERS]
-        _rewrite(found, item, types)
+        changed += [name_of(node) for _, node in found.nodes if node.op_type in MAKERS]
+        _rewrite(found, item, _doubtful(found, types), types)
     return changed
-
-
-@dataclass(eq=False, slots=True)
-class _Group:
-    """Sequences of one kind.
-
-    Attributes:
-        nodes: Nodes that make, change, read or hand them on, with the graphs that they are in, as
-            they run; loops and branches behind what is in their bodies.
-        carried: Inputs of bodies, and results of loops and branches.
-        stays: Something else reads or makes them.
-    """
-
-    nodes: list[tuple[ir.Graph, ir.Node]] = field(default_factory=list)
-    carried: dict[ir.Value, None] = field(default_factory=dict)
-    stays: bool = False
-
-
-class _Joined:
-    """Values by the group that they belong to."""
-
-    def __init__(self) -> None:
-        self._parents: dict[ir.Value, ir.Value] = {}
-
-    def find(self, value: ir.Value) -> ir.Value:
-        while (parent := self._parents.setdefault(value, value)) is not value:
-            value = parent
-        return value
-
-    def join(self, *values: ir.Value) -> ir.Value:
-        first = self.find(values[0])
-        for value in values[1:]:
-            self._parents[self.find(value)] = first
-        return first
-
-
-def _groups(graph: ir.Graph, types: GraphTypes) -> Iterator[_Group]:
-    joined = _Joined()
-    made: set[ir.Value] = set()  # by nodes that the groups hold, or carried
-    stay: list[ir.Value] = []
-    carried: list[ir.Value] = []
-    nodes: list[tuple[ir.Graph, ir.Node, ir.Value]] = []
-    for each, node in _as_they_run(graph):
-        values = [value for value in (*node.inputs, *node.outputs) if value is not None]
-        touched = [value for value in values if _is_sequence(value, types)]
-        kind = node.op_type if node.domain == "" else ""
-        if kind in ("Loop", "If"):
-            for one, own in _handed_on(node, kind):
-                given = [value for value in one if value is not None]
-                if not any(_is_sequence(value, types) for value in given):
-                    continue
-                nodes.append((each, node, joined.join(*given)))
-                carried += own
-                made.update(own)
-                touched = [value for value in touched if value not in given]
-                if len(given) < len(one):
-                    stay += given
-            stay += touched
-        elif kind in (*_MAKERS, *_CHANGERS, *_READERS, "Identity"):
-            if touched:
-                made.update(v for v in node.outputs if _is_sequence(v, types))
-                nodes.append((each, node, joined.join(*touched)))
-        else:
-            stay += touched
-    stay += [value for value in (*graph.inputs, *graph.outputs) if _is_sequence(value, types)]
-    groups: dict[ir.Value, _Group] = {}
-    for each, node, first in nodes:
-        groups.setdefault(joined.find(first), _Group()).nodes.append((each, node))
-        read = [value for value in node.inputs if _is_sequence(value, types)]
-        stay += [value for value in read if value is not None and value not in made]
-    for value in carried:
-        groups.setdefault(joined.find(value), _Group()).carried[value] = None
-    for value in stay:
-        groups.setdefault(joined.find(value), _Group()).stays = True
-    yield from (group for group in groups.values() if group.nodes and not group.stays)
-
-
-def _as_they_run(graph: ir.Graph) -> Iterator[tuple[ir.Graph, ir.Node]]:
-    """Yield all nodes with their graphs, those of bodies before the node that has them."""
-    for node in graph:
-        for body in bodies(node):
-            yield from _as_they_run(body)
-        yield graph, node
-
-
-def _is_sequence(value: ir.Value | None, types: GraphTypes) -> bool:
-    return value is not None and isinstance(types.types.get(value), SequenceType)
-
-
-def _handed_on(
-    node: ir.Node, kind: str
-) -> Iterator[tuple[tuple[ir.Value | None, ...], tuple[ir.Value, ...]]]:
-    """Yield the values that are one, a state of a loop or a result of branches.
-
-    The second tuple has those among them that the node itself gives, to its body and its readers.
-    """
-    if kind == "Loop":
-        body = node.attributes["body"].as_graph()
-        n = len(node.inputs) - 2
-        states = zip(body.inputs[2:], body.outputs[1 : 1 + n], node.outputs[:n], strict=True)
-        for start, (before, after, result) in zip(node.inputs[2:], states, strict=True):
-            yield (start, before, after, result), (before, result)
-    else:
-        graphs = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
-        for *values, result in zip(*(body.outputs for body in graphs), node.outputs, strict=True):
-            yield (*values, result), (result,)
 
 
 # ---- the type of items, and numbers of them ----
 
 
-def _item(found: _Group, types: GraphTypes) -> TensorType | None:
+def _item(found: Group, types: GraphTypes) -> TensorType | None:
     """Return the type of all items, if they have one."""
     kinds: set[TensorType | None] = set()
     for _, node in found.nodes:
@@ -206,7 +106,7 @@ def _pieces(node: ir.Node, types: GraphTypes) -> tuple[int, Dim, int | None] | N
         return None
     length = int(given.reshape(-1)[0])
     if length == 1 and given.ndim == 0:
-        return axis, size, 1
+        return axis, size, 1 if attributes["keepdims"] else None
     if length < 1 or not isinstance(size, int) or size % length:
         return None
     count = size // length
@@ -222,9 +122,10 @@ def _piece(node: ir.Node, types: GraphTypes) -> TensorType | None:
     return TensorType(whole.dtype, (*whole.shape[:axis], *kept, *whole.shape[axis + 1 :]))
 
 
-def _measured(found: _Group, types: GraphTypes) -> bool:
-    """Whether all places at which items are inserted or erased are known to be there."""
+def _doubtful(found: Group, types: GraphTypes) -> Set[ir.Node]:
+    """Return the nodes that insert or erase items at places that may not be there."""
     lengths: dict[ir.Value | None, int | None] = {}
+    doubtful: set[ir.Node] = set()
     for _, node in found.nodes:
         before = lengths.get(node.inputs[0]) if node.inputs else None
         length: Dim | None = before
@@ -235,27 +136,18 @@ def _measured(found: _Group, types: GraphTypes) -> bool:
         elif node.op_type == "SplitToSequence":
             pieces = _pieces(node, types)
             length = None if pieces is None else pieces[1]
-        elif node.op_type in _CHANGERS:
+        elif node.op_type in CHANGERS:
             inserts = node.op_type == "SequenceInsert"
             if not _is_inside(node, before, inserts, types):
-                return False
+                doubtful.add(node)
             length = None if before is None else before + (1 if inserts else -1)
-        if node.outputs and _is_sequence(node.outputs[0], types):
+        if node.outputs and is_sequence(node.outputs[0], types):
             lengths[node.outputs[0]] = length if isinstance(length, int) else None
-    return True
-
-
-def _place(node: ir.Node, types: GraphTypes) -> int | None:
-    """Return the place at which a node inserts or erases an item; the end is None."""
-    at = 2 if node.op_type == "SequenceInsert" else 1
-    if len(node.inputs) <= at or node.inputs[at] is None:
-        return None
-    found = constant(node.inputs[at], types)
-    return _END if found is None or found.size != 1 else int(found.reshape(-1)[0])
+    return doubtful
 
 
 def _is_inside(node: ir.Node, length: int | None, inserts: bool, types: GraphTypes) -> bool:
-    place = _place(node, types)
+    place = place_of(node, types)
     if inserts and place in (None, 0):
         return True
     if length is None:
@@ -266,25 +158,16 @@ def _is_inside(node: ir.Node, length: int | None, inserts: bool, types: GraphTyp
 # ---- rows ----
 
 
-def _rewrite(found: _Group, item: TensorType, types: GraphTypes) -> None:
+def _rewrite(found: Group, item: TensorType, doubtful: Set[ir.Node], types: GraphTypes) -> None:
     assert item.shape is not None
-    for value in found.carried:
-        name = f"items of {value.name}"
-        types.invented.add(name)
-        types.types[value] = TensorType(item.dtype, (symbol(name), *item.shape))
-        value.type, value.shape = ir.TensorType(item.dtype), None
+    carry_tensors(found, types, item.dtype, (None, *item.shape))
     for graph, node in found.nodes:
-        if node.op_type in ("Loop", "If"):
-            infer_added(node, types)
-            continue
-        if node.op_type == "Identity":
-            source = node.inputs[0]
-            assert source is not None
-            types.types[node.outputs[0]] = types.types[source]
-            node.outputs[0].type, node.outputs[0].shape = ir.TensorType(item.dtype), None
+        if is_handed_on(node, types):
             continue
         with building(graph, types, node, node.name or ""):
-            made = _ROWS[node.op_type](node, item, types)  # by a node of its own
+            by_run = {"SequenceInsert": _insert_there, "SequenceErase": _erase_there}
+            rule = (by_run if node in doubtful else _ROWS)[node.op_type]
+            made = rule(node, item, types)  # by a node of its own
         made.producer().name = node.name
         replace_value(graph, types, node.outputs[0], made)
         remove_unread(graph, node)
@@ -315,7 +198,7 @@ def _split(node: ir.Node, item: TensorType, types: GraphTypes) -> Any:
 
 
 def _insert(node: ir.Node, item: TensorType, types: GraphTypes) -> Any:
-    rows, place = node.inputs[0], _place(node, types)
+    rows, place = node.inputs[0], place_of(node, types)
     row = op("Unsqueeze", node.inputs[1], [0])
     if place is None:
         return op("Concat", rows, row, axis=0)
@@ -326,12 +209,39 @@ def _insert(node: ir.Node, item: TensorType, types: GraphTypes) -> Any:
 
 
 def _erase(node: ir.Node, item: TensorType, types: GraphTypes) -> Any:
-    rows, place = node.inputs[0], _place(node, types)
+    rows, place = node.inputs[0], place_of(node, types)
     if place in (None, -1):
         return op("Slice", rows, [0], [-1], [0])
     assert place is not None
     back = op("Slice", rows, [place + 1], [_END], [0])
     return op("Concat", op("Slice", rows, [0], [place], [0]), back, axis=0) if place else back
+
+
+def _insert_there(node: ir.Node, item: TensorType, types: GraphTypes) -> Any:
+    """Insert an item at a place that only the run knows, from minus the length to the length."""
+    rows, row = node.inputs[0], op("Unsqueeze", node.inputs[1], [0])
+    length = op("Shape", rows, start=0, end=1)
+    number, one = op("Squeeze", length, [0]), op("Squeeze", op("Add", length, 1), [0])
+    places = op("Concat", op("Range", 0, number, 1), op("Range", 0, one, 1), axis=0)
+    at = op("Add", _whole_number(node.inputs[2]), length)
+    place = op("Gather", places, op("Where", op("Less", at, 0), SOMEWHERE, at))
+    front, back = op("Slice", rows, [0], place, [0]), op("Slice", rows, place, [_END], [0])
+    return op("Concat", front, row, back, axis=0)
+
+
+def _erase_there(node: ir.Node, item: TensorType, types: GraphTypes) -> Any:
+    """Erase an item at a place that only the run knows, from minus the length to before it."""
+    rows = node.inputs[0]
+    number = op("Squeeze", op("Shape", rows, start=0, end=1), [0])
+    given = node.inputs[1] if len(node.inputs) > 1 else None
+    place = op("Gather", op("Range", 0, number, 1), [-1] if given is None else _whole_number(given))
+    front = op("Slice", rows, [0], place, [0])
+    return op("Concat", front, op("Slice", rows, op("Add", place, 1), [_END], [0]), axis=0)
+
+
+def _whole_number(value: Any) -> Any:
+    """Return one number as int64 with one axis."""
+    return op("Reshape", op("Cast", value, to=ir.DataType.INT64), [1])
 
 
 def _at(node: ir.Node, item: TensorType, types: GraphTypes) -> Any:
@@ -356,13 +266,14 @@ def _concat(node: ir.Node, item: TensorType, types: GraphTypes) -> Any:
         )
     if attributes["new_axis"]:
         return rows if axis else op("Identity", rows)
-    stacked = type_of(node.inputs[0], types)
-    assert stacked is not None
-    assert stacked.shape is not None
     if all(isinstance(dim, int) and dim > 0 for dim in shape):
         return op("Reshape", rows, [*shape[:axis], -1, *shape[axis + 1 :]])
-    length = stacked.shape[0] * shape[axis]
-    return op("Reshape", rows, [*shape[:axis], length, *shape[axis + 1 :]], allowzero=1)
+    # (A named size may be 0: -1 could be any number then, and 0 is no copy of another.)
+    length = op("Mul", op("Shape", node.inputs[0], start=0, end=1), [shape[axis]])
+    front, back = shape[:axis], shape[axis + 1 :]
+    sizes = [list(front)] * bool(front) + [length] + [list(back)] * bool(back)
+    target = op("Concat", *sizes, axis=0) if len(sizes) > 1 else length
+    return op("Reshape", rows, target, allowzero=1)
 
 
 _ROWS = {

@@ -56,7 +56,7 @@ def _sizes(node: ir.Node, types: GraphTypes) -> list[int] | None:
         return [int(size) for size in given]
     length = found.shape[attributes["axis"]]
     step = int(given.reshape(-1)[0])
-    if not isinstance(length, int) or step <= 0:
+    if not isinstance(length, int) or step <= 0 or (step == 1 and not attributes["keepdims"]):
         return None
     return [min(step, length - start) for start in range(0, length, step)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
@@ -85,14 +85,16 @@ class BodyKernels:
         visible: Iterable[ir.Value],
         sizes: SizesOfIterations | None = None,
         left: Sequence[ir.Value] = (),
-    ) -> None:
-        """Make the kernels that compute outputs.
+        leave: Callable[[Sequence[Tensor]], Kernel] | None = None,
+    ) -> list[Tensor]:
+        """Make the kernels that compute outputs; return where those are that stay.
 
         Args:
             wanted: Outputs and their places.
             visible: Values outside whose sizes are known when the part begins.
             sizes: Sizes that differ between iterations.
-            left: Outputs that stay where their kernels leave them; the last kernel points to them.
+            left: Outputs that stay where their kernels leave them.
+            leave: Makes the last kernel of these; its pointers behind the first point to them.
 
         Raises:
             NotNative: Some node has no kernel.
@@ -115,12 +117,27 @@ class BodyKernels:
             if found.buffer is not place.buffer or not found.contiguous:
                 emit_copy(low.recorder, found, place)
         assert not low.forms.inputs, "a body reads nothing that its outer graph does not hold"
-        if sizes is not None and sizes.left is not None:
-            stay = [low.forms.contiguous(value) for value in left]
-            low.recorder.kernels.append(sizes.leave(stay))
+        stay = [self._stays(value) for value in left]
+        if leave is not None:
+            low.recorder.kernels.append(leave(stay))
         settle(low.recorder, equal=self._pairs())
         self.outer.found |= low.found
         self._check_sizes(visible, sizes)
+        if leave is None:
+            return stay
+        # Values of found sizes share memory since: the last kernel knows in which each lies.
+        places = low.recorder.kernels[-1].pointers[1 : 1 + len(stay)]
+        return [replace(one, buffer=p.buffer) for one, p in zip(stay, places, strict=True)]
+
+    def _stays(self, value: ir.Value) -> Tensor:
+        """Return the contiguous values of an output, at a place that is known behind the body."""
+        low = self.low
+        found = low.forms.contiguous(value)
+        if not symbols_of(found.offset) & (low.found - self.outer.found):
+            return found
+        made = low.recorder.new(f"{value.name} left", found.dtype, found.shape)
+        emit_copy(low.recorder, found, made)
+        return made
 
     def _put(self, value: ir.Value | None, place: Tensor) -> None:
         """Let the node that computes a value write it where it is wanted, also in another shape."""

@@ -237,7 +237,9 @@ class LoopKernels:
         """Put the body between a kernel that runs it and a mark."""
         low = self.low
         read = (value for value in self.node.inputs if value is not None)
-        self.body.lower(self.wanted, read, self.sizes, [after for _, after, _, _ in self.left])
+        sizes, left = self.sizes, [after for _, after, _, _ in self.left]
+        leave = None if sizes is None or sizes.left is None else sizes.leave
+        self.body.lower(self.wanted, read, sizes, left, leave)
         kernels, changing = self.body.low.recorder.kernels, None
         if self.sizes is not None:
             kernels, changing = self._with_sizes(self.sizes, kernels)

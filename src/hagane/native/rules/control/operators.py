@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx_ir as ir
@@ -32,6 +33,9 @@ from hagane.native.rules.control.loops import LoopKernels, kept_place
 from hagane.ops.control.loop import hands_on, is_true
 from hagane.ops.inference import GraphTypes
 from hagane.symbolic import Dim, Expr, evaluate, symbols_of
+
+if TYPE_CHECKING:
+    from hagane.native.rules.control.branches import FoundSizes
 
 
 def lower_loop(low: Lowering, node: ir.Node) -> None:
@@ -190,11 +194,19 @@ def lower_if(low: Lowering, node: ir.Node) -> None:
     if known is not None:
         graphs = [graphs[0 if is_true(known) else 1]]
     bodies = [BodyKernels(low, graph) for graph in graphs]
-    _find_sizes_of_branch(low, node, condition, graphs)
-    targets = [result_of(low, value) for value in node.outputs]
-    for body in bodies:
-        wanted = []
-        for found, target in zip(body.graph.outputs, targets, strict=True):
+    late = _find_sizes_of_branch(low, node, condition, graphs)
+    pairs = [
+        (value, None if late is not None and late.has(value, low) else result_of(low, value))
+        for value in node.outputs
+    ]
+    targets = [target for _, target in pairs if target is not None]
+    left = []
+    for number, body in enumerate(bodies):
+        wanted, stay = [], []
+        for found, (_, target) in zip(body.graph.outputs, pairs, strict=True):
+            if target is None:
+                stay.append(found)
+                continue
             shape = low.facts.shape(found)
             if low.facts.dtype(found) != target.dtype:
                 raise NotNative("its branches give different types")
@@ -202,9 +214,10 @@ def lower_if(low: Lowering, node: ir.Node) -> None:
             wanted.append((found, place if shape != target.shape else target))
         if known is None:
             _compare_within(node, body)
-        body.lower(wanted, ())
-    for value, target in zip(node.outputs, targets, strict=True):
-        low.forms[value] = target
+        left.append(body.lower(wanted, (), None, stay, late and late.leave(number)))
+    for value, target in pairs:
+        if target is not None:
+            low.forms[value] = target
     if known is not None:
         low.recorder.kernels += bodies[0].low.recorder.kernels
         return
@@ -217,6 +230,8 @@ def lower_if(low: Lowering, node: ir.Node) -> None:
     emit_control(low, node, Mark.OTHERWISE, ())
     low.recorder.kernels += bodies[1].low.recorder.kernels
     emit_control(low, node, Mark.END, ())
+    if late is not None:
+        late.take(low, node, left)
 
 
 def _compare_within(node: ir.Node, body: BodyKernels) -> None:
@@ -242,11 +257,14 @@ def _compare_within(node: ir.Node, body: BodyKernels) -> None:
 
 def _find_sizes_of_branch(
     low: Lowering, node: ir.Node, condition: ir.Value, graphs: Sequence[ir.Graph]
-) -> None:
+) -> FoundSizes | None:
     """Let a kernel tell the sizes of results that the branches give different shapes.
 
+    Returns:
+        The sizes, if a branch finds one in the data: they are known behind the branches.
+
     Raises:
-        NotNative: A branch finds its sizes in the data.
+        NotNative: They are no sizes of their own.
     """
     names: dict[Dim, tuple[Dim, ...]] = {}
     for i, value in enumerate(node.outputs):
@@ -258,12 +276,16 @@ def _find_sizes_of_branch(
             if any(each != dim for each in dims) and names.setdefault(dim, tuple(dims)) != (*dims,):
                 raise NotNative("its branches give different shapes")
     if not names:
-        return
+        return None
     known = low.facts.given | low.found
     from hagane.native.rules.shaping.numbers import found_numbers  # few models need it
 
-    if len(graphs) == 1 or any(symbols_of(d) - known for dims in names.values() for d in dims):
+    if len(graphs) == 1 or any(not symbols_of(name) - known for name in names):
         raise NotNative("its branches give different shapes")
+    if any(symbols_of(d) - known for dims in names.values() for d in dims):
+        from hagane.native.rules.control.branches import FoundSizes
+
+        return FoundSizes.of(low, names)
     sizes = {
         f"{w}{i}": d
         for i, dims in enumerate(names.values())
@@ -278,6 +300,7 @@ def _find_sizes_of_branch(
         reads={"condition": single(low, condition, "bool")},
         sizes=sizes,
     )
+    return None
 
 
 RULES: dict[str, Rule] = {"Loop": lower_loop, "Scan": lower_scan, "If": lower_if}
