@@ -6,6 +6,7 @@ import importlib
 import inspect
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,3 +66,30 @@ def test_the_fixed_names_of_modules_are_importable() -> None:
     extras = project["optional-dependencies"]
     assert any(one.startswith("h5py") for one in extras["chainer"])
     assert any("chainer" in one.partition("[")[2] for one in extras["all"])
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "parameters"),
+    [
+        (hagane.ChainList, "append", "value"),
+        (hagane.ChainList, "extend", "values"),
+        (hagane.ChainList, "index", "value start stop"),
+        (hagane.ChainList, "count", "value"),
+        (hagane.ChainList, "remove", "value"),
+        (hagane.Sequential, "insert", "i layer"),
+        (hagane.Sequential, "pop", "i"),
+        (hagane.Variable, "set_creator", "gen_func"),
+        (hagane.Variable, "set_creator_node", "fnode"),
+        (hagane, "get_device", "device_spec"),
+        (hagane, "using_device", "device_spec"),
+    ],
+)
+def test_parameters_of_methods_have_chainers_names(owner: Any, name: str, parameters: str) -> None:
+    found = [p for p in inspect.signature(getattr(owner, name)).parameters if p != "self"]
+    assert found == parameters.split()
+
+
+def test_inputs_without_second_gradients_are_named_as_in_chainer() -> None:
+    from hagane import gradient_check
+
+    assert "no_grads" in inspect.signature(gradient_check.check_double_backward).parameters

@@ -11,7 +11,7 @@ import torch
 
 from hagane.ops.functions.layers import alignment
 from hagane.ops.functions.numbers import integers, pairs, special
-from hagane.ops.functions.sums import linalg, products
+from hagane.ops.functions.sums import factors, linalg, products
 from hagane.ops.functions.tensors import ordering
 
 DRAWN = np.random.default_rng(0)
@@ -24,8 +24,8 @@ def test_linear_algebra_of_square_matrices(a: Any) -> None:
     whole = a @ np.swapaxes(a, -1, -2) + np.eye(a.shape[-1])
     np.testing.assert_allclose(linalg.inverse(a), np.linalg.inv(a), rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(linalg.determinant(a), np.linalg.det(a), rtol=1e-9)
-    np.testing.assert_allclose(linalg.cholesky(whole), np.linalg.cholesky(whole), rtol=1e-9)
-    values, vectors = linalg.symmetric_values(whole)
+    np.testing.assert_allclose(factors.cholesky(whole), np.linalg.cholesky(whole), rtol=1e-9)
+    values, vectors = factors.symmetric_values(whole)
     expected = np.linalg.eigh(whole)
     np.testing.assert_allclose(values, expected[0], rtol=1e-8)
     np.testing.assert_allclose(np.abs(vectors), np.abs(expected[1]), atol=1e-6)
@@ -33,11 +33,13 @@ def test_linear_algebra_of_square_matrices(a: Any) -> None:
 
 @pytest.mark.parametrize("a", WIDE, ids=lambda a: str(a.shape))
 def test_factors_of_matrices_that_are_not_square(a: Any) -> None:
-    for ours, theirs in zip(linalg.singular(a), np.linalg.svd(a, full_matrices=False), strict=True):
+    for ours, theirs in zip(
+        factors.singular(a), np.linalg.svd(a, full_matrices=False), strict=True
+    ):
         np.testing.assert_allclose(np.abs(ours), np.abs(theirs), atol=1e-8)
     np.testing.assert_allclose(linalg.pseudo_inverse(a, 1e-15), np.linalg.pinv(a), atol=1e-8)
     for complete, mode in ((False, "reduced"), (True, "complete")):
-        found = linalg.orthogonal_triangular(a, complete=complete)
+        found = factors.orthogonal_triangular(a, complete=complete)
         for ours, theirs in zip(found, np.linalg.qr(a, mode), strict=True):
             np.testing.assert_allclose(ours, theirs, atol=1e-9)
 

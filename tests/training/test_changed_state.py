@@ -229,14 +229,16 @@ def test_packed_sequences_are_trained(kind: Any, batch_first: bool, options: Any
     assert len(step._programs) == 2  # for either type of lengths
 
 
-def test_the_rows_of_a_packed_sequence_are_refused_by_name() -> None:
+def test_the_sizes_of_steps_of_a_packed_sequence_are_refused_by_name() -> None:
     def loss(module: Any, x: Any, lengths: Any) -> Any:
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-        return module(packed.data).square().mean()
+        return module(x).square().mean() / packed.batch_sizes[0]
 
     module = nn.Linear(3, 2)
     step = hagane.compile(loss, optim.SGD(module.parameters(), 0.1))
-    with pytest.raises(CaptureError, match="'data' of a packed sequence is not captured: unpack"):
+    with pytest.raises(
+        CaptureError, match="'batch_sizes' of a packed sequence is not captured: un"
+    ):
         step(module, torch.randn(4, 6, 3), torch.tensor([6, 2, 1, 3]))
 
 

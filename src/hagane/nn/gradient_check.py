@@ -257,7 +257,7 @@ def check_double_backward(
     eps: float = 1e-3,
     atol: float = 1e-4,
     rtol: float = 1e-3,
-    no_gxs: Any = None,
+    no_grads: Any = None,
     dtype: Any = None,
     detect_nondifferentiable: bool = False,
 ) -> None:
@@ -273,7 +273,7 @@ def check_double_backward(
         eps: As for ``check_backward``.
         atol: As there.
         rtol: As there.
-        no_gxs: Which inputs have no gradient.
+        no_grads: Which inputs have no gradient.
         dtype: As there.
         detect_nondifferentiable: As there.
     """
@@ -281,7 +281,9 @@ def check_double_backward(
     y_grads = tuple(g for g in _as_tuple(y_grad))
     x_grads, param_grads = _as_tuple(x_grad_grad), _as_tuple(params_grad_grad)
     count = len(arrays)
-    skipped = [x is None or x.dtype.kind != "f" for x in arrays] if no_gxs is None else list(no_gxs)
+    skipped = (
+        [x is None or x.dtype.kind != "f" for x in arrays] if no_grads is None else list(no_grads)
+    )
     present = [i for i, g in enumerate(y_grads) if g is not None]
 
     def first_order(*inputs: Any) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TextIO
 
 from hagane.errors import InvalidArgument
+from hagane.training.expected import need, need_callable, need_number
 
 _BAR = 24
 
@@ -85,6 +86,10 @@ def measure(
     Raises:
         InvalidArgument: The iterator gives no batches, or ``batches`` is not positive.
     """
+    need("measure: iterator", iterator, "an iterator or a loader of batches", "__iter__")
+    need_callable("measure: step", step)
+    need_number("measure: batches", batches)
+    need_number("measure: seconds", seconds)
     if batches < 1:
         raise InvalidArgument(f"measure: expected a positive number of batches, got {batches}")
     shown = sys.stderr.isatty() if progress is None else progress

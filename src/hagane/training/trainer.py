@@ -18,6 +18,7 @@ import numpy as np
 from hagane.errors import InvalidArgument
 from hagane.nn.reporter import Reporter
 from hagane.nn.serializers.serializer import Serializer
+from hagane.training.expected import fail, need
 from hagane.training.extension import PRIORITY_READER
 from hagane.training.extensions.snapshots import load_newest
 from hagane.training.extensions.whole_files import remove_begun
@@ -56,6 +57,12 @@ class Trainer:
         out: str = "result",
         extensions: Iterable[Any] | None = None,
     ):
+        expected = "an updater such as StandardUpdater(iterator, optimizer)"
+        need("Trainer: updater", updater, expected, "get_all_optimizers", "connect_trainer")
+        if not isinstance(out, str | os.PathLike):
+            raise fail("Trainer: out", "the path of a folder", out)
+        if isinstance(extensions, str) or not isinstance(extensions, Iterable | None):
+            raise fail("Trainer: extensions", "a list of extensions", extensions)
         self.updater = updater
         self.stop_trigger: Any = get_trigger(stop_trigger)
         self.observation: dict[str, Any] = {}

@@ -59,6 +59,7 @@ class Captured:
         changes: The new content of arguments that it changes.
         left_out: Calls of ``print`` and ``assert`` that are not in the graph, with their places.
         names: The names of the initializers of real arrays, by the identity of the arrays.
+        not_one: The sizes that the graph takes for other than 1; a run where one is 1 fails.
     """
 
     graph: ir.Graph
@@ -70,6 +71,7 @@ class Captured:
     changes: Sequence[Change]
     left_out: Sequence[str]
     names: Mapping[int, str]
+    not_one: frozenset[str]
 
 
 def capture_object(
@@ -345,7 +347,7 @@ def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Ca
     reads, weights = attempt.state.reads, emit._real
     return Captured(
         graph, report, structure, reads, weights, tuple(changed), altered,
-        tuple(attempt.telling.left_out), attempt.names
+        tuple(attempt.telling.left_out), attempt.names, frozenset(map(str, emit.not_one))
     )  # fmt: skip
 
 

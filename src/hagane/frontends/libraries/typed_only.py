@@ -18,6 +18,7 @@ _BACKWARD = (
     "optimizer's step out of the loss; torch.autograd.grad returns gradients inside of one"
 )
 _TRANSFORM = "it transforms functions; use torch.autograd.grad(..., create_graph=True), or a loop"
+_BATCHED = "it batches a function; call the function with whole batches, or in a loop over items"
 
 TYPED_ONLY: dict[str, str] = {
     "numpy.random.": _DRAWN,
@@ -50,9 +51,10 @@ TYPED_ONLY: dict[str, str] = {
     ),
     **dict.fromkeys(
         tuple(f"torch.func.{name}" for name in (
-            "grad", "grad_and_value", "vjp", "jvp", "jacrev", "jacfwd", "hessian")),
+            "vjp", "jvp", "jacrev", "jacfwd", "hessian")),
         _TRANSFORM,
     ),
+    **dict.fromkeys(("torch.func.vmap", "torch.vmap"), _BATCHED),
     **dict.fromkeys(
         ("torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.rand_like",
          "torch.randn_like", "torch.randint_like", "torch.normal", "torch.bernoulli",

@@ -116,7 +116,7 @@ def from_chx(arrays: Any) -> Any:
 cpu = CpuDevice()
 
 
-def get_device(spec: Any = None) -> Any:
+def get_device(device_spec: Any = None) -> Any:
     """Return the device of a specifier: ``@numpy``, -1, ``native`` or a device.
 
     Without one, the name of the device of sessions: ``CPU``.
@@ -125,6 +125,7 @@ def get_device(spec: Any = None) -> Any:
         NoDevice: It names no device, or one that is not there.
         TypeError: It is none of these.
     """
+    spec = device_spec
     if spec is None:
         return "CPU"
     if isinstance(spec, Device):
@@ -148,9 +149,9 @@ def get_device(spec: Any = None) -> Any:
 
 
 @contextmanager
-def using_device(device: Any) -> Iterator[Device]:
+def using_device(device_spec: Any) -> Iterator[Device]:
     """Make a device the current one in a ``with`` block."""
-    yield get_device(device)
+    yield get_device(device_spec)
 
 
 def get_device_from_array(*arrays: Any) -> Device:

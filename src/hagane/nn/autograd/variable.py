@@ -171,13 +171,13 @@ class Variable(Operand):
     def creator_node(self, function: Any) -> None:
         self._node.creator_node = function
 
-    def set_creator(self, function: Any) -> None:
+    def set_creator(self, gen_func: Any) -> None:
         """Set the function that made it."""
-        self._node.set_creator(function)
+        self._node.set_creator(gen_func)
 
-    def set_creator_node(self, node: Any) -> None:
+    def set_creator_node(self, fnode: Any) -> None:
         """Set the function node that made it."""
-        self._node.set_creator_node(node)
+        self._node.set_creator_node(fnode)
 
     @property
     def array(self) -> Any:

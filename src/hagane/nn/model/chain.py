@@ -193,14 +193,14 @@ class ChainList(_Holder):
             self._children.insert(index, link)
             self._rename()
 
-    def append(self, link: Link) -> None:
+    def append(self, value: Link) -> None:
         """Append a link."""
-        self._children.append(link)
-        link.name = str(len(self._children) - 1)
+        self._children.append(value)
+        value.name = str(len(self._children) - 1)
 
-    def extend(self, links: Iterable[Link]) -> None:
+    def extend(self, values: Iterable[Link]) -> None:
         """Append links."""
-        for link in links:
+        for link in values:
             self.append(link)
 
     def add_link(self, link: Link) -> None:
@@ -213,22 +213,22 @@ class ChainList(_Holder):
         self._rename()
         return link
 
-    def remove(self, link: Link) -> None:
+    def remove(self, value: Link) -> None:
         """Remove a link."""
-        self._children.remove(link)
+        self._children.remove(value)
         self._rename()
 
     def clear(self) -> None:
         """Remove all links."""
         self._children.clear()
 
-    def index(self, link: Link, *bounds: int) -> int:
+    def index(self, value: Link, start: int = 0, stop: int | None = None) -> int:
         """Return the number of a link."""
-        return self._children.index(link, *bounds)
+        return self._children.index(value, start, len(self) if stop is None else stop)
 
-    def count(self, link: Link) -> int:
+    def count(self, value: Link) -> int:
         """Return how often a link occurs."""
-        return self._children.count(link)
+        return self._children.count(value)
 
     def reverse(self) -> None:
         """Reverse the order."""

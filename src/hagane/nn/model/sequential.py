@@ -85,7 +85,7 @@ class Sequential(ChainList):
     def __rmul__(self, other: int) -> Sequential:
         return self.repeat(other)
 
-    def insert(self, index: int, layer: Any) -> None:
+    def insert(self, i: int, layer: Any) -> None:
         """Insert a layer.
 
         A link's number among the links, by which snapshots go, is Chainer's: behind the first link
@@ -95,15 +95,15 @@ class Sequential(ChainList):
             IndexError: There is no such place.
             ValueError: It cannot be called.
         """
-        if not -len(self._layers) <= index <= len(self._layers):
+        if not -len(self._layers) <= i <= len(self._layers):
             raise IndexError(
-                f"invalid index ({index}) to a Sequential that holds {len(self._layers)} layers"
+                f"invalid index ({i}) to a Sequential that holds {len(self._layers)} layers"
             )
         _check_layer(layer)
-        place = index + len(self._layers) if index < 0 else index
+        place = i + len(self._layers) if i < 0 else i
         self._layers.insert(place, layer)
         if isinstance(layer, Link):
-            before = (i for i, one in enumerate(self._layers[:place]) if isinstance(one, Link))
+            before = (n for n, one in enumerate(self._layers[:place]) if isinstance(one, Link))
             self._children.insert(next(before, 0) + 1 if place else 0, layer)
             self._rename()
 
@@ -116,10 +116,10 @@ class Sequential(ChainList):
         for layer in sequential:
             self.append(layer)
 
-    def pop(self, index: int = -1) -> Any:
+    def pop(self, i: int = -1) -> Any:
         """Remove and return a layer."""
-        layer = self[index]
-        del self[index]
+        layer = self[i]
+        del self[i]
         return layer
 
     def remove(self, layer: Any) -> None:
@@ -145,7 +145,7 @@ class Sequential(ChainList):
         """Return how many layers are of the class, or functions of the name, ``type_name``."""
         return sum(_type_name(layer) == type_name for layer in self._layers)
 
-    def index(self, layer: Any, start: int | None = None, end: int | None = None) -> int:  # type: ignore[override]
+    def index(self, layer: Any, start: int | None = None, end: int | None = None) -> int:
         """Return the number of a layer."""
         return self._layers[start:end].index(layer)
 

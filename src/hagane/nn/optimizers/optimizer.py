@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import numbers
 import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 
+from hagane.errors import InvalidArgument
 from hagane.nn.autograd.configuration import config
 from hagane.nn.autograd.debugging import check_used
 from hagane.nn.model.link import Link
@@ -121,11 +123,12 @@ class Optimizer:
             scale: A fixed scale.
 
         Raises:
-            ValueError: One is not positive.
+            InvalidArgument: The scale is no positive number.
+            ValueError: The interval is not positive.
         """
         if scale is not None:
-            if scale <= 0:
-                raise ValueError(f"loss_scale must be a positive number. Actual: {scale}")
+            if not isinstance(scale, numbers.Real | np.number) or not scale > 0:
+                raise InvalidArgument(f"loss_scale must be a positive number. Actual: {scale!r}")
             self._loss_scale = scale
             return
         if interval < 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from hagane.errors import InvalidArgument
@@ -12,6 +12,7 @@ from hagane.nn.autograd.configuration import no_backprop_mode, using_config
 from hagane.nn.autograd.devices import get_device
 from hagane.nn.conversion import call_converter, concat_examples
 from hagane.nn.reporter import DictSummary, Reporter, report, report_scope
+from hagane.training.expected import by_name, need_callable
 from hagane.training.extension import PRIORITY_WRITER, Extension
 from hagane.training.extensions.terminal import Bar
 from hagane.training.updaters.standard import call_with
@@ -45,8 +46,12 @@ class Evaluator(Extension):
         *,
         progress_bar: bool = False,
     ):
-        self._iterators = dict(iterator) if isinstance(iterator, Mapping) else {"main": iterator}
-        self._targets = dict(target) if isinstance(target, Mapping) else {"main": target}
+        expected = "an iterator such as SerialIterator(dataset, batch_size, repeat=False)"
+        self._iterators = by_name("Evaluator: iterator", iterator, expected, "__iter__")
+        self._targets = by_name("Evaluator: target", target, "a link", "namedlinks")
+        need_callable("Evaluator: converter", converter)
+        need_callable("Evaluator: eval_hook", eval_hook, optional=True)
+        need_callable("Evaluator: eval_func", eval_func, optional=True)
         self.converter = converter
         self.device = None if device is None else get_device(device)
         self.eval_hook = eval_hook

@@ -9,6 +9,7 @@ from typing import Any
 
 from hagane.nn.reporter import DictSummary
 from hagane.nn.serializers.serializer import Serializer
+from hagane.training.expected import need_callable, texts
 from hagane.training.extension import Extension
 from hagane.training.extensions.whole_files import written_whole
 from hagane.training.triggers import get_trigger
@@ -34,7 +35,8 @@ class LogReport(Extension):
         *,
         log_name: str | None = "log",
     ):
-        self._keys = None if keys is None else list(keys)
+        need_callable("LogReport: postprocess", postprocess, optional=True)
+        self._keys = None if keys is None else texts("LogReport: keys", keys)
         self._trigger: Any = get_trigger(trigger)
         self._postprocess = postprocess
         self._filename = log_name if filename is None else filename

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hagane.nn.reporter import DictSummary, report
+from hagane.training.expected import fail, need, need_callable, need_text
 from hagane.training.extension import (
     PRIORITY_EDITOR,
     PRIORITY_WRITER,
@@ -25,6 +26,8 @@ def observe_value(observation_key: str, target_func: Callable[[Any], Any]) -> An
         observation_key: The name of the value.
         target_func: Called with the trainer; returns the value.
     """
+    need_text("observe_value: observation_key", observation_key)
+    need_callable("observe_value: target_func", target_func)
 
     @make_extension(trigger=(1, "epoch"), priority=PRIORITY_WRITER)
     def _observe_value(trainer: Any) -> None:
@@ -135,9 +138,13 @@ class ParameterStatistics(Extension):
         skip_nan_params: bool = False,
     ):
         self._links = list(links) if isinstance(links, list | tuple) else [links]
+        for link in self._links:
+            need("ParameterStatistics: links", link, "links", "namedparams")
+        if not isinstance(statistics, Mapping | str | None):
+            raise fail("ParameterStatistics: statistics", "functions by name", statistics)
         chosen = self.default_statistics if isinstance(statistics, str) else statistics
         self._statistics = dict(chosen or {})
-        self._attributes = ["data"] * report_params + ["grad"] * report_grads
+        self._attributes = ["data"] * bool(report_params) + ["grad"] * bool(report_grads)
         self._prefix = f"{prefix}/" if prefix else ""
         self._trigger: Any = get_trigger(trigger)
         self._skip_nan = skip_nan_params

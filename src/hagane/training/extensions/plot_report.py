@@ -11,6 +11,7 @@ from typing import Any
 from hagane.errors import InvalidArgument
 from hagane.nn.reporter import DictSummary
 from hagane.nn.serializers.serializer import Serializer
+from hagane.training.expected import need_callable, need_text, texts
 from hagane.training.extension import Extension
 from hagane.training.triggers import get_trigger
 
@@ -43,7 +44,10 @@ class PlotReport(Extension):
         *,
         file_name: str = "plot.png",
     ):
-        self._y_keys = [y_keys] if isinstance(y_keys, str) else list(y_keys)
+        named = [y_keys] if isinstance(y_keys, str) else y_keys
+        self._y_keys = texts("PlotReport: y_keys", named)
+        need_text("PlotReport: x_key", x_key)
+        need_callable("PlotReport: postprocess", postprocess, optional=True)
         self._x_key = x_key
         self._trigger: Any = get_trigger(trigger)
         self._postprocess = postprocess

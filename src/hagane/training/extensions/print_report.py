@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from hagane.training.expected import texts
 from hagane.training.extension import Extension
 from hagane.training.extensions.log_report import LogReport
 from hagane.training.extensions.terminal import is_terminal
@@ -23,7 +24,7 @@ class PrintReport(Extension):
     def __init__(
         self, entries: Sequence[str], log_report: str | LogReport = "LogReport", out: Any = None
     ):
-        self._entries = list(entries)
+        self._entries = texts("PrintReport: entries", entries)
         self._log_report = log_report
         self._out = sys.stdout if out is None else out
         self._widths = [max(10, len(entry)) for entry in self._entries]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from hagane.errors import InvalidArgument
+from hagane.training.expected import fail, need_number, need_text
 from hagane.training.extension import Extension
 from hagane.training.saved import number, optional
 
@@ -21,6 +24,8 @@ class Shift(Extension):
     """
 
     def __init__(self, attr: str, init: float | None, optimizer: Any):
+        need_text(f"{type(self).__name__}: attr", attr)
+        need_number(f"{type(self).__name__}: init", init, optional=True)
         self._attr = attr
         self._init = init
         self._optimizer = optimizer
@@ -107,6 +112,8 @@ class ExponentialShift(Shift):
         target: float | None = None,
         optimizer: Any = None,
     ):
+        need_number("ExponentialShift: rate", rate)
+        need_number("ExponentialShift: target", target, optional=True)
         if rate < 0:
             raise InvalidArgument(
                 f"ExponentialShift does not support negative rate: expected at least 0, got {rate}"
@@ -144,6 +151,9 @@ class InverseShift(Shift):
         target: float | None = None,
         optimizer: Any = None,
     ):
+        need_number("InverseShift: gamma", gamma)
+        need_number("InverseShift: power", power)
+        need_number("InverseShift: target", target, optional=True)
         if gamma < 0:
             raise InvalidArgument(f"InverseShift: gamma: expected at least 0, got {gamma!r}")
         super().__init__(attr, init, optimizer)
@@ -178,6 +188,9 @@ class PolynomialShift(Shift):
         target: float | None = None,
         optimizer: Any = None,
     ):
+        need_number("PolynomialShift: rate", rate)
+        need_number("PolynomialShift: max_count", max_count, positive=True)
+        need_number("PolynomialShift: target", target, optional=True)
         super().__init__(attr, init, optimizer)
         self._rate = rate
         self._max_count = max_count
@@ -210,6 +223,9 @@ class StepShift(Shift):
         target: float | None = None,
         optimizer: Any = None,
     ):
+        need_number("StepShift: gamma", gamma)
+        need_number("StepShift: step", step, positive=True)
+        need_number("StepShift: target", target, optional=True)
         super().__init__(attr, init, optimizer)
         self._gamma = gamma
         self._step = step
@@ -242,6 +258,8 @@ class CosineShift(Shift):
         target: float = 0.0,
         optimizer: Any = None,
     ):
+        need_number("CosineShift: max_count", max_count, positive=True)
+        need_number("CosineShift: target", target)
         super().__init__(attr, init, optimizer)
         self._max_count = max_count
         self._target = target
@@ -269,6 +287,11 @@ class LinearShift(Shift):
         time_range: tuple[float, float],
         optimizer: Any = None,
     ):
+        for told, pair in (("value_range", value_range), ("time_range", time_range)):
+            if not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2:
+                raise fail(f"LinearShift: {told}", "a pair of numbers", pair)
+            for number_of in pair:
+                need_number(f"LinearShift: {told}", number_of)
         super().__init__(attr, value_range[0], optimizer)
         self._value_range = value_range
         self._time_range = time_range
@@ -302,9 +325,14 @@ class MultistepShift(Shift):
         init: float | None,
         optimizer: Any = None,
     ):
+        need_number("MultistepShift: gamma", gamma)
+        if isinstance(step_value, str) or not isinstance(step_value, Iterable):
+            raise fail("MultistepShift: step_value", "a list of numbers", step_value)
         super().__init__(attr, init, optimizer)
         self._gamma = gamma
         self._step_value = list(step_value)
+        for step in self._step_value:
+            need_number("MultistepShift: step_value", step)
 
     def _passed(self, t: int) -> int:
         return sum(1 for step in self._step_value if t >= step)
@@ -340,6 +368,9 @@ class WarmupShift(Shift):
         init: float,
         optimizer: Any = None,
     ):
+        need_number("WarmupShift: warmup_start", warmup_start, optional=True)
+        need_number("WarmupShift: warmup_iter", warmup_iter, positive=True)
+        need_number("WarmupShift: init", init)
         super().__init__(attr, warmup_start, optimizer)
         self._warmup_iter = warmup_iter
         self._end = init

@@ -14,6 +14,7 @@ from typing import Any
 from hagane.errors import InvalidArgument
 from hagane.nn.serializers.npz import load_npz, save_npz, serialize
 from hagane.training.errors import Diverged
+from hagane.training.expected import fail, need, need_callable, need_number
 from hagane.training.extension import Extension
 from hagane.training.extensions.snapshot_writers import SimpleWriter, Writer
 from hagane.training.triggers.interval import never
@@ -64,6 +65,13 @@ class Snapshot(Extension):
         n_retains: int,
         autoload: bool,
     ):
+        if target is not None:
+            need("snapshot: target", target, "an object that can be saved", "serialize")
+        if not isinstance(filename, str) and not callable(filename):
+            raise fail("snapshot: filename", "a format string or a function", filename)
+        need_callable("snapshot: condition", condition, optional=True)
+        need_callable("snapshot: writer", writer)
+        need_number("snapshot: n_retains", n_retains)
         self.target = target
         self.condition = condition
         self.writer = writer
@@ -219,6 +227,7 @@ def snapshot(
         n_retains = num_retain
     if savefun is not None and writer is not None:
         raise TypeError("savefun and writer arguments cannot be specified together.")
+    need_callable("snapshot: savefun", savefun, optional=True)
     if writer is None:
         writer = SimpleWriter(savefun=save_npz if savefun is None else savefun)
     return Snapshot(target, condition, writer, filename, snapshot_on_error, n_retains, autoload)

@@ -10,6 +10,7 @@ import numpy as np
 
 from hagane.errors import MissingExtra
 from hagane.nn.autograd.variable import Variable
+from hagane.training.expected import texts
 from hagane.training.extension import Extension
 
 
@@ -39,7 +40,7 @@ class TensorBoard(Extension):
     ):
         _writer_class()
         self.trigger = trigger
-        self._keys = None if keys is None else frozenset(keys)
+        self._keys = None if keys is None else frozenset(texts("TensorBoard: keys", keys))
         self._folder = folder
         self._writer: Any = None
 

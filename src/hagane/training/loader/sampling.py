@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hagane.errors import InvalidArgument
+from hagane.training.expected import need, need_number
 from hagane.training.iterators.processes.tensors import loaded
 
 Generator = np.random.Generator | np.random.RandomState
@@ -103,6 +104,9 @@ class DistributedSampler:
         seed: int = 0,
         drop_last: bool = False,
     ):
+        need("DistributedSampler: dataset", dataset, "a dataset with a length", "__len__")
+        need_number("DistributedSampler: num_replicas", num_replicas, positive=True)
+        need_number("DistributedSampler: rank", rank)
         if not 0 <= rank < num_replicas:
             raise InvalidArgument(
                 f"DistributedSampler: expected a rank from 0 to {num_replicas - 1}, got {rank}"

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from hagane.errors import CaptureError, InvalidArgument
+from hagane.errors import CaptureError, HaganeError, InvalidArgument
 from hagane.machine.allocator import give_back
 from hagane.nn.autograd.configuration import config
 from hagane.ops.definition import Array
@@ -47,7 +47,13 @@ class Program(ABC):
         rule: The optimizer's rule.
         options: Of the session that runs it.
         choice: The plan that keeps it to a budget, if there is one.
+
+    Attributes:
+        not_one: The open sizes for which it cannot serve where they are 1, as a loss that squeezes
+            has other axes then.
     """
+
+    not_one: frozenset[str] = frozenset()
 
     def __init__(
         self,
@@ -206,7 +212,7 @@ class Step(ABC, Generic[P]):
         self._sizes: dict[object, Sizes] = {}
         self._numbers: dict[object, Numbers] = {}
         self._kinds: dict[object, set[object]] = {}  # of arguments, by what else programs rest on
-        self._closed: set[object] = set()  # kinds of calls that are compiled for each size
+        self._forms: dict[object, int] = {}  # of sizes, the first that serves, by kinds of calls
         self._programs: dict[object, P] = {}
         self._told: set[str] = set()
 
@@ -270,10 +276,10 @@ class Step(ABC, Generic[P]):
         sizes = self._sizes.setdefault(kind, Sizes(given.shapes))
         free = numbers.describe(given.variable, at_once=bool(config.deterministic))
         described = sizes.describe(given.shapes)
-        plainly = [[str(size) for size in shape] for shape in given.shapes]
         fixed = _fixed(given, free)
-        wanted = plainly if (kind, fixed) in self._closed else described
-        key = (kind, fixed, str(wanted))
+        known = str(described[:-1])  # other axes that open are tried anew
+        forms = described[self._forms.get((kind, fixed, known), 0) :]
+        key = (kind, fixed, str(forms[0]))
         found = self._programs.pop(key, None)
         changed = "" if found is None else found.changed()
         if changed:
@@ -281,11 +287,14 @@ class Step(ABC, Generic[P]):
         if found is not None and check is not None:
             check(found)
         if found is None or anew or changed:
-            found, (taken, open_) = self._attempted(wanted, plainly, free, given, made)
+            found, (taken, open_) = self._attempted(forms, free, given, made)
+            if sizes.set_apart(found.not_one, taken):
+                return self._found(rest, given, made, check=check, anew=anew)
             numbers.close(free - open_)
             fixed = _fixed(given, open_)
-            if taken is not wanted:
-                self._closed.add((kind, fixed))
+            if taken is not described[0]:
+                place = next(n for n, x in enumerate(described) if x is taken)
+                self._forms[kind, fixed, known] = place
             key = (kind, fixed, str(taken))
             self._tell_of_kinds(rest, (given.outline, fixed))
         self._programs.pop(key, None)  # the latest one is the last, the oldest of too many goes
@@ -296,8 +305,7 @@ class Step(ABC, Generic[P]):
 
     def _attempted(
         self,
-        wanted: Sequence[Sequence[str]],
-        plainly: Sequence[Sequence[str]],
+        forms: Sequence[Sequence[Sequence[str]]],
         free: frozenset[str],
         given: Given,
         made: Callable[[Sequence[Sequence[str]], frozenset[str]], P],
@@ -305,31 +313,38 @@ class Step(ABC, Generic[P]):
         """Return a program that is open in as much as can be, and in what.
 
         Args:
-            wanted: The sizes, of which some are open.
-            plainly: The same where none is.
+            forms: The sizes, as they are to be tried one after the other; in the last none is open.
             free: The numbers that are to be inputs.
             given: The arguments.
             made: Compiles a program.
         """
         floats = frozenset(path for path in free if isinstance(given.numbers[path], float))
-        for paths in dict.fromkeys((free, floats)):
-            if paths:
-                try:
-                    return made(wanted, paths), (wanted, paths)
-                except Exception as error:  # one that decides how often a loop runs, for instance
-                    _logger.debug("numbers of the arguments stay fixed: %s", error)
-        none = frozenset[str]()
-        try:
-            return made(wanted, none), (wanted, none)
-        except CaptureError as error:
-            if wanted == plainly:
-                raise
-            try:  # a size that only seems to be the batch's, for instance
-                found = made(plainly, none)
-            except CaptureError:
-                raise error from None
-            self._tell(f"each size is compiled anew: {error}")
-        return found, (plainly, none)
+        refused: CaptureError | None = None
+        for place, form in enumerate(forms):
+            if place and form == forms[place - 1]:
+                continue
+            for paths in dict.fromkeys((free, floats)):
+                if paths:
+                    try:
+                        return made(form, paths), (form, paths)
+                    except HaganeError as error:  # one decides how often a loop runs, for instance
+                        _logger.debug("numbers of the arguments stay fixed: %s", error)
+                    except Exception as error:
+                        self._tell(
+                            f"numbers of the arguments stay fixed, as a program that takes "
+                            f"{', '.join(sorted(paths))} as inputs fails: {error!r}"
+                        )
+            none = frozenset[str]()
+            try:
+                found = made(form, none)
+            except CaptureError as error:
+                refused = refused or error
+                continue
+            if refused is not None and place == len(forms) - 1:
+                self._tell(f"each size is compiled anew: {refused}")
+            return found, (form, none)
+        assert refused is not None, "the sizes have a form"
+        raise refused
 
     def _tell_of_kinds(self, rest: Hashable, kind: Hashable) -> None:
         """Warn once the step is compiled for many kinds of arguments.

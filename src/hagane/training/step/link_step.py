@@ -239,7 +239,7 @@ class LinkStep(Step[LinkProgram]):
             unread=types_of,
         )
         made, choice = self._chosen(made, given)
-        return LinkProgram(
+        program = LinkProgram(
             made,
             rule,
             captured,
@@ -250,6 +250,8 @@ class LinkStep(Step[LinkProgram]):
             choice,
             written,
         )
+        program.not_one = captured.not_one
+        return program
 
 
 def _grouped(optimizer: Any) -> tuple[list[Group], dict[int, int]]:

@@ -11,7 +11,9 @@ class Sizes:
     """The common part of the shapes of calls so far.
 
     The first axis of all tensors is open if it has one size in all of them, the batch. Another one
-    is fixed until it differs from its first size. Axes that were always equal share a name.
+    is fixed until it differs from its first size. Axes that were always equal share a name, first
+    axes and others apart unless they are joined: a batch lies along the second axis of sequences
+    whose first one is time, and along both of a matrix of its pairs.
     """
 
     def __init__(self, shapes: Sequence[Shape]):
@@ -19,19 +21,25 @@ class Sizes:
         rows = {shape[0] for shape in self._first if shape}
         self._batch = len(rows) == 1
         self._open: set[tuple[int, int]] = set()
+        self._not_one: set[str] = set()
+        self._plainly: list[list[str]] = []
+        # The axes by those that they were always equal to.
         self._class = {
-            (place, axis): (axis == 0, size)
+            (place, axis): size
             for place, shape in enumerate(self._first)
             for axis, size in enumerate(shape)
         }
         if self._batch:
             self._open.update(axis for axis in self._class if axis[1] == 0)
 
-    def describe(self, shapes: Sequence[Shape]) -> list[list[str]]:
+    def describe(self, shapes: Sequence[Shape]) -> list[list[list[str]]]:
         """Return the sizes of a call as text: names for open ones, numbers for the others.
 
         Args:
             shapes: Of as many tensors, with as many axes, as the first ones.
+
+        Returns:
+            Three forms: first axes and others apart, joined, and numbers alone.
         """
         for place, shape in enumerate(shapes):
             for axis, size in enumerate(shape):
@@ -40,24 +48,44 @@ class Sizes:
         numbers: dict[object, int] = {}
         for key, found in self._class.items():
             parted = (found, shapes[key[0]][key[1]])
-            numbers.setdefault(parted, len(numbers))
-            self._class[key] = (key[1] == 0, numbers[parted])
-        return [
-            [self._name(place, axis, size) for axis, size in enumerate(shape)]
-            for place, shape in enumerate(shapes)
-        ]
+            self._class[key] = numbers.setdefault(parted, len(numbers))
+        plainly = [[str(size) for size in shape] for shape in shapes]
+        self._plainly = plainly
+        return [*(self._named(plainly, joined=joined) for joined in (False, True)), plainly]
 
-    def _name(self, place: int, axis: int, size: int) -> str:
-        if (place, axis) not in self._open:
-            return str(size)
-        if self._batch and axis == 0 and self._class[place, 0] == self._class[self._rows()]:
-            return "batch"
-        same = [key for key in self._class if self._class[key] == self._class[place, axis]]
-        return f"size_{same[0][0]}_{same[0][1]}"
+    def set_apart(self, names: Set[str], described: Sequence[Sequence[str]]) -> bool:
+        """Let sizes be numbers where they are 1; return whether one of the last call is.
 
-    def _rows(self) -> tuple[int, int]:
-        """Return the first tensor's first axis."""
-        return next(key for key in self._class if key[1] == 0)
+        Args:
+            names: Of the sizes for which a program takes that they are not 1.
+            described: The sizes of the last call, as the program has them.
+        """
+        self._not_one |= names
+        return any(
+            size == "1" and name in names
+            for shape, given in zip(self._plainly, described, strict=True)
+            for size, name in zip(shape, given, strict=True)
+        )
+
+    def _named(self, plainly: list[list[str]], *, joined: bool) -> list[list[str]]:
+        """Return sizes as text with names for open ones.
+
+        Args:
+            plainly: The sizes.
+            joined: Whether a first axis and another one may have one name.
+        """
+        names: dict[object, str] = {}
+        batch = None
+        if self._batch:
+            batch = self._class[next(key for key in self._class if key[1] == 0)]
+            names[not joined, batch] = "batch"
+        described = [list(shape) for shape in plainly]
+        for (place, axis), found in self._class.items():
+            name = names.setdefault((axis == 0 and not joined, found), f"size_{place}_{axis}")
+            is_open = (place, axis) in self._open or (joined and found == batch)
+            if is_open and (name not in self._not_one or described[place][axis] != "1"):
+                described[place][axis] = name
+        return described
 
 
 class Numbers:

@@ -231,7 +231,7 @@ class TorchStep(Step[TorchProgram]):
         )
         made = replace(made, unreached=(*made.unreached, *foreign))
         made, choice = self._chosen(made, given)
-        return TorchProgram(
+        program = TorchProgram(
             made,
             self._rule,
             module,
@@ -253,6 +253,8 @@ class TorchStep(Step[TorchProgram]):
             changed,
             NoiseSource(training.noises or (), made.model.graph),
         )
+        program.not_one = captured.not_one
+        return program
 
     def _held(
         self, paths: Mapping[int, str], read: Sequence[tuple[str, Any]], numbers: Mapping[int, int]

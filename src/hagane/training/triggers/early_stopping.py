@@ -8,6 +8,7 @@ from typing import Any
 
 from hagane.errors import InvalidArgument
 from hagane.nn.reporter import DictSummary
+from hagane.training.expected import need_number, need_text
 from hagane.training.saved import optional
 from hagane.training.triggers.interval import get_trigger
 
@@ -46,7 +47,9 @@ class EarlyStoppingTrigger:
             raise InvalidArgument(
                 f"EarlyStoppingTrigger: mode: expected 'auto', 'max' or 'min', got {mode!r}"
             )
+        need_text("EarlyStoppingTrigger: monitor", monitor)
         given = patients if patience is None else patience
+        need_number("EarlyStoppingTrigger: patience", given, optional=True)
         self.patience = 3 if given is None else given
         self.monitor = monitor
         self.verbose = verbose

@@ -67,6 +67,11 @@ def get_trigger(trigger: Any) -> Callable[[Any], bool]:
     Raises:
         InvalidArgument: It is none of these.
     """
+    if isinstance(trigger, type):  # whose objects would fire each time that one is made
+        raise InvalidArgument(
+            f"trigger: expected a trigger, got the class {trigger.__name__}: make one, as in "
+            f"{trigger.__name__}(...)"
+        )
     if callable(trigger):
         return trigger  # type: ignore[no-any-return]
     if trigger is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hagane.errors import InvalidArgument
+from hagane.training.expected import need_number
 from hagane.training.saved import optional
 from hagane.training.triggers.progress import Progress, check_unit
 
@@ -31,6 +32,8 @@ class ManualScheduleTrigger:
                 "ManualScheduleTrigger: points: expected at least one, got none: it would never "
                 "fire"
             )
+        for point in self.points:
+            need_number("ManualScheduleTrigger: points", point)
         self.unit = unit
         self.finished = False
         self._unknown = False
@@ -95,6 +98,7 @@ class TimeTrigger:
     """
 
     def __init__(self, period: float):
+        need_number("TimeTrigger: period", period)
         if not period > 0:
             raise InvalidArgument(
                 f"TimeTrigger: period: expected a positive number of seconds, got {period!r}"

@@ -7,6 +7,7 @@ from typing import Any
 
 from hagane.errors import InvalidArgument
 from hagane.nn.reporter import DictSummary
+from hagane.training.expected import need_callable, need_text
 from hagane.training.saved import number
 from hagane.training.triggers.interval import get_trigger
 
@@ -26,6 +27,8 @@ class BestValueTrigger:
         compare: Callable[[float, float], bool],
         trigger: Any = (1, "epoch"),
     ):
+        need_text(f"{type(self).__name__}: key", key)
+        need_callable(f"{type(self).__name__}: compare", compare)
         self._key = key
         self._compare = compare
         self._best: float | None = None

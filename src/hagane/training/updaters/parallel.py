@@ -11,6 +11,7 @@ from hagane.nn.autograd.configuration import force_backprop_mode
 from hagane.nn.autograd.devices import get_device
 from hagane.nn.conversion import call_converter, concat_examples
 from hagane.training.errors import NotProvided
+from hagane.training.expected import fail
 from hagane.training.updaters.standard import StandardUpdater, call_with
 
 
@@ -54,7 +55,12 @@ class ParallelUpdater(StandardUpdater):
             loss_scale=loss_scale,
             auto_new_epoch=auto_new_epoch,
         )
+        if "main" not in self._optimizers:
+            raise fail("ParallelUpdater: optimizer", "one named 'main'", sorted(self._optimizers))
         target = self._optimizers["main"].target
+        for told, given in (("models", models), ("devices", devices)):
+            if not isinstance(given, Mapping | None):
+                raise fail(f"ParallelUpdater: {told}", f"{told} by name", given)
         if models is None:
             if devices is None:
                 raise InvalidArgument("ParallelUpdater: either models or devices must be specified")

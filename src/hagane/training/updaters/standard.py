@@ -9,6 +9,7 @@ from typing import Any
 from hagane.errors import InvalidArgument
 from hagane.nn.autograd.devices import get_device
 from hagane.nn.conversion import call_converter, concat_examples
+from hagane.training.expected import need, need_callable
 from hagane.training.updaters.updater import Updater
 
 
@@ -54,12 +55,16 @@ class StandardUpdater(Updater):
         *,
         input_device: Any = None,
     ):
+        need_callable("StandardUpdater: converter", converter)
+        need_callable("StandardUpdater: loss_func", loss_func, optional=True)
         self._device = None if device is None else get_device(device)
         self._input_device = self._device if input_device is None else get_device(input_device)
         self._iterators = _named("iterator", iterator)
         # An update of the program's own asks for optimizers by names of its own.
         own = type(self).update_core is not StandardUpdater.update_core
         self._optimizers = _named("optimizer", optimizer, whole=not own)
+        for name, one in self._optimizers.items():
+            need(f"StandardUpdater: optimizer '{name}'", one, _OPTIMIZER, "target", "update")
         self.converter = converter
         self.loss_func = loss_func
         self.loss_scale = loss_scale
@@ -78,6 +83,8 @@ class StandardUpdater(Updater):
                 one.set_loss_scale(loss_scale)
             if auto_new_epoch:
                 one.use_auto_new_epoch = True
+        for name, one in () if own else self._iterators.items():
+            need(f"StandardUpdater: iterator '{name}'", one, _ITERATOR, "next")
 
     @property
     def device(self) -> Any:
@@ -155,6 +162,10 @@ class StandardUpdater(Updater):
             optimizer.serialize(serializer[f"optimizer:{name}"])
             optimizer.target.serialize(serializer[f"model:{name}"])
         self.iteration = serializer("iteration", self.iteration)
+
+
+_OPTIMIZER = "an optimizer such as hagane.optimizers.SGD().setup(model)"
+_ITERATOR = "an iterator such as SerialIterator(dataset, batch_size)"
 
 
 def _named(kind: str, given: Any, whole: bool = True) -> dict[str, Any]:

@@ -295,7 +295,8 @@ def _unlike(attribute: Attribute, before: Value, now: Value, core: Interpreter) 
     if attribute.is_hooks:
         return NoState(
             f"the call leaves a forward hook on the module '{owner}', where each further call "
-            "would add one: remove it before the end by handle.remove()",
+            "would add one: remove it before the end by handle.remove(), or call the module once "
+            "before if only its first call adds hooks",
             (id(attribute.owner), attribute.name),
         )
     return NoState(

@@ -27,7 +27,7 @@ from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Fields, Tensor, Value, is_plain
-from hagane.ops.functions.sums import distances, linalg, products, statistics
+from hagane.ops.functions.sums import distances, factors, linalg, products, statistics
 from hagane.symbolic import Dim, minimum, product
 from hagane.symbolic.logic import negate
 
@@ -303,11 +303,11 @@ def _matrix(name: str) -> None:
         if name in ("eigvalsh", "eigh"):
             if _ or keywords:  # the other half of the matrices
                 x = t.call_library("numpy.matrix_transpose", [x])
-            found = several(t, linalg.symmetric_values, x, shape[:-1], shape)
+            found = several(t, factors.symmetric_values, x, shape[:-1], shape)
             return found[0] if name == "eigvalsh" else Fields(
                 found, ("eigenvalues", "eigenvectors")
             )  # fmt: skip
-        rule = linalg.inverse if name == "inv" else linalg.cholesky
+        rule = linalg.inverse if name == "inv" else factors.cholesky
         return built(t, (dtype, shape), rule, x)
 
     NUMPY.function(f"linalg.{name}")(function)
@@ -386,11 +386,11 @@ def svd(
     small = minimum(rows, columns)
     is_square = not t.knowledge.possible(negate(t.knowledge.equal(rows, columns)))
     if not compute_uv:
-        return built(t, (x.dtype, (*lead, small)), linalg.singular_values, x)
+        return built(t, (x.dtype, (*lead, small)), factors.singular_values, x)
     if not full_matrices or is_square:
         sizes = (*lead, rows, small), (*lead, small), (*lead, small, columns)
-        return Fields(several(t, linalg.singular, x, *sizes), ("U", "S", "Vh"))
-    values = built(t, (x.dtype, (*lead, small)), linalg.singular_values, x)
+        return Fields(several(t, factors.singular, x, *sizes), ("U", "S", "Vh"))
+    values = built(t, (x.dtype, (*lead, small)), factors.singular_values, x)
     u = typed(t, "Svd", [x], x.dtype, (*lead, rows, rows if full_matrices else small))
     vh = typed(t, "Svd", [x], x.dtype, (*lead, columns if full_matrices else small, columns))
     return Fields((u, values, vh), ("U", "S", "Vh"))
@@ -403,8 +403,8 @@ def qr(t: Core, a: Value, mode: Value = "reduced") -> Value:
     *lead, rows, columns = shape_of(t, x)
     inner_ = rows if mode == "complete" else minimum(rows, columns)
     shapes = (*lead, rows, inner_), (*lead, inner_, columns)
-    factors = partial(linalg.orthogonal_triangular, complete=mode == "complete")
-    found = several(t, factors, x, *shapes)
+    made = partial(factors.orthogonal_triangular, complete=mode == "complete")
+    found = several(t, made, x, *shapes)
     return found[1] if mode == "r" else Fields(found, ("Q", "R"))
 
 

@@ -32,6 +32,7 @@ from hagane.ops.functions.numbers.elementary import (
 )
 from hagane.ops.functions.sums.statistics import norm
 from hagane.ops.functions.tensors.shapes import size_as_number
+from hagane.ops.layout.stopping import stopped
 
 # The logarithm of a probability counts as no less, so that the loss of 0 is finite.
 _LEAST_LOGARITHM = -100.0
@@ -173,11 +174,12 @@ def gaussian(x: Any, y: Any, variance: Any, full: bool, epsilon: float) -> Any:
     Args:
         x: Means.
         y: Observations.
-        variance: Variances, which count as ``epsilon`` at least.
+        variance: Variances, which count as ``epsilon`` at least; gradients go through those too.
         full: Whether to add the constant term.
         epsilon: The least variance.
     """
-    spread = op("Max", variance, number_like(epsilon, x))
+    more = sub(op("Max", variance, number_like(epsilon, x)), variance)
+    spread = add(variance, stopped(more))
     loss = mul(add(log(spread), div(square(sub(x, y)), spread)), 0.5)
     return add(loss, number_like(0.5 * math.log(2 * math.pi), x)) if full else loss
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from hagane.ops.builder import dtype_of, op, shape_of
-from hagane.ops.functions.numbers.elementary import add, mul, sub, sum_over, unsqueeze
-from hagane.ops.functions.sums.statistics import norm, normalized
+from hagane.ops.functions.numbers.elementary import add, div, mul, sub, sum_over, unsqueeze
+from hagane.ops.functions.sums.statistics import norm
+from hagane.ops.layout.stopping import stopped
 
 
 def distances_of_all(x: Any, y: Any, order: float) -> Any:
@@ -41,11 +42,17 @@ def cosine(x: Any, y: Any, axis: int, least: float) -> Any:
         x: Floats.
         y: Of a shape that broadcasts with that of ``x``.
         axis: The axis of the vectors, of the broadcast shape.
-        least: The least length that a vector counts as.
+        least: The least length that a vector counts as; gradients go through those of shorter ones
+            too, as in PyTorch.
     """
     wide = op("Expand", x, list(shape_of(y))), op("Expand", y, list(shape_of(x)))
-    first, second = (normalized(vectors, [axis], 2, least) for vectors in wide)
-    return sum_over(mul(first, second), [axis], keepdims=False)
+
+    def directed(vectors: Any) -> Any:
+        length = norm(vectors, [axis], True, 2)
+        enough = op("Max", length, np.array(least, dtype_of(x).numpy()))
+        return div(vectors, add(length, stopped(sub(enough, length))))
+
+    return sum_over(mul(*map(directed, wide)), [axis], keepdims=False)
 
 
 def cross(x: Any, y: Any, axis: int) -> Any:

@@ -1,8 +1,7 @@
-"""Linear algebra of matrices (last two axes): elimination, factors, singular values.
+"""Linear algebra of matrices (last two axes): elimination, powers, inverses, norms.
 
-Each is a loop of as many iterations as there are columns (or pairs of them), so that sizes may be
-symbolic. Results that other libraries refuse, of matrices that are singular or not positive
-definite, are infinite or NaN here.
+Each is a loop of as many iterations as there are columns, so that sizes may be symbolic. Results
+that other libraries refuse, of singular matrices, are infinite or NaN here.
 """
 
 from __future__ import annotations
@@ -22,46 +21,25 @@ from hagane.ops.functions.numbers.elementary import (
     div,
     mul,
     neg,
-    sqrt,
-    square,
     sub,
     swapped,
     transpose,
     unsqueeze,
     where,
 )
+from hagane.ops.functions.sums.factors import (
+    column_of,
+    count_of,
+    numbers_below,
+    orthogonal_triangular,
+    row_of,
+    singular,
+    singular_values,
+    wide_identity,
+)
 from hagane.ops.functions.sums.products import matrix_product
-from hagane.ops.functions.tensors.filling import identity, steps, triangle_places
-from hagane.ops.functions.tensors.parts import part
-from hagane.symbolic import Dim, minimum
 
 MATRIX_ORDERS = ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
-_SWEEPS = 12  # of Jacobi's method, which converges quadratically after some
-
-
-def _row(x: Any, place: Any) -> Any:
-    """Return a row of matrices, with its axis."""
-    return op("Gather", x, unsqueeze(place, [0]), axis=-2)
-
-
-def _column(x: Any, place: Any) -> Any:
-    """Return a column of matrices, with its axis."""
-    return op("Gather", x, unsqueeze(place, [0]), axis=-1)
-
-
-def _numbers(count: Dim, *, down: bool) -> Any:
-    """Return 0, 1, … as a column (count, 1) or as a row (1, count)."""
-    return unsqueeze(steps(count), [1 if down else 0])
-
-
-def _total(x: Any, axis: int) -> Any:
-    return op("ReduceSum", x, [axis], keepdims=1)
-
-
-def _wide_identity(x: Any) -> Any:
-    """Return an identity matrix for each square matrix."""
-    side = shape_of(x)[-1]
-    return add(mul(x, number_like(0, x)), identity(side, side, 0, dtype_of(x)))
 
 
 # Elimination.
@@ -81,13 +59,13 @@ def eliminated(x: Any, right: Any) -> tuple[Any, Any, Any]:
     """
     n, rank = shape_of(x)[-1], rank_of(x)
     one = number_like(1, x)
-    down = _numbers(n, down=True)
+    down = numbers_below(n, down=True)
     sign = add(mul(op("ReduceSum", mul(x, number_like(0, x)), [rank - 2, rank - 1], keepdims=1),
                    number_like(0, x)), one)  # fmt: skip
     size = sub(sign, one)
 
     def step(k: Any, going: Any, a: Any, b: Any, s: Any, log_size: Any) -> list[Any]:
-        size_of = op("Abs", _column(a, k))
+        size_of = op("Abs", column_of(a, k))
         size_of = where(op("Less", down, k), number_like(-1, x), size_of)
         pivot = op("ArgMax", size_of, axis=-2, keepdims=1)
         places = where(op("Equal", down, k), pivot, where(op("Equal", down, pivot), k, down))
@@ -96,9 +74,9 @@ def eliminated(x: Any, right: Any) -> tuple[Any, Any, Any]:
             op("GatherElements", v, op("Expand", places, list(shape_of(v))), axis=-2)
             for v in (a, b)
         )
-        top, chosen = _row(a, k), _column(_row(a, k), k)
-        first, second = div(top, chosen), div(_row(b, k), chosen)
-        factor = _column(a, k)
+        top, chosen = row_of(a, k), column_of(row_of(a, k), k)
+        first, second = div(top, chosen), div(row_of(b, k), chosen)
+        factor = column_of(a, k)
         own = op("Equal", down, k)
         a = where(own, first, sub(a, mul(factor, first)))
         b = where(own, second, sub(b, mul(factor, second)))
@@ -106,13 +84,9 @@ def eliminated(x: Any, right: Any) -> tuple[Any, Any, Any]:
         s = where(swapped_, neg(s), s)
         return [going, a, b, s, add(log_size, op("Log", op("Abs", chosen)))]
 
-    _, found, sign, size = loop(_count(n), np.array(True), [x, right, sign, size], step)
+    _, found, sign, size = loop(count_of(n), np.array(True), [x, right, sign, size], step)
     last = [rank - 2, rank - 1]
     return found, op("Squeeze", sign, last), op("Squeeze", size, last)
-
-
-def _count(n: Dim) -> Any:
-    return np.array(n) if isinstance(n, int) else op("Identity", n)
 
 
 def solved(x: Any, right: Any) -> Any:
@@ -122,7 +96,7 @@ def solved(x: Any, right: Any) -> Any:
 
 def inverse(x: Any) -> Any:
     """Return the inverse of matrices."""
-    return solved(x, _wide_identity(x))
+    return solved(x, wide_identity(x))
 
 
 def signed_logarithm(x: Any) -> tuple[Any, Any]:
@@ -149,7 +123,7 @@ def power(x: Any, exponent: int) -> Any:
             found = x if found is None else matrix_product(found, x)
         exponent //= 2
         x = matrix_product(x, x) if exponent else x
-    return _wide_identity(x) if found is None else found
+    return wide_identity(x) if found is None else found
 
 
 def exponential(x: Any) -> Any:
@@ -159,191 +133,13 @@ def exponential(x: Any) -> Any:
     """
     dtype = dtype_of(x)
     small = div(cast(x, ir.DataType.DOUBLE), 2.0**12)
-    term = found = _wide_identity(small)
+    term = found = wide_identity(small)
     for k in range(1, 19):
         term = div(matrix_product(term, small), float(k))
         found = add(found, term)
     for _ in range(12):
         found = matrix_product(found, found)
     return cast(found, dtype)
-
-
-# Factors.
-
-
-def cholesky(x: Any) -> Any:
-    """Return the lower triangular L with ``L transposed(L) = x``, reading its lower half."""
-    n = shape_of(x)[-1]
-    down, across = _numbers(n, down=True), _numbers(n, down=False)
-
-    def step(k: Any, going: Any, lower: Any) -> list[Any]:
-        rest = sub(_column(x, k), _total(mul(lower, _row(lower, k)), -1))
-        corner = sqrt(_row(rest, k))
-        column = where(op("Less", down, k), number_like(0, x), div(rest, corner))
-        return [going, where(op("Equal", across, k), column, lower)]
-
-    return loop(_count(n), np.array(True), [mul(x, number_like(0, x))], step)[0]
-
-
-def orthogonal_triangular(x: Any, *, complete: bool) -> tuple[Any, Any]:
-    """Return the factors Q and R of matrices (..., rows, columns), by Householder's reflections.
-
-    Diagonal elements of R have the signs that LAPACK gives them.
-
-    Args:
-        x: Floats.
-        complete: Whether Q is square; else Q has as many columns as R has rows.
-    """
-    rows, columns = shape_of(x)[-2:]
-    count = minimum(rows, columns)
-    down = _numbers(rows, down=True)
-    square_ = matrix_product(x, swapped(x))
-    zero, one = number_like(0, x), number_like(1, x)
-
-    def step(k: Any, going: Any, q: Any, r: Any) -> list[Any]:
-        column = where(op("Less", down, k), zero, _column(r, k))
-        head = _row(column, k)
-        tail = _total(square(where(op("Equal", down, k), zero, column)), -2)
-        length = sqrt(add(square(head), tail))
-        alpha = where(op("Less", head, zero), length, neg(length))
-        v = sub(column, where(op("Equal", down, k), alpha, zero))
-        turns = op("Greater", tail, zero)
-        weight = _total(square(v), -2)
-        weight = where(turns, div(number_like(2, x), where(turns, weight, one)), zero)
-        r = sub(r, mul(weight, mul(v, matrix_product(swapped(v), r))))
-        q = sub(q, mul(weight, mul(matrix_product(q, v), swapped(v))))
-        return [going, q, r]
-
-    q, r = loop(_count(count), np.array(True), [_wide_identity(square_), x], step)
-    r = op("Trilu", r, np.array(0), upper=1)
-    if complete:
-        return q, r
-    rank = rank_of(x)
-    return part(q, rank - 1, 0, count), part(r, rank - 2, 0, count)
-
-
-# Jacobi's rotations.
-
-
-def _pairs(n: Dim) -> tuple[Any, Dim]:
-    """Return all pairs of numbers below n, (2, count), and their count."""
-    return triangle_places(n, n, 1, upper=True), n * (n - 1) // 2
-
-
-def _rotation(below: Any, cross: Any, x: Any) -> tuple[Any, Any]:
-    """Return cosine and sine of the rotation that makes an element zero."""
-    zero, one = number_like(0, x), number_like(1, x)
-    some = op("Not", op("Equal", cross, zero))
-    ratio = div(below, where(some, mul(cross, number_like(2, x)), one))
-    sign = where(op("Less", ratio, zero), number_like(-1, x), one)
-    tangent = div(sign, add(op("Abs", ratio), sqrt(add(square(ratio), one))))
-    tangent = where(some, tangent, zero)
-    cosine = div(one, sqrt(add(square(tangent), one)))
-    return cosine, mul(tangent, cosine)
-
-
-def _turned(x: Any, p: Any, q: Any, cosine: Any, sine: Any, across: Any) -> Any:
-    """Return matrices with two columns rotated."""
-    first, second = _column(x, p), _column(x, q)
-    one = sub(mul(cosine, first), mul(sine, second))
-    other = add(mul(sine, first), mul(cosine, second))
-    return where(op("Equal", across, p), one, where(op("Equal", across, q), other, x))
-
-
-def symmetric_values(x: Any) -> tuple[Any, Any]:
-    """Return the eigenvalues of symmetric matrices, the least first, and vectors as columns.
-
-    The lower half of the matrices counts. By Jacobi's method (Golub and Van Loan, 8.5), in
-    float64. Vectors have length 1; their signs are as they come.
-    """
-    dtype = dtype_of(x)
-    lower = op("Trilu", cast(x, ir.DataType.DOUBLE), np.array(0), upper=0)
-    strict = op("Trilu", lower, np.array(-1), upper=0)
-    whole = add(lower, swapped(strict))
-    n = shape_of(x)[-1]
-    across = _numbers(n, down=False)
-    pairs, count = _pairs(n)
-
-    def step(k: Any, going: Any, a: Any, v: Any) -> list[Any]:
-        p, q = _pair(pairs, op("Mod", k, _count(count)))
-        cross = _column(_row(a, p), q)
-        apart = sub(_column(_row(a, q), q), _column(_row(a, p), p))
-        cosine, sine = _rotation(apart, cross, a)
-        a = _turned(a, p, q, cosine, sine, across)
-        a = swapped(_turned(swapped(a), p, q, cosine, sine, across))
-        return [going, a, _turned(v, p, q, cosine, sine, across)]
-
-    limit = _count(count * _SWEEPS)
-    a, v = loop(limit, np.array(True), [whole, _wide_identity(whole)], step)
-    values = op("ReduceSum", mul(a, identity(n, n, 0, ir.DataType.DOUBLE)), [-1], keepdims=0)
-    values, places = op("TopK", values, [n], axis=-1, largest=0, outputs=2)
-    return cast(values, dtype), cast(_ordered(v, places), dtype)
-
-
-def _pair(pairs: Any, k: Any) -> tuple[Any, Any]:
-    chosen = op("Gather", pairs, k, axis=1)
-    return op("Gather", chosen, np.array(0), axis=0), op("Gather", chosen, np.array(1), axis=0)
-
-
-def _ordered(x: Any, places: Any) -> Any:
-    """Return matrices with their columns in another order."""
-    wide = op("Expand", unsqueeze(places, [rank_of(places) - 1]), _sizes(x, shape_of(places)[-1]))
-    return op("GatherElements", x, wide, axis=-1)
-
-
-def _sizes(x: Any, columns: Dim) -> list[Dim]:
-    return [*shape_of(x)[:-1], columns]
-
-
-def singular(x: Any) -> tuple[Any, Any, Any]:
-    """Return U, S and V transposed with ``x = U S V``, singular values in falling order.
-
-    By rotations of columns (Hestenes' method, Golub and Van Loan, 8.6), in float64. Of vectors
-    only those with singular values come; their signs are as they come, those of values that are 0
-    are 0 on the longer side.
-
-    Args:
-        x: (..., rows, columns), floats.
-
-    Returns:
-        (..., rows, k), (..., k) and (..., k, columns); k is the smaller of rows and columns.
-    """
-    dtype = dtype_of(x)
-    rows, columns = shape_of(x)[-2:]
-    wide = cast(x, ir.DataType.DOUBLE)
-    if not _is_tall(rows, columns):
-        u, s, v = singular(swapped(wide))
-        return cast(swapped(v), dtype), cast(s, dtype), cast(swapped(u), dtype)
-    across = _numbers(columns, down=False)
-    pairs, count = _pairs(columns)
-
-    def step(k: Any, going: Any, a: Any, v: Any) -> list[Any]:
-        p, q = _pair(pairs, op("Mod", k, _count(count)))
-        first, second = _column(a, p), _column(a, q)
-        apart = sub(_total(square(second), -2), _total(square(first), -2))
-        cosine, sine = _rotation(apart, _total(mul(first, second), -2), a)
-        return [going, *(_turned(m, p, q, cosine, sine, across) for m in (a, v))]
-
-    start = _wide_identity(matrix_product(swapped(wide), wide))
-    a, v = loop(_count(count * _SWEEPS), np.array(True), [wide, start], step)
-    values = sqrt(op("ReduceSum", square(a), [-2], keepdims=0))
-    values, places = op("TopK", values, [columns], axis=-1, largest=1, outputs=2)
-    a, v = _ordered(a, places), _ordered(v, places)
-    length = unsqueeze(values, [rank_of(values) - 1])
-    none = op("Equal", length, number_like(0, a))
-    u = div(a, where(none, number_like(1, a), length))
-    least, rank = minimum(rows, columns), rank_of(u)
-    found = part(u, rank - 1, 0, least), part(values, rank - 2, 0, least)
-    return (*(cast(w, dtype) for w in found), cast(part(swapped(v), rank - 2, 0, least), dtype))
-
-
-def _is_tall(rows: Dim, columns: Dim) -> bool:
-    return not (isinstance(rows, int) and isinstance(columns, int) and rows < columns)
-
-
-def singular_values(x: Any) -> Any:
-    """Return the singular values of matrices, the largest first."""
-    return singular(x)[1]
 
 
 def _bound(x: Any, values: Any, share: float | None) -> Any:
@@ -438,7 +234,7 @@ def triangle_of(x: Any, *, upper: bool, ones: bool = False, turned: bool = False
     found = op("Trilu", x, np.array(0), upper=int(upper))
     if ones:
         inner = op("Trilu", x, np.array(1 if upper else -1), upper=int(upper))
-        found = add(inner, _wide_identity(x))
+        found = add(inner, wide_identity(x))
     return swapped(found) if turned else found
 
 

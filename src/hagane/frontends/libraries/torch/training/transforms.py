@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hagane.frontends.libraries.torch.functions.numbers.differentiating import grad
 from hagane.frontends.libraries.torch.operands import need_tensor, shape_of
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import DictRef, Library, ListRef, Tensor, Value, Wrapped
+from hagane.ops.builder import interpreting, op
 from hagane.symbolic import Dim
 
 _F = "torch.func."
@@ -124,6 +126,43 @@ def vmapped(
     return _mapped(t, result, within)
 
 
+def _gradients(
+    t: Core, func: Value, argnums: Any, given: list[Value], named: dict[str, Value], *, aux: bool
+) -> tuple[Value, Value, Value]:
+    """Return gradients by arguments, the value and what the function returns beside it.
+
+    Args:
+        t: Runs the function.
+        func: Returns one number.
+        argnums: The places of the arguments.
+        given: The arguments.
+        named: Those by name.
+        aux: Whether the function returns a pair.
+    """
+    leaves: list[Tensor] = []
+
+    def apart(x: Tensor) -> Value:  # the gradient is that of this use of the tensor
+        with interpreting(t.emit):
+            leaves.append(op("Identity", x))
+        return leaves[-1]
+
+    several = isinstance(argnums, tuple)
+    places = [place % len(given) for place in (argnums if several else (argnums,))]
+    parts = {place: _mapped(t, given[place], apart) for place in places}
+    found = t.settle(t.call(func, [parts.get(n, x) for n, x in enumerate(given)], {
+        key: t.wrap(value) for key, value in named.items()
+    }))  # fmt: skip
+    value, beside = (found[0], found[1]) if aux else (found, None)
+    y = need_tensor(t, value, "output")
+    if shape_of(t, y):
+        t.fail("shape-mismatch", f"grad: expected one number, got {t.show(y)}", y,
+               remedy="reduce it with .mean() or .sum()")  # fmt: skip
+    made = grad(t, y, tuple(leaves), create_graph=True, materialize_grads=True)
+    ways = dict(zip(map(id, leaves), made, strict=True))
+    slopes = [_mapped(t, parts[place], lambda x: ways[id(x)]) for place in places]
+    return (tuple(slopes) if several else slopes[0]), value, beside
+
+
 def _derived(name: str) -> None:
     @TORCH.function(f"func.{name}")
     def later(
@@ -135,9 +174,14 @@ def _derived(name: str) -> None:
     def run(
         t: Core, func: Value, argnums: Value, has_aux: Value, *inputs: Value, **named: Value
     ) -> Value:
-        if t.emit.builds:
-            return t.lost(f"'torch.func.{name}' in a graph")
         given = [t.wrap(x) for x in inputs]
+        if t.emit.builds:
+            if not name.startswith("grad"):
+                return t.lost(f"'torch.func.{name}' in a graph")
+            made, value, aux = _gradients(t, func, argnums, given, named, aux=has_aux is True)
+            if name == "grad_and_value":
+                return (made, (value, aux) if has_aux is True else value)
+            return (made, aux) if has_aux is True else made
         found = t.settle(t.call(func, given, {k: t.wrap(v) for k, v in named.items()}))
         value, aux = (found[0], found[1]) if has_aux is True else (found, None)
         y = need_tensor(t, value, "output")

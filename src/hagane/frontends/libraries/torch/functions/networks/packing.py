@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import onnx_ir as ir
+
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.torch.operands import INT64, need_tensor, shape_of
 from hagane.frontends.libraries.torch.table import TORCH
@@ -38,7 +40,7 @@ def pack_padded_sequence(
     count = _count(t, lengths)
     if count is not None and t.emit.differ(count, batch):
         t.fail("shape-mismatch", f"expected one length a sequence ({batch}), got {count}", x)
-    return packed(t, x, lengths, bool(batch_first))
+    return packed(t, x, lengths, bool(batch_first), bool(enforce_sorted))
 
 
 def _count(t: Core, lengths: Value) -> Dim | None:
@@ -49,12 +51,18 @@ def _count(t: Core, lengths: Value) -> Dim | None:
     return len(lengths) if isinstance(lengths, list | tuple) else None
 
 
-def packed(t: Core, x: Tensor, lengths: Value, batch_first: bool) -> Instance:
+def packed(t: Core, x: Tensor, lengths: Value, batch_first: bool, enforce_sorted: bool) -> Instance:
     """Return a packed sequence; its data has one row an element of a sequence."""
     feature = shape_of(t, x)[2:]
-    content = {"padded": x, "lengths": t.wrap(lengths), "first": batch_first}
+    content = {
+        "padded": x,
+        "lengths": t.wrap(lengths),
+        "first": batch_first,
+        "sorted": enforce_sorted,
+    }
     if t.emit.builds:
-        for name in ("data", "batch_sizes", "sorted_indices", "unsorted_indices"):
+        content["data"] = Computed(partial(_rows, t, x, lengths, batch_first, enforce_sorted))
+        for name in ("batch_sizes", "sorted_indices", "unsorted_indices"):
             content[name] = Computed(partial(_refuse, name))
     else:
         content |= {
@@ -63,6 +71,24 @@ def packed(t: Core, x: Tensor, lengths: Value, batch_first: bool) -> Instance:
             "sorted_indices": None, "unsorted_indices": None,
         }  # fmt: skip
     return Instance(t.heap.new(content), Library(_PACKED))
+
+
+def _rows(t: Core, x: Tensor, lengths: Value, batch_first: bool, enforce_sorted: bool) -> Value:
+    """Return the rows of a packed sequence: step by step, those of the longest sequences first."""
+    counts = counts_of(t, lengths)
+    if batch_first:
+        x = t.call_library("torch.transpose", [x, 0, 1])
+    if not enforce_sorted:
+        _, order = t.call_library("torch.sort", [counts, -1, True])
+        counts = t.call_library("torch.index_select", [counts, 0, order])
+        x = t.call_library("torch.index_select", [x, 1, order])
+
+    def seen(x: Any, counts: Any) -> Any:
+        return op("Less", unsqueeze(positions_along(x, 0), [1]), unsqueeze(counts, [0]))
+
+    steps, batch = shape_of(t, x)[:2]
+    mask = built(t, (ir.DataType.BOOL, (steps, batch)), seen, x, counts)
+    return t.item(x, mask)
 
 
 def _refuse(name: str) -> Value:

@@ -119,7 +119,7 @@ def layer_forward(t: Core, self: View, input: Value, hx: Value) -> Value:
         content = t.heap[input]
         lengths = counts_of(t, content["lengths"])
         out, last = _steps(t, self, content["padded"], hx, content["first"], lengths)
-        return (packed(t, out, content["lengths"], content["first"]), last)
+        return (packed(t, out, content["lengths"], content["first"], content["sorted"]), last)
     x = need_tensor(t, input, "input")
     return _steps(t, self, x, hx, bool(self.batch_first))
 

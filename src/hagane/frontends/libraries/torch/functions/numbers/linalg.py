@@ -26,7 +26,7 @@ from hagane.frontends.python.values.values import Fields, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers.elementary import cast as to_dtype
 from hagane.ops.functions.numbers.elementary import swapped
-from hagane.ops.functions.sums import linalg, statistics
+from hagane.ops.functions.sums import factors, linalg, statistics
 from hagane.ops.functions.tensors import parts
 from hagane.symbolic import Dim, minimum
 from hagane.symbolic.logic import negate
@@ -65,8 +65,8 @@ def cholesky(t: Core, A: Value, upper: Value = False) -> Tensor:
     x = _matrices(t, A, "cholesky", square=True)
     if category(x.dtype) == 3 or not isinstance(upper, bool):
         return t.emit.typed("Linalg", [x], x.dtype, x.shape)
-    return built(t, x, lambda x: swapped(linalg.cholesky(swapped(x))) if upper
-                    else linalg.cholesky(x), x)  # fmt: skip
+    return built(t, x, lambda x: swapped(factors.cholesky(swapped(x))) if upper
+                    else factors.cholesky(x), x)  # fmt: skip
 
 
 @TORCH.function("linalg.matrix_power", "matrix_power", methods=("matrix_power",))
@@ -157,7 +157,7 @@ def _vectors(t: Core, x: Tensor, full: bool) -> tuple[Tensor, ...] | None:
     if category(x.dtype) == 3 or (full and not is_square):
         return None
     shapes = (*lead, rows, least), (*lead, least), (*lead, least, columns)
-    return several(t, linalg.singular, x, *shapes)
+    return several(t, factors.singular, x, *shapes)
 
 
 def _svd(t: Core, x: Tensor, full: bool) -> tuple[Tensor, Tensor, tuple[Dim, ...], Dim, Dim]:
@@ -200,7 +200,7 @@ def svdvals(t: Core, A: Value, **_: Value) -> Tensor:
     if category(x.dtype) == 3:
         return _svd(t, x, False)[1]
     *lead, rows, columns = shape_of(t, x)
-    return built(t, (x.dtype, (*lead, minimum(rows, columns))), linalg.singular_values, x)
+    return built(t, (x.dtype, (*lead, minimum(rows, columns))), factors.singular_values, x)
 
 
 @TORCH.function("linalg.qr", "qr", methods=("qr",))
@@ -210,9 +210,9 @@ def qr(t: Core, A: Value, mode: Value = "reduced") -> Value:
     *lead, rows, columns = shape_of(t, x)
     inner = rows if mode == "complete" else minimum(rows, columns)
     if mode in ("reduced", "complete") and category(x.dtype) != 3:
-        factors = partial(linalg.orthogonal_triangular, complete=mode == "complete")
+        made = partial(factors.orthogonal_triangular, complete=mode == "complete")
         return Fields(
-            several(t, factors, x, (*lead, rows, inner), (*lead, inner, columns)), ("Q", "R")
+            several(t, made, x, (*lead, rows, inner), (*lead, inner, columns)), ("Q", "R")
         )
     q = t.emit.typed("QR", [x], x.dtype, (*lead, rows, inner))
     return Fields((q, t.emit.typed("QR", [x], x.dtype, (*lead, inner, columns))), ("Q", "R"))
@@ -238,7 +238,7 @@ def _eigen(name: str, values_complex: bool, vectors: bool) -> None:
         if not values_complex and category(x.dtype) != 3:
             if "U" in (*_, *__.values()):  # the upper half of the matrices
                 x = t.call_library("torch.transpose", [x, -2, -1])
-            pair = several(t, linalg.symmetric_values, x, shape_of(t, x)[:-1], shape_of(t, x))
+            pair = several(t, factors.symmetric_values, x, shape_of(t, x)[:-1], shape_of(t, x))
             return Fields(pair, ("eigenvalues", "eigenvectors")) if vectors else pair[0]
         values = t.emit.typed("Eigen", [x], dtype, shape_of(t, x)[:-1])
         if not vectors:
