@@ -169,6 +169,7 @@ def test_points_of_a_coverage_dat_are_covered_and_not_sought(tmp_path: Path) -> 
     assert Bit("y", 1, 1) in result.found.covered
 
 
+@pytest.mark.usefixtures("no_simulator")
 def test_points_of_one_line_are_told_apart_by_their_columns(tmp_path: Path) -> None:
     text = """module m(input logic clk, output logic [1:0] s);
   always_ff @(posedge clk) case (s) 0: s <= 1; 1: s <= 2; 2: s <= 0; default: s <= 3; endcase
@@ -190,6 +191,9 @@ endmodule
     )
     found = covered_elsewhere([path], model, "m")
     assert [key.position.column for key in found if not isinstance(key, Bit)] == columns[:2]
+    result = cover(read_sources([source], "m"), Budget(300.0, 4), covered=[path])
+    by_file = {item.where.split(":")[-1] for item in result.statuses if "by cover" in item.why}
+    assert by_file == {f"{column} case" for column in columns[:2]}  # all four were
 
 
 def test_several_statements_of_a_line_need_as_many_counts_without_columns(tmp_path: Path) -> None:
