@@ -213,3 +213,13 @@ def test_bench_asks_for_open_sizes_and_prints_those_it_runs(
 def test_run_times_a_second_run_too(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = call(capsys, "run", model, "--random", 1, "--shape", "x=2,3")
     assert re.search(r"run: [\d.]+ ms \(the first: [\d.]+ ms\)", out)
+
+
+@pytest.mark.parametrize("words", [("run",), ("inspect",), ("check",)])
+def test_a_path_that_no_file_can_have_is_told(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "A" * 5000])
+    assert ended.value.code == 2
+    assert "File name too long" in capsys.readouterr().err

@@ -12,6 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from hagane.cli.rtl import _table
 from hagane.cli.terminal.width import fitted
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
@@ -26,6 +27,18 @@ def test_text_is_folded_and_set_in_and_source_is_cut() -> None:
     assert found[-3].endswith("…")
     assert found[-1] == "short"
     assert list(fitted(lines, None)) == lines
+
+
+def test_a_table_of_points_leaves_out_columns_of_zeros_where_it_does_not_fit() -> None:
+    row = {"total": 14, "covered": 12, "dead": 2, "unknown": 0}
+    row |= {"reachable": 0, "waived": 0, "dead_within_cycles": 1}
+    whole = list(_table({"condition": row}, None))
+    assert whole[0].endswith("unknown  dead in K cycles only")
+    assert list(_table({"condition": row}, 100)) == whole
+    narrow = list(_table({"condition": row}, 60))
+    assert max(map(len, narrow)) <= 60
+    assert narrow[0].split() == [*["total", "covered", "dead", "unknown", "in", "K", "cycles"]]
+    assert narrow[1].split() == ["condition", "14", "12", "2", "0", "1"]
 
 
 def on_terminal(width: int, *words: str) -> list[str]:

@@ -189,8 +189,8 @@ def test_a_name_that_is_not_offered_says_why() -> None:
         ort.ModelPackage()
     with pytest.raises(state.NotImplemented, match="C interface.*backends"):
         ort.SessionOptions().register_custom_ops_library("libcustom.so")
-    with pytest.raises(NotOffered, match="packs weights"):
-        state.quantize_matmul_4bits(None)
+    with pytest.raises(NotOffered, match="hagane does not run MatMulBnb4"):
+        state.quantize_matmul_bnb4(None)
 
 
 def test_unknown_options_name_the_nearest() -> None:

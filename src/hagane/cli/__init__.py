@@ -77,6 +77,9 @@ def build_app(wanted: str) -> typer.Typer:
     return app
 
 
+_LONGEST_NAME = 200  # characters of a path that an error shows
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; a hagane error ends it with its message and status 2."""
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -87,6 +90,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from hagane.cli.terminal.width import show
 
         show(f"hagane: error: {error}", sys.stderr)
+        raise SystemExit(2) from None
+    except OSError as error:
+        # A path that cannot be used, where the subcommand did not say so itself.
+        if error.filename is None or isinstance(error, BrokenPipeError):
+            raise
+        from hagane.cli.terminal.width import show
+
+        name = str(error.filename)
+        name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
+        show(f"hagane: error: cannot use '{name}': {error.strerror}", sys.stderr)
         raise SystemExit(2) from None
 
 

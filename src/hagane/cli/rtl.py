@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from hagane.cli.terminal.width import show, terminal_width
 from hagane.errors import InvalidArgument
 from hagane.tools.rtl import Budget, Result, cover, read_sources, to_json
 from hagane.tools.rtl.circuit.elaborate import find_top
@@ -158,25 +159,50 @@ def _progress() -> Iterator[Report | None]:
         yield report
 
 
+_COLUMNS = {
+    "total": ("total", 7),
+    "covered": ("covered", 8),
+    "dead": ("dead", 6),
+    "reachable": ("reachable", 10),
+    "waived": ("waived", 7),
+    "unknown": ("unknown", 8),
+    "dead_within_cycles": ("dead in K cycles only", 22),
+}
+
+
+def _table(counts: Mapping[str, Mapping[str, int]], width: int | None) -> Iterator[str]:
+    """Yield the points by kind; columns of zeros are left out where they do not fit."""
+    columns = dict(_COLUMNS)
+
+    def wide() -> bool:
+        return width is not None and 10 + sum(each + 1 for _, each in columns.values()) > width
+
+    if wide():
+        columns["dead_within_cycles"] = ("in K cycles", 12)
+    for name in ("waived", "reachable", "dead_within_cycles"):
+        if wide() and not any(row[name] for row in counts.values()):
+            del columns[name]
+    yield " ".join([f"{'':10}", *(f"{title:>{each}}" for title, each in columns.values())])
+    for kind, row in counts.items():
+        numbers = (f"{row[name]:{each}}" for name, (_, each) in columns.items())
+        yield " ".join([f"{kind:10}", *numbers])
+
+
 def _show(result: Result) -> None:
-    head = f"{'':10} {'total':>7} {'covered':>8} {'dead':>6} {'reachable':>10} {'waived':>7}"
-    print(f"{head} {'unknown':>8} {'dead in K cycles only':>22}")
-    for kind, row in result.counts().items():
-        numbers = f"{row['total']:7} {row['covered']:8} {row['dead']:6}"
-        numbers += f" {row['reachable']:10} {row['waived']:7} {row['unknown']:8}"
-        print(f"{kind:10} {numbers} {row['dead_within_cycles']:22}")
+    for line in _table(result.counts(), terminal_width()):
+        print(line)
     cycles = sum(len(test) for test in result.tests)
     print(f"{len(result.tests)} tests, {cycles} cycles, {result.seconds:.1f} s")
-    print(f"replayed in {result.simulator or 'no simulator: nothing counts as covered'}")
+    show(f"replayed in {result.simulator or 'no simulator: nothing counts as covered'}")
     for standing in result.assertions:
         where = f" by test {standing.test} in cycle {standing.cycle}" if standing.inputs else ""
-        print(f"assertion {standing.name}: {standing.status}{where} {standing.why}".rstrip())
+        show(f"assertion {standing.name}: {standing.status}{where} {standing.why}".rstrip())
         for name, value in (standing.inputs or {}).items():
             print(f"    {name} = 0x{value:x}")
     for item in result.statuses:
         if item.status == "unknown":
-            print(f"unknown: {item.kind} {item.where}: {item.why}")
+            show(f"unknown: {item.kind} {item.where}: {item.why}")
     for text in result.defects:
-        print(f"difference: {text}")
+        show(f"difference: {text}")
     for text in result.notices:
-        print(f"notice: {text}")
+        show(f"notice: {text}")

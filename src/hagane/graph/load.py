@@ -15,6 +15,7 @@ from onnx_ir.passes.common import InlinePass
 
 from hagane.errors import ExternalDataError, InvalidGraph, InvalidModel, NoSuchFile
 from hagane.graph.ort_format import is_ort, read_ort
+from hagane.graph.types import DECLARED, MapType, OptionalType, SequenceType, TensorType, Type
 from hagane.graph.verify import verify
 from hagane.graph.walk import all_nodes
 from hagane.graph.weights import StoredTensor, WeightStore
@@ -151,10 +152,14 @@ def _from_proto(
             _check_tensor(tensor, what, folder)
     for graph in _graphs(proto):
         _check_single_assignment(graph, what)
-    if any(_holds_map(value.type) for value in _values(proto.graph)):
+    maps = _map_types(proto.graph)
+    if maps:
         proto = _without_map_types(proto)
     try:
         model: ir.Model = ir.from_proto(proto)
+        for value in (*model.graph.inputs, *model.graph.outputs):
+            if value.name in maps:
+                value.meta[DECLARED] = maps[value.name]
         if folder is not None:
             ir.external_data.set_base_dir(model.graph, folder)
             for function in model.functions.values():
@@ -261,8 +266,27 @@ def _holds_map(type_: onnx.TypeProto) -> bool:
     return bool(kind == "map_type")
 
 
+def _map_types(graph: onnx.GraphProto) -> dict[str, Type]:
+    """Return the types of maps, and of what holds them, by the names of values."""
+    return {value.name: _type_of(value.type) for value in _values(graph) if _holds_map(value.type)}
+
+
+def _type_of(proto: onnx.TypeProto) -> Type:
+    match proto.WhichOneof("value"):
+        case "sequence_type":
+            return SequenceType(_type_of(proto.sequence_type.elem_type))
+        case "optional_type":
+            return OptionalType(_type_of(proto.optional_type.elem_type))
+        case "map_type":
+            inside = proto.map_type
+            return MapType(ir.DataType(inside.key_type), _type_of(inside.value_type))
+    dims = proto.tensor_type.shape.dim if proto.tensor_type.HasField("shape") else None
+    shape = None if dims is None else tuple(dim.dim_value for dim in dims)
+    return TensorType(ir.DataType(proto.tensor_type.elem_type), shape)
+
+
 def _without_map_types(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Clear the map types that onnx_ir cannot hold; type inference finds them again."""
+    """Clear the map types that onnx_ir cannot hold; inputs and outputs keep them beside."""
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
     for value in _values(copy.graph):

@@ -69,6 +69,9 @@ class MapType:
 
 Type: TypeAlias = TensorType | SequenceType | OptionalType | MapType
 
+# Where a value keeps, in ``meta``, a declared type that onnx_ir cannot hold.
+DECLARED = "declared type"
+
 
 def from_ir_shape(shape: ir.Shape | None) -> tuple[Dim | None, ...] | None:
     """Return the dimensions of ``shape``; None stands for one without size and name."""

@@ -12,6 +12,7 @@ from hagane.onnxruntime.raised import BoundError, as_bound
 from hagane.onnxruntime.values import OrtValue, OrtValueVector
 
 if TYPE_CHECKING:
+    from hagane.onnxruntime.compiled import CompiledBinding
     from hagane.onnxruntime.session import InferenceSession
 
 
@@ -22,6 +23,12 @@ class IOBinding(runtime.IOBinding):
         super().__init__(session)
         self.session = session
         self._unknown: str | None = None
+
+    @property
+    def _iobinding(self) -> CompiledBinding:
+        from hagane.onnxruntime.compiled import CompiledBinding  # which needs this module
+
+        return CompiledBinding(self.session, self)
 
     def bind_cpu_input(self, name: str, arr_on_cpu: Any) -> None:
         """Read input ``name`` from an array."""

@@ -83,7 +83,11 @@ def as_texts(inputs: Sequence[NodeArg], feed: Mapping[str, Any]) -> dict[str, An
     found: dict[str, Any] = {}
     for item in inputs:
         value = feed.get(item.name)
-        if item.type != "tensor(string)" or not isinstance(value, np.ndarray):
+        if item.type != "tensor(string)":
+            continue
+        if isinstance(value, list):
+            value = np.array(value, object)
+        if not isinstance(value, np.ndarray):
             continue
         if value.dtype.kind == "O" and not all(isinstance(one, str) for one in value.flat):
             found[item.name] = strings([str(one) for one in value.flat]).reshape(value.shape)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from hagane.onnxruntime.raised import (
     renamed,
 )
 from hagane.onnxruntime.values import OrtValue, OrtValueVector
+
+if TYPE_CHECKING:
+    from hagane.onnxruntime.compiled import CompiledSession
 
 
 class InferenceSession(runtime.InferenceSession):
@@ -117,12 +120,35 @@ class InferenceSession(runtime.InferenceSession):
     # Where ONNX Runtime's class keeps things: classes that inherit from it reach for these.
 
     @property
-    def _sess(self) -> InferenceSession:
-        return self
+    def _sess(self) -> CompiledSession:
+        from hagane.onnxruntime.compiled import CompiledSession  # which needs this module
+
+        return CompiledSession.of(self)
 
     @property
     def _sess_options(self) -> runtime.SessionOptions:
         return self._options
+
+    @property
+    def _sess_options_initial(self) -> runtime.SessionOptions:
+        return self._options
+
+    @property
+    def _model_bytes(self) -> bytes | None:
+        return self._source if isinstance(self._source, bytes) else None
+
+    def _validate_input(self, feed_input_names: Sequence[str]) -> None:
+        """Refuse a feed without an input.
+
+        Raises:
+            ValueError: An input is missing.
+        """
+        missing = missing_inputs(self.get_inputs(), dict.fromkeys(feed_input_names))
+        if missing:
+            raise ValueError(
+                f"Required inputs ({missing}) are missing from input feed "
+                f"({list(feed_input_names)})."
+            )
 
     @property
     def _inputs_meta(self) -> list[NodeArg]:
@@ -165,6 +191,8 @@ class InferenceSession(runtime.InferenceSession):
             InvalidArgument: An input or output is unknown, or does not fit.
             Fail: A node failed.
         """
+        if isinstance(output_names, Generator):
+            output_names = list(output_names)
         if isinstance(output_names, str) or not hasattr(output_names or (), "__len__"):
             self._explain(output_names, input_feed, run_options)
         try:
@@ -384,6 +412,31 @@ KNOWN_PROVIDERS = frozenset(
         *("Tvm", "VSINPU", "VitisAI", "WebGPU", "WebNN", "Xnnpack"),
     )
 )
+
+
+def check_and_normalize_provider_args(
+    providers: Any, provider_options: Any, available_provider_names: Sequence[str]
+) -> tuple[list[str], list[dict[str, str]]]:
+    """Return the names of execution providers that are available, and the options of each.
+
+    Raises:
+        TypeError: They are no sequence.
+        ValueError: One is neither a name nor a name with options, or the options do not match.
+    """
+    found: dict[str, dict[str, str]] = {}
+    names = _provider_names(providers, provider_options)
+    for i, name in enumerate(names):
+        if name not in available_provider_names:
+            warnings.warn(
+                f"the execution provider {name!r} is not available; available providers: "
+                f"{', '.join(map(repr, available_provider_names))}",
+                stacklevel=2,
+            )
+            continue
+        given = providers[i][1] if isinstance(providers[i], tuple) else {}
+        given = provider_options[i] if provider_options else given
+        found.setdefault(name, {str(key): str(value) for key, value in given.items()})
+    return list(found), list(found.values())
 
 
 def _provider_names(providers: Any, options: Any) -> list[str]:

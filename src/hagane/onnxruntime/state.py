@@ -6,6 +6,9 @@ from typing import Any
 
 import hagane.onnxruntime as surface
 from hagane.onnxruntime.absent import CLASSES, FUNCTIONS, absent
+from hagane.onnxruntime.compiled import CompiledBinding as SessionIOBinding
+from hagane.onnxruntime.compiled import CompiledDevice as OrtDevice
+from hagane.onnxruntime.compiled import CompiledSession as InferenceSession
 from hagane.onnxruntime.enums import (
     ArenaExtendStrategy,
     OrtCompiledModelCompatibility,
@@ -33,9 +36,16 @@ from hagane.onnxruntime.errors import (
     RuntimeException,
 )
 from hagane.onnxruntime.values import OrtValueVector
+from hagane.onnxruntime.weights_of_few_bits import quantizer_of_columns, quantizer_of_rows
 
 kNextPowerOfTwo = ArenaExtendStrategy.kNextPowerOfTwo  # noqa: N816
 kSameAsRequested = ArenaExtendStrategy.kSameAsRequested  # noqa: N816
+
+quantize_matmul_2bits = quantizer_of_columns(2)
+quantize_matmul_4bits = quantizer_of_columns(4)
+quantize_matmul_8bits = quantizer_of_columns(8)
+quantize_qdq_matmul_2bits = quantizer_of_rows(2)
+quantize_qdq_matmul_4bits = quantizer_of_rows(4)
 
 __all__ = [
     "ArenaExtendStrategy",
@@ -43,6 +53,7 @@ __all__ = [
     "EPFail",
     "EngineError",
     "Fail",
+    "InferenceSession",
     "InvalidArgument",
     "InvalidGraph",
     "InvalidProtobuf",
@@ -54,13 +65,20 @@ __all__ = [
     "NotFound",
     "NotImplemented",
     "OrtCompiledModelCompatibility",
+    "OrtDevice",
     "OrtDeviceEpIncompatibilityReason",
     "OrtValueVector",
     "RuntimeException",
+    "SessionIOBinding",
     "get_default_session_options",
     "get_hardware_devices",
     "kNextPowerOfTwo",
     "kSameAsRequested",
+    "quantize_matmul_2bits",
+    "quantize_matmul_4bits",
+    "quantize_matmul_8bits",
+    "quantize_qdq_matmul_2bits",
+    "quantize_qdq_matmul_4bits",
 ]
 _VIEWS = ("SparseBlockSparseView", "SparseCooView", "SparseCsrView")
 

@@ -13,7 +13,8 @@ import hagane.onnxruntime as surface
 from hagane.onnxruntime import state, values
 from hagane.onnxruntime.absent import refusing_class
 from hagane.onnxruntime.environment import get_build_info, package_version
-from hagane.onnxruntime.raised import offered_not
+from hagane.onnxruntime.raised import BoundError, offered_not
+from hagane.onnxruntime.session import check_and_normalize_provider_args
 
 # Python of ONNX Runtime's package, over sessions: loaded from it where it is installed.
 THEIRS = ("quantization", "tools", "transformers", "datasets")
@@ -51,6 +52,7 @@ def _collection(module: types.ModuleType) -> None:
     vars(module)["AdapterFormat"] = state.AdapterFormat
     vars(module)["ModelCompiler"] = state.ModelCompiler
     vars(module)["OrtDeviceVendorId"] = surface.OrtDeviceVendorId
+    vars(module)["check_and_normalize_provider_args"] = check_and_normalize_provider_args
     vars(module)["get_ort_device_type"] = lambda name: surface.OrtDevice.make(name, 0).device_type()
 
 
@@ -75,12 +77,38 @@ def _build(module: types.ModuleType) -> None:
 def _backend(module: types.ModuleType) -> None:
     from hagane import onnx_backend
 
+    class OnnxRuntimeBackendRep(onnx_backend.HaganeBackendRep):
+        """A prepared model, whose runs give lists."""
+
+        def run(self, inputs: Any, **kwargs: Any) -> list[Any]:  # type: ignore[override]
+            return list(super().run(inputs, **kwargs))
+
+    class OnnxRuntimeBackend(onnx_backend.HaganeBackend):
+        """A backend that takes sessions, prepared models, paths and bytes too."""
+
+        @classmethod
+        def prepare(cls, model: Any, device: str | None = None, **kwargs: Any) -> Any:
+            if device is not None and not cls.supports_device(device):
+                raise BoundError(f"expected the device 'CPU', got '{device}'")
+            if isinstance(model, onnx_backend.HaganeBackendRep):
+                return model
+            if not isinstance(model, surface.InferenceSession):
+                data = model if isinstance(model, str | bytes | os.PathLike) else None
+                model = surface.InferenceSession(data or model.SerializeToString())
+            return OnnxRuntimeBackendRep(model)
+
+        @classmethod
+        def run_model(cls, model: Any, inputs: Any, device: Any = None, **kwargs: Any) -> Any:
+            return cls.prepare(model, device, **kwargs).run(inputs)
+
+        run = run_model
+
     module.__path__ = []
-    for name in ("is_compatible", "prepare", "run_model", "run_node", "supports_device"):
-        setattr(module, name, getattr(onnx_backend.HaganeBackend, name))
-    vars(module)["run"] = onnx_backend.HaganeBackend.run_model
-    vars(module)["OnnxRuntimeBackend"] = onnx_backend.HaganeBackend
-    vars(module)["OnnxRuntimeBackendRep"] = onnx_backend.HaganeBackendRep
+    for name in ("is_compatible", "prepare", "run", "run_model", "run_node", "supports_device"):
+        setattr(module, name, getattr(OnnxRuntimeBackend, name))
+    vars(module).update(
+        OnnxRuntimeBackend=OnnxRuntimeBackend, OnnxRuntimeBackendRep=OnnxRuntimeBackendRep
+    )
 
 
 MADE: dict[str, Callable[[types.ModuleType], None]] = {

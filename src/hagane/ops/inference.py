@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError, UnsupportedModel
 from hagane.graph.types import (
+    DECLARED,
     OptionalType,
     SequenceType,
     Shape,
@@ -150,7 +151,7 @@ def _declared_input(
             symbol(f"{value.name}_{axis}") if dim is None else evaluate(dim, sizes)
             for axis, dim in enumerate(shape)
         )
-    found = declared_type(value.type, shape)
+    found = value.meta.get(DECLARED) or declared_type(value.type, shape)
     return {} if found is None else {value: found}
 
 

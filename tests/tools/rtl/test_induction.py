@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hagane.tools.rtl import Budget, cover, read_sources
-from hagane.tools.rtl.circuit.simulate import Simulator, goals_of
+from hagane.tools.rtl.circuit.simulate import Bit, Simulator, goals_of
 from hagane.tools.rtl.cover import load
 from hagane.tools.rtl.search.search import Search, toggle_goals
 
@@ -110,3 +110,20 @@ def test_a_counter_of_48_bits_is_reached_by_a_loop_and_not_covered(tmp_path: Pat
     # Two rows of reset and one that shows it, beside the count itself.
     assert 123456789012345 <= cycles <= 123456789012345 + 200
     assert any("by a proved loop" in s.why for s in result.statuses if s.status == "reachable")
+
+
+LIMITED = """
+module m(input logic clk, rst, input logic [3:0] sel, output logic [19:0] c);
+  always_ff @(posedge clk)
+    if (rst) c <= 0;
+    else if (c < (sel == 13 ? 20'd900000 : sel == 12 ? 20'd500 : 20'd100)) c <= c + 1;
+endmodule
+"""
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("no_simulator")
+def test_a_loop_is_tried_with_other_held_inputs_that_let_it_go_on(tmp_path: Path) -> None:
+    result = cover(read_sources([written(tmp_path, LIMITED)], "m"), Budget(300.0, 6))
+    assert result.found.reachable[Bit("c", 19, 1)] > 2**19  # it was dead within so many cycles
+    assert all(proof.cycles is None for proof in result.found.dead.values())

@@ -169,6 +169,43 @@ def test_points_of_a_coverage_dat_are_covered_and_not_sought(tmp_path: Path) -> 
     assert Bit("y", 1, 1) in result.found.covered
 
 
+@pytest.mark.usefixtures("no_simulator")
+def test_points_of_one_line_are_told_apart_by_their_columns(tmp_path: Path) -> None:
+    text = """module m(input logic clk, output logic [1:0] s);
+  always_ff @(posedge clk) case (s) 0: s <= 1; 1: s <= 2; 2: s <= 0; default: s <= 3; endcase
+endmodule
+"""
+    source = tmp_path / "m.sv"
+    source.write_text(text)
+    _, model = load(read_sources([source], "m"))
+    line = text.splitlines()[1]
+    columns = [line.index(f" {item}:") + len(item) + 2 for item in ("0", "1", "2", "default")]
+    path = tmp_path / "coverage.dat"
+    head, common = "# SystemC::Coverage-3\n", {"f": source, "l": 2, "h": "TOP.m", "o": "case"}
+    path.write_text(
+        head
+        + "".join(
+            entry(count, page="v_line/m", n=column, **common)
+            for column, count in zip(columns, (9, 4, 0, 0), strict=True)
+        )
+    )
+    found = covered_elsewhere([path], model, "m")
+    assert [key.position.column for key in found if not isinstance(key, Bit)] == columns[:2]
+    result = cover(read_sources([source], "m"), Budget(300.0, 4), covered=[path])
+    by_file = {item.where.split(":")[-1] for item in result.statuses if "by cover" in item.why}
+    assert by_file == {f"{column} case" for column in columns[:2]}  # all four were
+
+
+def test_several_statements_of_a_line_need_as_many_counts_without_columns(tmp_path: Path) -> None:
+    source = tmp_path / "m.sv"
+    source.write_text(CIRCUIT.replace("y <= 1;", "begin y <= 1; y[0] <= 0; end"))
+    _, model = load(read_sources([source], "m"))
+    path = tmp_path / "cov.xml"
+    path.write_text(UCIS)
+    found = covered_elsewhere([path], model, "m")
+    assert {key.kind for key in found if not isinstance(key, Bit)} == {"branch"}
+
+
 @pytest.mark.usefixtures("verilator")
 def test_a_circuit_that_is_not_read_in_time_still_gets_the_simulators_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

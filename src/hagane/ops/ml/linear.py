@@ -14,9 +14,35 @@ from hagane.ops.ml.classes import DOMAIN, as_matrix, infer_classifier, labels_of
 from hagane.ops.vjp import CLASSICAL
 
 
-def _scores(x: Array, coefficients: Sequence[float], intercepts: Sequence[float] | None) -> Array:
+def weights_of(coefficients: Sequence[float], features: int, scores: int) -> Array:
+    """Return coefficients as (scores, features).
+
+    Coefficients beyond those that the scores need are not read, as in ONNX Runtime: its own
+    example ``logreg_iris.onnx`` has twice as many.
+
+    Args:
+        coefficients: In order of scores.
+        features: How many each score has.
+        scores: How many there are; 0 for as many as the coefficients give.
+
+    Raises:
+        ValueError: They are no rows of features, or too few.
+    """
+    given = np.asarray(coefficients, np.float64)
+    if not features or len(given) % features or len(given) < scores * features:
+        raise ValueError(
+            f"expected coefficients for {features} features"
+            f"{f' and {scores} scores' if scores else ''}, got {len(given)}"
+        )
+    rows = given.reshape(-1, features)
+    return rows[:scores] if scores else rows
+
+
+def _scores(
+    x: Array, coefficients: Sequence[float], intercepts: Sequence[float] | None, count: int
+) -> Array:
     matrix = as_matrix(x)
-    weights = np.asarray(coefficients, dtype=matrix.dtype).reshape(-1, matrix.shape[1])
+    weights = weights_of(coefficients, matrix.shape[1], count).astype(matrix.dtype)
     scores = matrix @ weights.T
     if intercepts:
         scores = scores + np.asarray(intercepts, dtype=matrix.dtype)
@@ -33,7 +59,10 @@ def _classifier(
     multi_class: int = 0,
     post_transform: str = "NONE",
 ) -> tuple[Array, Array]:
-    scores = _scores(x, coefficients, intercepts)
+    scores = _scores(x, coefficients, intercepts, len(intercepts or ()))
+    count, labels = scores.shape[1], len(classlabels_strings or classlabels_ints or ())
+    if labels not in (0, count) and (count, labels) != (1, 2):
+        raise ValueError(f"expected a label for each of {count} scores, got {labels}")
     if scores.shape[1] == 1:
         # One margin stands for two classes; the label follows its sign.
         index = (scores[:, 0] > 0).astype(np.int64)
@@ -52,7 +81,13 @@ def _regressor(
     post_transform: str = "NONE",
     targets: int = 1,
 ) -> Array:
-    scores = _scores(x, coefficients, intercepts)
+    if len(intercepts or ()) not in (0, targets):
+        raise ValueError(
+            f"expected {targets} intercepts, one a target, got {len(intercepts or ())}"
+        )
+    scores = _scores(x, coefficients, intercepts, 0)
+    if scores.shape[1] != targets:
+        raise ValueError(f"expected coefficients of {targets} targets, got {scores.shape[1]}")
     return classes.post_transform(scores, post_transform).astype(np.float32)
 
 

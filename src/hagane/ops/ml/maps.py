@@ -77,7 +77,7 @@ def _dict_vectorizer(
     if isinstance(sample, str):
         return strings([x.get(word, "") for word in words]).reshape(1, -1)
     dtype = np.asarray(sample).dtype
-    if dtype == np.float64:
+    if dtype == np.float64 and not isinstance(sample, np.float64):  # of Python: nobody declared it
         dtype = np.dtype(np.float32)
     return np.array([[x.get(word, 0) for word in words]], dtype=dtype)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,14 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import InvalidArgument, InvalidFeed
-from hagane.graph.types import OptionalType, SequenceType, TensorType, Type, dtype_name
+from hagane.graph.types import (
+    MapType,
+    OptionalType,
+    SequenceType,
+    TensorType,
+    Type,
+    dtype_name,
+)
 from hagane.ops.definition import Array, RuntimeValue
 from hagane.ops.schema import tensor_dtype
 from hagane.ops.values import array_dtype, strings, texts
@@ -143,6 +151,8 @@ def _check(name: str, expected: Type | None, value: Any) -> RuntimeValue:
         if not isinstance(value, list | tuple):
             raise InvalidFeed(f"input '{name}': expected a list ({expected}), got {_kind(value)}")
         return [_check(f"{name}[{i}]", expected.element, v) for i, v in enumerate(value)]
+    if isinstance(expected, MapType):
+        return _map(name, expected, value)
     if expected is None and isinstance(value, dict | list):
         return value  # a type that graphs cannot declare, such as a map: kernels check it
     if value is None:
@@ -152,6 +162,39 @@ def _check(name: str, expected: Type | None, value: Any) -> RuntimeValue:
         array = _scalar(expected, array)
         _check_tensor(name, expected, array)
     return array
+
+
+def _map(name: str, expected: MapType, value: Any) -> dict[Any, Any]:
+    """Return a map with keys and values of its type."""
+    if not isinstance(value, Mapping):
+        raise InvalidFeed(f"input '{name}': expected a dict ({expected}), got {_kind(value)}")
+    key = _element(expected.key)
+    item = _element(expected.value.dtype) if isinstance(expected.value, TensorType) else None
+    try:
+        return {key(k): v if item is None else item(v) for k, v in value.items()}
+    except (TypeError, ValueError) as error:
+        raise InvalidFeed(f"input '{name}': expected a dict ({expected}), got {error}") from error
+
+
+def _element(dtype: ir.DataType) -> Callable[[Any], Any]:
+    """Return a function that gives a key or value of a map the type of its kind."""
+    if dtype != ir.DataType.STRING:
+        made: Callable[[Any], Any] = dtype.numpy().type
+        whole = dtype.is_integer()
+        return lambda value: made(operator.index(value) if whole else _number(value))
+
+    def text(value: Any) -> str:
+        if not isinstance(value, str):
+            raise TypeError(f"{value!r} ({type(value).__name__}) in the place of a text")
+        return value
+
+    return text
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, str | bytes):
+        raise TypeError(f"{value!r} ({type(value).__name__}) in the place of a number")
+    return value
 
 
 def _scalar(expected: TensorType, array: Array) -> Array:
@@ -186,7 +229,7 @@ def _as_array(name: str, expected: Type | None, value: Any) -> Array:
             raise InvalidFeed(
                 f"input '{name}': cannot make {expected} of the given {_kind(value)}: {error}"
             ) from error
-    if array.dtype.kind in "US":
+    if array.dtype.kind in "UST":  # T: texts of any length, since NumPy 2
         text = [v.decode() if isinstance(v, bytes) else str(v) for v in array.ravel()]
         return strings(text).reshape(array.shape)
     if array.dtype.kind not in "VO" and not array.dtype.isnative:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
-from hagane.graph.types import TensorType, Type, from_ir_shape
+from hagane.graph.types import DECLARED, TensorType, Type, from_ir_shape
 from hagane.graph.verify import describe
 from hagane.graph.walk import all_graphs, all_nodes
 from hagane.ops.inference import GraphTypes, declared_type
@@ -101,7 +101,7 @@ def declared_types(model: ir.Model, sizes: Mapping[str, int]) -> dict[str, Type 
                 symbol(_unnamed(value.name, axis)) if dim is None else evaluate(dim, sizes)
                 for axis, dim in enumerate(dims)
             )
-        result[str(value.name)] = declared_type(value.type, shape)
+        result[str(value.name)] = value.meta.get(DECLARED) or declared_type(value.type, shape)
     return result
 
 
@@ -146,7 +146,8 @@ def output_argument(
         )
     if dims is not None:
         dims = tuple(None if symbols_of(dim or 0) & set(unnamed) else dim for dim in dims)
-    return node_arg(str(value.name), declared_type(value.type, ()), dims)
+    type_ = value.meta.get(DECLARED) or declared_type(value.type, ())
+    return node_arg(str(value.name), type_, dims)
 
 
 def files_beside(model: ir.Model) -> tuple[str, ...]:

@@ -234,11 +234,11 @@ def waived_goals(goals: Mapping[Goal, Term], waivers: Waivers) -> frozenset[Goal
 def settle_outside(result: Result, elsewhere: Mapping[Goal, str], waivers: Waivers) -> None:
     """Count the points that existing tests cover, and the waived ones."""
     covered = {(goal.kind, place_of(goal)): f for goal, f in elsewhere.items() if _is_key(goal)}
-    lines = {
-        (goal.position.file, goal.position.line, goal.label, goal.scope): name
-        for goal, name in elsewhere.items()
-        if isinstance(goal, PointKey) and goal.kind == "line"
-    }
+    lines: dict[tuple[str, int, str, str], list[PointKey]] = {}
+    for key in result.model.points if elsewhere else ():
+        if key.kind == "line":
+            place = (key.position.file, key.position.line, key.label, key.scope)
+            lines.setdefault(place, []).append(key)
     bits = {(goal.signal, goal.index): f for goal, f in elsewhere.items() if isinstance(goal, Bit)}
     for name, term in result.model.signals.items():
         for index in range(term.width):
@@ -250,10 +250,14 @@ def settle_outside(result: Result, elsewhere: Mapping[Goal, str], waivers: Waive
             continue
         known = covered.get((item.kind, item.where))
         if item.kind == "line" and known is None:
-            words = item.where.removeprefix(item.file).split(" ", 3)
-            label = {"elsif": "if"}.get(words[1], words[1])
+            # The simulator's column may be another one than ours.
+            at_place, given, *_ = item.where.removeprefix(item.file).split(" ", 3)
+            label = {"elsif": "if"}.get(given, given)
             scope = item.where.rpartition(" in ")[2] if " in " in item.where else ""
-            known = lines.get((item.file, item.line, label, scope))
+            column = int(at_place.rpartition(":")[2])
+            ours = lines.get((item.file, item.line, label, scope), [])
+            nearest = min(ours, key=lambda key: abs(key.position.column - column), default=None)
+            known = None if nearest is None else elsewhere.get(nearest)
         if known is not None:
             result.statuses[at] = replace(
                 item, status="covered", why=f"by {known}", cycles=None, test=None

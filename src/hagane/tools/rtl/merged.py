@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 from xml.etree import ElementTree
 
 from hagane.errors import InvalidArgument
 from hagane.tools.rtl.circuit.cycle import CycleModel
+from hagane.tools.rtl.circuit.machine import PointKey
 from hagane.tools.rtl.circuit.simulate import Bit, Goal
 from hagane.tools.rtl.replay.verilator import coverage_entries
 
@@ -23,7 +25,7 @@ _EDGE = re.compile(r":[01xz]->[01xz]$", re.I)
 
 @dataclass(frozen=True, slots=True)
 class _Hit:
-    """A point that a file shows as covered; ``instance`` is its path in the file's hierarchy."""
+    """A point of a file; ``instance`` is its path in the file's hierarchy, column 0 unknown."""
 
     kind: str
     instance: str
@@ -31,6 +33,7 @@ class _Hit:
     file: str = ""
     line: int = 0
     column: int = 0
+    counted: bool = True
 
 
 def covered_elsewhere(paths: Sequence[Path], model: CycleModel, top: str) -> dict[Goal, str]:
@@ -75,12 +78,12 @@ def _verilator(path: Path, top: str) -> tuple[list[_Hit], set[str]]:
         instance = fields.get("h", "")
         if match[2] == top:
             tops.add(instance)
-        if count:
-            kind = "toggle" if match[1] == "toggle" else "line"
+        kind = "toggle" if match[1] == "toggle" else "line"
+        if count or kind == "line":
             hits.append(
                 _Hit(
                     kind, instance, fields.get("o", ""), fields.get("f", ""),
-                    int(fields.get("l", 0)), int(fields.get("n", 0)),
+                    int(fields.get("l", 0)), int(fields.get("n", 0)), count > 0,
                 )
             )  # fmt: skip
     return hits, tops
@@ -141,8 +144,12 @@ def _tag(node: ElementTree.Element) -> str:
     return node.tag.rpartition("}")[2]
 
 
+_Place: TypeAlias = "tuple[str, str, str, int, str]"  # kind, scope, file, line, label
+
+
 def _goals(hits: Sequence[_Hit], tops: set[str], model: CycleModel) -> Iterator[Goal]:
-    toggled, placed = set(), set()
+    toggled: set[tuple[str, str]] = set()
+    placed: dict[_Place, list[_Hit]] = {}
     for hit in hits:
         for top in tops:
             if hit.instance != top and not hit.instance.startswith(f"{top}."):
@@ -152,11 +159,16 @@ def _goals(hits: Sequence[_Hit], tops: set[str], model: CycleModel) -> Iterator[
                 toggled.add((scope, _plain(_EDGE.sub("", hit.label))))
             else:
                 label = {"elsif": "if"}.get(hit.label, hit.label)
-                placed.add((hit.kind, scope, Path(hit.file).name, hit.line, label))
+                place = (hit.kind, scope, Path(hit.file).name, hit.line, label)
+                placed.setdefault(place, []).append(hit)
+    keys: dict[_Place, list[PointKey]] = {}
     for key in model.points:
         where = (_plain(key.scope), Path(key.position.file).name, key.position.line)
-        if (key.kind, *where, key.label) in placed or (key.kind, *where, "") in placed:
-            yield key
+        for label in (key.label, ""):
+            if (key.kind, *where, label) in placed:
+                keys.setdefault((key.kind, *where, label), []).append(key)
+    for place, group in keys.items():
+        yield from _met(group, placed[place])
     for name, term in model.signals.items():
         scope, _, short = name.rpartition(".")
         for index in range(term.width):
@@ -164,6 +176,30 @@ def _goals(hits: Sequence[_Hit], tops: set[str], model: CycleModel) -> Iterator[
             if (_plain(scope), _plain(bit)) in toggled:
                 yield Bit(name, index, 0)
                 yield Bit(name, index, 1)
+
+
+def _met(keys: Sequence[PointKey], hits: Sequence[_Hit]) -> Sequence[PointKey]:
+    """Return those of the points of one line and label that hits of the same show as met.
+
+    Columns tell them apart. Where a file has none, or one use of a macro makes several points in
+    one place, all of them have to be counted.
+    """
+    columns = [key.position.column for key in keys]
+    if len(keys) == 1 and not all(hit.column for hit in hits):
+        return keys if any(hit.counted for hit in hits) else ()
+    if len(set(columns)) < len(columns) or not all(hit.column for hit in hits):
+        met = all(hit.counted for hit in hits) and len(hits) >= len(keys)
+        return keys if met else ()
+    nearest: dict[int, list[tuple[int, bool]]] = {}
+    for hit in hits:
+        at = min(range(len(keys)), key=lambda i: abs(columns[i] - hit.column))
+        nearest.setdefault(at, []).append((abs(columns[at] - hit.column), hit.counted))
+    found = []
+    for at, each in nearest.items():
+        least = min(far for far, _ in each)
+        if any(counted for far, counted in each if far == least):
+            found.append(keys[at])
+    return found
 
 
 def _plain(path: str) -> str:

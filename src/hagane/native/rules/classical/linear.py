@@ -18,15 +18,21 @@ from hagane.native.rules.classical.scores import (
     table,
     transform,
 )
+from hagane.ops.ml.linear import weights_of
 from hagane.symbolic import product
 
 
-def _scores(low: Lowering, node: ir.Node, x: Tensor) -> tuple[int, dict[str, Tensor], str]:
+def _scores(
+    low: Lowering, node: ir.Node, x: Tensor, scores: int
+) -> tuple[int, dict[str, Tensor], str]:
     """Return how many scores a row has, their parameters, and C that computes them into ``s``."""
     attributes = low.facts.attributes(node)
     if not isinstance(x.shape[1], int):
         raise NotNative("a number of features known only at run time")
-    weights = np.asarray(attributes["coefficients"], np.float64).reshape(-1, x.shape[1])
+    try:
+        weights = weights_of(attributes["coefficients"], x.shape[1], scores)
+    except ValueError as error:
+        raise NotNative(str(error)) from error
     count = len(weights)
     intercepts = np.zeros(count)
     if attributes.get("intercepts"):
@@ -46,7 +52,12 @@ s[j] = sum + b[j]; }}"""
 def lower_regressor(low: Lowering, node: ir.Node) -> None:
     """Lower LinearRegressor."""
     x, y = features(low, node.inputs[0]), low.forms.result(node.outputs[0])
-    count, reads, text = _scores(low, node, x)
+    targets = int(low.facts.attributes(node).get("targets", 1))
+    if len(low.facts.attributes(node).get("intercepts") or ()) not in (0, targets):
+        raise NotNative("another number of intercepts than of targets")
+    count, reads, text = _scores(low, node, x, 0)
+    if count != targets:
+        raise NotNative("another number of coefficients than of targets")
     name = str(low.facts.attributes(node).get("post_transform", "NONE"))
     emit_written(
         low.recorder, node,
@@ -66,7 +77,7 @@ for (int64_t j = 0; j < {count}; j++) y[row * {count} + j] = (float)s[j]; }}""",
 def lower_classifier(low: Lowering, node: ir.Node) -> None:
     """Lower LinearClassifier with labels that are numbers."""
     x, attributes = features(low, node.inputs[0]), low.facts.attributes(node)
-    count, reads, text = _scores(low, node, x)
+    count, reads, text = _scores(low, node, x, len(attributes.get("intercepts") or ()))
     name = str(attributes.get("post_transform", "NONE"))
     width = max(count, 2)
     reads["labels"] = labels(low, node, attributes, "classlabels_ints", width)

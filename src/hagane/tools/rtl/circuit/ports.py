@@ -58,7 +58,11 @@ def ports_of(port: Any, find: Find, position: Callable[[Any], Any]) -> list[Port
 def _port(symbol: Any, name: str, variable: Variable, where: Any, **more: Any) -> Port:
     direction = symbol.direction.name
     if direction not in ("In", "Out"):
-        raise Outside(where, f"top-level port '{name}' of direction {direction}")
+        raise Outside(
+            where,
+            f"top-level port '{name}' of direction {direction}; give what is driven, its enable "
+            "and what is read there as ports of their own",
+        )
     layout = variable.layout
     while isinstance(layout, Array):
         layout = layout.element

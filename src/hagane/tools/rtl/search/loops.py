@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
 _SETTLING = 16  # rows that are held before a loop may begin
 _LONGEST = 12  # cycles of a loop
 _MOST_NODES = 48
+_MOST_ALIKE = 24  # loops that move the same registers in the same way
 _SECONDS = 2.0  # of the solver for one loop
 
 
 def accelerate(search: Search, circuit: Circuit, seconds: float) -> int:
     """Look for loops in states reached, and go on from where they lead; return the finds."""
     stop = time.monotonic() + min(seconds, search.time_left())
+    tried: Counter[tuple[object, ...]] = Counter()
     seen: set[tuple[object, ...]] = set()
     fresh = 0
     nodes = search.corpus.nodes
@@ -34,12 +37,16 @@ def accelerate(search: Search, circuit: Circuit, seconds: float) -> int:
             if time.monotonic() > stop or not search.open:
                 return fresh
             for loop, begin in _loops(search, node, row):
-                key = (loop.period, tuple(sorted(loop.steps.items())))
-                if key in seen:
+                # Inputs that are held may decide how long a counter goes on.
+                moves = (loop.period, tuple(sorted(loop.steps.items())))
+                held = (*moves, tuple(sorted(loop.row.items())))
+                if held in seen or tried[moves] >= _MOST_ALIKE:
                     continue
+                seen.add(held)
+                tried[moves] += 1
                 rounds = rounds_of(circuit, loop, _SECONDS)
-                if rounds > 2:
-                    seen.add(key)
+                if rounds > 2 and (*moves, rounds) not in seen:
+                    seen.add((*moves, rounds))
                     fresh += _follow(search, circuit, node, loop, begin, rounds, row)
     return fresh
 

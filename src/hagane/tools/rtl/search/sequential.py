@@ -39,9 +39,9 @@ def explore(search: Search) -> None:
     plan = _Plan(search)
     plan.prove(1, whole * 0.1)
     stages: list[Callable[[], object]] = [
-        lambda: plan.from_reset(whole * 0.25),
         lambda: plan.prove(2, whole * 0.15),
         lambda: accelerate(search, plan.circuit, whole * 0.2),
+        lambda: plan.from_reset(whole * 0.25),  # it gives up what is out of its reach
         lambda: plan.look_ahead(10, whole * 0.2),
         lambda: plan.prove(3, whole * 0.15),
         lambda: plan.look_ahead(24, whole * 0.2),
