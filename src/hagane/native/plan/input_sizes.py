@@ -61,6 +61,6 @@ def _renamed(content: Array, names: dict[Dim, Expr], given: frozenset[str]) -> A
     own = given | {str(name) for name in names.values()}
     if any(symbols_of(item) - own for item in renamed):
         return None
-    made = np.empty(content.shape, object)
-    made.flat = renamed
-    return made
+    made = np.empty(len(renamed), object)
+    made[:] = renamed
+    return made.reshape(content.shape)

@@ -46,7 +46,8 @@ def _is_single(node: ir.Node, types: GraphTypes) -> bool:
     shapes = [shape_of(value, types) for value in (x, start, end)]
     if shapes[0] is None or len(shapes[0]) != 1 or shapes[1:] != [(1,), (1,)]:
         return False
-    if steps is not None and not np.array_equal(constant(steps, types), [1]):
+    stride = constant(steps, types)
+    if steps is not None and (stride is None or not np.array_equal(stride, [1])):
         return False
     if axes is not None and constant(axes, types) is None:
         return False

@@ -96,5 +96,5 @@ class FoundSizes:
                 source = Tensor(value.buffer, value.dtype, shape, row_major(shape), value.offset)
                 emit_copy(low.recorder, source, target)
             emit_control(low, node, mark, ())
-        for value, target in zip(results, targets, strict=True):
-            low.forms[value] = target
+        for result, target in zip(results, targets, strict=True):
+            low.forms[result] = target

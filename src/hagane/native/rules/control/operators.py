@@ -214,7 +214,8 @@ def lower_if(low: Lowering, node: ir.Node) -> None:
             wanted.append((found, place if shape != target.shape else target))
         if known is None:
             _compare_within(node, body)
-        left.append(body.lower(wanted, (), None, stay, late and late.leave(number)))
+        leave = None if late is None else late.leave(number)
+        left.append(body.lower(wanted, (), None, stay, leave))
     for value, target in pairs:
         if target is not None:
             low.forms[value] = target
