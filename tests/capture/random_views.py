@@ -88,3 +88,41 @@ def program(kind: Kind, seed: int) -> str:
     return "\n".join(["import numpy as np", "import torch", "", "", "def program(x):"]) + "".join(
         f"\n    {line}" for line in lines
     )
+
+
+def looped(kind: Kind, seed: int) -> str:
+    """Return a function of a matrix and an array, whose loop writes under several names."""
+    draw = random.Random(seed)
+    names = ["x"]
+
+    def statement() -> str:
+        a, b = draw.choice(names), draw.choice(names)
+        chance = draw.random()
+        if chance < 0.55:
+            return draw.choice(kind.writes).format(a=a, b=b)
+        return f"{draw.choice(names)} = {b}" if chance < 0.7 else f"total = total + {a}.sum()"
+
+    before = [f"x = {kind.copy.format(a='x')}"]
+    for number in range(draw.randint(1, 3)):
+        a, b = draw.choice(names), draw.choice(names)
+        value = draw.choice(kind.values[:24]).format(a=a, b=b) if draw.random() < 0.75 else a
+        names.append(f"v{number}")
+        before.append(f"v{number} = {value}")
+    inside = []
+    for _ in range(draw.randint(1, 4)):
+        if draw.random() < 0.65:
+            inside.append(statement())
+            continue
+        inside += ["if t[i] > 0:", f"    {statement()}"]
+        if draw.random() < 0.3:
+            inside.append(f"    {draw.choice(['break', 'continue'])}")
+        if draw.random() < 0.4:
+            inside += ["else:", f"    {statement()}"]
+    lines = [
+        *before, "total = x.sum() * 0", "for i in range(len(t)):",
+        *(f"    {line}" for line in inside),
+        *(statement() for _ in range(draw.randint(0, 2))),
+        f"return ({', '.join(names)}, total)",
+    ]  # fmt: skip
+    head = ["import numpy as np", "import torch", "", "", "def program(x, t):"]
+    return "\n".join([*head, *(f"    {line}" for line in lines)])
