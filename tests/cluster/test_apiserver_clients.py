@@ -392,7 +392,8 @@ def test_nodes_are_changed_to_nodes_only(api: ApiServer) -> None:
 @pytest.mark.parametrize("plural", ["deployments", "replicasets", "statefulsets"])
 def test_sets_of_replicas_have_a_scale(api: ApiServer, plural: str) -> None:
     path = f"/apis/apps/v1/namespaces/default/{plural}"
-    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {}}
+    template = {"metadata": {"labels": {"app": "web"}}}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
     assert ask(api, path, "POST", {"metadata": {"name": "web"}, "spec": spec})[0] == 201
     code, found = ask(api, f"{path}/web/scale")
     assert (code, found["kind"], found["spec"]) == (200, "Scale", {"replicas": 2})

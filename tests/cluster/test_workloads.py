@@ -85,6 +85,17 @@ def test_sets_of_replicas_are_made_scaled_and_deleted() -> None:
     assert sim.cluster.workloads == ()
 
 
+@pytest.mark.parametrize("selector", [None, {"matchLabels": {"app": "other"}}])
+def test_a_set_of_replicas_that_does_not_select_its_pods_is_refused(selector: Any) -> None:
+    body = replicas("Deployment", "web", 1)
+    body["spec"]["selector"] = selector
+    with ApiServer() as api:
+        url = f"{api.url}/apis/apps/v1/namespaces/default/deployments"
+        code, message = refused(url, "POST", json.dumps(body).encode())
+    assert code == 422
+    assert "`selector` does not match template `labels` ({'app': 'web'})" in message
+
+
 @pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet"])
 def test_another_template_replaces_the_pods_of_a_deployment(kind: str) -> None:
     seen: list[list[str]] = []

@@ -132,7 +132,7 @@ def _ranges(
     return scales.astype(dtype), np.floor(np.clip(zeros, 0, top) + 0.5)
 
 
-def _rounded(weights: _Numbers, scales: _Numbers, zeros: _Numbers, bits: int) -> NDArray[np.uint8]:
+def _rounded(weights: _Numbers, scales: _Numbers, zeros: _Numbers, bits: int) -> _Numbers:
     """Return the codes of weights, halves rounded up."""
     wide = scales.astype(np.float32)
     with np.errstate(divide="ignore"):
@@ -141,14 +141,15 @@ def _rounded(weights: _Numbers, scales: _Numbers, zeros: _Numbers, bits: int) ->
     return np.clip(np.floor(scaled + 0.5), 0, (1 << bits) - 1).astype(np.uint8)
 
 
-def _packed(codes: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
+def _packed(codes: _Numbers, bits: int) -> _Numbers:
     """Return codes along the last axis in bytes, the first in the lowest bits."""
     each = 8 // bits
     short = -codes.shape[-1] % each
     padded = np.pad(codes, [(0, 0)] * (codes.ndim - 1) + [(0, short)])
     parts = padded.reshape(*codes.shape[:-1], -1, each)
     shifts = np.arange(each, dtype=np.uint8) * np.uint8(bits)
-    return np.bitwise_or.reduce(parts << shifts, axis=-1).astype(np.uint8)
+    packed: _Numbers = np.bitwise_or.reduce(parts << shifts, axis=-1).astype(np.uint8)
+    return packed
 
 
 def _fill(name: str, target: _Numbers, content: _Numbers) -> None:

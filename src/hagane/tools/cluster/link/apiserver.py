@@ -19,6 +19,7 @@ from hagane.tools.cluster.link.bodies import APPLY, is_dry, read_body, read_opti
 from hagane.tools.cluster.link.changing import (
     applied_to,
     check_labels,
+    check_template,
     deleted,
     evictable,
     named_anew,
@@ -252,6 +253,7 @@ class ApiServer:
             _read(lambda: read_budget(value, Place(f"POST of budget {key!r}", "", 0)))
         elif kind.plural in KINDS and not is_owned(value):
             _read(lambda: read_made(value, key))
+            _read(lambda: check_template(value, Place(f"POST of {kind.kind} {key!r}", "", 0)))
         value["metadata"].setdefault("creationTimestamp", timestamp())
         managed = (
             read_managed(value)

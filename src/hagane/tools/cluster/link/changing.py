@@ -18,6 +18,8 @@ from hagane.tools.cluster.link.strategic import BadStrategicPatch, patched_strat
 from hagane.tools.cluster.link.target import Target
 from hagane.tools.cluster.model.documents import Place
 from hagane.tools.cluster.model.read_objects import read_budget
+from hagane.tools.cluster.model.read_pod import read_selector
+from hagane.tools.cluster.model.reader import Reader
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.:-]*[a-z0-9])?")
 
@@ -94,6 +96,27 @@ def check_labels(value: Mapping[str, Any]) -> None:
                 f"metadata.labels: {key}={text!r} is no label: expected at most 63 letters, "
                 "digits, '-', '_' and '.', the first and last a letter or digit",
             )
+
+
+def check_template(value: Mapping[str, Any], place: Place) -> None:
+    """Refuse a set of replicas that does not select the pods that it makes.
+
+    Raises:
+        Refused: The selector is missing, or does not match the template's labels.
+    """
+    kind = str(value["kind"])
+    if kind not in ("Deployment", "ReplicaSet", "StatefulSet"):
+        return
+    spec = Reader(value.get("spec"), place / "spec")
+    labels = spec.at("template").at("metadata").labels("labels")
+    selector = read_selector(spec.at("selector"))
+    if not selector or not selector.matches(labels):
+        raise Refused(
+            422,
+            "Invalid",
+            f"{kind} {value['metadata']['name']!r} is invalid: spec.template.metadata.labels: "
+            f"`selector` does not match template `labels` ({dict(labels)})",
+        )
 
 
 def put_in_place(value: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
