@@ -285,10 +285,20 @@ def joined_along_another_axis(x: torch.Tensor) -> Any:
     return torch.cat([x[i:] for i in range(x.shape[0])], dim=1)
 
 
-def test_tensors_that_cannot_be_joined_are_told() -> None:
-    message = "joins tensors along axis 1, and their sizes differ in axis 0"
+def joined_along_an_open_axis(x: torch.Tensor) -> Any:
+    return torch.cat([x[i:] for i in range(x.shape[0])], dim=int(x.sum()))
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (joined_along_another_axis, "joins tensors along axis 1, and their sizes differ in axis 0"),
+        (joined_along_an_open_axis, "along an axis that only the run knows; write the number of"),
+    ],
+)
+def test_tensors_that_cannot_be_joined_are_told(program: Any, message: str) -> None:
     with pytest.raises(CaptureError, match=message):
-        hagane.capture(joined_along_another_axis, "float32[n, 3]")
+        hagane.capture(program, "float32[n, 3]")
 
 
 def stacked_rows(x: torch.Tensor, keep: torch.Tensor) -> Any:

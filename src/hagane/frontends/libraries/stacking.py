@@ -128,7 +128,9 @@ def _of_uneven(
     axis = _axis(name, rank, arguments, keywords)
     if not isinstance(axis, int):
         raise CheckError(
-            "capture", f"'{name}' of a list whose length the data decide, along an open axis"
+            "capture",
+            f"'{name}' of a list whose length the data decide, along an axis that only the run "
+            "knows; write the number of the axis",
         )
     if last == "stack" or (last == "vstack" and rank == 1):
         return _of_one_size(core, many, axis % (rank + 1))
