@@ -66,6 +66,10 @@ class Parts:
         """Run the body of a loop for one item."""
         raise NotImplementedError
 
+    def loaded_modules(self) -> Value:
+        """Return the program's modules by name."""
+        raise NotImplementedError
+
     def command_line(self) -> Value:
         """Return the list of the command line's arguments."""
         raise NotImplementedError
