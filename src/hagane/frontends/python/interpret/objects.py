@@ -230,7 +230,7 @@ class Objects(Core):
         self.become(made, found)
         return made
 
-    def hold_items(self, value: Instance, items: Value) -> None:
+    def hold_items(self, value: Instance, items: Ref | tuple[Value, ...]) -> None:
         """Give a new object of a class that derives from a container the container that it is."""
         self._contents[value.key] = items
 

@@ -31,6 +31,7 @@ class Parts:
     """The methods that one part of the interpreter calls in another."""
 
     tables: Tables
+    runs_modules: bool
 
     def evaluate(self, node: ast.expr) -> Value:
         """Return the value of an expression in the current frame."""
@@ -64,6 +65,10 @@ class Parts:
 
     def item_turn(self, node: ast.For, item: Value) -> None:
         """Run the body of a loop for one item."""
+        raise NotImplementedError
+
+    def loaded_modules(self) -> Value:
+        """Return the program's modules by name."""
         raise NotImplementedError
 
     def command_line(self) -> Value:
@@ -289,6 +294,10 @@ class Parts:
 
     def as_tuple(self, value: Value, own: str) -> Value:
         """Return an object that is a tuple as one, where its class has no method of its own."""
+        raise NotImplementedError
+
+    def hold_items(self, value: Instance, items: Ref | tuple[Value, ...]) -> None:
+        """Give a new object of a class that derives from a container the container that it is."""
         raise NotImplementedError
 
     def inherited(self, value: Instance) -> Ref | tuple[Value, ...] | None:

@@ -22,7 +22,7 @@ import numpy as np
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
-from hagane.frontends.python.load.modules import SourceError, parse_file
+from hagane.frontends.python.load.modules import STANDARD, SourceError, parse_file
 from hagane.frontends.python.load.wrappers import (
     MIXINS,
     adds_nothing,
@@ -117,7 +117,7 @@ class Lift(Core):
                 elif isinstance(found, Counter):
                     kind = "Counter"
                 return self.new_dict(
-                    {self.lift_key(key): self.lift(item) for key, item in found.items()}, kind
+                    {self.lift_key(key): self.lift(item) for key, item in [*found.items()]}, kind
                 )
             case types.MappingProxyType():
                 return self.new_dict({self.lift_key(k): self.lift(v) for k, v in found.items()})
@@ -457,7 +457,7 @@ def is_standard(found: Any) -> bool:
     scope = getattr(found, "__globals__", None)  # of a class of functions no names, but a member
     own = scope.get("__name__") if isinstance(scope, dict) else None
     names = [found.__module__, found.__module__ if own is None else own]
-    return all((name or "").partition(".")[0] in sys.stdlib_module_names for name in names)
+    return all((name or "").partition(".")[0] in STANDARD for name in names)
 
 
 def _is_generated(found: Any) -> bool:

@@ -37,6 +37,8 @@ from hagane.frontends.python.values.values import (
 
 # Modules of the standard library are imported for real; their functions run only if pure.
 _STANDARD = frozenset(sys.stdlib_module_names)
+# With packages whose functions are called as the standard library's are: texts in, texts out.
+STANDARD = _STANDARD | {"regex"}
 # Statements at module level that define something; others would have effects.
 _DEFINING = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign,
@@ -69,6 +71,11 @@ class Modules(Core):
         """
         self.runs_modules = True
         return self.load_source(path, "__main__")
+
+    def loaded_modules(self) -> Value:
+        """Return ``sys.modules``: those of the program, and libraries that are known."""
+        known = {name: Library(name) for name in ("numpy", "torch")}
+        return self.new_dict({**known, **{one.name: one for one in self.modules.values()}})
 
     def command_line(self) -> ListRef:
         """Return ``sys.argv``: the script has no arguments."""
@@ -233,7 +240,7 @@ class Modules(Core):
         top = name.partition(".")[0]
         if self.tables.knows(name):
             return Library(name)
-        if top in _STANDARD:
+        if top in _STANDARD or (top in STANDARD and importlib.util.find_spec(top)):
             return Host(importlib.import_module(name))
         assert self.frame is not None
         running = self._running(name)

@@ -188,10 +188,10 @@ class StandardLibrary(Iterators):
                 return DictRef(self.heap.new(content), value.kind)
             return self.new_dict(content, value.kind)
         if isinstance(value, Instance):
-            made = Instance(self.heap.new(dict(self.heap[value])), value.cls, value.host)
+            other = Instance(self.heap.new(dict(self.heap[value])), value.cls, value.host)
             if (items := self.inherited(value)) is not None:
-                self.hold_items(made, self._call_copy(items))
-            return made
+                self.hold_items(other, self._call_copy(items))
+            return other
         return value
 
     def _call_field(

@@ -131,8 +131,10 @@ def _lazy(kind: str) -> None:
                     setattr(self, name, make(t, count, **made_as(held)))
         return plain.forward(t, self, x)
 
-    functions = {"init": init, "forward": forward, "reset_running_stats": _nothing}
-    members = {key: staticmethod(item) for key, item in functions.items()}
+    functions: dict[str, Any] = {
+        "init": init, "forward": forward, "reset_running_stats": _nothing,
+    }  # fmt: skip
+    members: dict[str, Any] = {key: staticmethod(item) for key, item in functions.items()}
     layer(f"Lazy{kind}")(type(f"Lazy{kind}", (), members))
 
 
@@ -173,9 +175,9 @@ def _layer_norm(name: str, has_bias: bool, epsilon: float | None) -> None:
     def forward_rms(t: Core, self: View, x: Value) -> Value:
         return normalising.rms_norm(t, x, self.normalized_shape, self.weight, self.eps)
 
-    functions = (init, forward) if has_bias else (init_rms, forward_rms)
-    members = zip(("init", "forward"), map(staticmethod, functions), strict=True)
-    layer(name)(type(name, (), dict(members)))
+    own: tuple[Any, Any] = (init, forward) if has_bias else (init_rms, forward_rms)
+    functions = {"init": staticmethod(own[0]), "forward": staticmethod(own[1])}
+    layer(name)(type(name, (), functions))
 
 
 _layer_norm("LayerNorm", True, 1e-5)

@@ -95,6 +95,8 @@ class Access(Items):
                 return self.module_attribute(value, name)
             case Host(object=found) if found is sys and name == "argv" and not self.emit.builds:
                 return self.command_line()
+            case Host(object=found) if found is sys and name == "modules" and self.runs_modules:
+                return self.loaded_modules()
             case Host(object=found):
                 return self._asked(found, partial(getattr, found, name, MISSING))
             case slice() if name in ("start", "stop", "step"):
