@@ -34,6 +34,7 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
+    is_plain,
 )
 from hagane.symbolic import Dim, Expr, definitely_equal, symbol
 from hagane.symbolic.logic import choose, negate
@@ -116,6 +117,12 @@ class Core(Parts):
     def is_by_identity(self, key: Value) -> bool:
         """Whether a value is a key by its identity: a tensor, which graphs write anew instead."""
         return isinstance(key, Tensor) and not self.emit.builds
+
+    def is_member(self, item: Value) -> bool:
+        """Whether sets know a value: a plain one, or a tensor of PyTorch, which equals itself."""
+        if isinstance(item, Tensor):
+            return self.is_by_identity(item) and item.kind == "torch.Tensor"
+        return is_plain(item)
 
     def equals_itself_alone(self, item: Value) -> bool:
         """Whether a value is an object of the program that no method compares with others."""

@@ -227,7 +227,7 @@ class Expressions(Core):
 
     def _Set(self, node: ast.Set) -> Value:
         items = self._items(node.elts)
-        if isinstance(items, list) and is_plain(tuple(items)):
+        if isinstance(items, list) and all(map(self.is_member, items)):
             return self.new_set(items)
         return self.lost("a set of values that are not known")
 

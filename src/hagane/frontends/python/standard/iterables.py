@@ -25,7 +25,6 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
-    is_key,
     is_plain,
     is_size,
 )
@@ -131,7 +130,7 @@ class Iterables(StandardLibrary):
 
     def _call_set(self, value: Value = ()) -> Value:
         items = self.sequence(value)
-        if isinstance(items, list) and is_key(tuple(items)):
+        if isinstance(items, list) and all(map(self.is_member, items)):
             return self.new_set(items)
         if not self.emit.builds and items:
             if isinstance(items, Many):
