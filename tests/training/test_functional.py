@@ -129,3 +129,14 @@ def test_mapped_functions_are_refused_by_name() -> None:
     told = r"'torch.func.vmap' cannot be captured: it batches a function; call the function with"
     with pytest.raises(CaptureError, match=told):
         step(module, torch.randn(4, 2), torch.randn(4, 1))
+
+
+def windows(module: Any, x: Any) -> Any:
+    rows = module(x).transpose(0, 1)
+    first, second = rows.stride()
+    return (rows.as_strided((2, 3), (first, second)) * torch.arange(6).view(2, 3)).sum().tanh()
+
+
+def test_strides_of_turned_tensors_are_those_of_their_memory() -> None:
+    torch.manual_seed(3)
+    compare(nn.Linear(2, 4), windows, [(torch.randn(6, 2),) for _ in range(2)])

@@ -21,7 +21,7 @@ def array_names(found: Any) -> dict[int, str]:
     names: dict[int, str] = {}
     seen: set[int] = set()
 
-    def walk(value: Any, path: str, depth: int) -> None:
+    def walk(value: Any, path: str, depth: int, *, within: bool = False) -> None:
         if depth > 8 or id(value) in seen or isinstance(value, ModuleType):
             return
         if _is_array(value):
@@ -35,8 +35,10 @@ def array_names(found: Any) -> dict[int, str]:
         else:
             items = list(getattr(value, "__dict__", {}).items())
         for name, item in items:
-            inner = path if name in _HOLDING else joined(path, name)
-            walk(item, inner, depth + 1)
+            holds = name in _HOLDING
+            inner = path if holds else joined(path, name)
+            # Parts of a module are as near as it is, however deep they lie.
+            walk(item, inner, depth if holds or within else depth + 1, within=holds)
 
     owner = getattr(found, "__self__", found)
     if hasattr(owner, "named_parameters"):
@@ -65,7 +67,7 @@ def object_paths(found: Any, arguments: Mapping[str, Any]) -> dict[int, str]:
     """
     paths: dict[int, str] = {}
 
-    def walk(value: Any, path: str, depth: int) -> None:
+    def walk(value: Any, path: str, depth: int, *, within: bool = False) -> None:
         if depth > 8 or id(value) in paths or _is_array(value) or isinstance(value, type):
             return
         if isinstance(value, dict):
@@ -78,8 +80,10 @@ def object_paths(found: Any, arguments: Mapping[str, Any]) -> dict[int, str]:
         else:
             return
         for name, item in items:
-            inner = path if name in _HOLDING else joined(path, name)
-            walk(item, inner, depth + 1)
+            holds = name in _HOLDING
+            inner = path if holds else joined(path, name)
+            # Parts of a module are as near as it is, however deep they lie.
+            walk(item, inner, depth if holds or within else depth + 1, within=holds)
 
     owner = getattr(found, "__self__", found)
     function = getattr(found, "__func__", found)

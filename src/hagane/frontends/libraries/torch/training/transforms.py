@@ -36,26 +36,41 @@ def _made(t: Core, x: Tensor, shape: tuple[Dim, ...]) -> Tensor:
     return made
 
 
+def _tied(module: Any, given: dict[str, Value]) -> dict[str, Value]:
+    """Return values by name, also under the other names of the same parameters."""
+    listed = [*module.named_parameters(remove_duplicate=False),
+              *module.named_buffers(remove_duplicate=False)]  # fmt: skip
+    values = {id(p): given[name] for name, p in listed if name in given}
+    tied = {name: values[id(p)] for name, p in listed if id(p) in values}
+    return tied | given
+
+
 @TORCH.function("func.functional_call", "nn.utils.stateless.functional_call")
 def functional_call(
     t: Core, module: Value, parameter_and_buffer_dicts: Value, args: Value = (),
-    kwargs: Value = None, **_: Value,
+    kwargs: Value = None, *, tie_weights: Value = True, strict: Value = False,
 ) -> Value:  # fmt: skip
-    """Call a module with other parameters."""
+    """Call a module with other parameters; one that has several names has all of them."""
+    del strict
     dicts = parameter_and_buffer_dicts
     given: dict[str, Value] = {}
     for one in dicts if isinstance(dicts, list | tuple) else [dicts]:
         if not isinstance(one, dict):
             return t.lost("functional_call with parameters whose names are not known")
         given.update(one)
+    host = getattr(module, "host", None)
+    if tie_weights is not False and hasattr(host, "named_parameters"):
+        given = _tied(host, given)
     held: list[tuple[Value, str, Value]] = []
     for name, value in given.items():
         path, _dot, last = str(name).rpartition(".")
         owner = module
         for part in path.split(".") if path else ():
             owner = t.attribute(owner, part)
-        held.append((owner, last, t.attribute(owner, last)))
-        t.heap[owner][last] = value
+        before = t.attribute(owner, last)
+        if before is not value:
+            held.append((owner, last, before))
+            t.heap[owner][last] = value
     inputs = args if isinstance(args, tuple) else (args,)
     try:
         return t.call(module, [t.wrap(x) for x in inputs], dict(kwargs or {}))
@@ -148,18 +163,27 @@ def _gradients(
 
     several = isinstance(argnums, tuple)
     places = [place % len(given) for place in (argnums if several else (argnums,))]
-    parts = {place: _mapped(t, given[place], apart) for place in places}
-    found = t.settle(t.call(func, [parts.get(n, x) for n, x in enumerate(given)], {
-        key: t.wrap(value) for key, value in named.items()
-    }))  # fmt: skip
-    value, beside = (found[0], found[1]) if aux else (found, None)
-    y = need_tensor(t, value, "output")
-    if shape_of(t, y):
-        t.fail("shape-mismatch", f"grad: expected one number, got {t.show(y)}", y,
-               remedy="reduce it with .mean() or .sum()")  # fmt: skip
-    made = grad(t, y, tuple(leaves), create_graph=True, materialize_grads=True)
+    before, t.emit.still = t.emit.still, False  # torch.no_grad around it is about its results
+    try:
+        parts = {place: _mapped(t, given[place], apart) for place in places}
+        called = [parts.get(place, x) for place, x in enumerate(given)]
+        found = t.settle(t.call(func, called, {k: t.wrap(v) for k, v in named.items()}))
+        value, beside = (found[0], found[1]) if aux else (found, None)
+        y = need_tensor(t, value, "output")
+        if shape_of(t, y):
+            t.fail("shape-mismatch", f"grad: expected one number, got {t.show(y)}", y,
+                   remedy="reduce it with .mean() or .sum()")  # fmt: skip
+        made = grad(t, y, tuple(leaves), create_graph=True, materialize_grads=True)
+    finally:
+        t.emit.still = before
+
+    def kept(x: Tensor) -> Value:
+        stopped = t.emit.stopped(x) if before else None
+        return x if stopped is None else stopped
+
     ways = dict(zip(map(id, leaves), made, strict=True))
-    slopes = [_mapped(t, parts[place], lambda x: ways[id(x)]) for place in places]
+    slopes = [_mapped(t, parts[place], lambda x: kept(ways[id(x)])) for place in places]
+    value, beside = _mapped(t, value, kept), _mapped(t, beside, kept)
     return (tuple(slopes) if several else slopes[0]), value, beside
 
 

@@ -284,8 +284,8 @@ def is_signed(t: Core, self: Value) -> Value:
 def stride(t: Core, self: Value, dim: Value = None) -> Value:
     """Return how far neighbours lie apart along each axis, or one axis."""
     sizes = shape_of(t, self)
-    steps: list[Value] = [1]
-    for size_ in reversed(sizes[1:]):
+    steps: list[Value] = [1] if self.strides is None else list(self.strides)
+    for size_ in reversed(sizes[1:]) if self.strides is None else ():
         steps.insert(0, steps[0] * maximum(size_, 1))
     return tuple(steps) if dim is None else steps[_of_axes(t, dim, sizes, self)]
 
