@@ -34,7 +34,7 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
-    is_plain,
+    is_key,
 )
 from hagane.symbolic import Dim, Expr, definitely_equal, symbol
 from hagane.symbolic.logic import choose, negate
@@ -119,10 +119,10 @@ class Core(Parts):
         return isinstance(key, Tensor) and not self.emit.builds
 
     def is_member(self, item: Value) -> bool:
-        """Whether sets know a value: a plain one, or a tensor of PyTorch, which equals itself."""
+        """Whether sets know a value: a known one, or a tensor of PyTorch, which equals itself."""
         if isinstance(item, Tensor):
             return self.is_by_identity(item) and item.kind == "torch.Tensor"
-        return is_plain(item)
+        return is_key(item)
 
     def equals_itself_alone(self, item: Value) -> bool:
         """Whether a value is an object of the program that no method compares with others."""
