@@ -105,3 +105,19 @@ def test_a_comment_without_a_reason_is_named_by_the_check_that_meets_it(tmp_path
     assert (note.place.file, note.place.line) == (str(tmp_path / "shop.py"), 4)
     assert "has no reason and is not followed" in note.message
     assert not shared.report.notices
+
+
+def test_of_an_installed_package_its_version_stands_for_most_modules(tmp_path: Path) -> None:
+    folder = tmp_path / "site-packages"
+    (folder / "great").mkdir(parents=True)
+    (folder / "great-1.0.dist-info").mkdir()
+    (folder / "great-1.0.dist-info" / "METADATA").write_text("Version: 1.0")
+    (folder / "great" / "__init__.py").write_text("from great.inner import deep")
+    (folder / "great" / "inner.py").write_text("from great import deeper")
+    (folder / "great" / "deeper.py").write_text("")
+    program = folder / "program.py"
+    program.write_text("from great.inner import deep")
+    read = {path.relative_to(folder).as_posix() for path in Imports([program]).read_by(program)}
+    assert read == {
+        "program.py", "great/__init__.py", "great/inner.py", "great-1.0.dist-info/METADATA",
+    }  # fmt: skip

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 from hagane.frontends.python.load.places import folders_of_imports, source_at
 from hagane.frontends.python.report.sources import read_source
+
+_INSTALLED = ("site-packages", "dist-packages")  # the folders of installed packages
 
 
 def imported_names(source: str) -> list[tuple[int, str]]:
@@ -35,7 +38,8 @@ class Imports:
 
     A name that could mean several files means all of them: a result is thrown away too often
     rather than kept too long. Files are found on the disk too, where a check finds them: a check of
-    one folder reads modules that lie in others.
+    one folder reads modules that lie in others. Of an installed package, the modules that a file of
+    the project names and the package's version stand for all others, which may be thousands.
 
     Args:
         files: The files of the project.
@@ -60,8 +64,9 @@ class Imports:
         while pending:
             for one in self._imported(pending.pop()) - found:
                 found.add(one)
-                pending.append(one)
-        return found
+                if one in self._files or not _is_installed(one):
+                    pending.append(one)
+        return found | {place for one in found if (place := _version_of(one)) is not None}
 
     def dependants(self, changed: Iterable[Path]) -> list[Path]:
         """Return the files whose check reads a changed one, the changed included."""
@@ -98,6 +103,25 @@ class Imports:
         if top not in self._tops:
             self._tops[top] = top.is_dir() or source_at(top) is not None
         return self._tops[top]
+
+
+def _is_installed(path: Path) -> bool:
+    return any(part in _INSTALLED for part in path.parts)
+
+
+def _version_of(path: Path) -> Path | None:
+    """Return the file that has the version of the installed package that a module belongs to."""
+    parts = path.parts
+    place = next((i for i, part in enumerate(parts) if part in _INSTALLED), None)
+    if place is None:
+        return None
+    return _metadata(Path(*parts[: place + 1]), parts[place + 1].removesuffix(".py"))
+
+
+@cache
+def _metadata(folder: Path, package: str) -> Path | None:
+    found = sorted(folder.glob(f"{package}-*.dist-info"))
+    return found[0] / "METADATA" if found else None
 
 
 def _on_disk(place: Path) -> set[Path]:
