@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op, rank_of
 from hagane.ops.functions.numbers.elementary import add, div, exp, log, mul, neg, sub, where
@@ -93,7 +94,15 @@ def gelu(x: Any, approximate: str) -> Any:
 
 def celu(x: Any, alpha: float) -> Any:
     """Return ``max(0, x) + min(0, alpha (exp(x / alpha) - 1))`` (Barron, 2017)."""
-    return op("Celu", x, alpha=alpha)
+    if dtype_of(x) != ir.DataType.DOUBLE:
+        return op("Celu", x, alpha=alpha)
+    scale = number_like(alpha, x)  # the operator is one of float32
+    return mul(op("Elu", div(x, scale), alpha=1.0), scale)
+
+
+def selu(x: Any) -> Any:
+    """Return the scaled exponential linear unit (Klambauer et al., 2017), exact in float64."""
+    return op("Selu", x, alpha=1.6732632423543772, gamma=1.0507009873554805)
 
 
 def hard_shrink(x: Any, bound: float) -> Any:

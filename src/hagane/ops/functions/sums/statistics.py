@@ -66,7 +66,13 @@ def _root(x: Any, order: float = 2.0) -> Any:
     zero = number_like(0, x)
     none = op("Equal", x, zero)
     some = where(none, number_like(1, x), x)
-    return where(none, zero, sqrt(some) if order == 2 else op("Pow", some, 1 / order))
+    root = sqrt(some) if order == 2 else op("Pow", some, _exponent(1 / order, x))
+    return where(none, zero, root)
+
+
+def _exponent(value: float, x: Any) -> Any:
+    """Return an exponent as exact as the elements of ``x`` are."""
+    return number_like(value, x) if dtype_of(x) == ir.DataType.DOUBLE else value
 
 
 def without_nan(x: Any) -> Any:
@@ -196,8 +202,8 @@ def norm(x: Any, axes: Sequence[int], keepdims: bool, order: float) -> Any:
         return op("ReduceL1", x, places, keepdims=keep)
     if order == 2:
         return op("ReduceL2", x, places, keepdims=keep)
-    total = op("ReduceSum", op("Pow", size, float(order)), places, keepdims=keep)
-    return _root(total, order) if order > 0 else op("Pow", total, 1 / order)
+    total = op("ReduceSum", op("Pow", size, _exponent(order, x)), places, keepdims=keep)
+    return _root(total, order) if order > 0 else op("Pow", total, _exponent(1 / order, x))
 
 
 def normalized(x: Any, axes: Sequence[int], order: float, least: float) -> Any:

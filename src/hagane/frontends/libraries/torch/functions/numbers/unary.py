@@ -76,7 +76,7 @@ _KEEPING = {
 }  # fmt: skip
 # name -> the arguments beside the input with their defaults, and the function over the builder.
 _ACTIVATIONS: dict[str, tuple[dict[str, Value], Callable[..., Any] | None]] = {
-    "relu": ({}, lambda x: op("Relu", x)), "selu": ({}, lambda x: op("Selu", x)),
+    "relu": ({}, lambda x: op("Relu", x)), "selu": ({}, activations.selu),
     "softsign": ({}, lambda x: op("Softsign", x)), "hardswish": ({}, lambda x: op("HardSwish", x)),
     "mish": ({}, lambda x: op("Mish", x)), "logsigmoid": ({}, activations.log_sigmoid),
     "softplus": ({"beta": 1, "threshold": 20}, activations.softplus),
