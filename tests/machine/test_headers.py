@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hagane.machine import CodeCache, find_compiler
-from hagane.machine.headers import Header, without_unused
+from hagane.machine.headers import Header, Lean, without_unused
 
 TEXT = """\
 #define SIZE 4
@@ -85,3 +86,18 @@ def test_a_compiler_that_cannot_preprocess_gets_the_whole_header(
     flags, texts = Header(CodeCache("headers"), find_compiler(), text, ("-w",)).begin(["int b;"])
     assert texts == ['#include "lean.h"\nint b;']
     assert (Path(flags[0][2:]) / "lean.h").read_text() == text
+
+
+@pytest.mark.parametrize("version", ["gcc", "another compiler"])
+def test_a_header_that_lacks_too_much_is_taken_whole(
+    header: Header, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_little(text: str) -> Lean:
+        return Lean(text.replace("static inline int _two(void) { return 2; }", ""), frozenset("a"))
+
+    used = "static inline int three(void) { return _two() + 1; }\n"
+    monkeypatch.setattr("hagane.machine.headers.without_unused", too_little)
+    monkeypatch.setattr(header, "_text", header._text + used)
+    monkeypatch.setattr(header, "_compiler", replace(find_compiler(), version=version))
+    flags, _ = header.begin(["int x;"])
+    assert "int _two(void)" in (Path(flags[0][2:]) / "lean.h").read_text()

@@ -66,11 +66,21 @@ class Compiler:
                 list(pool.map(compile_one, sources, objects))
         self.call([*flags, "-shared", *map(str, objects), *libraries], library)
 
-    def precompile(self, header: Path, flags: Sequence[str]) -> None:
-        """Translate a header ahead, beside it, where the compiler is gcc; others read the text."""
-        if "gcc" in self.version.lower() or "(GCC)" in self.version or "Debian" in self.version:
+    def precompile(self, header: Path, flags: Sequence[str]) -> bool:
+        """Translate a header ahead, beside it, and return True if the compiler is gcc.
+
+        Others read the text, so there is nothing to do.
+
+        Raises:
+            NoCompiler: The compiler failed; see ``build``.
+        """
+        is_gcc = (
+            "gcc" in self.version.lower() or "(GCC)" in self.version or "Debian" in self.version
+        )
+        if is_gcc:
             made = header.with_name(f"{header.name}.gch")
             self.call([*flags, "-x", "c-header", str(header)], made)
+        return is_gcc
 
     def translate(self, source: Path, made: Path, flags: Sequence[str]) -> None:
         """Write the assembly of a source.

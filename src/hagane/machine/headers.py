@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,11 @@ from hagane.machine.cache import CodeCache
 from hagane.machine.compiler import Compiler
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
+# A function's definition, and the name and arguments at the end of what stands before its body.
+_DEFINITION = re.compile(
+    r"^(?:extern|static)\b([^;{}#]*)(?:\n\{\n(?:[^}\n].*\n|\n)*\}|\{.*\})[ \t]*\n", re.MULTILINE
+)
+_SIGNATURE = re.compile(r"(\w+)\s*\([^()]*(?:\([^()]*\)[^()]*)*\)\s*$")
 
 
 class Header:
@@ -61,31 +66,43 @@ class Header:
     @cached_property
     def _lean(self) -> tuple[Path, frozenset[str]]:
         def make(folder: Path) -> None:
-            lean = self._lean_text(folder)
+            whole = Lean(self._text, frozenset())
+            lean = self._lean_text(folder) or whole
+            try:
+                self._translate(folder, lean)
+            except NoCompiler:  # the compiler misses something that was left out
+                lean = whole
+                self._translate(folder, lean)
             (folder / "left_out").write_text(" ".join(sorted(lean.left_out)), encoding="utf-8")
-            (folder / "lean.h").write_text(lean.text, encoding="utf-8")
-            self._compiler.precompile(folder / "lean.h", self._flags)
 
-        folder = self._cache.get_folder(self._key("lean header 2"), make)
+        folder = self._cache.get_folder(self._key("lean header 3"), make)
         names = (folder / "left_out").read_text(encoding="utf-8").split()
         return folder, frozenset(names)
 
-    def _lean_text(self, folder: Path) -> Lean:
-        """Return the header without uncalled functions; all of it if the compiler refuses that."""
+    def _translate(self, folder: Path, lean: Lean) -> None:
+        """Write ``lean.h``, translated ahead where the compiler can do that, else tried."""
+        header = folder / "lean.h"
+        header.write_text(lean.text, encoding="utf-8")
+        flags = list(self._flags)
+        if lean.left_out:  # -w would keep the compiler from telling of functions that are missing
+            flags = [flag for flag in flags if flag != "-w"]
+            flags.append("-Werror=implicit-function-declaration")
+        if not self._compiler.precompile(header, flags) and lean.left_out:
+            self._compiler.call([*flags, "-x", "c", "-c", str(header)], folder / "made")
+            (folder / "made").unlink()
+
+    def _lean_text(self, folder: Path) -> Lean | None:
+        """Return the header without uncalled functions, None where it cannot be preprocessed."""
         source, made = folder / "whole.c", folder / "made"
         try:
             source.write_text(self._text, encoding="utf-8")
             self._compiler.call([*self._flags, "-E", "-dD", "-P", str(source)], made)
-            lean = without_unused(made.read_text(encoding="utf-8"))
-            source.write_text(lean.text, encoding="utf-8")
-            strict = "-Werror=implicit-function-declaration"
-            self._compiler.call([*self._flags, strict, "-c", str(source)], made)
+            return without_unused(made.read_text(encoding="utf-8"))
         except (NoCompiler, UnicodeError):
-            lean = Lean(self._text, frozenset())
+            return None
         finally:
             source.unlink(missing_ok=True)
             made.unlink(missing_ok=True)
-        return lean
 
     def _key(self, kind: str) -> str:
         compiler = self._compiler
@@ -108,60 +125,41 @@ class Lean:
 def without_unused(text: str) -> Lean:
     """Return a header without the system's functions that the rest does not need.
 
-    Macros stay: the headers of the system tell by them which ones were read.
+    Macros stay: the headers of the system tell by them which ones were read. So does each
+    definition that is written in another form than the system's, which end with a brace in a
+    line's first column or take one line.
 
     Args:
         text: The header, preprocessed with its macros kept (``-E -dD -P``). Names that begin with
             an underscore are the system's.
     """
-    chunks = list(_chunks(text))
+    spans: list[tuple[int, int]] = []
     by_name: dict[str, list[int]] = defaultdict(list)
-    needed: list[int] = []
-    for number, (name, _) in enumerate(chunks):
-        if name.startswith("_"):
-            by_name[name].append(number)
-        else:
-            needed.append(number)
-    kept = set(needed)
+    for found in _DEFINITION.finditer(text):
+        named = _last_name(found[1])
+        if named.startswith("_"):
+            by_name[named].append(len(spans))
+            spans.append(found.span())
+    ends = [0, *(end for _, end in spans)]
+    starts = [*(start for start, _ in spans), len(text)]
+    rest = [text[end:start] for end, start in zip(ends, starts, strict=True)]
+    kept: set[int] = set()
+    needed = ["".join(rest)]
     while needed:
-        for name in set(_NAME.findall(chunks[needed.pop()][1])):
+        for name in set(_NAME.findall(needed.pop())):
             more = by_name.pop(name, ())
             kept.update(more)
-            needed.extend(more)
-    lines = [chunk for number, (_, chunk) in enumerate(chunks) if number in kept]
-    return Lean("\n".join(lines) + "\n", frozenset(by_name))
+            needed.extend(text[slice(*spans[number])] for number in more)
+    lines = [rest[0]]
+    for number, span in enumerate(spans):
+        if number in kept:
+            lines.append(text[slice(*span)])
+        lines.append(rest[number + 1])
+    return Lean("".join(lines), frozenset(by_name))
 
 
-def _chunks(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each function, and "" with the text of anything else."""
-    lines: list[str] = []
-    depth = 0
-    for line in text.split("\n"):
-        if not lines and line.startswith("#"):
-            yield "", line
-            continue
-        if not lines and not line.strip():
-            continue
-        lines.append(line)
-        depth += line.count("{") + line.count("(") - line.count("}") - line.count(")")
-        if depth == 0 and line.rstrip().endswith((";", "}")):
-            chunk = "\n".join(lines)
-            lines = []
-            yield _function(chunk), chunk
-    if lines:
-        yield "", "\n".join(lines)
-
-
-def _function(chunk: str) -> str:
+def _last_name(head: str) -> str:
     """Return the name of the function that a definition defines, or ""."""
-    head, brace, _ = chunk.partition("{")
-    head = head.rstrip()
-    if not brace or not head.endswith(")"):
-        return ""
-    depth = 0
-    for at in range(len(head) - 1, -1, -1):
-        depth += {")": 1, "(": -1}.get(head[at], 0)
-        if depth == 0:
-            name = re.search(r"(\w+)\s*$", head[:at])
-            return name[1] if name else ""
-    return ""
+    # Mostly the last line holds the name and its arguments.
+    found = _SIGNATURE.search(head, head.rfind("\n") + 1) or _SIGNATURE.search(head)
+    return found[1] if found else ""

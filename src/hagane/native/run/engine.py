@@ -6,7 +6,7 @@ import ctypes
 import hashlib
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -73,19 +73,19 @@ def load_engine() -> Engine:
 
 
 def begin_engine() -> None:
-    """Have a thread make the engine and its module while a model is read, if this is their first use.
+    """Have threads make the engine and its module while a model is read, if this is their first use.
 
-    That takes a core for a second on a new machine, and whoever needs them waits for what is left
+    That takes two cores for a second on a new machine, and whoever needs them waits for what is left
     of it. A failure is left to the session that needs them, which says what is wrong.
     """
 
-    def make() -> None:
+    def make(load: Callable[[], object]) -> None:
         with suppress(Exception):  # it comes again where it can be told
-            load_engine()
-            load_extension()
+            load()
 
     if not _compiled_engine.cache_info().currsize:
-        threading.Thread(target=make, name="hagane-engine", daemon=True).start()
+        for load in (load_engine, load_extension):
+            threading.Thread(target=make, args=(load,), name="hagane-engine", daemon=True).start()
 
 
 def kernel_name(code: str) -> str:

@@ -185,8 +185,8 @@ def _register(name: str, *names: str) -> None:
 
 _UFUNCS = sorted(
     name
-    for name in dir(np)
-    if isinstance(getattr(np, name), np.ufunc) and getattr(np, name).signature is None
+    for name in vars(np)  # not dir, which names packages that load only when asked for
+    if isinstance(vars(np)[name], np.ufunc) and vars(np)[name].signature is None
 )
 for _name in _UFUNCS:
     _register(_name)

@@ -13,25 +13,26 @@ jaxtyping (https://docs.kidger.site/jaxtyping/api/array/): ``Float[Tensor, "batc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 import onnx_ir as ir
 
 from hagane.errors import InvalidArgument
-from hagane.lexgen import Lexer, Token
 from hagane.symbolic import Dim, ceildiv, floordiv, maximum, minimum, mod, product, symbol
 
-_RULES: list[tuple[str | None, str]] = [
-    (None, r"[ \t\r\n]+"),
-    ("NUMBER", r"[0-9]+(\.[0-9]+)?"),
-    ("NAME", r"[A-Za-z_][A-Za-z0-9_.]*"),
-    ("TEXT", r"'[^'\n]*'|\"[^\"\n]*\""),
-    ("DOTS", r"\.\.\."),
-    ("OPERATOR", r"\*\*|//|[-+*/%()\[\],=#:?|@]"),
-]
+_TOKEN = re.compile(
+    r"""[ \t\r\n]+
+    | (?P<NUMBER> [0-9]+ (?: \.[0-9]+ )? )
+    | (?P<NAME> [A-Za-z_][A-Za-z0-9_.]* )
+    | (?P<TEXT> '[^'\n]*' | "[^"\n]*" )
+    | (?P<DOTS> \.\.\. )
+    | (?P<OPERATOR> \*\* | // | [-+*/%()\[\],=\#:?|@] )
+    """,
+    re.VERBOSE,
+)
 
 DTYPES = {
     "float16": ir.DataType.FLOAT16, "half": ir.DataType.FLOAT16, "bfloat16": ir.DataType.BFLOAT16,
@@ -112,27 +113,26 @@ class SizeText:
 TypeText: TypeAlias = TensorText | ContainerText | PlainText | SizeText
 
 
-@cache
-def _lexer() -> Lexer:
-    return Lexer.from_rules(_RULES)
-
-
 class _Words:
     def __init__(self, text: str):
         self.text = text
-        self.tokens: list[Token] = []
-        for token in _lexer().tokenize(text):
-            if token.kind == "ERROR":
-                self.fail(f"no part of a type begins with '{text[token.start]}'", token.start)
-            self.tokens.append(token)
         self.place = 0
+        self.tokens: list[re.Match[str]] = []
+        end = 0
+        while end < len(text):
+            token = _TOKEN.match(text, end)
+            if token is None:
+                self.fail(f"no part of a type begins with '{text[end]}'", end)
+            if token.lastgroup is not None:
+                self.tokens.append(token)
+            end = token.end()
 
     def peek(self, ahead: int = 0) -> str:
         index = self.place + ahead
-        return self.tokens[index].text if index < len(self.tokens) else ""
+        return self.tokens[index][0] if index < len(self.tokens) else ""
 
     def kind(self) -> str:
-        return self.tokens[self.place].kind if self.place < len(self.tokens) else "END"
+        return self.tokens[self.place].lastgroup or "" if self.place < len(self.tokens) else "END"
 
     def take(self) -> str:
         text = self.peek()
@@ -144,10 +144,10 @@ class _Words:
             self.fail(f"expected '{text}', got '{self.peek() or 'the end'}'")
         self.place += 1
 
-    def fail(self, message: str, start: int | None = None) -> None:
+    def fail(self, message: str, start: int | None = None) -> NoReturn:
         if start is None:
             start = (
-                self.tokens[self.place].start if self.place < len(self.tokens) else len(self.text)
+                self.tokens[self.place].start() if self.place < len(self.tokens) else len(self.text)
             )
         raise InvalidArgument(
             f"type '{self.text}', column {start + 1}: {message}; "
