@@ -216,3 +216,12 @@ def test_a_refusal_within_a_library_names_its_line_too(
     model = importlib.import_module("using").model
     with pytest.raises(CaptureError, match=r"using\.py:5: .*refusing\.py:5\)"):
         hagane.capture(model, "float32[3]")
+
+
+def test_a_lazy_module_is_to_be_called_first() -> None:
+    module = torch.nn.Sequential(torch.nn.LazyLinear(4))
+    text = r"'0.weight', '0.bias' have no size before the first call .*; call it once with an input"
+    with pytest.raises(CaptureError, match=text):
+        hagane.capture(module, "float32[n, 3]")
+    module(torch.ones(2, 3))
+    assert hagane.capture(module, "float32[n, 3]") is not None

@@ -387,6 +387,8 @@ x: float32[n=2, c=3]; y: float32[c=3]; i: int64[n=2, c=3]; b: bool[n=2, c=3]; h:
     x.allclose(x)
     torch.equal(x, y)
     x.equal(x)
+    torch.equal(x, x[:1])
+    torch.equal(x, x[0])
     F.glu(torch.cat([x, x], 1), dim=1)
     F.normalize(x, dim=1)
     F.normalize(x, p=2.0, dim=-1, eps=1e-6)

@@ -133,6 +133,7 @@ x: float32[b=2, t=5, 8]; i: int64[b=2, t=5] < 10; y: float32[b=2, s=3, 8]
     nn.Linear(8, 4).to(torch.float64)(x.double())
     nn.Linear(8, 4).eval()(x)
     nn.Linear(8, 4).train().training
+    F.dropout(x, 0.5, nn.Dropout().eval().training)
     nn.utils.weight_norm(nn.Linear(8, 4))(x)
     nn.utils.spectral_norm(nn.Linear(8, 4))(x)
     nn.utils.parametrizations.weight_norm(nn.Linear(8, 4))(x)

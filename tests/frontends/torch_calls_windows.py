@@ -45,6 +45,9 @@ a: float32[m=3, k=4]; b: float32[k=4, n=5]; A: float32[p=2, m=3, k=4]; B: float3
     torch.gradient(A, dim=(-1, 1))
     torch.gradient(a, spacing=0.5)
     torch.gradient(v)[0]
+    torch.gradient(v, edge_order=2)
+    torch.gradient(v, spacing=(v.abs().cumsum(0),))
+    torch.gradient(v, spacing=(v.abs().cumsum(0),), edge_order=2)
     torch.unravel_index(torch.arange(12), (3, 4))
     torch.einsum('mk,kn->mn', a, b)
     torch.einsum('mk,kn', a, b)
@@ -292,6 +295,8 @@ v: float32[2, 3, 6, 7, 8]; x: float32[4, 9, 9]; s: float32[4, 7]; o: float32[2, 
     nn.ConvTranspose3d(3, 5, 2, stride=2)(v)
     F.conv3d(v, torch.rand(2, 3, 2, 2, 2))
     nn.MaxPool3d(2)(v)
+    nn.LPPool3d(2, 2)(v)
+    torch.dsplit(v, 3)
     nn.AvgPool3d((1, 2, 2))(v)
     nn.AdaptiveAvgPool3d(1)(v)
     nn.AdaptiveAvgPool3d((None, 2, 2))(v)

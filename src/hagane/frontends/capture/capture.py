@@ -104,6 +104,7 @@ def capture_object(
     arguments = [value for value in (*types, *named.values()) if not isinstance(value, str)]
     for one in (found, *arguments):
         _refuse_hooks(one)
+        _refuse_lazy(one)
     paths = object_paths(found, {} if training is None else training.models)
     of_state = _state_types(found, paths, named)
     named = {name: value for name, value in named.items() if name not in of_state}
@@ -382,6 +383,25 @@ def _refuse_hooks(found: Any) -> None:
         owners += [function.__globals__[n] for n in names if n in function.__globals__]
     if has_global_hooks() and any(hasattr(type(one), "named_modules") for one in owners):
         raise CaptureError([GLOBAL_HOOKS])
+
+
+def _refuse_lazy(found: Any) -> None:
+    """Refuse parameters and buffers that have no size before the first call."""
+    owner = getattr(found, "__self__", found)
+    if isinstance(owner, type) or not hasattr(owner, "named_parameters"):
+        return
+    lazy = [
+        f"'{name}'"
+        for name, one in (*owner.named_parameters(), *owner.named_buffers())
+        if type(one).__name__.startswith("Uninitialized")
+    ]
+    if lazy:
+        raise CaptureError(
+            [
+                f"{type(owner).__name__}: {', '.join(lazy)} have no size before the first call of the "
+                "module; call it once with an input of its types"
+            ]
+        )
 
 
 def _refuse_doubts(report: Report) -> None:

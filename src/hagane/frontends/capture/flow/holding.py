@@ -274,12 +274,15 @@ class Holding:
     def _table(self, rows: Rows) -> Tensor | None:
         """Return one tensor of items that are lists and tuples of what one tensor holds."""
         columns = divided(leaves(rows.form), rows.columns)
+        kinds = {leaf.kind for leaf in leaves(rows.form) if isinstance(leaf, TensorSlot)}
+        promoted = not any(kind.startswith("torch") for kind in kinds)
 
         def held(form: Slot | None, depth: int) -> Tensor | None:
             if isinstance(form, Listed):
                 return held(form.item, depth + 1)
             if isinstance(form, Parts) and not form.names and form.items:
-                return self._side_by_side([held(item, depth) for item in form.items], depth)
+                parts = [held(item, depth) for item in form.items]
+                return self._side_by_side(parts, depth, promoted=promoted)
             if not isinstance(form, TensorSlot | NumberSlot):
                 return None
             leaf, found = next(columns)
@@ -293,13 +296,22 @@ class Holding:
 
         return held(rows.form, 1)
 
-    def _side_by_side(self, parts: Sequence[Tensor | None], axis: int) -> Tensor | None:
-        """Return tensors of one type and shape stacked along a new axis; None if they differ."""
+    def _side_by_side(
+        self, parts: Sequence[Tensor | None], axis: int, *, promoted: bool
+    ) -> Tensor | None:
+        """Return tensors of one shape stacked along a new axis; None if they differ.
+
+        Numbers of several types have the one that NumPy's array of them has.
+        """
         found = [part for part in parts if part is not None]
-        kinds = {(part.dtype, (part.shape or ())[1:]) for part in found}
-        if len(found) < len(parts) or len(kinds) > 1:
+        if len(found) < len(parts) or len({(part.shape or ())[1:] for part in found}) > 1:
             return None
-        wide = [self.core.op("Unsqueeze", part, np.array([axis])) for part in found]
+        dtypes = {part.dtype for part in found}
+        if len(dtypes) > 1 and not promoted:
+            return None
+        dtype = ir.DataType.from_numpy(np.result_type(*(dtype.numpy() for dtype in dtypes)))
+        same = [p if p.dtype == dtype else self.core.op("Cast", p, to=dtype) for p in found]
+        wide = [self.core.op("Unsqueeze", part, np.array([axis])) for part in same]
         made: Tensor = self.core.op("Concat", *wide, axis=axis)
         return made
 

@@ -391,12 +391,15 @@ def _together(name: str, function: Callable[..., Any]) -> None:
         elif len(shape_of(t, found)) == 2:
             t.emit.suppose_not_one(rows, "number of variables, of which one gives a number")
         shape = () if len(shape_of(t, found)) == 1 else (rows, rows)
-        weighed = fweights is not None or aweights is not None
         plain = all(isinstance(v, bool | int | None) for v in (rowvar, bias, ddof))
-        if found.dtype.numpy().kind == "c" or weighed or not plain:
+        if found.dtype.numpy().kind == "c" or not plain:
             return typed(t, "Covariance", [found], DOUBLE, shape)
         correction = (0 if bias else 1) if ddof is None else ddof
-        return built(t, (DOUBLE, shape), function, cast(t, found, DOUBLE), correction)
+        weights = [w if w is None else to_array(t, w) for w in (fweights, aweights)]
+        given = (
+            [correction, *weights] if fweights is not None or aweights is not None else [correction]
+        )
+        return built(t, (DOUBLE, shape), function, cast(t, found, DOUBLE), *given)
 
     NUMPY.function(name)(made)
 

@@ -14,6 +14,7 @@ _PROGRAMS: dict[str, Callable[..., Any]] = {
     "linalg.vecdot": programs.vecdot,
     "linalg.diagonal": programs.diagonal,
     "gradient": programs.gradient,
+    "nn.functional.linear_cross_entropy": programs.linear_cross_entropy,
     "unravel_index": programs.unravel_index,
     "nn.functional.upsample_nearest": programs.upsample_nearest,
     "nn.functional.upsample_bilinear": programs.upsample_bilinear,

@@ -41,12 +41,13 @@ def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     return torch.diagonal(A, offset, dim1, dim2)
 
 
-def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> Any:
-    """Return differences of neighbours over their distance, a tensor for each axis."""
+def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
+    """Return differences of neighbours over their distance, a tensor for each axis.
+
+    At both ends, of one neighbour, or of the two next to it where ``edge_order`` is 2.
+    """
     import torch
 
-    if edge_order != 1:
-        raise NotImplementedError("torch.gradient: expected edge_order=1")
     if dim is None:
         places = list(range(input.dim()))
     else:
@@ -55,11 +56,56 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
     found = []
     for place, step in zip(places, steps, strict=True):
         size = input.size(place)
-        inner = input.narrow(place, 2, size - 2) - input.narrow(place, 0, size - 2)
-        first = input.narrow(place, 1, 1) - input.narrow(place, 0, 1)
-        last = input.narrow(place, size - 1, 1) - input.narrow(place, size - 2, 1)
-        found.append(torch.cat([first / step, inner / (2 * step), last / step], place))
+        first, second = input.narrow(place, 0, 1), input.narrow(place, 1, 1)
+        last, before = input.narrow(place, size - 1, 1), input.narrow(place, size - 2, 1)
+        low, own = input.narrow(place, 0, size - 2), input.narrow(place, 1, size - 2)
+        high = input.narrow(place, 2, size - 2)
+        if isinstance(step, torch.Tensor) and step.dim() > 0:  # coordinates
+            wide = [1] * input.dim()
+            wide[place] = -1
+            left, right = (step[1:-1] - step[:-2]).view(wide), (step[2:] - step[1:-1]).view(wide)
+            inner = left * left * high + (right * right - left * left) * own - right * right * low
+            inner = inner / (left * right * (left + right))
+            begin, end = step[1] - step[0], step[-1] - step[-2]
+        else:
+            begin = end = 1 if step is None else step
+            inner = (high - low) / (2 * begin)
+        if edge_order == 1:
+            head, tail = (second - first) / begin, (last - before) / end
+        else:
+            if isinstance(step, torch.Tensor) and step.dim() > 0:
+                next_one, next_last = step[2] - step[1], step[-2] - step[-3]
+            else:
+                next_one = next_last = begin
+            head = (second - first) / begin * (1 + begin / (begin + next_one)) - (
+                input.narrow(place, 2, 1) - second
+            ) / next_one * (begin / (begin + next_one))
+            tail = (last - before) / end * (1 + end / (end + next_last)) - (
+                before - input.narrow(place, size - 3, 1)
+            ) / next_last * (end / (end + next_last))
+        found.append(torch.cat([head, inner, tail], place))
     return tuple(found)
+
+
+def linear_cross_entropy(
+    input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None,
+    reduction: str = "mean", ignore_index: int | None = None, label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Any:  # fmt: skip
+    """Return the cross entropy of a linear layer's results (C,) or (C, d1, ..., dK) a sample."""
+    import torch
+
+    places = list(linear_weight.shape[1:-1])
+    flat = linear_weight.flatten(0, -2)
+    bias = linear_bias if linear_bias is None else linear_bias.flatten()
+    logits = torch.nn.functional.linear(input, flat, bias)
+    if places:
+        logits = logits.unflatten(-1, [linear_weight.shape[0], *places])
+    ignored = -100 if ignore_index is None else ignore_index
+    return torch.nn.functional.cross_entropy(
+        logits, target, weight, ignore_index=ignored, reduction=reduction,
+        label_smoothing=label_smoothing,
+    )  # fmt: skip
 
 
 def unravel_index(indices: Any, shape: Any) -> Any:

@@ -50,7 +50,9 @@ def reduced(loss: Any, reduction: str) -> Any:
     if reduction == "mean":
         return op("ReduceMean", loss, keepdims=0)
     total = op("ReduceSum", loss, keepdims=0)
-    return div(total, size_as_number(loss, 0, loss)) if reduction == "batchmean" else total
+    if reduction != "batchmean" or not shape_of(loss):
+        return total
+    return div(total, size_as_number(loss, 0, loss))
 
 
 def weighted(loss: Any, weight: Any) -> Any:

@@ -273,22 +273,34 @@ def position(x: Any, axes: Sequence[int], keepdims: bool, name: str) -> Any:
     return op("Reshape", found, [1] * rank) if keepdims else found
 
 
-def covariance(x: Any, correction: float) -> Any:
+def covariance(x: Any, correction: float, counts: Any = None, weights: Any = None) -> Any:
     """Return how rows vary together: sums of products of distances from means, over the count.
 
     Args:
         x: (rows, count) or (count,), floats.
         correction: The amount that the count is less by.
+        counts: How often each column counts, (count,) integers; once if None.
+        weights: The importance of each column, (count,) floats; the same if None.
 
     Returns:
         (rows, rows) or ().
     """
     if len(shape_of(x)) == 1:
-        return op("Squeeze", covariance(op("Unsqueeze", x, [0]), correction), [0, 1])
-    apart = sub(x, mean_over(x, [1]))
-    total = op("MatMul", apart, op("Transpose", apart, perm=[1, 0]))
-    count = size_as_number(x, 1, x)
-    return div(total, sub(count, float(correction)))
+        found = covariance(op("Unsqueeze", x, [0]), correction, counts, weights)
+        return op("Squeeze", found, [0, 1])
+    if counts is None and weights is None:
+        apart = sub(x, mean_over(x, [1]))
+        total = op("MatMul", apart, op("Transpose", apart, perm=[1, 0]))
+        return div(total, sub(size_as_number(x, 1, x), float(correction)))
+    given = [cast(part, dtype_of(x)) for part in (counts, weights) if part is not None]
+    each = mul(*given) if len(given) > 1 else given[0]
+    count = sum_over(each, [0], keepdims=False)
+    apart = sub(x, div(sum_over(mul(x, each), [1], keepdims=True), count))
+    less: Any = np.array(correction, dtype_of(x).numpy())
+    if weights is not None:
+        less = mul(less, div(sum_over(mul(each, given[-1]), [0], keepdims=False), count))
+    total = op("MatMul", mul(apart, each), op("Transpose", apart, perm=[1, 0]))
+    return div(total, op("Max", sub(count, less), np.array(0, dtype_of(x).numpy())))
 
 
 def correlation(x: Any, correction: float = 1.0) -> Any:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.indexing import item, set_item
-from hagane.frontends.libraries.stacking import row_of
+from hagane.frontends.libraries.stacking import row_of, stacked
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
     FLOAT,
@@ -235,6 +235,9 @@ def tensor(
         x = moved.seen_as("torch.Tensor")
         return cast(t, x, dtype_of(dtype, x.dtype))
     if isinstance(content, Many):
+        listed = stacked(t, "torch.tensor", [content, dtype], {}) if t.emit.builds else None
+        if listed is not None:
+            return t.emit.on(listed, device_of(device))
         element = row_of(t, content)
         if isinstance(element, list | tuple | Many):
             element = tensor(t, element)
@@ -252,8 +255,8 @@ def tensor(
         shape, wanted = _extent(content), dtype_of(dtype, default)
         if any(isinstance(i, Many) for i in items) or category(wanted) == 3:
             return made(t, wanted, list(shape), device_of(device))
-        stacked = built(t, (wanted, shape), lambda: _stacked(t, content, wanted))
-        return t.emit.on(stacked, device_of(device))
+        whole = built(t, (wanted, shape), lambda: _stacked(t, content, wanted))
+        return t.emit.on(whole, device_of(device))
     array = as_array(content, default)
     x = made(t, default, list(array.shape), device_of(device))
     if array.size <= MAX_CONTENT:

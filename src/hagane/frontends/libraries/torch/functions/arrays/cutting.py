@@ -28,7 +28,7 @@ from hagane.ops.functions.tensors import parts as taken
 from hagane.symbolic import Dim, ceildiv, definitely_equal, floordiv, maximum, minimum
 
 
-@TORCH.function("chunk", methods=("chunk",))
+@TORCH.function("chunk", "unsafe_chunk", methods=("chunk", "unsafe_chunk"))
 def chunk(t: Core, input: Value, chunks: Value, dim: Value = 0) -> Value:
     """Return the input cut into at most ``chunks`` parts of one size, the last one smaller."""
     x = need_tensor(t, input, "input")

@@ -257,8 +257,8 @@ def masked_scatter(t: Core, input: Value, mask: Value, source: Value) -> Tensor:
     same_dtype(t, x, need_tensor(t, source, "source"), "input and source")
     shape = broadcast_shapes(t, [shape_of(t, x), shape_of(t, where)], x)
     if shape != x.shape:  # a mask of more axes than the input's
-        return t.emit.typed("MaskedScatter", [x, where], x.dtype, shape)
-    return built(t, input, placing.filled_where, input, mask, source)
+        x = t.call_library("torch.broadcast_to", [x, shape])
+    return built(t, x, placing.filled_where, x, mask, source)
 
 
 @TORCH.function("take_along_dim", methods=("take_along_dim",))

@@ -262,7 +262,7 @@ def diff(
     """Return the differences of neighbours along an axis."""
     x = need_tensor(t, input, "input")
     parts = [part for part in (prepend, x, append) if part is not None]
-    x = cat(t, parts, dim) if len(parts) > 1 else x
+    x = cat(t, parts, dim) if len(parts) > 1 and n != 0 else x
     shape = list(shape_of(t, x))
     place = axis(t, dim, len(shape), x)
     if not shape:

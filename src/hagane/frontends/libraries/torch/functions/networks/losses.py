@@ -448,6 +448,10 @@ def multi_margin_loss(
     reduction = _wanted(t, size_average, reduce, reduction)
     shape = shape_of(t, input)
     made = t.emit.typed("Loss", [input], input.dtype, reduction_shape(reduction, shape[:-1]))
+    if not shape:  # the score of a single class
+        input = t.op("Unsqueeze", input, np.array([0], np.int64))
+    if len(shape) < 2 and shape_of(t, target):  # one sample, whose class is in a vector
+        target = t.op("Reshape", target, np.array([], np.int64))
     return computed(t, made, lambda: losses.reduced(
         losses.multi_margin(input, target, p, margin, weight), reduction))  # fmt: skip
 

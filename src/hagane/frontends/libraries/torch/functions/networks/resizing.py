@@ -28,6 +28,13 @@ from hagane.symbolic import Dim, Expr, floordiv, product
 from hagane.symbolic.expression import multiply
 
 
+@TORCH.function("constant_pad_nd")
+def constant_pad(t: Core, input: Value, pad: Value, value: Value = 0) -> Tensor:
+    """Return the input padded with a number."""
+    made: Tensor = t.call_library("torch.nn.functional.pad", [input, pad, "constant", value])
+    return made
+
+
 @TORCH.function("nn.functional.pad")
 def pad(t: Core, input: Value, pad: Value, mode: Value = "constant", value: Value = None) -> Tensor:
     """Return the input padded: amounts for the last axis first."""

@@ -106,6 +106,8 @@ def cosine_similarity(t: Core, x1: Value, x2: Value, dim: Value = 1, eps: Value 
     shape = broadcast_shape(t, a, b)
     place = axis(t, dim, len(shape), a)
     rest = (*shape[:place], *shape[place + 1 :])
+    if not shape:  # numbers are their own only component
+        a, b = (t.op("Unsqueeze", one, np.array([0], np.int64)) for one in (a, b))
     return computed(t, (a.dtype, rest), distances.cosine, a, b, place, float(eps))
 
 

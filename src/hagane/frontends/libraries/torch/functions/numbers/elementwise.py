@@ -60,6 +60,8 @@ def prelu(t: Core, input: Value, weight: Value) -> Tensor:
     made = t.emit.typed("PRelu", [x, w], x.dtype, x.shape)
     if not one and len(shape) > 2:
         w = t.op("Unsqueeze", w, np.arange(1, len(shape) - 1))
+    if not shape and count:  # a tensor without axes stays one
+        w = t.op("Reshape", w, np.array([], np.int64))
     return computed(t, made, activations.prelu, x, w)
 
 

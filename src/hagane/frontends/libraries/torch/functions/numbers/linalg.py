@@ -395,8 +395,15 @@ def _of_rows(
     dtype = FLOAT if category(x.dtype) < 2 else x.dtype
     made = (dtype, () if lone else (shape[0], shape[0]))
     correction = keywords.get("correction", 1)
-    plain = not {*keywords} - {"correction"} and isinstance(correction, int)
+    weights = [keywords.get("fweights"), keywords.get("aweights")]
+    given = [need_tensor(t, one, "weights") for one in weights if one is not None]
+    plain = not {*keywords} - {"correction", "fweights", "aweights"} and isinstance(correction, int)
     if not plain or category(x.dtype) != 2 or not shape:
         return t.emit.typed("Cov", [x], *made)
-    return built(t, made, lambda x: function(
-        op("Reshape", x, [-1]) if lone else x, correction), x)  # fmt: skip
+
+    def rows(x: Value, *given: Value) -> Value:
+        found = iter(given)
+        kinds = [next(found) if one is not None else None for one in weights if given]
+        return function(op("Reshape", x, [-1]) if lone else x, correction, *kinds)
+
+    return built(t, made, rows, x, *given)

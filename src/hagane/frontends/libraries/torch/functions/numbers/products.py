@@ -101,17 +101,24 @@ def _scaled(t: Core, x: Value, factor: Value) -> Value:
     return x if factor == 1 else binary(t, "mul", x, factor)
 
 
+def _added(t: Core, x: Value, beta: Value, made: Value) -> Value:
+    """Return ``x`` times ``beta`` plus a product; of a ``beta`` of 0, x lends its shape alone."""
+    from hagane.frontends.libraries.torch.functions.numbers.elementwise import binary
+
+    if isinstance(beta, int | float) and beta == 0:  # NaN and infinity in x do not count
+        return binary(t, "add", t.call_library("torch.zeros_like", [x]), made)
+    return binary(t, "add", _scaled(t, x, beta), made)
+
+
 def _add_product(name: str, first: str) -> None:
     def function(
         t: Core, input: Value, *factors: Value, beta: Value = 1, alpha: Value = 1, **named: Value
     ) -> Value:
-        from hagane.frontends.libraries.torch.functions.numbers.elementwise import binary
-
         if len(factors) + len(named) != 2:
             t.fail("call", f"{name} takes an input and two factors, got {len(factors)} factors")
         a, b = (*factors, *named.values())
         made = t.call_library(f"torch.{first}", [a, b])
-        return binary(t, "add", _scaled(t, input, beta), _scaled(t, made, alpha))
+        return _added(t, input, beta, _scaled(t, made, alpha))
 
     TORCH.function(name, methods=(name,))(function)
 
@@ -125,11 +132,9 @@ def addbmm(
     t: Core, input: Value, batch1: Value, batch2: Value, *, beta: Value = 1, alpha: Value = 1
 ) -> Tensor:
     """Return ``input`` plus the sum of the products of a batch."""
-    from hagane.frontends.libraries.torch.functions.numbers.elementwise import binary
-
     made = t.call_library("torch.bmm", [batch1, batch2])
     total = t.call_library("torch.sum", [made, 0])
-    return binary(t, "add", _scaled(t, input, beta), _scaled(t, total, alpha))
+    return _added(t, input, beta, _scaled(t, total, alpha))
 
 
 @TORCH.function("inner", methods=("inner",))

@@ -29,6 +29,7 @@ from hagane.frontends.python.values.memory import own
 from hagane.frontends.python.values.values import DType, Tensor, Truth, Value
 from hagane.ops.functions.sums import linalg, statistics
 from hagane.ops.functions.tensors import ordering
+from hagane.symbolic import definitely_different
 
 # Reductions of one floating-point number that are this number.
 _SELF = ("ReduceSum", "ReduceProd", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceLogSumExp")
@@ -352,7 +353,11 @@ def numel(t: Core, input: Value) -> Value:
 def equal(t: Core, input: Value, other: Value) -> Value:
     """Return whether two tensors hold the same."""
     a, b = need_tensor(t, input, "input"), need_tensor(t, other, "other")
-    if a.shape is None or a.shape != b.shape:
+    if a.shape is None or b.shape is None:
+        return Truth(t.unknown_truth())
+    if len(a.shape) != len(b.shape) or any(map(definitely_different, a.shape, b.shape)):
+        return False
+    if a.shape != b.shape:
         return Truth(t.unknown_truth())
     same = t.call_library("torch.eq", [a, b])
     return t.as_truth(t.as_term(t.truth(t.call_library("torch.all", [same]))))

@@ -199,7 +199,7 @@ def mvlgamma(t: Core, input: Value, p: Value) -> Tensor:
 
 
 @TORCH.function(
-    "conj", "resolve_conj", "conj_physical", methods=("conj", "resolve_conj", "conj_physical")
+    *(_CONJUGATES := ("conj", "resolve_conj", "conj_physical", "resolve_neg")), methods=_CONJUGATES
 )
 def conj(t: Core, input: Value) -> Tensor:
     """Return the conjugate."""
@@ -218,8 +218,10 @@ def angle(t: Core, input: Value) -> Tensor:
 
 @TORCH.function("real")
 def real_part(t: Core, input: Value) -> Tensor:
-    """Return the real or the imaginary part."""
+    """Return the real part."""
     x = need_tensor(t, input, "input")
+    if category(x.dtype) != 3:
+        return x
     return t.emit.typed("Real", [x], real_dtype(x.dtype), x.shape)
 
 
