@@ -396,12 +396,9 @@ def _refuse_lazy(found: Any) -> None:
         if type(one).__name__.startswith("Uninitialized")
     ]
     if lazy:
-        raise CaptureError(
-            [
-                f"{type(owner).__name__}: {', '.join(lazy)} have no size before the first call of the "
-                "module; call it once with an input of its types"
-            ]
-        )
+        told = f"{', '.join(lazy)} have no size before the first call of the module"
+        remedy = "call it once with an input of its types"
+        raise CaptureError([f"{type(owner).__name__}: {told}; {remedy}"])
 
 
 def _refuse_doubts(report: Report) -> None:

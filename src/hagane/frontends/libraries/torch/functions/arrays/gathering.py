@@ -22,7 +22,6 @@ from hagane.frontends.libraries.torch.operands import (
     cast,
     category,
     elements,
-    expect_axes,
     is_scalar,
     need_tensor,
     promote,
@@ -168,10 +167,11 @@ def index_select(t: Core, input: Value, dim: Value, index: Value) -> Tensor:
     where = axis(t, dim, len(shape_of(t, x)), x)
     if len(shape_of(t, places)) > 1:
         t.fail("rank", f"index_select takes one axis of indices, got {t.show(places)}", places)
-    if shape_of(t, x):
-        check_places(t, x, places, where)
-        if not shape_of(t, places):  # one place is a vector of one
-            places = t.op("Unsqueeze", places, np.array([0]))
+    if not shape_of(t, x):  # its only place is 0
+        return t.op("Identity", x)
+    check_places(t, x, places, where)
+    if not shape_of(t, places):  # one place is a vector of one
+        places = t.op("Unsqueeze", places, np.array([0]))
     return t.op("Gather", x, places, axis=where)
 
 
@@ -184,8 +184,6 @@ def _index_put(name: str) -> None:
         _need_index(t, places)
         shape = list(shape_of(t, x))
         where = axis(t, dim, len(shape), x)
-        if name == "index_add":
-            expect_axes(t, x)
         if name == "index_fill" and not shape_of(t, places):  # one place is a vector of one
             places = t.op("Unsqueeze", places, np.array([0]))
         if name == "index_fill" and isinstance(source, Tensor):
@@ -194,6 +192,9 @@ def _index_put(name: str) -> None:
             value, source = source, None
         if not shape:  # a scalar is a vector of one
             first = np.array([0])
+            if name == "index_add" and isinstance(source, Tensor) and shape_of(t, source):
+                t.fail("shape-mismatch", "index_add expects a source without axes for a tensor "
+                       f"without axes, got {t.show(source)}", x, source)  # fmt: skip
             if isinstance(source, Tensor) and not shape_of(t, source):
                 source = t.op("Unsqueeze", source, first)
             whole = t.op("Unsqueeze", x, first)
@@ -372,6 +373,10 @@ def index_reduce(
     x, given = need_tensor(t, input, "input"), need_tensor(t, source, "source")
     _need_index(t, need_tensor(t, index, "index"))
     place = axis(t, dim, len(shape_of(t, x)), x)
+    if not shape_of(t, x):  # a scalar is a vector of one
+        whole = [x if shape_of(t, x) else t.op("Unsqueeze", x, np.array([0])) for x in (x, given)]
+        made = index_reduce(t, whole[0], 0, index, whole[1], reduce, include_self=include_self)
+        return t.op("Squeeze", made, np.array([0]))
     own: list[Dim] = [1] * len(shape_of(t, given))
     own[place] = shape_of(t, index, 1, "index")[0]
     spread = t.call_library("torch.broadcast_to", [reshape(t, index, own), shape_of(t, given)])
@@ -468,6 +473,8 @@ def renorm(t: Core, input: Value, p: Value, dim: Value, maxnorm: Value) -> Tenso
 def _vander(name: str, *, rises: bool) -> None:
     def function(t: Core, x: Value, N: Value = None, increasing: Value = rises) -> Tensor:
         found = need_tensor(t, x, "x")
+        if name != "vander" and not shape_of(t, found):  # a scalar is a vector of one
+            found = t.op("Unsqueeze", found, np.array([0]))
         shape = shape_of(t, found, 1 if name == "vander" else None, "x")
         count = shape[-1] if N is None else size(t, N)
 

@@ -232,7 +232,8 @@ def squeeze(t: Core, input: Value, dim: Value = None) -> Tensor:
     """Return the input without axes of size 1; an axis of another size stays."""
     x = need_tensor(t, input, "input")
     shape = shape_of(t, x)
-    wanted = axes(t, dim, len(shape), x) if shape else []
+    none = isinstance(dim, tuple | list) and not dim
+    wanted = axes(t, dim, len(shape), x) if shape and not none else []
     gone = [place for place in wanted if isinstance(shape[place], int) and shape[place] == 1]
     for place in wanted:
         size_ = shape[place]

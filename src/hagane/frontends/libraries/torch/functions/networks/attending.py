@@ -46,7 +46,8 @@ def further(
     """Return keys and values that attention has in addition: trained ones, then zeros."""
     with interpreting(t.emit):
         none = filled([1, 1, shape_of(t, weight)[0]], 0, weight.dtype) if zeros else None
-        rows = [[x for x in (row, none) if x is not None] for row in (bias_k, bias_v)]
+        trained = [x if x is None else op("Reshape", x, [1, 1, -1]) for x in (bias_k, bias_v)]
+        rows = [[x for x in (row, none) if x is not None] for row in trained]
         if not rows[0]:
             return None
         keys, values = (each[0] if len(each) == 1 else op("Concat", *each, axis=1) for each in rows)

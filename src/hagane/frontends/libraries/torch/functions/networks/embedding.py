@@ -10,6 +10,7 @@ import onnx_ir as ir
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.torch.operands import (
     INT64,
+    category,
     need_tensor,
     shape_of,
     size,
@@ -89,6 +90,8 @@ def embedding_bag(
     padding_idx: Value = None,
 ) -> Tensor:  # fmt: skip
     """Return sums or means of rows: (bags, features)."""
+    if category(input.dtype) == 2 and category(weight.dtype) < 2:  # in the order of old programs
+        input, weight = weight, input
     if isinstance(offsets, Tensor) and len(shape_of(t, input)) != 1:
         t.fail("value", f"expected one axis of indices beside offsets, got {t.show(input)}", input)
     bags = shape_of(t, offsets, 1)[0] if isinstance(offsets, Tensor) else shape_of(t, input)[0]
