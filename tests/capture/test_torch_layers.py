@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import hagane
+from hagane.errors import CaptureError
 from hagane.graph import to_proto
 
 from .meanings import flat
@@ -227,3 +228,30 @@ def test_calls_that_a_layer_alone_does_not_take_are_refused(
 ) -> None:
     with pytest.raises(hagane.errors.CaptureError, match=text):
         hagane.capture(found, *types, **named)
+
+
+def blurred(x: Any, kernel: Any) -> Any:
+    return nn.functional.conv2d(x, kernel, padding=(kernel.shape[2] // 2, kernel.shape[3] // 2))
+
+
+def as_long(x: Any, kernel: Any) -> Any:
+    return nn.functional.conv2d(x, kernel, padding="same", dilation=2)
+
+
+@pytest.mark.parametrize("function", [blurred, as_long])
+def test_a_kernel_of_open_size_pads_by_its_own(function: Any) -> None:
+    model = hagane.capture(function, "float32[b, 1, h, w]", "float32[1, 1, k, l]")
+    session = hagane.InferenceSession(model)
+    for image, kernel in (((2, 1, 9, 8), (1, 1, 3, 2)), ((1, 1, 7, 12), (1, 1, 4, 5))):
+        x, w = torch.randn(image), torch.randn(kernel)
+        (found,) = session.run(None, {"x": x.numpy(), "kernel": w.numpy()})
+        np.testing.assert_allclose(found, function(x, w), rtol=1e-4, atol=1e-5)
+
+
+def test_padding_by_a_wrong_count_of_formulas_is_named() -> None:
+    def call(x: Any, kernel: Any) -> Any:
+        size = kernel.shape[2] // 2
+        return nn.functional.conv2d(x, kernel, padding=(size, size, size))
+
+    with pytest.raises(CaptureError, match="padding of one or 2 numbers, got 3"):
+        hagane.capture(call, "float32[b, 1, h, w]", "float32[1, 1, k, k]")

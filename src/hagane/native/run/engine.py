@@ -32,8 +32,6 @@ KERNEL_FLAGS = (
 )
 
 
-# Characters of C that are worth a compiler of their own: it takes 30 ms before it reads the first.
-_UNIT = 16_000
 # The beginning of every kernel, and the files of the engine, in order.
 HEADER = ("vector.h", "functions.h", "squares.h", "small_types.h", "scalar.h", "tiny_types.h")
 ENGINE_PARTS = (
@@ -131,25 +129,15 @@ def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = 
 
     def make(folder: Path) -> Path:
         nonlocal cached
-        from hagane.machine.headers import Header  # kernels of the cache need none
+        from hagane.native.run.objects import Objects  # kernels of the cache need none
 
         cached = False
-        most = min(2 * jobs, len(codes), 1 + sum(map(len, codes.values())) // _UNIT)
-        units: list[list[str]] = [[] for _ in range(max(1, most))]
-        # Long ones first, each to the shortest unit so far.
-        for name, code in sorted(codes.items(), key=lambda item: -len(item[1])):
-            unit = min(units, key=lambda texts: sum(map(len, texts)))
-            unit.append(
-                code.replace("KERNEL", functions[name]) + _ALIAS.format(functions[name], name)
-            )
-        include, texts = Header(cache_, compiler, header, flags).begin(
-            ["\n".join(unit) for unit in units]
-        )
-        sources = [folder / f"kernels{number}.c" for number in range(len(texts))]
-        for source, text in zip(sources, texts, strict=True):
-            source.write_text(text, encoding="utf-8")
         library = folder / "kernels.so"
-        compiler.build(sources, library, (*flags, *include), jobs=jobs, libraries=("-lm",))
+        named = {
+            name: code.replace("KERNEL", functions[name]) + _ALIAS.format(functions[name], name)
+            for name, code in codes.items()
+        }
+        Objects(cache_, compiler, flags, header, jobs).link(named, library)
         return library
 
     return cache_.load(key, make, lambda path: Library(ctypes.CDLL(str(path)), path, cached))

@@ -24,7 +24,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Tensor, Value
+from hagane.frontends.python.values.values import Tensor, Value, is_size
 from hagane.ops.builder import op
 from hagane.ops.functions.images import images
 from hagane.ops.functions.images.pooling import adaptive_means
@@ -88,8 +88,17 @@ def conv(t: Core, spatial: int, x: Value, weight: Value, bias: Value, stride: Va
         if padding == "same":
             totals = [d * (k - 1) for d, k in zip(dilations, kernel[2:], strict=True)]
             pads = [n // 2 for n in totals] + [n - n // 2 for n in totals]
+    elif _is_formula(padding):
+        given = _listed(padding)
+        if len(given) not in (1, spatial):
+            t.fail("value", f"expected padding of one or {spatial} numbers, got {len(given)}")
+        pads = list(given if len(given) == spatial else given * spatial) * 2
     else:
         pads = per_axis(t, padding, spatial, "padding") * 2
+    if pads is not None and not all(isinstance(n, int) for n in pads):  # no attribute holds them
+        both = zip(pads[:spatial], pads[spatial:], strict=True)
+        amounts = [n for pair in reversed([*both]) for n in pair]
+        x, pads = t.call_library("torch.nn.functional.pad", [x, tuple(amounts)]), None
     settings: dict[str, Any] = {
         "strides": strides,
         "dilations": dilations,
@@ -102,6 +111,16 @@ def conv(t: Core, spatial: int, x: Value, weight: Value, bias: Value, stride: Va
     else:
         y = t.op("Conv", x, w, bias, group=groups, **settings)
     return unbatched(t, _positive(t, y, spatial, what), lone)
+
+
+def _is_formula(value: Value) -> bool:
+    """Whether a value is a size that is not known, or several sizes with such a one."""
+    given = _listed(value)
+    return all(map(is_size, given)) and any(isinstance(one, Expr) for one in given)
+
+
+def _listed(value: Value) -> tuple[Value, ...]:
+    return tuple(value) if isinstance(value, tuple | list) else (value,)
 
 
 def _in_groups(
