@@ -73,8 +73,7 @@ class Objects:
 
     @property
     def _list(self) -> Path:
-        folder = self.cache.folder
-        return folder.with_name(f"{folder.name}.{_short(self._key)}.kernels")
+        return self.cache.folder / f"{_short(self._key)}.kernels"
 
     def _found(self, codes: Mapping[str, str]) -> dict[str, Path]:
         """Return the object files that have kernels, by the hashes of the kernels' texts."""
