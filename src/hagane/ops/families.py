@@ -24,8 +24,8 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
             FusedMatMul GatherBlockQuantized GatherND Gelu GroupNorm GroupQueryAttention Inverse
             Irfft MatMulBnb4 MatMulIntegerToFloat MatMulNBits MultiHeadAttention NhwcMaxPool Pad
             QGemm QLinearAdd QLinearAveragePool QLinearConcat QLinearGlobalAveragePool
-            QLinearLeakyRelu QLinearMul QLinearSigmoid QLinearSoftmax QLinearWhere QuantizeLinear QuickGelu Range
-            Rfft RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization
+            QLinearLeakyRelu QLinearMul QLinearSigmoid QLinearSoftmax QLinearWhere QuantizeLinear
+            QuickGelu Range Rfft RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization
             Tokenizer TransposeMatMul Trilu
         """,
     },
