@@ -25,8 +25,8 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
             Irfft MatMulBnb4 MatMulIntegerToFloat MatMulNBits MultiHeadAttention NhwcMaxPool Pad
             QGemm QLinearAdd QLinearAveragePool QLinearConcat QLinearGlobalAveragePool
             QLinearLeakyRelu QLinearMul QLinearSigmoid QLinearSoftmax QLinearWhere QuantizeLinear
-            QuickGelu Range Rfft RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization
-            Tokenizer TransposeMatMul Trilu
+            QuickGelu Range Rfft RotaryEmbedding SkipLayerNormalization
+            SkipSimplifiedLayerNormalization Tokenizer TransposeMatMul Trilu
         """,
     },
     "control": {
