@@ -149,6 +149,14 @@ class _Flattener:
             elif kind in _REFUSED:
                 self.problem(member.location, f"{_REFUSED[kind]} '{member.name}'")
 
+    def _ClockingBlock(self, member: Any, scope: Scope) -> None:  # noqa: N802
+        if list(member):
+            self.problem(
+                member.location,
+                f"a clocking block with signals, '{member.name}' (it belongs in a test bench; one "
+                "without signals gives properties their clock)",
+            )
+
     def _GenerateBlock(self, member: Any, scope: Scope) -> None:  # noqa: N802
         if not member.isUninstantiated:
             self.members(member, scope)
@@ -340,7 +348,7 @@ class _Flattener:
                 edges=edges, procedural=True,
             )  # fmt: skip
             return
-        clocking = clocking_of(s.propertySpec)
+        clocking = clocking_of(s.propertySpec) or scope.clocking
         if clocking is not None:
             edges = _edges(clocking, scope) or ()
         if [edge.rising for edge in edges] != [True]:
@@ -406,7 +414,6 @@ _REFUSED = {
     "Primitive": "a user-defined primitive",
     "UninstantiatedDef": "an instance of an unknown module",
     "NetAlias": "a net alias",
-    "ClockingBlock": "a clocking block",
     "CovergroupType": "a covergroup",
     "CheckerInstance": "a checker",
 }

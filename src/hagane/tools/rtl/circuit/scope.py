@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from hagane.tools.rtl.circuit.design import Design
 
 
+def _default_clocking(body: Any) -> Any:
+    """Return the event of the ``default clocking`` of an instance, or None."""
+    for member in body:
+        if member.kind.name == "ClockingBlock" and "default" in str(member.syntax.globalOrDefault):
+            return member.event
+    return None
+
+
 class Scope:
     """Names and coverage points of one instance."""
 
@@ -24,6 +32,7 @@ class Scope:
         self._design = design
         self._body = body
         self.path = path
+        self.clocking = _default_clocking(body)
         self._constants: dict[Any, Any] = {}
         self._colons: dict[Any, list[Any]] = {}
         self.expressions = Expressions(self, self._call)
