@@ -11,6 +11,7 @@ from hagane.tools.rtl.circuit.expressions import Expressions
 from hagane.tools.rtl.circuit.machine import Machine, Outside, PointKey, Variable
 from hagane.tools.rtl.circuit.places import operator_location
 from hagane.tools.rtl.circuit.statements import Statements
+from hagane.tools.rtl.circuit.subset import BENCH
 from hagane.tools.rtl.circuit.values import Value, layout_of
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Scope:
             layout = layout_of(symbol.type)
             position = self.position(symbol.location)
             if layout is None:
-                raise Outside(position, f"'{symbol.name}' of type {symbol.type}")
+                raise Outside(position, f"'{symbol.name}' of type {symbol.type} ({BENCH})")
             found = Variable(str(symbol.name), layout, position, local=True)
             self._design.variables[symbol] = found
         return found

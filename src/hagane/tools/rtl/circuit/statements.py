@@ -18,7 +18,7 @@ from hagane.tools.rtl.circuit.covers import Sampled, clocking_of, is_cover, samp
 from hagane.tools.rtl.circuit.elaborate import Position
 from hagane.tools.rtl.circuit.machine import Exits, Machine, Outside, PointKey, Variable, refuse
 from hagane.tools.rtl.circuit.monitors import Monitor, NotFollowed
-from hagane.tools.rtl.circuit.subset import outside
+from hagane.tools.rtl.circuit.subset import DELAYED, outside
 from hagane.tools.rtl.circuit.values import Value, filled, layout_of
 
 if TYPE_CHECKING:
@@ -373,7 +373,7 @@ class Statements:
         self._record("cover", s.sourceRange.start, "cover", m, holds)
 
     def _Timed(self, s: Any, m: Machine) -> None:  # noqa: N802
-        self._refuse(s, "a delay or an event inside a process")
+        self._refuse(s, DELAYED)
 
     # Functions
 
