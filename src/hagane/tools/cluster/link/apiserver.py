@@ -479,11 +479,7 @@ def _check_verb(target: Target, method: str) -> None:
     if verb not in target.resource.verbs:
         done = {"create": "created", "delete": "deleted"}.get(verb or "", "changed")
         message = f"{target.resource.plural} cannot be {done} here"
-        if target.resource.plural in resources.NOT_SIMULATED:
-            why = resources.NOT_SIMULATED[target.resource.plural]
-            message = (
-                f"{target.resource.plural} cannot be made here, as they are not simulated: {why}"
-            )
+        message = resources.NOT_SIMULATED.get(target.resource.plural, message)
         raise Refused(405, "MethodNotAllowed", message)
 
 

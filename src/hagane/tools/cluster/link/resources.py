@@ -68,11 +68,14 @@ class Resource:
 
 _SEEN = ("get", "list", "watch")
 _SCALED = ("scale", "status")
-# What would refuse or make pods, and is refused itself, with the reason; clients may ask for the empty lists.
+# What would refuse or make pods, and is refused itself; clients may ask for the empty lists.
 NOT_SIMULATED = {
-    "daemonsets": "their pods are not made; make a pod for each node, with spec.nodeName",
-    "limitranges": "they would hold nobody back; leave them out",
-    "resourcequotas": "they would hold nobody back; leave them out",
+    plural: f"{plural} cannot be made here, as they are not simulated: {why}"
+    for plural, why in (
+        ("daemonsets", "their pods are not made; make a pod for each node, with spec.nodeName"),
+        ("limitranges", "they would hold nobody back; leave them out"),
+        ("resourcequotas", "they would hold nobody back; leave them out"),
+    )
 }
 # What `kubectl get all` lists.
 _ALL_OF_KUBECTL = (
