@@ -223,3 +223,20 @@ def test_a_path_that_no_file_can_have_is_told(
         main([*words, "A" * 5000])
     assert ended.value.code == 2
     assert "File name too long" in capsys.readouterr().err
+
+
+def test_ctrl_c_while_modules_load_ends_quietly(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from hagane.__main__ import main as command
+
+    class Interrupted:
+        @property
+        def main(self) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "hagane.cli", Interrupted())  # type: ignore[arg-type]
+    with pytest.raises(SystemExit) as ended:
+        command()
+    assert ended.value.code == 130
+    assert capsys.readouterr() == ("", "")

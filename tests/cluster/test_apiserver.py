@@ -272,7 +272,7 @@ def test_what_cannot_be_changed_is_refused() -> None:
         quotas = f"{api.url}/api/v1/namespaces/default/resourcequotas/q"
         code, message = refused(quotas, "PATCH", b"{}")
         assert code == 405
-        assert "resourcequotas are not simulated" in message
+        assert "resourcequotas cannot be made here, as they are not simulated" in message
         pods = f"{api.url}/api/v1/namespaces/default/pods"
         bad = json.dumps({"metadata": {"name": "p"}, "spec": {"containers": 3}}).encode()
         code, message = refused(pods, "POST", bad)

@@ -450,13 +450,41 @@ def test_pods_deleted_as_a_collection_leave_the_simulation(api: ApiServer) -> No
     assert "deletecollection" not in listed["services"]
 
 
-@pytest.mark.parametrize("plural", ["resourcequotas", "limitranges"])
-def test_limits_of_namespaces_are_refused_by_name(api: ApiServer, plural: str) -> None:
-    path = f"/api/v1/namespaces/default/{plural}"
+@pytest.mark.parametrize("plural", ["resourcequotas", "limitranges", "daemonsets"])
+def test_what_is_not_simulated_is_refused_by_name(api: ApiServer, plural: str) -> None:
+    group = "apis/apps/v1" if plural == "daemonsets" else "api/v1"
+    path = f"/{group}/namespaces/default/{plural}"
     assert ask(api, path)[1]["items"] == []
     code, answer = ask(api, path, "POST", {"metadata": {"name": "q"}, "spec": {}})
     assert (code, answer["reason"]) == (405, "MethodNotAllowed")
-    assert answer["message"].startswith(f"{plural} are not simulated, and would hold nobody back")
+    reason = f"{plural} cannot be made here, as they are not simulated: the"
+    assert answer["message"].startswith(reason)
+
+
+def test_finalizers_keep_an_object_until_they_are_taken_away(api: ApiServer) -> None:
+    path = "/api/v1/namespaces/default/configmaps"
+    made = {"metadata": {"name": "c", "finalizers": ["example.org/hold"]}, "data": {"a": "1"}}
+    assert ask(api, path, "POST", made)[0] == 201
+    code, held = ask(api, f"{path}/c", "DELETE")
+    assert code == 200
+    since = held["metadata"]["deletionTimestamp"]
+    assert ask(api, f"{path}/c", "DELETE")[1]["metadata"]["deletionTimestamp"] == since
+    taken = {"metadata": {"finalizers": None}}
+    merge = "application/merge-patch+json"
+    assert ask(api, f"{path}/c", "PATCH", taken, merge)[0] == 200
+    assert ask(api, f"{path}/c")[0] == 404
+
+
+def test_texts_of_a_secret_become_its_data(api: ApiServer) -> None:
+    path = "/api/v1/namespaces/default/secrets"
+    made = {"metadata": {"name": "s"}, "data": {"a": "eA=="}, "stringData": {"p": "word"}}
+    assert ask(api, path, "POST", made)[0] == 201
+    found = ask(api, f"{path}/s")[1]
+    assert found["data"] == {"a": "eA==", "p": "d29yZA=="}
+    assert (found["type"], "stringData" in found) == ("Opaque", False)
+    more = {"stringData": {"p": "other"}}
+    merge = "application/merge-patch+json"
+    assert ask(api, f"{path}/s", "PATCH", more, merge)[1]["data"]["p"] == "b3RoZXI="
 
 
 @pytest.mark.parametrize("form", ["put", "json", "merge"])

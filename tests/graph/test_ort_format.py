@@ -14,8 +14,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import hagane
+import hagane.onnxruntime as ort
 from hagane.errors import HaganeError, InvalidModel
 from hagane.graph.ort_format import is_ort, read_ort
+from hagane.graph.ort_written import write_ort
 
 F = TensorProto.FLOAT
 
@@ -96,3 +98,59 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
             read_ort(bytes(broken))
     with pytest.raises(InvalidModel, match="ONNX Runtime's format is damaged: place"):
         read_ort(whole[:12])
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_written_file_gives_what_the_model_gives_here_and_there(
+    tmp_path: Path, by_name: bool
+) -> None:
+    options = ort.SessionOptions()
+    path = tmp_path / ("model.ort" if by_name else "model.bin")
+    if not by_name:
+        options.add_session_config_entry("session.save_model_format", "ORT")
+    options.optimized_model_filepath = str(path)
+    whole = ort.InferenceSession(network().SerializeToString(), options)
+    assert is_ort(path.read_bytes())
+    theirs = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    ours = hagane.InferenceSession(path.read_bytes())
+    assert [(i.name, i.type, i.shape) for i in theirs.get_inputs()] == [
+        ("x", "tensor(float)", ["n", 3, 8, 8])
+    ]
+    for session in (theirs, ours):
+        assert session.get_modelmeta().custom_metadata_map == {"classes": "four"}
+        for sign in (1, -1):
+            x = sign * np.random.default_rng(1).random((2, 3, 8, 8), np.float32)
+            expected = whole.run(None, {"x": x})[0]
+            np.testing.assert_allclose(session.run(None, {"x": x})[0], expected, 1e-5)
+
+
+def test_weights_of_all_types_stand_in_a_written_file() -> None:
+    arrays = {
+        "texts": np.array([["a", "ö"], ["", "long"]], object),
+        "halves": np.array([1.5, -2], np.float16),
+        "bytes": np.arange(5, dtype=np.uint8),
+        "truths": np.array([True, False]),
+        "whole": np.array(2**40, np.int64),
+        "none": np.zeros((0, 3), np.float32),
+    }
+    names = list(arrays)
+    graph = helper.make_graph(
+        [helper.make_node("Identity", [n], [f"{n}_out"]) for n in names],
+        "weights",
+        [],
+        [
+            helper.make_tensor_value_info(
+                f"{n}_out", helper.np_dtype_to_tensor_dtype(a.dtype), a.shape
+            )
+            for n, a in arrays.items()
+        ],
+        [numpy_helper.from_array(a, n) for n, a in arrays.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    data = write_ort(model)
+    for session in (
+        onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]),
+        hagane.InferenceSession(data),
+    ):
+        for found, expected in zip(session.run(None, {}), arrays.values(), strict=True):
+            np.testing.assert_array_equal(found, expected)

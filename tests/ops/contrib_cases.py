@@ -221,10 +221,19 @@ CASES: dict[str, tuple[str, list[np.ndarray | None], int, dict[str, Any]]] = {
     "GatherND": ("GatherND", [f(3, 4), np.array([[0, 1], [2, 2]])], 1, {}),
     "QuantizeLinear": ("QuantizeLinear", [f(2, 3), s(0.1), b(3)], 1, {}),
     "DequantizeLinear": ("DequantizeLinear", [u8(2, 3), s(0.1), b(3)], 1, {}),
+    "MatMulBnb4": (
+        "MatMulBnb4", [f(2, 32), u8(128), np.abs(f(16))], 1,
+        {"K": 32, "N": 8, "block_size": 16, "quant_type": 0, "rtol": 1e-4, "atol": 1e-5},
+    ),
+    "MatMulBnb4 of quantiles": (
+        "MatMulBnb4", [f(2, 32), u8(128), np.abs(f(4))], 1,
+        {"K": 32, "N": 8, "block_size": 64, "quant_type": 1, "rtol": 1e-4, "atol": 1e-5},
+    ),
 }  # fmt: skip
 
 # Weights, scales and positions that models have as constants.
 CONSTANT = {
+    "MatMulBnb4": (1, 2), "MatMulBnb4 of quantiles": (1, 2),
     "MatMulNBits": (1, 2), "MatMulNBits with zero points": (1, 2, 3),
     "GatherBlockQuantized": (0, 2), "Range": (0, 1), "Pad": (1, 2),
     "FusedConv": (1, 2), "FusedConv with a sum": (1, 2), "FusedConv clipped": (1, 2),

@@ -13,7 +13,7 @@ from hagane.errors import TypeInferenceError
 from hagane.ops import operators
 from tests.native.models import session as native_session
 from tests.ops.ml_cases import FEATURES, GENERATOR, LEAVES, NODES, f, numbers
-from tests.oracle import ML, assert_agrees, assert_node_agrees, node_model
+from tests.oracle import ML, assert_agrees, assert_node_agrees, node_model, run_onnxruntime
 
 _generator = GENERATOR  # each test begins the streams of its module
 TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
@@ -254,3 +254,34 @@ def test_features_of_another_number_or_of_less_than_none_are_refused(widths: lis
     model, _ = node_model("FeatureVectorizer", parts, domain=ML, inputdimensions=widths)
     with pytest.raises(TypeInferenceError, match="expected inputdimensions of 2 inputs"):
         hagane.InferenceSession(model)
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+@pytest.mark.parametrize("transform", ["LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"])
+def test_regressors_of_one_score_apply_the_transforms_that_onnx_runtime_applies(
+    transform: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HAGANE_ENGINE", engine)
+    settings = {"domain": ML, "post_transform": transform}
+    x = np.linspace(-0.4, 0.4, 12, dtype=np.float32).reshape(4, 3)
+    for operator, attributes in (
+        ("LinearRegressor", {"coefficients": [0.1, 0.2, -0.1], "intercepts": [0.4]}),
+        (
+            "SVMRegressor",
+            {
+                "coefficients": [0.3, -0.1, 0.2], "rho": [0.4], "kernel_type": "LINEAR",
+                "kernel_params": [0.5, 0.1, 3.0],
+            },
+        ),
+        (
+            "TreeEnsembleRegressor",
+            {
+                **NODES, "target_ids": [0] * 5, "target_nodeids": LEAVES[0],
+                "target_treeids": LEAVES[1], "target_weights": POSITIVE, "n_targets": 1,
+            },
+        ),
+    ):  # fmt: skip
+        model, feed = node_model(operator, [x], **attributes, **settings)
+        (expected,) = run_onnxruntime(model, feed)
+        (found,) = hagane.InferenceSession(model).run(None, feed)
+        np.testing.assert_allclose(found, expected, 1e-4, 1e-6)

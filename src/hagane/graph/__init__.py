@@ -2,7 +2,7 @@
 
 from hagane.graph.load import ModelSource, load
 from hagane.graph.opsets import CURRENT_OPSETS
-from hagane.graph.save import save, to_proto
+from hagane.graph.save import save, to_proto, write
 from hagane.graph.text import to_text
 from hagane.graph.types import (
     MapType,
@@ -30,4 +30,5 @@ __all__ = [
     "to_proto",
     "to_text",
     "verify",
+    "write",
 ]

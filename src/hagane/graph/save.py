@@ -37,6 +37,28 @@ def save(model: ir.Model, path: str | os.PathLike[str], *, external_data: bool =
     path = Path(path)
     if path.suffix != ".onnx":
         raise InvalidArgument(f"models are written to '.onnx' files, got '{path}'")
+    write(model, path, external_data=external_data)
+
+
+def write(
+    model: ir.Model,
+    path: str | os.PathLike[str],
+    *,
+    external_data: bool = False,
+    ort_format: bool = False,
+) -> None:
+    """Write ``model`` to a file of any name.
+
+    Args:
+        model: The model; it is not changed.
+        path: The file to write.
+        external_data: As for ``save``.
+        ort_format: Write ONNX Runtime's own format, weights included.
+
+    Raises:
+        InvalidArgument: The model does not fit into ONNX Runtime's format.
+    """
+    path = Path(path)
     size = sum(
         value.const_value.nbytes
         for graph in all_graphs(model.graph)
@@ -46,7 +68,11 @@ def save(model: ir.Model, path: str | os.PathLike[str], *, external_data: bool =
     copy = model.clone()
     separate_names(copy.graph)
     copy.ir_version = min(copy.ir_version, MAX_IR_VERSION)
-    if external_data or size > _EMBEDDED_LIMIT:
+    if ort_format:
+        from hagane.graph.ort_written import write_ort
+
+        path.write_bytes(write_ort(ir.to_proto(copy)))
+    elif external_data or size > _EMBEDDED_LIMIT:
         ir.save(copy, path, external_data=f"{path.name}.data")
     else:
         ir.save(copy, path)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from hagane.errors import InvalidGraph
+from hagane.errors import InvalidGraph, TypeInferenceError
+from hagane.graph.types import DECLARED, dtype_name, from_ir_shape
 from hagane.graph.walk import PLACE, all_graphs, bodies
 
 
@@ -23,6 +24,47 @@ def verify(model: ir.Model) -> None:
             model.graph.sort()
         except ValueError:
             raise InvalidGraph(f"the graph has a cycle: {_find_cycle(model.graph)}") from None
+
+
+def verify_declarations(model: ir.Model) -> None:
+    """Raise unless inputs have types and weights are what the file declares of their names.
+
+    Raises:
+        InvalidGraph: An input has no type, or one that hagane has no values of.
+        TypeInferenceError: A weight is of another element type, or has another shape.
+    """
+    for value in model.graph.inputs:
+        if isinstance(value.type, ir.SparseTensorType):
+            raise InvalidGraph(
+                f"input '{value.name}' is declared a sparse tensor, of which no operator here has "
+                "a form; declare it as a tensor, which takes onnxruntime's SparseTensor too"
+            )
+        if value.type is None and value.const_value is None and DECLARED not in value.meta:
+            raise InvalidGraph(f"input '{value.name}' has no type information; declare its type")
+    for graph in all_graphs(model.graph):
+        for weight in graph.initializers.values():
+            _check_weight(weight)
+
+
+def _check_weight(value: ir.Value) -> None:
+    tensor = value.const_value
+    if tensor is None or not isinstance(value.type, ir.TensorType):
+        return
+    if value.type.dtype not in (tensor.dtype, ir.DataType.UNDEFINED):
+        raise TypeInferenceError(
+            f"initializer '{value.name}': its data is {dtype_name(tensor.dtype)}, but it is "
+            f"declared {dtype_name(value.type.dtype)}"
+        )
+    shape, given = from_ir_shape(value.shape), tuple(int(str(dim)) for dim in tensor.shape)
+    if shape is not None and (
+        len(shape) != len(given)
+        or any(isinstance(dim, int) and dim != own for dim, own in zip(shape, given, strict=True))
+    ):
+        declared = ", ".join("?" if dim is None else str(dim) for dim in shape)
+        raise TypeInferenceError(
+            f"initializer '{value.name}': its data has the shape {list(given)}, but it is declared "
+            f"[{declared}]"
+        )
 
 
 def describe(node: ir.Node) -> str:

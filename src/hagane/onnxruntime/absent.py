@@ -51,9 +51,6 @@ FUNCTIONS: dict[str, str] = {
     "get_session_initializer": "it is internal to ONNX Runtime",
     "opkernel": _TABLES,
     "pack_fp4_weights_for_cuda_moe_gemm": _PACKING,
-    "quantize_matmul_bnb4": (
-        "hagane does not run MatMulBnb4; matmul_nbits_quantizer makes models that it runs"
-    ),
     "register_execution_provider_library": (
         "libraries of execution providers are made for ONNX Runtime's C interface; "
         "SessionOptions.backends adds backends (docs/backends.md)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import operator
 import platform
@@ -19,13 +20,13 @@ from hagane.onnxruntime.devices import (
     cpu_device,
 )
 from hagane.onnxruntime.options import SessionOptions
-from hagane.onnxruntime.raised import offered_not
 
 # The version whose interface this package has; where ONNX Runtime is installed, its version is
 # told, so that both answers to the question agree.
 INTERFACE = "1.32.0"
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
 _callback: list[logging.Handler] = []
+_threads: list[int] = []  # of sessions without threads of their own, if that was set
 
 
 def package_version() -> str:
@@ -90,12 +91,13 @@ def enable_telemetry_events() -> None:
 
 
 def set_seed(seed: int) -> None:
-    """Refuse: random operators take their seed from the model."""
-    raise offered_not(
-        "set_seed",
-        "random operators draw by the attribute 'seed' of their node, or anew in each run; set "
-        "that attribute in the model",
-    )
+    """Begin the random numbers of nodes without a seed anew, for all sessions of the process.
+
+    The numbers are NumPy's, others than ONNX Runtime's of the same seed.
+    """
+    from hagane.ops.random.draw import seed_open  # with all operators
+
+    seed_open(operator.index(seed))
 
 
 def set_default_logger_severity(severity: int) -> None:
@@ -144,11 +146,23 @@ class _Handing(logging.Handler):
 def set_global_thread_pool_sizes(
     intra_op_num_threads: int = 0, inter_op_num_threads: int = 0
 ) -> None:
-    """Refuse: the threads of a session are its own."""
-    raise offered_not(
-        "set_global_thread_pool_sizes",
-        "the number of threads is set for each session (SessionOptions.intra_op_num_threads)",
-    )
+    """Set how many threads sessions have whose options say ``use_per_session_threads = False``.
+
+    Args:
+        intra_op_num_threads: Threads of a run; 0 for the cores of this process.
+        inter_op_num_threads: Has no effect.
+    """
+    _threads[:] = [operator.index(intra_op_num_threads)]
+    operator.index(inter_op_num_threads)
+
+
+def with_shared_threads(options: SessionOptions) -> SessionOptions:
+    """Return a session's options with the process's number of threads, if it is to have that."""
+    if options.use_per_session_threads or not _threads or options.intra_op_num_threads:
+        return options
+    made = copy.copy(options)
+    made.intra_op_num_threads = _threads[0]
+    return made
 
 
 def create_and_register_allocator(

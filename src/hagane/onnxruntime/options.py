@@ -104,6 +104,8 @@ class SessionOptions(runtime.SessionOptions):
     and values of another type, are refused.
     """
 
+    use_per_session_threads: bool
+
     def __init__(self) -> None:
         own: dict[str, Any] = {
             "execution_order": ExecutionOrder.DEFAULT,

@@ -20,6 +20,7 @@ from hagane.onnxruntime.devices import (
     cpu_device,
     cpu_memory,
 )
+from hagane.onnxruntime.environment import with_shared_threads
 from hagane.onnxruntime.errors import ModelLoadCanceled
 from hagane.onnxruntime.messages import missing_inputs, worded
 from hagane.onnxruntime.models import as_texts, check_format, with_given
@@ -86,6 +87,13 @@ class InferenceSession(runtime.InferenceSession):
                     stacklevel=2,
                 )
         options = sess_options if sess_options is not None else SessionOptions()
+        if isinstance(options, SessionOptions):
+            if not -1 <= options.log_severity_level <= 4:
+                raise RuntimeError(
+                    f"SessionOptions.log_severity_level: expected 0 to 4, got "
+                    f"{options.log_severity_level}"
+                )
+            options = with_shared_threads(options)
         if isinstance(options, SessionOptions) and options.cancelled:
             raise ModelLoadCanceled("loading was cancelled by SessionOptions")
         with as_theirs():

@@ -36,7 +36,11 @@ from hagane.onnxruntime.errors import (
     RuntimeException,
 )
 from hagane.onnxruntime.values import OrtValueVector
-from hagane.onnxruntime.weights_of_few_bits import quantizer_of_columns, quantizer_of_rows
+from hagane.onnxruntime.weights_of_few_bits import (
+    quantize_matmul_bnb4,
+    quantizer_of_columns,
+    quantizer_of_rows,
+)
 
 kNextPowerOfTwo = ArenaExtendStrategy.kNextPowerOfTwo  # noqa: N816
 kSameAsRequested = ArenaExtendStrategy.kSameAsRequested  # noqa: N816
@@ -77,6 +81,7 @@ __all__ = [
     "quantize_matmul_2bits",
     "quantize_matmul_4bits",
     "quantize_matmul_8bits",
+    "quantize_matmul_bnb4",
     "quantize_qdq_matmul_2bits",
     "quantize_qdq_matmul_4bits",
 ]

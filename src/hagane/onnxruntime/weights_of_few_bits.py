@@ -16,6 +16,12 @@ from hagane.onnxruntime.raised import BoundError
 
 _Numbers = NDArray[Any]
 
+# Magnitudes up to each bound get the code of its place, by the digits of bitsandbytes' source.
+_FP4_BOUNDS = np.array(
+    [0.00260417, 0.0859375, 0.20833333, 0.29166667, 0.4166667, 0.583333, 0.8333333], np.float32
+)
+_FP4_CODES = np.array([0, 1, 6, 7, 4, 5, 2, 3], np.uint8)
+
 
 def quantizer_of_columns(bits: int) -> Callable[..., None]:
     """Return ``quantize_matmul_…bits``, which fills arrays for MatMulNBits."""
@@ -57,6 +63,48 @@ def quantizer_of_columns(bits: int) -> Callable[..., None]:
 
     quantize.__name__ = quantize.__qualname__ = f"quantize_matmul_{bits}bits"
     return quantize
+
+
+def quantize_matmul_bnb4(
+    dst: _Numbers,
+    src: _Numbers,
+    absmax: _Numbers,
+    block_size: int,
+    quant_type: int,
+    N: int,
+    K: int,
+) -> None:
+    """Quantise a matrix to codes of four bits in blocks of its elements, for MatMulBnb4.
+
+    Args:
+        dst: uint8 ``(N * K / 2,)``: filled, the first code of a byte above.
+        src: float32 or float16, of N * K elements.
+        absmax: ``(blocks,)``: filled with the largest absolute value of each block.
+        block_size: Elements of a block.
+        quant_type: 0 for FP4, 1 for NF4.
+        N: Columns.
+        K: Rows.
+    """
+    count = N * K
+    values = np.zeros(-(-count // block_size) * block_size, np.float32)
+    values[:count] = src.ravel()[:count]
+    blocks = values.reshape(-1, block_size)
+    largest = np.abs(blocks).max(axis=1)
+    with np.errstate(divide="ignore"):
+        inverse = np.where(largest != 0, np.float32(1) / largest, np.float32(0))
+    scaled = (blocks * inverse[:, None]).ravel()[:count]
+    if quant_type == 0:
+        codes = _FP4_CODES[np.searchsorted(_FP4_BOUNDS, np.abs(scaled))]
+        codes = codes + np.where(scaled < 0, 8, 0).astype(np.uint8)
+    else:
+        from hagane.ops.contrib.bnb4 import TABLES  # with all operators
+
+        numbers = TABLES[1].astype(np.float64)
+        bounds = ((numbers[1:] + numbers[:-1]) / 2).astype(np.float32)
+        codes = np.searchsorted(bounds, scaled).astype(np.uint8)
+    pairs = np.pad(codes, (0, count % 2)).reshape(-1, 2)
+    _fill("dst", dst, (pairs[:, 0] << 4 | pairs[:, 1]).astype(np.uint8))
+    _fill("absmax", absmax, largest.astype(absmax.dtype))
 
 
 def quantizer_of_rows(bits: int) -> Callable[..., bool]:

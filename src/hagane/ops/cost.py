@@ -66,7 +66,7 @@ def flops(node: ir.Node, types: Mapping[ir.Value, Type]) -> Dim | None:
         return (
             None if left is None else 2 * product(output) * left[0 if attributes["transA"] else 1]
         )
-    if name == "MatMulNBits":
+    if name in ("MatMulBnb4", "MatMulNBits"):
         return 2 * product(output) * attributes["K"]
     if name == "Attention" and not node.domain:
         query, key = inputs[0], inputs[1]

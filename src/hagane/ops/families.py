@@ -22,11 +22,11 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
             Attention BiasAdd BiasGelu BiasSplitGelu CDist DequantizeLinear DynamicQuantizeLSTM
             DynamicQuantizeMatMul EmbedLayerNormalization ExpandDims FastGelu FusedConv FusedGemm
             FusedMatMul GatherBlockQuantized GatherND Gelu GroupNorm GroupQueryAttention Inverse
-            Irfft MatMulIntegerToFloat MatMulNBits MultiHeadAttention NhwcMaxPool Pad QGemm
-            QLinearAdd QLinearAveragePool QLinearConcat QLinearGlobalAveragePool QLinearLeakyRelu
-            QLinearMul QLinearSigmoid QLinearSoftmax QLinearWhere QuantizeLinear QuickGelu Range
-            Rfft RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization
-            Tokenizer TransposeMatMul Trilu
+            Irfft MatMulBnb4 MatMulIntegerToFloat MatMulNBits MultiHeadAttention NhwcMaxPool Pad
+            QGemm QLinearAdd QLinearAveragePool QLinearConcat QLinearGlobalAveragePool
+            QLinearLeakyRelu QLinearMul QLinearSigmoid QLinearSoftmax QLinearWhere QuantizeLinear
+            QuickGelu Range Rfft RotaryEmbedding SkipLayerNormalization
+            SkipSimplifiedLayerNormalization Tokenizer TransposeMatMul Trilu
         """,
     },
     "control": {

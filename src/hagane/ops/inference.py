@@ -21,11 +21,13 @@ from hagane.graph.types import (
     Shape,
     TensorType,
     Type,
+    dtype_name,
     from_ir_shape,
     to_ir_shape,
     to_ir_type,
 )
 from hagane.graph.verify import describe
+from hagane.graph.walk import all_graphs
 from hagane.ops.bounds import fits
 from hagane.ops.control.growth import CHANGING
 from hagane.ops.definition import Array
@@ -101,6 +103,65 @@ def infer_types(
     walker.graph(model.graph)
     write_types(walker.result)
     return walker.result
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Element types, and shapes where they count, that a file declares of the results of nodes."""
+
+    dtypes: dict[ir.Value, ir.DataType] = field(default_factory=dict)
+    shapes: dict[ir.Value, ir.Shape] = field(default_factory=dict)
+
+
+def read_declared(model: ir.Model, *, shapes: bool = False) -> Declared:
+    """Return what a file declares of the results of its nodes.
+
+    Args:
+        model: As it was loaded.
+        shapes: Whether shapes count: files often say of them what an exporter took them for.
+    """
+    found = Declared()
+    for graph in all_graphs(model.graph):
+        for value in (value for node in graph for value in node.outputs):
+            if isinstance(value.type, ir.TensorType):
+                if value.type.dtype != ir.DataType.UNDEFINED:
+                    found.dtypes[value] = value.type.dtype
+                if shapes and value.shape is not None:
+                    found.shapes[value] = value.shape
+    return found
+
+
+def compare_declared(declared: Declared, found: GraphTypes) -> None:
+    """Raise unless what a file declares of the results of its nodes is what inference found.
+
+    Raises:
+        TypeInferenceError: A result is of another element type, or has another shape.
+    """
+    for value, dtype in declared.dtypes.items():
+        type_ = found.types.get(value)
+        if isinstance(type_, TensorType) and type_.dtype not in (dtype, ir.DataType.UNDEFINED):
+            raise TypeInferenceError(
+                f"{_maker(value)}: output '{value.name}' is declared {dtype_name(dtype)}, but it "
+                f"is {type_}; correct the file's declaration, or leave it out"
+            )
+    for value, shape in declared.shapes.items():
+        type_, dims = found.types.get(value), from_ir_shape(shape) or ()
+        if not isinstance(type_, TensorType) or type_.shape is None:
+            continue
+        if len(dims) != len(type_.shape) or any(
+            isinstance(own, int) and isinstance(dim, int) and own != dim
+            for own, dim in zip(type_.shape, dims, strict=True)
+        ):
+            told = ", ".join("?" if dim is None else str(dim) for dim in dims)
+            raise TypeInferenceError(
+                f"{_maker(value)}: output '{value.name}' is declared with the shape [{told}], but "
+                f"it is {type_} (session.strict_shape_type_inference is 1)"
+            )
+
+
+def _maker(value: ir.Value) -> str:
+    node = value.producer()
+    return "a node" if node is None else describe(node)
 
 
 def infer_added(node: ir.Node, types: GraphTypes) -> None:

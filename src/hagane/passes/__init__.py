@@ -326,7 +326,11 @@ _MOST_ROUNDS = 4
 
 
 def optimize(
-    graph: ir.Graph, types: GraphTypes, *, lacking: Collection[str] = LACKING
+    graph: ir.Graph,
+    types: GraphTypes,
+    *,
+    lacking: Collection[str] = LACKING,
+    rooms: Collection[str] | None = None,
 ) -> list[Change]:
     """Apply all passes to a legalised, type-checked graph and its bodies; return their changes.
 
@@ -336,8 +340,11 @@ def optimize(
         graph: Changed in place; its values' types must be inferred anew afterwards.
         types: The types that inference found for it.
         lacking: Operators that no pass may make, since the engine has them in parts only.
+        rooms: Those whose passes are applied; all if None.
     """
-    applied = [one for one in PASSES if one.makes not in lacking]
+    applied = [
+        one for one in PASSES if one.makes not in lacking and (rooms is None or one.room in rooms)
+    ]
     changed: dict[str, list[str]] = {one.name: [] for one in applied}
     graphs = list(all_graphs(graph))
     present = _operators(graphs)

@@ -5,12 +5,13 @@ A session from the cache does without, until a run asks for what was not kept.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hagane.graph import save
+from hagane.graph import write
 from hagane.graph.types import TensorType
 from hagane.native.ready.caller import Caller, make_entry
 from hagane.ops.values import tensor_to_array
@@ -18,7 +19,8 @@ from hagane.runtime.backends.native import NativePart
 from hagane.runtime.device import CPU
 from hagane.runtime.execute import execute, outputs_of
 from hagane.runtime.kept import Fed, Kept
-from hagane.runtime.pipeline import read
+from hagane.runtime.options import GraphOptimizationLevel
+from hagane.runtime.pipeline import ReadModel, read
 from hagane.runtime.settings import settings_of
 from hagane.runtime.shapes.repeats import Past
 from hagane.runtime.shapes.specialize import Programs
@@ -108,7 +110,9 @@ class Opened:
             beside=finds_beside(self.fed),
         )
         if options.optimized_model_filepath:
-            save(found.model, options.optimized_model_filepath)
+            basic = options.graph_optimization_level == GraphOptimizationLevel.ORT_ENABLE_BASIC
+            rereads = basic and isinstance(source, str | bytes | os.PathLike)
+            _write(_lightly(read(source, settings)) if rereads else found.model, options)
 
     @property
     def fed(self) -> list[str]:
@@ -213,6 +217,23 @@ class Opened:
         if self.overridable.keys() & values.keys():
             return self.programs.reference, arguments
         return self.programs.for_shapes(self._names, arguments), arguments
+
+
+def _lightly(found: ReadModel) -> ir.Model:
+    """Return a model without what computes nothing new: other tools know its operators."""
+    from hagane.ops import infer_types  # a session from the cache needs neither
+    from hagane.passes import optimize
+
+    optimize(found.model.graph, found.types, rooms=("folding", "removing"))
+    infer_types(found.model)
+    return found.model
+
+
+def _write(model: ir.Model, options: SessionOptions) -> None:
+    path = options.optimized_model_filepath
+    kind = options.entries.get("session.save_model_format", "")
+    ort_format = kind.upper() == "ORT" or (not kind and path.lower().endswith(".ort"))
+    write(model, path, ort_format=ort_format)
 
 
 def _arguments(

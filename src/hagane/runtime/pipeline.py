@@ -17,9 +17,11 @@ import onnx_ir as ir
 
 from hagane.graph import ModelSource, load
 from hagane.graph.types import Shape, TensorType, Type, from_ir_shape
+from hagane.graph.verify import verify_declarations
 from hagane.graph.weights import stored_weights
 from hagane.machine import NoCompiler
 from hagane.ops import GraphTypes, infer_types
+from hagane.ops.inference import compare_declared, read_declared
 from hagane.passes import Change, optimize
 from hagane.passes.expanding.expand_composed import expand_node
 from hagane.passes.legalise import legalise
@@ -150,10 +152,13 @@ def read(source: ModelSource, settings: Settings) -> ReadModel:
     open_untold(model)
     inputs = declared_types(model, settings.sizes)
     outputs = {str(v.name): from_ir_shape(v.shape) for v in model.graph.outputs}
+    verify_declarations(model)
+    declared = read_declared(model, shapes=settings.strict)
     with clock.stage("legalise"):
         legalise(model)
     with clock.stage("infer"):
         types = infer_types(model, sizes=settings.sizes, shapes=settings.shapes)
+        compare_declared(declared, types)
     return ReadModel(model, types, opsets, inputs, arguments, outputs, tuple(clock.stages))
 
 

@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hagane.ops.values import describe_value
+import numpy as np
+
+from hagane.graph.types import TensorType
+from hagane.ops.schema import type_string
+from hagane.ops.values import array_dtype, describe_value
 from hagane.runtime.backends.reference import ReferencePart
 from hagane.runtime.device import Value
 from hagane.runtime.port import Observer, Part, Timed
@@ -27,6 +31,11 @@ class Profile:
         self._runs: list[_Run] = []
         self._lock = threading.Lock()
         self._last = threading.local()
+        self._ready: _Run | None = None  # the time until the session was there
+
+    def opened(self) -> None:
+        """Note that the session is ready."""
+        self._ready = _Run(self.start_ns, time.perf_counter_ns(), threading.get_ident())
 
     def start_run(self) -> None:
         """Note the time before the first node of a run of this thread."""
@@ -46,8 +55,8 @@ class Profile:
         now = time.perf_counter_ns()
         begun = getattr(self._last, "ns", now)
         self._last.ns = now
-        if (run := getattr(self._last, "run", None)) is not None:
-            run.ended = now
+        run = getattr(self._last, "run", None) or _Run(begun, now, threading.get_ident())
+        run.ended = now
         if records:
             at = now - sum(timed.nanoseconds for timed in records)
             events: list[dict[str, Any]] = []
@@ -56,24 +65,36 @@ class Profile:
                 if timed.place:
                     shown["place"] = timed.place
                 name = timed.name or timed.operator
-                events.append(self._event(name, timed.operator, at, timed.nanoseconds, shown))
+                events.append(self._event(name, timed.operator, at, timed.nanoseconds, shown, run))
                 at += timed.nanoseconds
         else:
             described: dict[str, Any] = {
                 "inputs": [describe_value(value) for value in inputs],
                 "outputs": [describe_value(value) for value in outputs],
+                "input_type_shape": _types_and_shapes(inputs),
+                "output_type_shape": _types_and_shapes(outputs),
             }
             operator, name, place = _label(part)
             if place:
                 described["place"] = place
-            events = [self._event(name or operator, operator, begun, now - begun, described)]
+            events = [self._event(name or operator, operator, begun, now - begun, described, run)]
         with self._lock:
             self._events.extend(events)
 
     def _event(
-        self, name: str, operator: str, begun: int, duration: int, shown: dict[str, Any]
+        self,
+        name: str,
+        operator: str,
+        begun: int,
+        duration: int,
+        shown: dict[str, Any],
+        run: _Run,
     ) -> dict[str, Any]:
-        about = {"op_name": operator, "provider": "CPUExecutionProvider", **shown}
+        about = {
+            "op_name": operator, "provider": "CPUExecutionProvider", "node_index": str(run.nodes),
+            **shown,
+        }  # fmt: skip
+        run.nodes += 1
         thread = threading.get_ident()
         return self._span("Node", f"{name}_kernel_time", begun, duration, thread, about)
 
@@ -94,11 +115,24 @@ class Profile:
     def trace(self) -> list[dict[str, Any]]:
         """Return all events; times are microseconds since the session was made."""
         with self._lock:
+            ready = [] if self._ready is None else [("session_initialization", self._ready)]
+            names = ("model_run", "SequentialExecutor::Execute")
+            spans = [*ready, *((name, run) for run in self._runs for name in names)]
             runs = [
-                self._span("Session", "model_run", run.begun, run.ended - run.begun, run.thread, {})
-                for run in self._runs
+                self._span("Session", name, run.begun, run.ended - run.begun, run.thread, {})
+                for name, run in spans
             ]
             return [*runs, *self._events]
+
+
+def _types_and_shapes(values: Sequence[Value]) -> list[dict[str, list[int]]]:
+    """Return the types and shapes of tensors as ONNX Runtime's profiles have them."""
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    types = [TensorType(array_dtype(value), value.shape) for value in arrays]
+    return [
+        {type_string(type_).removeprefix("tensor(").rstrip(")"): list(value.shape)}
+        for type_, value in zip(types, arrays, strict=True)
+    ]
 
 
 @dataclass(slots=True)
@@ -108,6 +142,7 @@ class _Run:
     begun: int
     ended: int
     thread: int
+    nodes: int = 0  # that ran so far
 
 
 @dataclass(frozen=True, slots=True)

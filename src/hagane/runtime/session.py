@@ -125,6 +125,8 @@ class InferenceSession:
             model.largest,
         )
         self._model = model
+        if self._profile is not None:
+            self._profile.opened()
         return model
 
     @property

@@ -30,6 +30,7 @@ class Settings:
         sizes: Numbers for named dimensions of the inputs.
         denoted: Numbers for dimensions of the inputs by denotation.
         shapes: Sizes or names for the axes of inputs by name.
+        strict: Whether shapes that a file declares have to be those that inference finds.
     """
 
     backends: tuple[Backend, ...] = ()
@@ -37,6 +38,7 @@ class Settings:
     sizes: Mapping[str, int] = field(default_factory=dict)
     denoted: Mapping[str, int] = field(default_factory=dict)
     shapes: Mapping[str, Sequence[Dim | str]] = field(default_factory=dict)
+    strict: bool = False
 
 
 def settings_of(options: SessionOptions, logger: logging.Logger) -> Settings:
@@ -59,6 +61,7 @@ def settings_of(options: SessionOptions, logger: logging.Logger) -> Settings:
         optimize and bool(backends),
         options.dimension_overrides,
         options.denotation_overrides,
+        strict=options.entries.get("session.strict_shape_type_inference") == "1",
     )
 
 

@@ -170,3 +170,27 @@ def test_other_delays_inside_processes_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(UnsupportedDesign, match=r"m\.sv:2:25: an assignment with a delay"):
         load(read_sources([path], "m"))
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("(input c, inout d); assign d = c ? 1'bz : 1'b0;",
+         "1:25: top-level port 'd' of direction InOut; give what is driven, its enable and what"),
+        ("(input c, output q); real r; assign q = c;",
+         r"1:35: 'r' of type real \(it belongs in a test bench; a circuit has bits"),
+        ("(input c, output reg q); always @(posedge c) #5 q <= 1;",
+         "1:54: a delay or an event inside a process .* `q <= #1 d` .* are ignored"),
+        ("(input c, a, output q); tri1 t; bufif1 (t, a, c); assign q = t;",
+         "1:38: net 't' of type tri1 .*write a choice: `enable"),
+        ("(input c, output reg q, r); always @(posedge c) q <= 1; always @(negedge c) r <= 1;",
+         "the clock 'c', others for the other edge .*an input"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_comes_with_its_place_and_remedy(
+    tmp_path: Path, body: str, said: str
+) -> None:
+    path = tmp_path / "m.sv"
+    path.write_text(f"module m{body} endmodule\n")
+    with pytest.raises(UnsupportedDesign, match=said):
+        load(read_sources([path], "m"))

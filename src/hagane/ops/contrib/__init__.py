@@ -7,6 +7,7 @@ https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md (ver
 from hagane.ops.contrib import (
     activation,
     attention,
+    bnb4,
     dynamic,
     fused,
     moved,
@@ -16,7 +17,10 @@ from hagane.ops.contrib import (
     words,
 )
 
-_MODULES = (activation, attention, dynamic, fused, moved, normalization, qlinear, weights, words)
+_MODULES = (
+    *(activation, attention, bnb4, dynamic, fused),
+    *(moved, normalization, qlinear, weights, words),
+)
 
 OPERATORS = tuple(op for module in _MODULES for op in module.OPERATORS)
 SCHEMAS = {key: schema for module in _MODULES for key, schema in module.SCHEMAS.items()}

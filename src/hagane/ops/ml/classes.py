@@ -39,6 +39,14 @@ def post_transform(scores: Array, name: str) -> Array:
     raise ValueError(f"unknown post_transform '{name}'")
 
 
+def of_regression(count: int, name: str) -> str:
+    """Return the post-transform that a regressor of ``count`` scores applies.
+
+    Of one score ONNX Runtime applies PROBIT alone; the specification leaves it open.
+    """
+    return "NONE" if count == 1 and name != "PROBIT" else name
+
+
 def one_score(score: Array, name: str, *, probability: bool) -> Array:
     """Return the scores of both classes, (rows, 2), of a binary classifier that has one score.
 

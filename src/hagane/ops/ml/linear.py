@@ -88,7 +88,8 @@ def _regressor(
     scores = _scores(x, coefficients, intercepts, 0)
     if scores.shape[1] != targets:
         raise ValueError(f"expected coefficients of {targets} targets, got {scores.shape[1]}")
-    return classes.post_transform(scores, post_transform).astype(np.float32)
+    applied = classes.of_regression(targets, post_transform)
+    return classes.post_transform(scores, applied).astype(np.float32)
 
 
 def _infer_classifier(ctx: InferContext) -> Sequence[Any]:

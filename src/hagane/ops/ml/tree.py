@@ -212,7 +212,8 @@ def _regressor(
     )
     if base_values or base_values_as_tensor is not None:
         scores = scores + _floats(base_values, base_values_as_tensor)
-    return classes.post_transform(scores, post_transform).astype(np.float32)
+    applied = classes.of_regression(n_targets, post_transform)
+    return classes.post_transform(scores, applied).astype(np.float32)
 
 
 def _classifier(
@@ -344,7 +345,8 @@ def _ensemble(
         _AGGREGATES[aggregate_function],
         len(tree_roots),
     )
-    return classes.post_transform(scores, _TRANSFORMS[post_transform]).astype(x.dtype)
+    applied = classes.of_regression(n_targets, _TRANSFORMS[post_transform])
+    return classes.post_transform(scores, applied).astype(x.dtype)
 
 
 def _table(

@@ -13,6 +13,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.numbers.elementary import cast, div, mask_like, mul, sub, where
 from hagane.ops.precision import widened
+from hagane.ops.random.draw import open_seed
 from hagane.ops.traits import Trait
 
 
@@ -30,7 +31,8 @@ def _dropout(
     if not training or rate == 0:
         return (x, np.ones(x.shape, dtype=np.bool_))[:n_outputs]
     # ONNX's own reference draws from this generator, so that seeded results agree.
-    keep = np.random.RandomState(seed).uniform(size=x.shape) >= rate
+    drawn = open_seed() if seed is None else seed
+    keep = np.random.RandomState(drawn).uniform(size=x.shape) >= rate
     return ((x * keep / (1 - rate)).astype(x.dtype), keep)[:n_outputs]
 
 

@@ -1,11 +1,12 @@
 """RandomNormal, RandomUniform, their Like forms, Bernoulli, Multinomial.
 
 With the attribute ``seed`` a node draws the same numbers in every run; without, the numbers come
-from the operating system's entropy.
+from the operating system's entropy, or from the generator of ``seed_open``.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,10 +20,26 @@ from hagane.ops.traits import Trait
 from hagane.ops.values import array_dtype
 from hagane.ops.vjp import CONSTANT, DISCRETE, DRAWN, flat
 
+_lock = threading.Lock()
+_open: list[np.random.Generator] = []  # that of the process, if it was seeded
+
+
+def seed_open(seed: int) -> None:
+    """Let nodes without a seed draw from one generator of the process, begun at ``seed``."""
+    with _lock:
+        _open[:] = [np.random.default_rng(seed % 2**64)]
+
+
+def open_seed() -> int | None:
+    """Return the seed of a draw whose node has none; None for the system's entropy."""
+    with _lock:
+        return int(_open[0].integers(2**32)) if _open else None
+
 
 def _generator(seed: float | None) -> np.random.Generator:
     # Seeds are floats in ONNX; their bit pattern makes any of them an integer.
-    return np.random.default_rng(None if seed is None else int(np.float64(seed).view(np.uint64)))
+    given = open_seed() if seed is None else int(np.float64(seed).view(np.uint64))
+    return np.random.default_rng(given)
 
 
 def _normal(

@@ -22,6 +22,7 @@ from hagane.tools.rtl.compiled.engine import Words
 from hagane.tools.rtl.errors import InvalidDesign, SimulatorError
 from hagane.tools.rtl.judge import judge, settle_outside, waived_goals
 from hagane.tools.rtl.merged import covered_elsewhere
+from hagane.tools.rtl.replay.blanked import without_properties
 from hagane.tools.rtl.replay.cocotb_tests import write_cocotb, write_ports
 from hagane.tools.rtl.replay.icarus import find_icarus
 from hagane.tools.rtl.replay.player import Player, write_player
@@ -290,13 +291,14 @@ class _Stage:
             self.model, self.design.ports, self.sources.top, self.sources.parameters
         )
         verilator, icarus = find_verilator(), find_icarus()
+        sources = without_properties(self.sources, self.folder / "sources")
         try:
             if verilator is not None:
                 folder = self.folder / "verilator"
-                self.players.append(Player("verilator", (verilator,), self.sources, bench, folder))
+                self.players.append(Player("verilator", (verilator,), sources, bench, folder))
             if icarus is not None:
                 folder = self.folder / "icarus"
-                self.players.append(Player("icarus", icarus, self.sources, bench, folder))
+                self.players.append(Player("icarus", icarus, sources, bench, folder))
             yield
         finally:
             for player in self.players:

@@ -131,7 +131,10 @@ def _point(key: PointKey, reached: Mapping[Goal, int], found: Found, replayed: b
 
 def looped(cycles: int) -> str:
     """Return how a point is reached that no run met."""
-    return f"by a proved loop, {cycles:,} cycles after the start of a test; not replayed"
+    return (
+        f"by a proved loop or inputs held so long, {cycles:,} cycles after the start of a test; "
+        "not replayed"
+    )
 
 
 def _toggles(
@@ -175,7 +178,7 @@ def _lines(
     """Return the standing of the simulator's own line points; ``counted``: its counts suffice."""
     keys = list(model.points)
     matched, unmatched = line_points(simulator, run)
-    statuses, defects, notices = [], [], []
+    statuses, defects, moved = [], [], []
     for point, count in run.lines.items():
         assert isinstance(point, LinePoint)
         if Path(point.position.file).name == CHECKER_FILE:
@@ -192,10 +195,7 @@ def _lines(
                 defects.append(f"{where}: proved dead, yet the simulator reached it")
         elif tests and any(key in model.overwritten for key in mine if key in reached):
             statuses.append(Status("line", where, "covered", min(tests), **place))  # type: ignore[arg-type]
-            notices.append(
-                f"{where}: covered by the simulator's waves, though its counter stays 0: Verilator "
-                "moves it behind an assignment to the condition that it counts"
-            )
+            moved.append(where)
         elif tests:
             defects.append(f"{where}: reached in hagane by test {min(tests)}, not in the simulator")
             statuses.append(
@@ -216,6 +216,13 @@ def _lines(
             if not mine:
                 why = "hagane has no point at this place"
             statuses.append(Status("line", where, "unknown", None, why, **place))  # type: ignore[arg-type]
+    notices = []
+    if moved:
+        more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
+        notices.append(
+            f"{', '.join(moved[:3])}{more}: covered by the simulator's waves, though the counter "
+            "stays 0: Verilator moves it past an assignment to the condition that it counts"
+        )
     return statuses, unmatched, defects, notices
 
 

@@ -18,7 +18,8 @@ KINDS = ("line", "branch", "statement", "condition", "toggle", "cover")
 class Status:
     """Where a point stands: covered with a test, dead with a proof, reachable, waived, or unknown.
 
-    ``reachable`` points need more cycles than a replay takes: ``cycles``, by a proved loop.
+    ``reachable`` points need more cycles than a replay takes: ``cycles``, by a proved loop or
+    inputs held so long.
     """
 
     kind: str

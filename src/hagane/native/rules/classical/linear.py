@@ -18,6 +18,7 @@ from hagane.native.rules.classical.scores import (
     table,
     transform,
 )
+from hagane.ops.ml.classes import of_regression
 from hagane.ops.ml.linear import weights_of
 from hagane.symbolic import product
 
@@ -58,7 +59,7 @@ def lower_regressor(low: Lowering, node: ir.Node) -> None:
     count, reads, text = _scores(low, node, x, 0)
     if count != targets:
         raise NotNative("another number of coefficients than of targets")
-    name = str(low.facts.attributes(node).get("post_transform", "NONE"))
+    name = of_regression(count, str(low.facts.attributes(node).get("post_transform", "NONE")))
     emit_written(
         low.recorder, node,
         f"""

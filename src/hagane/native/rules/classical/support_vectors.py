@@ -227,8 +227,7 @@ def lower_regressor(low: Lowering, node: ir.Node) -> None:
         sums = f"(KERNEL_values(k, x + row * {vectors.shape[1]}, vectors), KERNEL_dot(k, weights, {len(vectors)}))"
     else:
         reads, helper = total
-    name = str(attributes.get("post_transform", "NONE"))
-    end = "KERNEL_transform(s, 1); y[row] = (float)s[0];"
+    end = "y[row] = (float)s[0];"
     if attributes.get("one_class"):
         end = "y[row] = s[0] > 0 ? 1 : -1;"
     emit_written(
@@ -240,7 +239,7 @@ double s[1] = {{{sums} + {float(attributes["rho"][0]).hex()}}};
 {end} }}""",
         reads={"x": x, **reads}, writes={"y": y},
         items=x.shape[0], each=_cost(vectors), scratch=8 * _floats_of(vectors),
-        helper=helper + transform(name),
+        helper=helper,
     )  # fmt: skip
     low.forms[node.outputs[0]] = y
 

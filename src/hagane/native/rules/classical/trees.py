@@ -27,6 +27,7 @@ from hagane.native.rules.classical.scores import (
     transform,
 )
 from hagane.ops.definition import Array
+from hagane.ops.ml.classes import of_regression
 from hagane.ops.ml.tree import Forest
 from hagane.ops.ml.tree import ensemble_of as read_ensemble
 from hagane.ops.ml.tree import forest_of as read_forest
@@ -289,6 +290,7 @@ def lower_regressor(low: Lowering, node: ir.Node) -> None:
     n = int(attributes.get("n_targets", 1))
     if targets.max(initial=0) >= n:
         raise NotNative(f"a weight of more than {n} targets")  # the reference names it
+    name = of_regression(n, name)
     trees = _Trees(low, node, forest, nodes, targets, weights)
     begin, add = _sum(n, aggregate, dense=trees.dense == n)
     final = ""

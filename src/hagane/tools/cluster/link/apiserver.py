@@ -22,6 +22,8 @@ from hagane.tools.cluster.link.changing import (
     check_template,
     deleted,
     evictable,
+    held_back,
+    is_free,
     named_anew,
     patched,
     put_in_place,
@@ -29,6 +31,7 @@ from hagane.tools.cluster.link.changing import (
     scale,
     scaled,
     timestamp,
+    with_data,
     with_defaults,
 )
 from hagane.tools.cluster.link.collecting import NOTHING, belonging, check_deletion
@@ -60,7 +63,7 @@ _MADE = {"nodes": "node", "poddisruptionbudgets": "budget", **dict.fromkeys(KIND
 _TOLD = {
     "configmaps", "csistoragecapacities", "deployments", "events", "jobs", "leases", "namespaces",
     "nodes", "poddisruptionbudgets", "priorityclasses", "replicasets", "replicationcontrollers",
-    "statefulsets",
+    "secrets", "statefulsets",
 }  # fmt: skip
 # Of a deletion: to make room for another pod, which its condition says.
 PREEMPTED = "preempted"
@@ -254,6 +257,7 @@ class ApiServer:
         elif kind.plural in KINDS and not is_owned(value):
             _read(lambda: read_made(value, key))
             _read(lambda: check_template(value, Place(f"POST of {kind.kind} {key!r}", "", 0)))
+        value = with_data(kind, value)
         value["metadata"].setdefault("creationTimestamp", timestamp())
         managed = (
             read_managed(value)
@@ -316,6 +320,10 @@ class ApiServer:
             leaving = self._leave(target.key, value)
             self._collect(target, value)
             return leaving
+        if value["metadata"].get("finalizers"):
+            held = held_back(value, timestamp())
+            self.store.put(target.resource.name, target.key, held)
+            return held
         self.store.drop(target.resource.name, target.key)
         # The pods of the simulation's own controllers go with these.
         if target.resource.plural not in KINDS or is_owned(value):
@@ -427,11 +435,13 @@ class ApiServer:
         else:
             managed = after_update(value, new, target.writer, target.sub, timestamp())
             new = with_managed(new, managed)
-        new = _typed(kind, new)
+        new = _typed(kind, with_data(kind, new))
         # A write that changes nothing makes no version; but a pod's status may be said again.
         if target.dry or (new == value and kind.plural != "pods"):
             return new
         self.store.put(kind.name, target.key, new)
+        if kind.plural != "pods" and is_free(new):
+            return self._delete(target)
         if kind.plural in KINDS and target.sub != "status" and not is_owned(new):
             same = new["spec"].get("template") == value["spec"].get("template")
             self.requests.put(("workload" if same else "roll", target.key, new))
@@ -469,11 +479,7 @@ def _check_verb(target: Target, method: str) -> None:
     if verb not in target.resource.verbs:
         done = {"create": "created", "delete": "deleted"}.get(verb or "", "changed")
         message = f"{target.resource.plural} cannot be {done} here"
-        if target.resource.plural in resources.NOT_SIMULATED:
-            message = (
-                f"{target.resource.plural} are not simulated, and would hold nobody back: "
-                "they cannot be made here; leave them out"
-            )
+        message = resources.NOT_SIMULATED.get(target.resource.plural, message)
         raise Refused(405, "MethodNotAllowed", message)
 
 

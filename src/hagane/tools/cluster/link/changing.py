@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -280,3 +281,23 @@ def scaled(value: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]
             422, "Invalid", f"spec.replicas: expected a number of pods from 0 on, got {replicas!r}"
         )
     return {**value, "spec": {**(value.get("spec") or {}), "replicas": replicas}}
+
+
+def with_data(kind: Resource, value: dict[str, Any]) -> dict[str, Any]:
+    """Return an object with the texts of a secret (``stringData``) among its data."""
+    if kind.plural != "secrets" or not value.get("stringData"):
+        return value
+    told = {k: b64encode(str(v).encode()).decode() for k, v in value["stringData"].items()}
+    rest = {name: each for name, each in value.items() if name != "stringData"}
+    return {"type": "Opaque", **rest, "data": {**(value.get("data") or {}), **told}}
+
+
+def held_back(value: dict[str, Any], now: str) -> dict[str, Any]:
+    """Return an object that is to go once its finalizers are taken away."""
+    return {**value, "metadata": {"deletionTimestamp": now, **value["metadata"]}}
+
+
+def is_free(value: dict[str, Any]) -> bool:
+    """Return whether an object that is to go has no finalizers any more."""
+    meta = value["metadata"]
+    return bool(meta.get("deletionTimestamp")) and not meta.get("finalizers")

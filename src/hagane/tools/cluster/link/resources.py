@@ -68,8 +68,15 @@ class Resource:
 
 _SEEN = ("get", "list", "watch")
 _SCALED = ("scale", "status")
-# What would refuse pods, and is refused itself; clients may ask for the empty lists.
-NOT_SIMULATED = ("limitranges", "resourcequotas")
+# What would refuse or make pods, and is refused itself; clients may ask for the empty lists.
+NOT_SIMULATED = {
+    plural: f"{plural} cannot be made here, as they are not simulated: {why}"
+    for plural, why in (
+        ("daemonsets", "their pods are not made; make a pod for each node, with spec.nodeName"),
+        ("limitranges", "they would hold nobody back; leave them out"),
+        ("resourcequotas", "they would hold nobody back; leave them out"),
+    )
+}
 # What `kubectl get all` lists.
 _ALL_OF_KUBECTL = (
     "pods", "services", "replicationcontrollers", "replicasets", "statefulsets", "deployments",
@@ -99,11 +106,14 @@ RESOURCES = (
     Resource("persistentvolumes", "", "v1", "PersistentVolume", False, ("pv",)),
     Resource("persistentvolumeclaims", "", "v1", "PersistentVolumeClaim", short=("pvc",)),
     Resource("configmaps", "", "v1", "ConfigMap", short=("cm",)),
+    Resource("secrets", "", "v1", "Secret"),
+    Resource("serviceaccounts", "", "v1", "ServiceAccount", short=("sa",)),
     Resource("limitranges", "", "v1", "LimitRange", short=("limits",), verbs=_SEEN),
     Resource("resourcequotas", "", "v1", "ResourceQuota", short=("quota",), verbs=_SEEN),
     Resource("replicasets", "apps", "v1", "ReplicaSet", short=("rs",), subresources=_SCALED),
     Resource("statefulsets", "apps", "v1", "StatefulSet", short=("sts",), subresources=_SCALED),
     Resource("deployments", "apps", "v1", "Deployment", short=("deploy",), subresources=_SCALED),
+    Resource("daemonsets", "apps", "v1", "DaemonSet", short=("ds",), verbs=_SEEN),
     Resource("jobs", "batch", "v1", "Job", subresources=("status",)),
     Resource(
         "poddisruptionbudgets",

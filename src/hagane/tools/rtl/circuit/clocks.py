@@ -114,7 +114,8 @@ def find_clocks(
             elif clocks.setdefault(name, rising) != rising:
                 problems[
                     f"{process.position}: waits for the {'rising' if rising else 'falling'} "
-                    f"edge of the clock '{name}', others for the other edge"
+                    f"edge of the clock '{name}', others for the other edge (make the other edge a "
+                    "clock of its own, an input)"
                 ] = None
             else:
                 rises = either(rises, equal(tick(name), bv.value(1, 1)))

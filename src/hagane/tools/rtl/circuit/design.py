@@ -12,7 +12,7 @@ from hagane.tools.rtl.circuit.gates import GATES, run_gate
 from hagane.tools.rtl.circuit.machine import Machine, Outside, Variable
 from hagane.tools.rtl.circuit.ports import Port, interface_instances, ports_of
 from hagane.tools.rtl.circuit.scope import Scope
-from hagane.tools.rtl.circuit.subset import outside
+from hagane.tools.rtl.circuit.subset import BENCH, THREE_STATES, outside
 from hagane.tools.rtl.circuit.values import Value, layout_of, total_width
 from hagane.tools.rtl.errors import UnsupportedDesign
 
@@ -119,7 +119,7 @@ class _Flattener:
         if layout is None:
             kind = symbol.type.canonicalType.kind.name
             if kind not in ("VirtualInterfaceType",):
-                self.problem(symbol.location, f"'{symbol.name}' of type {symbol.type}")
+                self.problem(symbol.location, f"'{symbol.name}' of type {symbol.type} ({BENCH})")
             return
         if total_width(layout) > _MOST_BITS:
             self.problem(
@@ -134,7 +134,8 @@ class _Flattener:
             "logic",
             "uwire",
         ):
-            self.problem(symbol.location, f"net '{symbol.name}' of type {symbol.netType.name}")
+            what = f"net '{symbol.name}' of type {symbol.netType.name}"
+            self.problem(symbol.location, f"{what} ({THREE_STATES})")
         name = _join(path, str(symbol.name))
         self.design.variables[symbol] = Variable(
             name, layout, position, scope=path, four_state=bool(symbol.type.isFourState)
@@ -148,6 +149,14 @@ class _Flattener:
                 method(member, scope)
             elif kind in _REFUSED:
                 self.problem(member.location, f"{_REFUSED[kind]} '{member.name}'")
+
+    def _ClockingBlock(self, member: Any, scope: Scope) -> None:  # noqa: N802
+        if list(member):
+            self.problem(
+                member.location,
+                f"a clocking block with signals, '{member.name}' (it belongs in a test bench; one "
+                "without signals gives properties their clock)",
+            )
 
     def _GenerateBlock(self, member: Any, scope: Scope) -> None:  # noqa: N802
         if not member.isUninstantiated:
@@ -166,7 +175,7 @@ class _Flattener:
         gate = str(member.primitiveType.name)
         where = scope.position(member.location)
         if gate not in GATES:
-            self.problem(member.location, f"a primitive of type '{gate}'")
+            self.problem(member.location, f"a primitive of type '{gate}' ({THREE_STATES})")
             return
         if member.delay is not None:
             self.design.notices[f"{where}: the delay of a gate is ignored"] = None
@@ -340,7 +349,7 @@ class _Flattener:
                 edges=edges, procedural=True,
             )  # fmt: skip
             return
-        clocking = clocking_of(s.propertySpec)
+        clocking = clocking_of(s.propertySpec) or scope.clocking
         if clocking is not None:
             edges = _edges(clocking, scope) or ()
         if [edge.rising for edge in edges] != [True]:
@@ -406,7 +415,6 @@ _REFUSED = {
     "Primitive": "a user-defined primitive",
     "UninstantiatedDef": "an instance of an unknown module",
     "NetAlias": "a net alias",
-    "ClockingBlock": "a clocking block",
     "CovergroupType": "a covergroup",
     "CheckerInstance": "a checker",
 }

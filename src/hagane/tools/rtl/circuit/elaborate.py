@@ -102,6 +102,13 @@ def _driver(sources: Sources, top: str | None) -> Any:
     return driver
 
 
+def parse(sources: Sources) -> tuple[Any, Any]:
+    """Return slang with the syntax of some sources, and its manager of places in them."""
+    driver = _driver(sources, sources.top)
+    driver.parseAllSources()
+    return driver, driver.sourceManager
+
+
 def find_top(sources: Sources) -> str:
     """Return the only module of some sources that no other instantiates.
 

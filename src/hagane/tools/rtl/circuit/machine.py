@@ -148,9 +148,14 @@ class Machine:
     past: Callable[[Term], Term] | None = None
 
     def watch(self, key: PointKey, variables: Iterable[Variable]) -> None:
-        """Note a point that is ``overwritten`` once one of these variables is written."""
+        """Note a point that is ``overwritten`` once one of these variables is written.
+
+        The arguments and variables of a function are written at each call of it.
+        """
         for variable in variables:
             self.watched.setdefault(variable, []).append(key)
+            if variable.local and self.depth:
+                self.overwritten.add(key)
 
     def read(self, variable: Variable) -> Value:
         """Return the value at this place of the execution."""

@@ -11,10 +11,19 @@ from hagane.tools.rtl.circuit.expressions import Expressions
 from hagane.tools.rtl.circuit.machine import Machine, Outside, PointKey, Variable
 from hagane.tools.rtl.circuit.places import operator_location
 from hagane.tools.rtl.circuit.statements import Statements
+from hagane.tools.rtl.circuit.subset import BENCH
 from hagane.tools.rtl.circuit.values import Value, layout_of
 
 if TYPE_CHECKING:
     from hagane.tools.rtl.circuit.design import Design
+
+
+def _default_clocking(body: Any) -> Any:
+    """Return the event of the ``default clocking`` of an instance, or None."""
+    for member in body:
+        if member.kind.name == "ClockingBlock" and "default" in str(member.syntax.globalOrDefault):
+            return member.event
+    return None
 
 
 class Scope:
@@ -24,6 +33,7 @@ class Scope:
         self._design = design
         self._body = body
         self.path = path
+        self.clocking = _default_clocking(body)
         self._constants: dict[Any, Any] = {}
         self._colons: dict[Any, list[Any]] = {}
         self.expressions = Expressions(self, self._call)
@@ -55,7 +65,7 @@ class Scope:
             layout = layout_of(symbol.type)
             position = self.position(symbol.location)
             if layout is None:
-                raise Outside(position, f"'{symbol.name}' of type {symbol.type}")
+                raise Outside(position, f"'{symbol.name}' of type {symbol.type} ({BENCH})")
             found = Variable(str(symbol.name), layout, position, local=True)
             self._design.variables[symbol] = found
         return found

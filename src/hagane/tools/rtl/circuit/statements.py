@@ -18,7 +18,7 @@ from hagane.tools.rtl.circuit.covers import Sampled, clocking_of, is_cover, samp
 from hagane.tools.rtl.circuit.elaborate import Position
 from hagane.tools.rtl.circuit.machine import Exits, Machine, Outside, PointKey, Variable, refuse
 from hagane.tools.rtl.circuit.monitors import Monitor, NotFollowed
-from hagane.tools.rtl.circuit.subset import outside
+from hagane.tools.rtl.circuit.subset import DELAYED, outside
 from hagane.tools.rtl.circuit.values import Value, filled, layout_of
 
 if TYPE_CHECKING:
@@ -125,7 +125,15 @@ class Statements:
 
     def _Case(self, s: Any, m: Machine) -> None:  # noqa: N802
         colons = self._scope.colons(s)
+        outer, m.reading = m.reading, set()
         taken_by, rest = self._arms(s, m)
+        decided, m.reading = m.reading, outer
+        if outer is not None:
+            outer |= decided
+        deciding, m.deciding = m.deciding, m.deciding | decided
+        for colon in colons:
+            where = self._scope.position(colon)
+            m.watch(PointKey("line", where, "case", self._scope.path), m.deciding)
         arms = [(taken, item.stmt) for taken, item in zip(taken_by, s.items, strict=True)]
         for taken, colon in zip(taken_by, colons, strict=False):
             self._record("line", colon, "case", m, taken)
@@ -140,6 +148,7 @@ class Statements:
                 self._branch(taken, body, m)
         live = [(taken, body) for taken, body in arms if taken is not FALSE]
         m.alternatives(live, (rest, s.defaultCase), self.run)
+        m.deciding = deciding
 
     def _arms(self, s: Any, m: Machine) -> tuple[list[Term], Term]:
         """Return under which condition each item of a case is taken, and none of them."""
@@ -364,7 +373,7 @@ class Statements:
         self._record("cover", s.sourceRange.start, "cover", m, holds)
 
     def _Timed(self, s: Any, m: Machine) -> None:  # noqa: N802
-        self._refuse(s, "a delay or an event inside a process")
+        self._refuse(s, DELAYED)
 
     # Functions
 

@@ -8,6 +8,17 @@ from typing import Any
 from hagane.tools.rtl.circuit.elaborate import Position
 from hagane.tools.rtl.circuit.system_calls import SILENT
 
+# The remedies.
+BENCH = "it belongs in a test bench; a circuit has bits, numbers of fixed point among them"
+DELAYED = (
+    "a delay or an event inside a process (a state machine waits for cycles; `q <= #1 d` and the "
+    "delays of continuous assignments are ignored)"
+)
+THREE_STATES = (
+    "give what is driven and its enable as outputs of their own, or write a choice: "
+    "`enable ? a : b`"
+)
+
 _STATEMENTS = {
     "Wait": "wait",
     "WaitFork": "wait fork",
@@ -21,13 +32,13 @@ _STATEMENTS = {
     "PatternCase": "case with patterns",
     "Disable": "disable",
     "DisableFork": "disable fork",
-    "Timed": "a delay or an event inside a process",
+    "Timed": DELAYED,
     "ProceduralChecker": "a checker",
 }
 _EXPRESSIONS = {
-    "RealLiteral": "a real number",
+    "RealLiteral": f"a real number ({BENCH})",
     "TimeLiteral": "a time",
-    "NewClass": "an object",
+    "NewClass": f"an object ({BENCH})",
     "NewArray": "a dynamic array",
     "TaggedUnion": "a tagged union",
     "Dist": "a distribution",

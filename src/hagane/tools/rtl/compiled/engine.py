@@ -221,6 +221,7 @@ class Engine:
         terms = [*(self.model.points[key] for key in keys), *self.failing.values()]
         constant = [int(term.data) if term.is_const else 0 for term in terms]
         places = [self._flag_at.get(term, 0) for term in terms]
+        varies = np.array([term in self._flag_at for term in terms], np.int64)
         signals = [
             (self._value_at[term], words_of(term.width)) for term in self.model.signals.values()
         ]
@@ -238,7 +239,7 @@ class Engine:
             known = np.array(constant, np.int64)
             chosen = known[None].repeat(len(part), 0)
             if self.flag_words:
-                chosen |= flags[:, places]
+                chosen |= flags[:, places] * varies
             for bits, words, state_after in zip(chosen.tolist(), seen.tolist(), after, strict=True):
                 values = tuple(
                     [

@@ -119,7 +119,8 @@ def standings(
             dead = found.dead[goal]
             result.append(Standing(name, "proved", cycle=dead.cycles, why=dead.why))
         elif goal in found.reachable:
-            why = f"broken {found.reachable[goal]:,} cycles after reset, by a proved loop"
+            cycles = found.reachable[goal]
+            why = f"broken {cycles:,} cycles after reset, by a proved loop or inputs held so long"
             result.append(Standing(name, "reachable", cycle=found.reachable[goal], why=why))
         else:
             why = found.unknown.get(goal, "")

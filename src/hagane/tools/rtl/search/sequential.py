@@ -18,6 +18,7 @@ from hagane.tools.rtl.proofs.circuit import Circuit
 from hagane.tools.rtl.proofs.induction import Together
 from hagane.tools.rtl.proofs.relations import relations
 from hagane.tools.rtl.proofs.unknowns import after_prologue
+from hagane.tools.rtl.search.held import hold
 from hagane.tools.rtl.search.loops import accelerate
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def explore(search: Search) -> None:
     plan.prove(1, whole * 0.1)
     stages: list[Callable[[], object]] = [
         lambda: plan.prove(2, whole * 0.15),
+        lambda: hold(search, whole * 0.1),
         lambda: accelerate(search, plan.circuit, whole * 0.2),
         lambda: plan.from_reset(whole * 0.25),  # it gives up what is out of its reach
         lambda: plan.look_ahead(10, whole * 0.2),
@@ -57,6 +59,8 @@ def explore(search: Search) -> None:
             plan.prove(1, whole * 0.08)
         if search.found.rounds == 2:
             progress += accelerate(search, plan.circuit, whole * 0.08)
+        if search.found.rounds == 4:
+            progress += hold(search, whole * 0.05)
         search.tell()
         if not progress:
             if not stages:
