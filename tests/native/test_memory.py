@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import gc
 from collections.abc import Sequence
 from typing import Any
 
@@ -365,6 +366,25 @@ def test_sizes_take_less_memory_until_they_have_come_again_and_again(
         np.testing.assert_array_equal(opened.run(None, feed)[0], first)
     assert new > cleared()
     np.testing.assert_array_equal(session(proto).run(None, feed)[0], first)
+
+
+def test_sizes_grow_within_the_memory_that_a_small_session_begins_with() -> None:
+    constants = {"w": draw((8, 1, 3, 3), 1), "v": draw((8, 8, 3, 3), 2)}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
+        helper.make_node("Conv", ["c", "v"], ["y"], pads=[1] * 4),
+    ]
+    x = draw((7, 1, 12, 12))
+    proto = model(nodes, {"x": x}, constants=constants, shapes={"x": ["n", 1, 12, 12]})
+    options = hagane.SessionOptions()
+    options.specialize, options.intra_op_num_threads = False, 1
+    engine, opened = load_engine(), hagane.InferenceSession(proto, options)
+    gc.collect()
+    before = engine.allocated()
+    found = [opened.run(None, {"x": x[:rows]})[0] for rows in range(1, 8)]
+    assert engine.allocated() == before
+    for rows in range(1, 7):
+        np.testing.assert_allclose(found[rows - 1], found[-1][:rows], rtol=1e-5, atol=1e-6)
 
 
 @every_level

@@ -149,10 +149,13 @@ static void give_arena(hg_context *context, char *memory, size_t bytes) {
 /* Have an arena of so many bytes; the content of the one before is lost. Returns whether there is memory.
  *
  * Pages of 2 MiB are for sizes that stay: for sizes that grow, they would be filled for a few bytes of the last one.
+ * Where larger sizes are likely, memory is mapped by itself, and gets pages as they grow.
  */
 static int enlarge_arena(hg_context *context, size_t bytes) {
   if (context->host.take == NULL) {
-    context->arena = enlarge(context->arena, context->arena_bytes, bytes, context->part->n_symbols == 0);
+    size_t touched = bytes;
+    if (context->ahead && bytes < MAPPED) touched = AHEAD * bytes, bytes = MAPPED;
+    context->arena = enlarge(context->arena, context->arena_bytes, bytes, context->part->n_symbols == 0, touched);
   } else {
     give_arena(context, context->arena, context->arena_bytes); /* not both at once */
     context->arena = context->host.take(context->host.owner, bytes);
@@ -189,9 +192,10 @@ static int64_t fit_numbers(hg_context *context) {
   if (bytes < 0) return HG_BEYOND;
   int fresh = 0;
   context->wrong[1] = bytes;
-  if (context->arena == NULL || context->arena_bytes < (size_t)bytes + ARENA_SLACK) {
-    fresh = context->arena == NULL;
-    size_t room = (size_t)(bytes + (fresh ? 0 : bytes / 2)) + ARENA_SLACK;
+  int small = context->arena == NULL || (context->ahead && context->arena_bytes < MAPPED);
+  if (small || context->arena_bytes < (size_t)bytes + ARENA_SLACK) {
+    fresh = small;
+    size_t room = (size_t)(bytes + (small ? 0 : bytes / 2)) + ARENA_SLACK;
     if (!enlarge_arena(context, room)) return HG_NO_MEMORY;
   }
   if (context->program != NULL) forget_controls(context->program);
