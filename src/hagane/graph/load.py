@@ -198,7 +198,7 @@ def _keep_stored(graph: ir.Graph, store: WeightStore, place: str) -> None:
         for name, attribute in node.attributes.items():
             if attribute.type != ir.AttributeType.TENSOR:
                 continue
-            tensor = attribute.as_tensor()
+            tensor = attribute.value
             if isinstance(tensor, ir.ExternalTensor) and tensor.dtype.bitwidth >= 8:
                 node.attributes[name] = ir.AttrTensor(name, kept(tensor))
 
