@@ -155,7 +155,7 @@ class Ending:
         outputs: Slots of the program's outputs.
         constants: All slots, of which those of constants are filled.
         quiet: Whether the nodes compute no numbers, of which NumPy might warn.
-        given: Slots of the program's outputs that are inputs, and which of the given ones these are.
+        given: Slots of the program's outputs that are inputs, and which of the given ones they are.
     """
 
     steps: tuple[Step, ...]
@@ -227,7 +227,7 @@ class Ending:
         return called
 
     def _adding(self) -> Callable[[list[Any], list[Any]], list[Any]] | None:
-        """Return a function that does what a call does; None if there are nodes, or values that are no arrays."""
+        """Return a function that does what a call does; None if there are nodes or other values."""
         if self.steps:
             return None
         results = {slot: place for place, slot in enumerate(self.read)}

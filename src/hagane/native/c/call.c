@@ -434,10 +434,14 @@ static frame *make_frame(entry *self, PyArrayObject *const *arrays, frame *expir
   if (oldest != NULL) oldest->busy = 1;
   if (free_one != NULL) free_one->busy = 1;
   PyObject *owner = oldest == NULL ? Py_None : oldest->owner;
+  /* Other sizes may come in the next run, as in `refit_frame`. */
+  hg_context *taken = oldest != NULL && coming ? oldest->context : NULL;
+  if (taken != NULL) taken->once = 1;
   PyObject *found = PyObject_CallFunction(self->fit, "OOOLLL", list, owner,
                                           (free_one == NULL && expired == NULL) || much ? Py_True : Py_False,
                                           (long long)before.runs + coming, (long long)(general ? before.least : 0),
                                           (long long)(general ? 0 : before.least));
+  if (taken != NULL) taken->once = 0;
   Py_DECREF(list);
   if (found != NULL && found != Py_None) {
     frame made;

@@ -70,7 +70,7 @@ struct hg_context {
   char **table;
   int64_t *sizes;
   char *arena;
-  size_t arena_bytes;
+  size_t arena_bytes, used; /* used: bytes from its start that values have had, whose pages are there */
   hg_program *program;
   double *often; /* how often each kernel is likely to run */
   char *alone, *lonely; /* loops and branches that one thread runs by itself, and the kernels in them */
