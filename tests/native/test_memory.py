@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import gc
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from hagane.native.ready import context as contexts
 from hagane.native.ready.context import Context
 from hagane.native.run.engine import load_engine
 from hagane.native.run.memory import MemoryPlan, plan_memory, planned
+from hagane.runtime.shapes.repeats import LEASE
 from hagane.symbolic import Dim
 from tests.drawing import few
 from tests.native.models import compare, draw, every_level, model, session
@@ -325,9 +327,8 @@ def network(kind: str) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     return model(nodes, {"x": x}, constants=constants), {"x": x}
 
 
-def test_sizes_take_less_memory_until_they_have_come_again_and_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def layers() -> onnx.ModelProto:
+    """Return a network of an open batch whose images have borders."""
     constants: dict[str, np.ndarray] = {}
     nodes, x = [], "x"
     for number in range(6):
@@ -339,7 +340,13 @@ def test_sizes_take_less_memory_until_they_have_come_again_and_again(
             helper.make_node("Relu", [f"d{number}"], [x := f"r{number}"]),
         ]
     opened_at = {"x": ["n", 16, 48, 48]}
-    proto = model(nodes, {"x": draw((1, 16, 48, 48))}, [x], constants, opened_at)
+    return model(nodes, {"x": draw((1, 16, 48, 48))}, [x], constants, opened_at)
+
+
+def test_sizes_take_less_memory_until_they_have_come_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    proto = layers()
     made: list[Context] = []
     fit = Context.fit
 
@@ -365,6 +372,41 @@ def test_sizes_take_less_memory_until_they_have_come_again_and_again(
         np.testing.assert_array_equal(opened.run(None, feed)[0], first)
     assert new > cleared()
     np.testing.assert_array_equal(session(proto).run(None, feed)[0], first)
+
+
+def test_sizes_that_come_again_in_turns_take_no_more_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(contexts, "CLEARING", 0.0)  # what is fastest takes more memory
+    engine, opened = load_engine(), hagane.InferenceSession(layers())
+    opened._programs.repeats.make = lambda shapes: None  # no programs of their own
+    feeds = [{"x": draw((rows, 16, 48, 48))} for rows in range(1, 13)]
+    gc.collect()
+    taken: list[int] = []
+    for _ in range(LEASE + 3):  # after so many runs of a shape Python is asked for it
+        for feed in feeds:
+            opened.run(None, feed)
+        taken.append(engine.allocated())
+    assert max(taken) == taken[0]
+
+
+def test_sizes_grow_within_the_memory_that_a_small_session_begins_with() -> None:
+    constants = {"w": draw((8, 1, 3, 3), 1), "v": draw((8, 8, 3, 3), 2)}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
+        helper.make_node("Conv", ["c", "v"], ["y"], pads=[1] * 4),
+    ]
+    x = draw((7, 1, 12, 12))
+    proto = model(nodes, {"x": x}, constants=constants, shapes={"x": ["n", 1, 12, 12]})
+    options = hagane.SessionOptions()
+    options.specialize, options.intra_op_num_threads = False, 1
+    engine, opened = load_engine(), hagane.InferenceSession(proto, options)
+    gc.collect()
+    before = engine.allocated()
+    found = [opened.run(None, {"x": x[:rows]})[0] for rows in range(1, 8)]
+    assert engine.allocated() == before
+    for rows in range(1, 7):
+        np.testing.assert_allclose(found[rows - 1], found[-1][:rows], rtol=1e-5, atol=1e-6)
 
 
 @every_level

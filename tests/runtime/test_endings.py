@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import hagane
 from hagane.errors import InvalidArgument, InvalidFeed, KernelError
@@ -134,3 +134,43 @@ def test_many_labels_make_dicts_too() -> None:
     x = RANDOM.standard_normal((2, 300)).astype(np.float32)
     (found,) = hagane.InferenceSession(proto).run(None, {"x": x})
     assert found == [dict(zip(labels, (-row).tolist(), strict=True)) for row in x]
+
+
+def handed_on() -> onnx.ModelProto:
+    """Return a model whose outputs are an input, a constant twice, and what is computed."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["y"]),
+        helper.make_node("Add", ["w", "w"], ["z"]),
+        helper.make_node("Identity", ["z"], ["again"]),
+    ]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])]
+    outputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+        for name in ("x", "z", "y", "w", "again")
+    ]
+    weights = [numpy_helper.from_array(np.float32([1, 2, 3]), "w")]
+    graph = helper.make_graph(nodes, "handed", inputs, outputs, weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+def test_outputs_that_are_inputs_or_constants_come_by_the_short_way() -> None:
+    session = hagane.InferenceSession(handed_on())
+    other = onnxruntime.InferenceSession(handed_on().SerializeToString())
+    assert [each.shape for each in session.get_inputs()] == [["n", 4]]
+    for rows in (3, 1, 5):
+        x = RANDOM.standard_normal((rows, 4)).astype(np.float32)
+        for fed in (x, np.asfortranarray(x), x[::-1]):
+            for names in (None, ["again", "y"], ["w", "x"]):
+                found, want = short(session, {"x": fed}, names), other.run(names, {"x": fed})
+                for one, two in zip(found, want, strict=True):
+                    np.testing.assert_array_equal(one, two)
+                    assert one.flags.owndata
+                    assert one.flags.c_contiguous
+        for result in session.run(None, {"x": x}):
+            before = x.copy()
+            result += 1  # the caller's own
+            np.testing.assert_array_equal(x, before)
+        np.testing.assert_array_equal(session.run(["z"], {"x": x})[0], [2, 4, 6])
+    value = hagane.OrtValue.ortvalue_from_numpy(x)
+    for one, two in zip(session.run(None, {"x": value}), other.run(None, {"x": x}), strict=True):
+        np.testing.assert_array_equal(one, two)

@@ -186,8 +186,8 @@ def test_sessions_of_one_file_share_their_weights(path: Path) -> None:
     gc.collect()
     before = engine.allocated()
     more = [hagane.InferenceSession(path) for _ in range(5)]
-    # (Each has tables and memory for the values of one row.)
-    assert engine.allocated() - before < 16 * 4096 * 4
+    # (Each has tables, and memory for values, which gets its pages as sizes grow.)
+    assert engine.allocated() - before < 5 * (256 << 10) + 16 * 4096 * 4
     for session in (first, second, third, *more):
         assert session.run(None, feed(2))[0].shape == (2, 4096)
 

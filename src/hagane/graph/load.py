@@ -157,6 +157,10 @@ def _from_proto(
         proto = _without_map_types(proto)
     try:
         model: ir.Model = ir.from_proto(proto)
+        for value, given in zip(model.graph.inputs, proto.graph.input, strict=True):
+            # (onnx_ir takes what an output of the same name says, which may be less.)
+            if value.is_graph_output() and given.type.tensor_type.HasField("shape"):
+                ir.serde.deserialize_value_info_proto(given, value)
         for value in (*model.graph.inputs, *model.graph.outputs):
             if value.name in maps:
                 value.meta[DECLARED] = maps[value.name]
@@ -198,7 +202,7 @@ def _keep_stored(graph: ir.Graph, store: WeightStore, place: str) -> None:
         for name, attribute in node.attributes.items():
             if attribute.type != ir.AttributeType.TENSOR:
                 continue
-            tensor = attribute.as_tensor()
+            tensor = attribute.value
             if isinstance(tensor, ir.ExternalTensor) and tensor.dtype.bitwidth >= 8:
                 node.attributes[name] = ir.AttrTensor(name, kept(tensor))
 

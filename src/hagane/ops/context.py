@@ -241,7 +241,7 @@ def known_attributes(node: ir.Node, defaults: Mapping[str, Any]) -> dict[str, An
 
 def _attribute_value(attribute: ir.Attr) -> Any:
     if attribute.type == ir.AttributeType.TENSOR:
-        return attribute.as_tensor().numpy()
+        return attribute.value.numpy()  # (`as_tensor` asks for each member of the protocol)
     if attribute.type == ir.AttributeType.TENSORS:
         return tuple(tensor.numpy() for tensor in attribute.as_tensors())
     if attribute.type in (

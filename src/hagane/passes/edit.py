@@ -95,7 +95,7 @@ def constant(value: ir.Value | None, types: GraphTypes) -> Array | None:
     if producer is not None and producer.op_type == "Constant" and producer.domain == "":
         attribute = producer.attributes.get("value")
         if attribute is not None and attribute.type == ir.AttributeType.TENSOR:
-            return tensor_to_array(attribute.as_tensor())
+            return tensor_to_array(attribute.value)
     known = types.values.get(value)
     return known if known is not None and known.dtype != object else None
 

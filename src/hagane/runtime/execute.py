@@ -145,7 +145,9 @@ def bound_body(body: Body, captured: Sequence[RuntimeValue], watch: Watch | None
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The nodes behind a program's compiled part: they make dicts and texts, which take Python.
+    """What follows a program's compiled part: nodes that make dicts and texts, which take Python.
+
+    Outputs of the program that are constants, or inputs, are added as well; there may be no nodes.
 
     Attributes:
         steps: The nodes.
@@ -153,6 +155,7 @@ class Ending:
         outputs: Slots of the program's outputs.
         constants: All slots, of which those of constants are filled.
         quiet: Whether the nodes compute no numbers, of which NumPy might warn.
+        given: Slots of the program's outputs that are inputs, and which of the given ones they are.
     """
 
     steps: tuple[Step, ...]
@@ -160,14 +163,20 @@ class Ending:
     outputs: tuple[int, ...]
     constants: tuple[Value, ...]
     quiet: bool = False
+    given: tuple[tuple[int, int], ...] = ()
 
-    def __call__(self, results: Sequence[RuntimeValue]) -> list[Any]:
+    def __call__(
+        self, results: Sequence[RuntimeValue], arguments: Sequence[RuntimeValue] = ()
+    ) -> list[Any]:
         """Return the outputs of the program, which the caller owns.
 
         Args:
             results: The outputs of the part, which nobody else has.
+            arguments: The inputs that are outputs.
         """
         frame = list(self.constants)
+        for (number, _), argument in zip(self.given, arguments, strict=True):
+            frame[number] = argument
         for number, value in zip(self.read, results, strict=True):
             frame[number] = value
         if self.quiet:
@@ -176,7 +185,7 @@ class Ending:
             with np.errstate(all="ignore"):
                 self._finish(frame)
         values: list[Any] = [frame[number] for number in self.outputs]
-        return outputs_of(values, self.constants, results)
+        return outputs_of(values, [*self.constants, *arguments], results)
 
     def _finish(self, frame: list[Value]) -> None:
         """Run the nodes on slots."""
@@ -186,13 +195,18 @@ class Ending:
                 if number != ABSENT:
                     frame[number] = value
 
-    def after(self, call: Callable[..., list[Any] | None], names: Sequence[str]) -> Any:
+    def after(
+        self, call: Callable[..., list[Any] | None], names: Sequence[str], fed: Sequence[str]
+    ) -> Any:
         """Return a function like that from a feed to the part's outputs, to the program's outputs.
 
         Args:
             call: Returns the outputs of the part, or None for a feed that does not fit.
             names: Of the program's outputs.
+            fed: Of the inputs that are given.
         """
+        read = [fed[place] for _, place in self.given]
+        add = self._adding()
         places = {name: place for place, name in enumerate(names)}
 
         def called(
@@ -203,10 +217,46 @@ class Ending:
             results = call(feed, None)
             if results is None:
                 return None
-            values = self(results)
+            arguments = [feed[name] for name in read]
+            for value in arguments:
+                if not isinstance(value, np.ndarray):
+                    return None
+            values = self(results, arguments) if add is None else add(results, arguments)
             return [values[places[name]] for name in wanted] if wanted else values
 
         return called
+
+    def _adding(self) -> Callable[[list[Any], list[Any]], list[Any]] | None:
+        """Return a function that does what a call does; None if there are nodes or other values."""
+        if self.steps:
+            return None
+        results = {slot: place for place, slot in enumerate(self.read)}
+        arguments = {slot: place for place, (slot, _) in enumerate(self.given)}
+        own: list[int] = []  # of the outputs: a result, or -1
+        copied: list[tuple[int, Array | None, int, int]] = []  # place, constant, argument or result
+        for place, slot in enumerate(self.outputs):
+            constant = self.constants[slot]
+            result = results.get(slot, -1)
+            is_first = result >= 0 and result not in own
+            own.append(result if is_first else -1)
+            if is_first:
+                continue
+            if slot in results or slot in arguments:
+                copied.append((place, None, arguments.get(slot, -1), result))
+            elif isinstance(constant, np.ndarray):
+                copied.append((place, constant, -1, -1))
+            else:
+                return None
+
+        def add(made: list[Any], given: list[Any]) -> list[Any]:
+            values = [None if place < 0 else made[place] for place in own]
+            for place, constant, argument, result in copied:
+                if constant is None:
+                    constant = given[argument] if argument >= 0 else made[result]
+                values[place] = np.array(constant, order="C", copy=True)
+            return values
+
+        return add
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +298,8 @@ def front_of(program: Program, fed: Sequence[int]) -> Front | None:
     own = tuple(slots.index(slot) for slot in first.inputs)
     if not rest:
         outputs = program.outputs
-        if set(outputs) != set(first.outputs) or len(set(outputs)) != len(outputs):
-            return None
-        return Front(first.part, own, tuple(first.outputs.index(slot) for slot in outputs))
+        if set(outputs) == set(first.outputs) and len(set(outputs)) == len(outputs):
+            return Front(first.part, own, tuple(first.outputs.index(slot) for slot in outputs))
     if any(step.part.backend != REFERENCE.name or step.part.bodies for step in rest):
         return None
     order = tuple(i for i, slot in enumerate(first.outputs) if slot != ABSENT)
@@ -259,14 +308,16 @@ def front_of(program: Program, fed: Sequence[int]) -> Front | None:
         if not set(step.inputs) <= known:
             return None
         known.update(step.outputs)
-    if not set(program.outputs) <= known:
+    given = tuple(dict.fromkeys(slot for slot in program.outputs if slot not in known))
+    if not set(given) <= set(slots):
         return None
     constants: list[Value] = [None] * program.n_slots
     for number, value in program.constants:
         constants[number] = value
     read = tuple(first.outputs[i] for i in order)
     quiet = all(node.op_type in _QUIET for step in rest for node in step.part.nodes)
-    ending = Ending(tuple(rest), read, program.outputs, tuple(constants), quiet)
+    handed = tuple((slot, slots.index(slot)) for slot in given)
+    ending = Ending(tuple(rest), read, program.outputs, tuple(constants), quiet, handed)
     return Front(first.part, own, order, ending)
 
 

@@ -160,7 +160,7 @@ class Opened:
         entry = make_entry(names, outputs, fit, OrtValue, CPU, likely=likely)
         if entry is None or front is None or front.ending is None:
             return entry
-        made: Caller = front.ending.after(entry, last)
+        made: Caller = front.ending.after(entry, last, names)
         return made
 
     def run(

@@ -71,6 +71,19 @@ class Expr:
         )
 
     @cached_property
+    def names(self) -> frozenset[str]:
+        """The names that it depends on."""
+        found: set[str] = set()
+        for monomial in self.terms:
+            for atom, _ in monomial:
+                if atom.is_symbol:
+                    found.add(atom.head)
+                for argument in atom.arguments:
+                    if isinstance(argument, Expr):
+                        found |= argument.names
+        return frozenset(found)
+
+    @cached_property
     def _key(self) -> tuple[tuple[Monomial, Number], ...]:
         return tuple(self.terms.items())
 

@@ -21,16 +21,7 @@ from hagane.symbolic.expression import (
 
 def symbols_of(value: Dim) -> frozenset[str]:
     """Return the names that ``value`` depends on."""
-    if not isinstance(value, Expr):
-        return frozenset()
-    names: set[str] = set()
-    for monomial in value.terms:
-        for atom, _ in monomial:
-            if atom.is_symbol:
-                names.add(atom.head)
-            for argument in atom.arguments:
-                names |= symbols_of(argument)
-    return frozenset(names)
+    return value.names if isinstance(value, Expr) else frozenset()
 
 
 def line_in(value: Dim, name: str) -> tuple[int, int] | None:

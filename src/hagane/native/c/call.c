@@ -303,7 +303,9 @@ static int is_much(const entry *self) {
   for (int i = 0; i < FRAMES; i++) {
     const hg_context *context = self->frames[i].context;
     if (self->frames[i].owner == NULL || !self->frames[i].general) continue;
-    bytes += value_bytes(context) + context->program->threads * context->program->scratch_bytes;
+    int64_t values = value_bytes(context);
+    bytes += context->ahead && values <= LITTLE_BYTES ? context->wrong[1] + ARENA_SLACK : values;
+    bytes += context->program->threads * context->program->scratch_bytes;
   }
   return bytes > LITTLE_BYTES;
 }
@@ -432,10 +434,14 @@ static frame *make_frame(entry *self, PyArrayObject *const *arrays, frame *expir
   if (oldest != NULL) oldest->busy = 1;
   if (free_one != NULL) free_one->busy = 1;
   PyObject *owner = oldest == NULL ? Py_None : oldest->owner;
+  /* Other sizes may come in the next run, as in `refit_frame`. */
+  hg_context *taken = oldest != NULL && coming ? oldest->context : NULL;
+  if (taken != NULL) taken->once = 1;
   PyObject *found = PyObject_CallFunction(self->fit, "OOOLLL", list, owner,
                                           (free_one == NULL && expired == NULL) || much ? Py_True : Py_False,
                                           (long long)before.runs + coming, (long long)(general ? before.least : 0),
                                           (long long)(general ? 0 : before.least));
+  if (taken != NULL) taken->once = 0;
   Py_DECREF(list);
   if (found != NULL && found != Py_None) {
     frame made;
@@ -736,7 +742,13 @@ static PyObject *prepare(PyObject *module, PyObject *arguments) {
     return NULL;
   }
   frame *at = make_frame(self, arrays, NULL, 0);
-  if (at != NULL) at->busy = 0;
+  if (at != NULL) {
+    if (at->general && at->context->part->n_symbols > 0) {
+      at->context->ahead = 1;
+      if (at->fit(at->context, at->context->shapes) != HG_FITS) clear_frame(self, at);
+    }
+    at->busy = 0;
+  }
   if (PyErr_Occurred()) {
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
     PyErr_Clear();

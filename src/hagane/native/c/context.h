@@ -2,6 +2,9 @@
 
 #define ARENA_SLACK 4096
 #define SCRATCH_LEAST 256
+/* Little memory that is to grow has pages for so many times as many bytes at first: a page takes the system as long as
+ * a small kernel takes. */
+#define AHEAD 4
 /* Clearing borders in runs may take this share of a run's estimated time; the second one after a change of sizes that
  * would need new memory: the system takes longer to provide a page than clearing takes, */
 #define CLEARING 0.01
@@ -58,6 +61,7 @@ struct hg_context {
   int64_t threads;
   double clearing; /* the share of time that clearing borders may take */
   int64_t once;    /* sizes are fitted that may be others in the next run */
+  int64_t ahead;   /* these sizes are the least that are likely: memory is ready for larger ones */
   int64_t saves;   /* if values were placed in less memory for that: 1, and the runs since then */
   hg_host host;
   int64_t *numbers, *offsets, *shapes; /* shapes: those of all inputs, one after the other */
@@ -66,7 +70,7 @@ struct hg_context {
   char **table;
   int64_t *sizes;
   char *arena;
-  size_t arena_bytes;
+  size_t arena_bytes, used; /* used: bytes from its start that values have had, whose pages are there */
   hg_program *program;
   double *often; /* how often each kernel is likely to run */
   char *alone, *lonely; /* loops and branches that one thread runs by itself, and the kernels in them */

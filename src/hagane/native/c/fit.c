@@ -149,15 +149,19 @@ static void give_arena(hg_context *context, char *memory, size_t bytes) {
 /* Have an arena of so many bytes; the content of the one before is lost. Returns whether there is memory.
  *
  * Pages of 2 MiB are for sizes that stay: for sizes that grow, they would be filled for a few bytes of the last one.
+ * Where larger sizes are likely, memory is mapped by itself, and gets pages as they grow.
  */
 static int enlarge_arena(hg_context *context, size_t bytes) {
   if (context->host.take == NULL) {
-    context->arena = enlarge(context->arena, context->arena_bytes, bytes, context->part->n_symbols == 0);
+    size_t touched = bytes;
+    if (context->ahead && bytes < MAPPED) touched = AHEAD * bytes, bytes = MAPPED;
+    context->arena = enlarge(context->arena, context->arena_bytes, bytes, context->part->n_symbols == 0, touched);
   } else {
     give_arena(context, context->arena, context->arena_bytes); /* not both at once */
     context->arena = context->host.take(context->host.owner, bytes);
   }
   context->arena_bytes = context->arena == NULL ? 0 : bytes;
+  if (context->arena == NULL) context->used = 0;
   return context->arena != NULL;
 }
 
@@ -181,7 +185,7 @@ static int64_t fit_numbers(hg_context *context) {
   estimate_work(context);
   int64_t bytes = place_all(context, context->clearing);
   context->saves = 0;
-  if (context->once && bytes >= 0 && context->arena_bytes < (size_t)bytes + ARENA_SLACK) {
+  if (context->once && bytes >= 0 && context->used < (size_t)bytes) {
     int64_t most = bytes;
     bytes = place_all(context, context->clearing > CLEARING_ONCE ? context->clearing : CLEARING_ONCE);
     context->saves = bytes < most;
@@ -189,11 +193,13 @@ static int64_t fit_numbers(hg_context *context) {
   if (bytes < 0) return HG_BEYOND;
   int fresh = 0;
   context->wrong[1] = bytes;
-  if (context->arena == NULL || context->arena_bytes < (size_t)bytes + ARENA_SLACK) {
-    fresh = context->arena == NULL;
-    size_t room = (size_t)(bytes + (fresh ? 0 : bytes / 2)) + ARENA_SLACK;
+  int small = context->arena == NULL || (context->ahead && context->arena_bytes < MAPPED);
+  if (small || context->arena_bytes < (size_t)bytes + ARENA_SLACK) {
+    fresh = small;
+    size_t room = (size_t)(bytes + (small ? 0 : bytes / 2)) + ARENA_SLACK;
     if (!enlarge_arena(context, room)) return HG_NO_MEMORY;
   }
+  if (context->used < (size_t)bytes) context->used = (size_t)bytes;
   if (context->program != NULL) forget_controls(context->program);
   forget_tables(context);
   int64_t threads = threads_of(context), scratch = scratch_bytes(context);
@@ -211,9 +217,10 @@ static int64_t fit_numbers(hg_context *context) {
 /* Take the memory for values from a context, which is ready for nothing then; another one without any gets it, if
  * that is not null. */
 void hg_lend(hg_context *from, hg_context *into) {
-  if (into != NULL && into->arena == NULL) into->arena = from->arena, into->arena_bytes = from->arena_bytes;
+  if (into != NULL && into->arena == NULL)
+    into->arena = from->arena, into->arena_bytes = from->arena_bytes, into->used = from->used;
   else give_arena(from, from->arena, from->arena_bytes);
-  from->arena = NULL, from->arena_bytes = 0, from->ready = 0;
+  from->arena = NULL, from->arena_bytes = 0, from->used = 0, from->ready = 0;
 }
 
 void hg_close(hg_context *context) {

@@ -26,8 +26,9 @@ static char *map_aligned(size_t rounded, int access) {
  * its memory.
  *
  * huge: on pages of 2 MiB where the system grants them.
+ * touched: of a small memory that is mapped by itself, so many bytes have their pages at once.
  */
-static void *allocate(size_t bytes, int huge) {
+static void *allocate(size_t bytes, int huge, size_t touched) {
   if (bytes < MAPPED || HG_PLAIN()) {
     void *small = NULL;
     if (posix_memalign(&small, 64, bytes + 64) != 0) return NULL;
@@ -37,13 +38,13 @@ static void *allocate(size_t bytes, int huge) {
   size_t rounded = (bytes + HUGE - 1) & ~(HUGE - 1);
   char *aligned = map_aligned(rounded, PROT_READ | PROT_WRITE);
   if (aligned == NULL) return NULL;
-  if (bytes < HUGE) memset(aligned, 0, bytes); /* its pages are there before the first run */
+  if (bytes < HUGE) memset(aligned, 0, touched < bytes ? touched : bytes); /* pages that are there before the first run */
   else if (huge) madvise(aligned, rounded, MADV_HUGEPAGE);
   atomic_fetch_add(&allocated, (int64_t)bytes);
   return aligned;
 }
 
-void *hg_allocate(size_t bytes) { return allocate(bytes, 1); }
+void *hg_allocate(size_t bytes) { return allocate(bytes, 1, bytes); }
 
 void hg_release(void *memory, size_t bytes) {
   if (memory == NULL) return;
@@ -57,7 +58,7 @@ void hg_release(void *memory, size_t bytes) {
 /* Have more bytes in the place of some, whose content is lost; those behind them are zero. Pages that are there
  * already stay: where a system has to ask another for memory, a new one takes longer than the computation of its
  * content. Null if there is no memory; then the memory before is gone too. */
-static void *enlarge(void *memory, size_t before, size_t bytes, int huge) {
+static void *enlarge(void *memory, size_t before, size_t bytes, int huge, size_t touched) {
   size_t old = (before + HUGE - 1) & ~(HUGE - 1), rounded = (bytes + HUGE - 1) & ~(HUGE - 1);
   if (memory != NULL && before >= MAPPED && rounded >= old && !HG_PLAIN()) {
     const int there = MREMAP_MAYMOVE | MREMAP_FIXED;
@@ -69,7 +70,7 @@ static void *enlarge(void *memory, size_t before, size_t bytes, int huge) {
     if (start != NULL) munmap(start, rounded);
   }
   hg_release(memory, before); /* not both at once */
-  return allocate(bytes, huge);
+  return allocate(bytes, huge, touched);
 }
 
 /* ---- one program ---- */
@@ -146,7 +147,7 @@ int hg_widen(hg_program *program, int64_t threads, int64_t scratch_bytes) {
   size_t bytes = (size_t)(wider ? scratch_bytes + scratch_bytes / 2 : program->scratch_bytes) + 4096;
   for (int64_t i = 0; i < MAX_THREADS; i++) {
     if (program->scratch[i] != NULL ? !wider : i >= threads) continue;
-    fresh[i] = allocate(bytes, 0);
+    fresh[i] = allocate(bytes, 0, bytes);
     if (fresh[i] != NULL) continue;
     while (i-- > 0) hg_release(fresh[i], bytes);
     return 0;

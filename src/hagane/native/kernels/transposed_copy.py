@@ -66,27 +66,53 @@ def emit_turned(
         )
     # Short rows that follow each other without gaps, as pixels of three colours do.
     for few in (2, 3, 4):
-        body.add(
-            f"if (s == {few} && {body.size(m)} == {few}) {{ for (int64_t i = i0; i < i1; i++) {{",
-            " ".join(f"to[{k} * t + i] = from[i * {few} + {k}];" for k in range(few)),
-            "} continue; }",
-            f"if (t == {few} && {body.size(n)} == {few}) {{ for (int64_t k = j0; k < j1; k++) {{",
-            " ".join(f"to[k * {few} + {i}] = from[{i} * s + k];" for i in range(few)),
-            "} continue; }",
-        )
-    body.add(
+        if _may_be(few, of_rows, m):
+            body.add(
+                f"if (s == {few} && {body.size(m)} == {few}) {{ for (int64_t i = i0; i < i1; i++) {{",
+                " ".join(f"to[{k} * t + i] = from[i * {few} + {k}];" for k in range(few)),
+                "} continue; }",
+            )
+        if _may_be(few, of_columns, n):
+            body.add(
+                f"if (t == {few} && {body.size(n)} == {few}) {{ for (int64_t k = j0; k < j1; k++) {{",
+                " ".join(f"to[k * {few} + {i}] = from[{i} * s + k];" for i in range(few)),
+                "} continue; }",
+            )
+    one, two = _SIDE, 2 * _SIDE
+    lines = [
         f"for (int64_t j = j0, over; j < j1; j = over) {{ over = hg_min(j1, j + {line});",
         "int64_t i = i0;",
-        f"for (; i + {2 * _SIDE} <= i1; i += {2 * _SIDE}) {{ int64_t k = j;",
-        f"for (; k + {_SIDE} <= over; k += {_SIDE}) {{ const {element} *a = from + i * s + k; {element} *b = to + k * t + i;",
-        f"hg_square_{size}(a, s, b, t); hg_square_{size}(a + {_SIDE} * s, s, b + {_SIDE}, t); }}",
-        f"for (; k < over; k++) for (int64_t l = i; l < i + {2 * _SIDE}; l++) to[k * t + l] = from[l * s + k]; }}",
-        f"for (; i + {_SIDE} <= i1; i += {_SIDE}) {{ int64_t k = j;",
-        f"for (; k + {_SIDE} <= over; k += {_SIDE}) hg_square_{size}(from + i * s + k, s, to + k * t + i, t);",
-        f"for (; k < over; k++) for (int64_t l = i; l < i + {_SIDE}; l++) to[k * t + l] = from[l * s + k]; }}",
-        "for (; i < i1; i++) for (int64_t k = j; k < over; k++) to[k * t + i] = from[i * s + k]; }",
+        f"for (; i + {two} <= i1; i += {two}) {{ int64_t k = j;",
+        f"for (; k + {one} <= over; k += {one}) {{ const {element} *a = from + i * s + k; {element} *b = to + k * t + i;",
+        f"hg_square_{size}(a, s, b, t); hg_square_{size}(a + {one} * s, s, b + {one}, t); }}",
+        *_left(
+            m,
+            f"for (; k < over; k++) for (int64_t l = i; l < i + {two}; l++) to[k * t + l] = from[l * s + k];",
+        ),
         "}",
-    )
+    ]
+    if not isinstance(n, int) or n % two:
+        lines += [
+            f"for (; i + {one} <= i1; i += {one}) {{ int64_t k = j;",
+            f"for (; k + {one} <= over; k += {one}) hg_square_{size}(from + i * s + k, s, to + k * t + i, t);",
+            *_left(
+                m,
+                f"for (; k < over; k++) for (int64_t l = i; l < i + {one}; l++) to[k * t + l] = from[l * s + k];",
+            ),
+            "}",
+        ]
+    rest = "for (; i < i1; i++) for (int64_t k = j; k < over; k++) to[k * t + i] = from[i * s + k];"
+    body.add(*lines, *_left(n, rest), "}", "}")
     recorder.emit(
         label, body, ceildiv(items, share), work=work_of(target.size, 0.4), followers=nodes
     )
+
+
+def _may_be(number: int, *dims: Dim) -> bool:
+    """Whether sizes that are known do not say that one is another number."""
+    return all(dim == number or not isinstance(dim, int) for dim in dims)
+
+
+def _left(length: Dim, text: str) -> list[str]:
+    """Return a loop over what squares leave of a length, which takes compilers longest, if there is any."""
+    return [] if isinstance(length, int) and length % _SIDE == 0 else [text]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 
 from hagane.machine import Level
@@ -33,6 +34,7 @@ def _cleared(register: str) -> str:
     return f"vxorps {register}, {register}, {register}"
 
 
+@functools.lru_cache(maxsize=512)  # layers of a network are alike
 def tile_function(name: str, tile: Tile, level: Level) -> str:
     """Return a C function ``name(s, w, b, r, d, pf)`` that computes one tile."""
     return _assembly(name, tile, level) if level.assembly else _portable(name, tile, level)

@@ -55,7 +55,8 @@ def _held(node: ir.Node) -> ir.TensorProtocol | None:
     attribute = node.attributes.get("value") if node.op_type == "Constant" else None
     if attribute is None or attribute.type != ir.AttributeType.TENSOR:
         return None
-    return attribute.as_tensor()
+    found: ir.TensorProtocol = attribute.value
+    return found
 
 
 def _results(node: ir.Node, types: GraphTypes) -> list[Array] | None:

@@ -57,7 +57,7 @@ def _key(node: ir.Node) -> Any:
     attributes = []
     for name, attribute in sorted(node.attributes.items()):
         if attribute.type == ir.AttributeType.TENSOR:
-            tensor = attribute.as_tensor()
+            tensor = attribute.value
             if tensor.dtype == ir.DataType.STRING:
                 return None
             content: Any = (str(tensor.dtype), str(tensor.shape), tensor.tobytes())

@@ -166,9 +166,7 @@ class Programs:
         return self.ending() is not None
 
     def ending(self) -> Front | None:
-        """Return the part that the program for all shapes begins with, if others follow it."""
-        if len(self.general.steps) == 1:
-            return None
+        """Return the part that the program for all shapes begins with, if an ending follows it."""
         found = front_of(self.general, self._fed())
         return None if found is None or found.ending is None else found
 
