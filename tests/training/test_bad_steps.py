@@ -51,6 +51,18 @@ def test_losses_that_train_by_themselves_are_told_that_the_step_does() -> None:
         step(module, torch.ones(4, 3))
 
 
+def test_what_is_no_loss_is_named_with_its_place() -> None:
+    module = nn.Linear(3, 2)
+    place = rf"made at {__file__}:\d+"
+    for loss, text in (
+        (lambda m, x: m(x).sum(1), rf"got float32\[batch\], {place}: reduce it, as in loss\.mean"),
+        (lambda m, x: m(x).argmax(), rf"got int64\[\], {place}: no gradient goes through it; ret"),
+        (lambda m, x: m(x).detach().sum(), rf"the loss, {place}, does not depend on any parameter"),
+    ):
+        with pytest.raises(InvalidArgument, match=text):
+            hagane.compile(loss, optim.SGD(module.parameters(), 0.1))(module, torch.ones(4, 3))
+
+
 def test_what_is_no_optimizer_of_a_step_is_named() -> None:
     with pytest.raises(InvalidArgument, match=r"got the class SGD: make one, as in torch\.optim"):
         hagane.compile(mean, optim.SGD)
