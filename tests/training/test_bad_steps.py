@@ -63,6 +63,22 @@ def test_what_is_no_loss_is_named_with_its_place() -> None:
             hagane.compile(loss, optim.SGD(module.parameters(), 0.1))(module, torch.ones(4, 3))
 
 
+def test_what_belongs_outside_of_a_loss_or_in_one_module_is_told() -> None:
+    module = nn.Linear(3, 2)
+
+    def clipped(module: Any, x: Any) -> Any:
+        nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+        return module(x).mean()
+
+    optimizer = optim.SGD(module.parameters(), 0.1)
+    with pytest.raises(
+        CaptureError, match=r"clip_grad_norm_' cannot be captured: .*max_norm=\.\.\."
+    ):
+        hagane.compile(clipped, optimizer)(module, torch.ones(4, 3))
+    with pytest.raises(InvalidArgument, match=r"first argument, got list: gather .*nn\.ModuleList"):
+        hagane.compile(mean, optimizer)([module], torch.ones(4, 3))
+
+
 def test_what_is_no_optimizer_of_a_step_is_named() -> None:
     with pytest.raises(InvalidArgument, match=r"got the class SGD: make one, as in torch\.optim"):
         hagane.compile(mean, optim.SGD)
