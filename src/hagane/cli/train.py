@@ -61,7 +61,7 @@ def command(
     if whole[0] is not None:
         trainer.stop_trigger = triggers.get_trigger(whole)
     furnish(trainer, quiet=quiet)
-    warnings.showwarning = _show_warning
+    vars(warnings)["showwarning"] = _show_warning
     try:
         trainer.run(show_loop_exception_msg=False, resume="auto" if resume else None)
     except HaganeError as error:
@@ -84,7 +84,7 @@ def command(
     print(f"{trainer.updater.iteration} iterations; curves: {Path(trainer.out) / 'index.html'}")
 
 
-def _show_warning(message: Warning | str, *_: Any) -> None:
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """Show a warning without the line of hagane's source that gave it."""
     print(f"hagane train: {message}", file=sys.stderr)
 

@@ -277,8 +277,8 @@ class Trainer:
             errors.append(error)
         if errors and ended:
             raise errors[0]
-        for error in errors:
-            _logger.warning(f"{error}\n{''.join(getattr(error, '__notes__', ()))}")
+        for each in errors:
+            _logger.warning(f"{each}\n{''.join(getattr(each, '__notes__', ()))}")
 
     def _is_due(self, name: str, entry: _Entry) -> bool:
         with _named(f"in extension '{name}', its trigger, at iteration {self.updater.iteration}"):

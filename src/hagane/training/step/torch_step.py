@@ -36,7 +36,7 @@ from hagane.training.step.refusals import (
 from hagane.training.step.rules import Group, rule_of
 from hagane.training.step.torch_program import TorchProgram, arrays_of, moved_by, view_of
 
-_GATHERED = {
+_GATHERED: dict[type, str] = {
     list: ": gather the modules in a torch.nn.ModuleList",
     tuple: ": gather the modules in a torch.nn.ModuleList",
     dict: ": gather the modules in a torch.nn.ModuleDict",
