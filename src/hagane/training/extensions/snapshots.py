@@ -143,7 +143,7 @@ def save_at_error(trainer: Any, error: Exception, extensions: Iterable[Any]) -> 
     raised = any(note.startswith(f"in extension '{one.name}'") for note in notes for one in own)
     saved = any(one.snapshot_on_error for one in own)
     if notes and own and not raised and not saved and not isinstance(error, Diverged):
-        own[0].save(trainer)
+        own[0](trainer)
 
 
 def is_whole(path: str) -> bool:
