@@ -166,3 +166,17 @@ def test_parameters_that_the_first_loss_does_not_reach_are_told_once(
     assert [record.message for record in caplog.records] == [
         "SGD.update: the loss does not depend on /spare/W, /spare/b: their gradients are zeros"
     ]
+
+
+def test_a_run_draws_its_graph_and_forgets_computations(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trainer = made(tmp_path, (2, "iteration"))
+    trainer.extend(extensions.dump_graph("main/loss", filename="graph.dot"))
+    trainer.extend(extensions.unchain_variables())
+    chainer.print_runtime_info()
+    with chainer.using_config("keep_graph_on_report", True):
+        trainer.run()
+    assert "LinearFunction" in (tmp_path / "graph.dot").read_text()
+    assert trainer.observation["main/loss"].creator is None
+    assert "NumPy" in capsys.readouterr().out
