@@ -198,6 +198,17 @@ def diverged():
     return trainer
 
 
+def full():
+    trainer = make()
+
+    def fail(trainer):
+        if trainer.updater.iteration == 7:
+            raise OSError(28, "No space left on device")
+
+    trainer.extend(fail, trigger=(1, "iteration"))
+    return trainer
+
+
 def sized(count):
     return make()
 """
@@ -208,6 +219,7 @@ def sized(count):
     [
         ("broken", 1, "ValueError: no such thing\nin extension 'fail' at iteration 7\n", 7),
         ("interrupted", 130, "hagane train: interrupted after 7 iterations", 6),
+        ("full", 2, "No space left on device in 'result'\nin extension 'fail' at iteration 7", 7),
         ("diverged", 2, "NaN or an infinity after iteration 7; a smaller", 6),
     ],
 )

@@ -65,3 +65,11 @@ def test_concatenators_and_integrals_say_what_they_lack(
     function = loaded(f"{HEAD}def program(x):\n    return {text}\n", str(tmp_path))
     (error,) = hagane.check(function, np.zeros((3, 4), np.float32)).errors
     assert message in error.message
+
+
+def test_a_setting_that_is_not_known_leaves_a_formula_open(tmp_path: Path) -> None:
+    source = "F.group_norm(F.layer_norm(x, (4,), eps=x.mean().item()), 2, eps=x.sum().item())"
+    report = checked(source, tmp_path, "float32[n, 4]")
+    assert report.errors == []
+    assert report.notices == []
+    assert report.returned == "torch.Tensor(dtype=float32, shape=(n, 4))"

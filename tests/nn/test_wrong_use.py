@@ -81,12 +81,23 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: _updated(lambda link: link(_ones(1, 3)).array),
         TypeError,
         "SGD.update: expected the loss function to return a Variable, got ndarray; return the loss "
-        "itself, not its array",
+        f"itself, not its array\nAt: {__file__}:",
     ),
     "a loss function that returns nothing": (
         lambda: _updated(lambda link: None),
         TypeError,
         "expected the loss function to return a Variable, got NoneType",
+    ),
+    "a loss for each sample": (
+        lambda: _updated(lambda link: F.sum(link(_ones(4, 3)), axis=1)),
+        RuntimeError,
+        "return a scalar or a variable whose grad is set, got one of shape (4,); take "
+        f"functions.mean of it\nAt: {__file__}:",
+    ),
+    "a loss of integers": (
+        lambda: _updated(lambda link: F.argmax(link(_ones(1, 3)))),
+        TypeError,
+        "return a floating-point number, got int32; no gradient goes through it, return what",
     ),
     "sizes of a link that was never called": (
         lambda: _never_called().W.shape,

@@ -51,6 +51,34 @@ def test_losses_that_train_by_themselves_are_told_that_the_step_does() -> None:
         step(module, torch.ones(4, 3))
 
 
+def test_what_is_no_loss_is_named_with_its_place() -> None:
+    module = nn.Linear(3, 2)
+    place = rf"made at {__file__}:\d+"
+    for loss, text in (
+        (lambda m, x: m(x).sum(1), rf"got float32\[batch\], {place}: reduce it, as in loss\.mean"),
+        (lambda m, x: m(x).argmax(), rf"got int64\[\], {place}: no gradient goes through it; ret"),
+        (lambda m, x: m(x).detach().sum(), rf"the loss, {place}, does not depend on any parameter"),
+    ):
+        with pytest.raises(InvalidArgument, match=text):
+            hagane.compile(loss, optim.SGD(module.parameters(), 0.1))(module, torch.ones(4, 3))
+
+
+def test_what_belongs_outside_of_a_loss_or_in_one_module_is_told() -> None:
+    module = nn.Linear(3, 2)
+
+    def clipped(module: Any, x: Any) -> Any:
+        nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+        return module(x).mean()
+
+    optimizer = optim.SGD(module.parameters(), 0.1)
+    with pytest.raises(
+        CaptureError, match=r"clip_grad_norm_' cannot be captured: .*max_norm=\.\.\."
+    ):
+        hagane.compile(clipped, optimizer)(module, torch.ones(4, 3))
+    with pytest.raises(InvalidArgument, match=r"first argument, got list: gather .*nn\.ModuleList"):
+        hagane.compile(mean, optimizer)([module], torch.ones(4, 3))
+
+
 def test_what_is_no_optimizer_of_a_step_is_named() -> None:
     with pytest.raises(InvalidArgument, match=r"got the class SGD: make one, as in torch\.optim"):
         hagane.compile(mean, optim.SGD)

@@ -149,6 +149,9 @@ def symmetric() -> Any:
 
 LAYERS = {
     "weight_norm": lambda: parametrizations.weight_norm(nn.Linear(4, 4)),
+    "orthogonal": lambda: nn.Sequential(
+        nn.Linear(4, 6), parametrizations.orthogonal(nn.Linear(6, 4))
+    ),
     "weight_norm of all": lambda: parametrizations.weight_norm(nn.Linear(4, 4), dim=None),
     "spectral_norm": lambda: parametrizations.spectral_norm(nn.Linear(4, 4), n_power_iterations=2),
     "own": symmetric,

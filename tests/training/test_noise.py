@@ -60,7 +60,21 @@ def in_place(net: Any, x: Any) -> Any:
     return (net.decode(net.encode(shown)[:, :2]) ** 2).mean()
 
 
-@pytest.mark.parametrize("loss", [variational, denoising, mixed, in_place])
+def chosen(net: Any, x: Any) -> Any:
+    scores = net.encode(x)
+    law = torch.distributions.Categorical(logits=scores)
+    taken = law.sample()
+    one = torch.distributions.OneHotCategorical(scores.softmax(1)).sample((1,))[0]
+    pair = torch.multinomial(scores.softmax(1).detach(), 2)
+    hard = nn.functional.gumbel_softmax(scores, tau=0.7, hard=True)
+    soft = nn.functional.gumbel_softmax(scores.view(-1, 2, 2), dim=1).flatten(1)
+    own = scores.softmax(1).multinomial(1, replacement=True)
+    shown = net.decode((hard * soft)[:, :2] + one[:, 1:3])
+    reward = (taken + pair[:, 0] - pair[:, 1] + own[:, 0]).detach()
+    return (shown - x).square().mean() - (law.log_prob(taken) * reward).mean()
+
+
+@pytest.mark.parametrize("loss", [variational, denoising, mixed, in_place, chosen])
 def test_steps_draw_what_pytorch_draws(loss: Callable[..., Any]) -> None:
     torch.manual_seed(0)
     plain = Coder()
@@ -112,7 +126,18 @@ def test_what_steps_cannot_draw_is_refused_by_name() -> None:
             y = y + torch.randn(4)
         return y.sum()
 
+    def many(m: Any, x: Any) -> Any:
+        law = torch.distributions.Categorical(logits=m.encode(x))
+        return law.log_prob(law.sample((3,))).sum()
+
+    def again(m: Any, x: Any) -> Any:
+        return m.encode(x).softmax(1).multinomial(3, replacement=True).sum()
+
     x = torch.ones(3, 5)
+    with pytest.raises(CaptureError, match=r"several draws at once of 'torch.distributions.Categ"):
+        hagane.compile(many, optimizer)(net, x)
+    with pytest.raises(CaptureError, match=r"several samples with replacement cannot be captured"):
+        hagane.compile(again, optimizer)(net, x)
     with pytest.raises(CaptureError, match=r"'torch.randn' with a generator of its own cannot be"):
         hagane.compile(own, optimizer)(net, x)
     with pytest.raises(InvalidArgument, match=r"'torch.randn' has a size that only the data tell"):

@@ -91,6 +91,16 @@ def parts(module: Any, x: Any, t: Any, count: int) -> Any:
     return module[: 1 + 2 * (count % 2)](x).square().mean()
 
 
+def normed(module: Any, x: Any, t: Any, eps: float) -> Any:
+    return (functional.layer_norm(module(x), (3,), eps=eps) * x[:, :3]).sum()
+
+
+def test_settings_of_functions_stay_fixed_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    step = compare(normed, [(X, T, 0.1), (X, T, 0.2), (X, T, 0.1)])
+    assert len(step._programs) == 2
+    assert caplog.text == ""
+
+
 @pytest.mark.parametrize("loss", [first, parts])
 def test_numbers_that_decide_sizes_stay_fixed(loss: Any, caplog: pytest.LogCaptureFixture) -> None:
     step = compare(loss, [(X, T, 2), (X, T, 3), (X, T, 4), (X, T, 2), (X, T, 5)])

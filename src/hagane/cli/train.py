@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import sys
 import traceback
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +14,8 @@ import typer
 
 from hagane.errors import HaganeError, InvalidArgument, NoSuchFile
 from hagane.frontends.python.enter.explore import import_file
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def command(
@@ -57,6 +61,7 @@ def command(
     if whole[0] is not None:
         trainer.stop_trigger = triggers.get_trigger(whole)
     furnish(trainer, quiet=quiet)
+    vars(warnings)["showwarning"] = _show_warning
     try:
         trainer.run(show_loop_exception_msg=False, resume="auto" if resume else None)
     except HaganeError as error:
@@ -68,16 +73,28 @@ def command(
         print(f"hagane train: {told}{_going_on(trainer)}", file=sys.stderr)
         raise typer.Exit(130) from None
     except Exception as error:  # of the program: its frames begin here
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
+            told = f"{error.strerror} in '{trainer.out}'{notes}"
+            print(f"hagane: error: {told}{_going_on(trainer)}", file=sys.stderr)
+            raise typer.Exit(2) from None
         traceback.print_exception(error)
         print(f"hagane: error: training has ended{_going_on(trainer)}", file=sys.stderr)
         raise typer.Exit(1) from None
     print(f"{trainer.updater.iteration} iterations; curves: {Path(trainer.out) / 'index.html'}")
 
 
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Show a warning without the line of hagane's source that gave it."""
+    print(f"hagane train: {message}", file=sys.stderr)
+
+
 def _going_on(trainer: Any) -> str:
     """Return how a run that has ended goes on, in words behind others; empty if it cannot."""
     from hagane.training.extensions.snapshots import Snapshot, find_snapshots
 
+    if not trainer.updater.iteration:
+        return ""  # (A snapshot that does not fit, say: nothing has begun.)
     for extension in trainer.extensions.values():
         own = isinstance(extension, Snapshot) and extension.target is None
         if own and isinstance(extension.filename, str):
@@ -108,7 +125,7 @@ def load(target: str, command: str = "hagane train") -> Any:
 def furnish(trainer: Any, *, quiet: bool) -> None:
     """Give a trainer a log, snapshots, a plot, a page and a display where it lacks them."""
     from hagane.training import extensions
-    from hagane.training.extensions.snapshots import Snapshot, StateAtError
+    from hagane.training.extensions.snapshots import Snapshot
 
     present = list(trainer.extensions.values())
 
@@ -118,9 +135,7 @@ def furnish(trainer: Any, *, quiet: bool) -> None:
     if lacks(extensions.LogReport):
         trainer.extend(extensions.LogReport(trigger=(1, "epoch")))
     if lacks(Snapshot):
-        taken = extensions.snapshot(n_retains=2)
-        trainer.extend(taken)
-        trainer.extend(StateAtError(taken))
+        trainer.extend(extensions.snapshot(n_retains=2))
     if lacks(extensions.PlotReport) and extensions.PlotReport.available():
         keys = ["main/loss", "validation/main/loss"]
         trainer.extend(extensions.PlotReport(keys, "epoch", filename="loss.png"))

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from hagane.nn.serializers.serializer import Serializer
+
 
 def optional(
     serializer: Any, key: str, value: Any, missing: Any = None, warning: str | None = None
@@ -31,3 +33,23 @@ def optional(
 def number(value: Any) -> Any:
     """Return a loaded number as Python's, None as None."""
     return value.item() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def serialize_interval(serializer: Any, trigger: Any, summary: Any = None) -> None:
+    """Read or write the trigger of an extension's intervals, and the sums of the one under way.
+
+    Chainer's snapshots lack them: the interval begins anew then, without a word.
+    """
+    if isinstance(serializer, Serializer):  # (catch_warnings forgets which ones were shown)
+        _serialize_parts(serializer, trigger, summary)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _serialize_parts(serializer, trigger, summary)
+
+
+def _serialize_parts(serializer: Any, trigger: Any, summary: Any) -> None:
+    if hasattr(trigger, "serialize"):
+        trigger.serialize(serializer["_trigger"])
+    if summary is not None:
+        summary.serialize(serializer["_summary"])

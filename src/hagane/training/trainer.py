@@ -9,7 +9,7 @@ import random
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from hagane.nn.reporter import Reporter
 from hagane.nn.serializers.serializer import Serializer
 from hagane.training.expected import fail, need
 from hagane.training.extension import PRIORITY_READER
-from hagane.training.extensions.snapshots import load_newest
+from hagane.training.extensions.snapshots import load_newest, save_at_error
 from hagane.training.extensions.whole_files import remove_begun
 from hagane.training.saved import optional
 from hagane.training.triggers import IntervalTrigger, get_trigger
@@ -64,7 +64,7 @@ class Trainer:
         if isinstance(extensions, str) or not isinstance(extensions, Iterable | None):
             raise fail("Trainer: extensions", "a list of extensions", extensions)
         self.updater = updater
-        self.stop_trigger: Any = get_trigger(stop_trigger)
+        self.stop_trigger = stop_trigger
         self.observation: dict[str, Any] = {}
         self.out = out
         self.reporter = Reporter()
@@ -79,6 +79,15 @@ class Trainer:
         updater.connect_trainer(self)
         for extension in extensions or ():
             self.extend(extension)
+
+    @property
+    def stop_trigger(self) -> Any:
+        """When to stop; a pair of length and unit that it is set to becomes a trigger."""
+        return self._stop_trigger
+
+    @stop_trigger.setter
+    def stop_trigger(self, given: Any) -> None:
+        self._stop_trigger: Any = get_trigger(given)
 
     @property
     def is_before_training(self) -> bool:
@@ -181,28 +190,27 @@ class Trainer:
             raise RuntimeError("cannot run training loop multiple times")
         if not isinstance(resume, str | os.PathLike | None):
             raise InvalidArgument(f"run: resume: expected 'auto', a path or None, got {resume!r}")
-        os.makedirs(self.out, exist_ok=True)
+        _make_folder(self.out)
         remove_begun(self.out)
         if resume is not None:
             load_newest(self, resume, [entry.extension for entry in self._entries.values()])
         order = sorted(self._entries.items(), key=lambda item: -item[1].priority)
         self._start = time.time()
         # Extensions that load a snapshot go first: others restore hyperparameters from it.
-        for _, entry in sorted(order, key=lambda item: not _loads(item[1].extension)):
+        for name, entry in sorted(order, key=lambda item: not _loads(item[1].extension)):
             initialize = getattr(entry.extension, "initialize", None)
             if initialize and not getattr(entry.trigger, "finished", False):
-                initialize(self)
+                with _named(f"in initialize of extension '{name}'"):
+                    initialize(self)
+        ended = False
         try:
             self._loop(order)
+            ended = True
         except Exception as error:
             self._failed(error, order, show_loop_exception_msg)
             raise
         finally:
-            for _, entry in order:
-                finalize = getattr(entry.extension, "finalize", None)
-                if finalize:
-                    finalize()
-            self.updater.finalize()
+            self._finalize(order, ended)
         self._final = self.elapsed_time
         self._done = True
 
@@ -233,7 +241,7 @@ class Trainer:
                     )
                     raise
                 for name, entry in order:
-                    if entry.trigger(self):
+                    if self._is_due(name, entry):
                         called.add(name)
                         self._call(name, entry)
         if began == 0:
@@ -254,12 +262,31 @@ class Trainer:
                     f"({trigger.period}, '{trigger.unit}') fired; give extend a shorter one"
                 )
 
-    def _call(self, name: str, entry: _Entry) -> None:
+    def _finalize(self, order: list[tuple[str, _Entry]], ended: bool) -> None:
+        """Finalize everything, though some of it raises; an error counts if training ended."""
+        errors = []
+        for name, entry in order:
+            try:
+                with _named(f"in finalize of extension '{name}'"):
+                    (getattr(entry.extension, "finalize", None) or _nothing)()
+            except Exception as error:
+                errors.append(error)
         try:
-            entry.extension(self)
+            self.updater.finalize()
         except Exception as error:
-            error.add_note(f"in extension '{name}' at iteration {self.updater.iteration}")
-            raise
+            errors.append(error)
+        if errors and ended:
+            raise errors[0]
+        for each in errors:
+            _logger.warning(f"{each}\n{''.join(getattr(each, '__notes__', ()))}")
+
+    def _is_due(self, name: str, entry: _Entry) -> bool:
+        with _named(f"in extension '{name}', its trigger, at iteration {self.updater.iteration}"):
+            return bool(entry.trigger(self))
+
+    def _call(self, name: str, entry: _Entry) -> None:
+        with _named(f"in extension '{name}' at iteration {self.updater.iteration}"):
+            entry.extension(self)
 
     def _failed(self, error: Exception, order: list[tuple[str, _Entry]], show: bool) -> None:
         if show:
@@ -275,6 +302,10 @@ class Trainer:
                     handler(self, error, error.__traceback__)
                 except Exception as another:
                     _print_error("Exception in error handler", another)
+        try:
+            save_at_error(self, error, [entry.extension for _, entry in order])
+        except Exception as another:
+            _logger.warning(f"the state at the error was not saved: {another}")
 
     def serialize(self, serializer: Any) -> None:
         """Read or write the state of everything, also of the generators of NumPy and ``random``.
@@ -297,6 +328,30 @@ class Trainer:
             serializer("_snapshot_elapsed_time", elapsed)
         else:
             self._elapsed_before = float(serializer("_snapshot_elapsed_time", 0.0))
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+@contextlib.contextmanager
+def _named(note: str) -> Iterator[None]:
+    """Add a note to errors."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(note)
+        raise
+
+
+def _make_folder(path: str) -> None:
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise InvalidArgument(
+            f"Trainer: out: expected the path of a folder, got '{path}', which cannot be made: "
+            f"{error.strerror}"
+        ) from None
 
 
 def _loads(extension: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Tensor
+from hagane.frontends.python.values.values import Real, Tensor
 from hagane.graph.types import Shape
 from hagane.ops.builder import interpreting
 from hagane.symbolic import Dim
@@ -74,6 +74,12 @@ def computed_parts(
     # No operator computes complex numbers.
     if any(dtype in _COMPLEX for dtype in (*dtypes, *(x.dtype for x in given))):
         return [t.emit.typed("Complex", given, dtype, shape) for dtype, shape in types]
+    # Formulas take their settings, such as a slope or an epsilon, as numbers.
+    if any(isinstance(one, Real) for item in operands for one in _listed(item)):
+        if t.emit.builds:
+            t.fail("capture", "a setting of this function is a number that only the run knows; "
+                   "give it as a number that does not change")  # fmt: skip
+        return [t.emit.typed("Composed", given, dtype, shape) for dtype, shape in types]
     with interpreting(t.emit):
         results = function(*operands)
     made: list[Tensor] = []

@@ -17,6 +17,12 @@ _BACKWARD = (
     "a compiled step computes gradients and updates by itself: leave backward, zero_grad and the "
     "optimizer's step out of the loss; torch.autograd.grad returns gradients inside of one"
 )
+_CLIPPED = (
+    "gradients come when the loss is done: leave it out, and give hagane.compile(loss, optimizer, "
+    "max_norm=...), which clips by their norm"
+)
+_STATES = "use named_parameters() and named_buffers(), which are followed"
+_ANOMALIES = "leave it out; hagane.config.debug = True names losses that are no numbers"
 _TRANSFORM = "it transforms functions; use torch.autograd.grad(..., create_graph=True), or a loop"
 _BATCHED = "it batches a function; call the function with whole batches, or in a loop over items"
 
@@ -48,6 +54,12 @@ TYPED_ONLY: dict[str, str] = {
     **dict.fromkeys(
         ("torch.Tensor.backward", "torch.autograd.backward", "torch.Tensor.grad"),
         _BACKWARD,
+    ),
+    "torch.nn.Module.state_dict": _STATES,
+    "torch.autograd.set_detect_anomaly": _ANOMALIES,
+    "torch.autograd.detect_anomaly": _ANOMALIES,
+    **dict.fromkeys(
+        tuple(f"torch.nn.utils.clip_grad_{name}" for name in ("norm", "norm_", "value_")), _CLIPPED
     ),
     **dict.fromkeys(
         tuple(f"torch.func.{name}" for name in (

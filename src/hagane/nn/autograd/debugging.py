@@ -27,6 +27,15 @@ def at_place(stack: Sequence[traceback.FrameSummary] | None = None) -> str:
     return f"\nAt: {place}" if place else ""
 
 
+def defined_at(function: Any) -> str:
+    """Return, like ``at_place``, where a user's function is defined, or a link's forward."""
+    function = getattr(function, "forward", function)
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    if code is None:
+        return ""
+    return at_place([traceback.FrameSummary(code.co_filename, code.co_firstlineno, code.co_name)])
+
+
 def _has_nan(array: Any) -> bool:
     return isinstance(array, np.ndarray) and array.dtype.kind == "f" and bool(np.isnan(array).any())
 

@@ -13,6 +13,7 @@ from hagane.errors import TypeInferenceError
 
 _LOCAL = threading.local()
 _SOURCE = str(Path(__file__).resolve().parents[2])
+_COMMAND = str(Path(_SOURCE) / "cli")
 
 
 class InvalidType(TypeInferenceError):
@@ -45,8 +46,12 @@ def user_place(stack: Sequence[traceback.FrameSummary] | None = None) -> str | N
 
     Args:
         stack: The calls, outermost first; those under way if None.
+
+    Calls outside of hagane's command are none of the user's.
     """
     for frame in reversed(traceback.extract_stack() if stack is None else stack):
+        if frame.filename.startswith(_COMMAND):
+            return None
         if not frame.filename.startswith((_SOURCE, "<")):
             return f"{frame.filename}:{frame.lineno}: {frame.line}"
     return None

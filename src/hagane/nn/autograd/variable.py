@@ -434,7 +434,8 @@ class Variable(Operand):
             return
         if gradient is None and self._node._creator_node is not None:
             raise RuntimeError(
-                f"backward: expected a scalar or a variable whose grad is set, got {self._named}"
+                f"backward: expected a scalar or a variable whose grad is set, got {self._named}; "
+                "take functions.mean or functions.sum of it first"
             )
         self.grad_var = None
         with using_config("enable_backprop", enable_double_backprop):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import numbers
 import warnings
@@ -11,11 +12,13 @@ import numpy as np
 
 from hagane.errors import InvalidArgument
 from hagane.nn.autograd.configuration import config
-from hagane.nn.autograd.debugging import check_used
+from hagane.nn.autograd.debugging import check_used, defined_at
 from hagane.nn.model.link import Link
 from hagane.nn.optimizers.hooking import Hooks
 from hagane.nn.optimizers.hyperparameter import Hyperparameter, HyperparameterProxy
 from hagane.nn.optimizers.rule import UpdateRule, initialiser, update_all
+
+_logger = logging.getLogger("hagane.training")
 
 
 class Optimizer:
@@ -241,17 +244,14 @@ class GradientMethod(Optimizer):
             )
         if lossfun is not None:
             loss = lossfun(*args, **kwds)
-            if not hasattr(loss, "backward"):
-                raise TypeError(
-                    f"{type(self).__name__}.update: expected the loss function to return a "
-                    f"Variable, got {type(loss).__name__}; return the loss itself, not its array"
-                )
+            self._check_loss(lossfun, loss)
             if self._use_cleargrads:
                 self.target.cleargrads()
             else:
                 self.target.zerograds()
             loss.backward(loss_scale=self._loss_scale)
             del loss
+            self._tell_unreached()
         if config.debug:
             check_used(self._without_gradient())
         self.reallocate_cleared_grads()
@@ -263,6 +263,37 @@ class GradientMethod(Optimizer):
         self.reallocate_cleared_grads()
         self.call_hooks("post")
         self.update_loss_scale()
+
+    def _check_loss(self, lossfun: Any, loss: Any) -> None:
+        """Raise ``TypeError`` or ``RuntimeError`` where no gradient can come of a loss."""
+        told = f"{type(self).__name__}.update: expected the loss function to return"
+        place = defined_at(lossfun)
+        if not hasattr(loss, "backward"):
+            raise TypeError(
+                f"{told} a Variable, got {type(loss).__name__}; return the loss itself, not its "
+                f"array{place}"
+            )
+        dtype = getattr(loss, "dtype", None)
+        if dtype is not None and np.dtype(dtype).kind not in "fV":
+            raise TypeError(
+                f"{told} a floating-point number, got {dtype}; no gradient goes through it, return "
+                f"what it is computed from{place}"
+            )
+        if getattr(loss, "size", 1) != 1 and getattr(loss, "grad_var", None) is None:
+            raise RuntimeError(
+                f"{told} a scalar or a variable whose grad is set, got one of shape {loss.shape}; "
+                f"take functions.mean of it{place}"
+            )
+
+    def _tell_unreached(self) -> None:
+        """Warn of parameters without a gradient at the first update."""
+        unreached = self._without_gradient()
+        if unreached and self.t == 0:
+            _logger.warning(
+                f"{type(self).__name__}.update: the loss does not depend on "
+                f"{', '.join(path.partition(':')[0] for path in unreached)}: their gradients are "
+                "zeros"
+            )
 
     def _without_gradient(self) -> list[str]:
         """Return the parameters that are updated and have no gradient."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import warnings
 from collections.abc import Callable, Iterable
+from math import isfinite
 from typing import Any
 
 from hagane.nn.reporter import DictSummary
@@ -13,6 +15,8 @@ from hagane.training.expected import need_callable, texts
 from hagane.training.extension import Extension
 from hagane.training.extensions.whole_files import written_whole
 from hagane.training.triggers import get_trigger
+
+_logger = logging.getLogger("hagane.training")
 
 
 class LogReport(Extension):
@@ -42,6 +46,7 @@ class LogReport(Extension):
         self._filename = log_name if filename is None else filename
         self._log: list[dict[str, Any]] = []
         self._summary = DictSummary()
+        self._told = False
 
     def __call__(self, trainer: Any) -> None:
         """Add the observed values, and write an entry at the end of an interval."""
@@ -58,9 +63,21 @@ class LogReport(Extension):
         if self._postprocess is not None:
             self._postprocess(entry)
         self._log.append(entry)
+        self._tell_lost(entry)
         if self._filename is not None:
             _write(trainer.out, self._filename.format(**entry), self._log)
         self._summary = DictSummary()
+
+    def _tell_lost(self, entry: dict[str, Any]) -> None:
+        """Warn, once, of a mean loss that is not finite."""
+        lost = [key for key, mean in entry.items() if key.endswith("loss") and not isfinite(mean)]
+        if lost and not self._told:
+            self._told = True
+            _logger.warning(
+                f"{lost[0]} is {entry[lost[0]]} up to iteration {entry['iteration']}: "
+                "hagane.config.debug = True names the function that made the first such number, "
+                "extensions.FailOnNonNumber() ends a run whose parameters hold one"
+            )
 
     @property
     def log(self) -> list[dict[str, Any]]:

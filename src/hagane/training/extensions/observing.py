@@ -15,7 +15,7 @@ from hagane.training.extension import (
     Extension,
     make_extension,
 )
-from hagane.training.saved import number
+from hagane.training.saved import number, serialize_interval
 from hagane.training.triggers import get_trigger
 
 
@@ -89,6 +89,7 @@ class MicroAverage(Extension):
         """Read or write the sums."""
         self._numerator = number(serializer("_numerator", np.asarray(self._numerator)))
         self._denominator = number(serializer("_denominator", np.asarray(self._denominator)))
+        serialize_interval(serializer, self._trigger)
 
 
 def _zeros(x: Any) -> Any:
@@ -172,6 +173,10 @@ class ParameterStatistics(Extension):
                 self._summary.add({f"{key}/{i}": one for i, one in enumerate(value)})
             else:
                 self._summary.add({key: value})
+
+    def serialize(self, serializer: Any) -> None:
+        """Read or write the sums and the trigger of the interval."""
+        serialize_interval(serializer, self._trigger, self._summary)
 
     def register_statistics(self, name: str, function: Callable[[Any], Any]) -> None:
         """Add a statistic: a function of a flat array to one number or several."""

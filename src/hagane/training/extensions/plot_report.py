@@ -13,6 +13,7 @@ from hagane.nn.reporter import DictSummary
 from hagane.nn.serializers.serializer import Serializer
 from hagane.training.expected import need_callable, need_text, texts
 from hagane.training.extension import Extension
+from hagane.training.saved import serialize_interval
 from hagane.training.triggers import get_trigger
 
 
@@ -116,9 +117,10 @@ class PlotReport(Extension):
         figure.savefig(path, bbox_extra_artists=(legend,), bbox_inches="tight")
 
     def serialize(self, serializer: Any) -> None:
-        """Read or write the points."""
+        """Read or write the points, and the sums and the trigger of the interval."""
         key = f"_plot_{self._filename}"
         if isinstance(serializer, Serializer):
             serializer(key, json.dumps(self._data))
         else:
             self._data = json.loads(serializer(key, "") or json.dumps(self._data))
+        serialize_interval(serializer, self._trigger, self._summary)

@@ -11,14 +11,17 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from hagane.errors import InvalidArgument
+from hagane.nn.serializers.archive import difference
 from hagane.nn.serializers.npz import load_npz, save_npz, serialize
 from hagane.training.errors import Diverged
 from hagane.training.expected import fail, need, need_callable, need_number
 from hagane.training.extension import Extension
 from hagane.training.extensions.snapshot_writers import SimpleWriter, Writer
-from hagane.training.triggers.interval import never
 
+_SHOWN = 12  # of the values that a model lacks
 FILENAME = "snapshot_iter_{.updater.iteration}"
 
 
@@ -99,7 +102,10 @@ class Snapshot(Extension):
         for name in reversed(find_snapshots(self.filename, trainer.out)):
             path = os.path.join(trainer.out, name)
             if is_whole(path):
-                load_npz(path, trainer if self.target is None else self.target)
+                if self.target is None:
+                    _load(path, trainer)
+                else:
+                    load_npz(path, self.target)
                 return path
             warnings.warn(f"{path} is damaged; an older snapshot is looked for", stacklevel=3)
         return None
@@ -126,29 +132,18 @@ class Snapshot(Extension):
             self.writer.finalize()
 
 
-class StateAtError(Extension):
-    """Saves the trainer when an extension raised: after a whole update, which is not lost then.
+def save_at_error(trainer: Any, error: Exception, extensions: Iterable[Any]) -> None:
+    """Save a trainer when an extension raised: after a whole update, which is not lost then.
 
-    Parameters that diverged are not saved, as a run would go on from them.
-
-    Args:
-        by: The extension that takes its snapshots.
+    Its first snapshot does, unless one did so by itself, or it is what raised. Parameters that
+    diverged are not saved, as a run would go on from them.
     """
-
-    trigger = staticmethod(never)
-
-    def __init__(self, by: Snapshot):
-        self._by = by
-
-    def __call__(self, trainer: Any) -> None:
-        """Do nothing."""
-
-    def on_error(self, trainer: Any, exc: Exception, tb: Any) -> None:
-        """Save the trainer, unless an update raised, or the snapshot itself."""
-        notes = [note for note in getattr(exc, "__notes__", ()) if note.startswith("in extension ")]
-        own = any(note.startswith(f"in extension '{self._by.name}'") for note in notes)
-        if notes and not own and not isinstance(exc, Diverged):
-            self._by.save(trainer)
+    notes = [note for note in getattr(error, "__notes__", ()) if note.startswith("in extension ")]
+    own = [one for one in extensions if isinstance(one, Snapshot) and one.target is None]
+    raised = any(note.startswith(f"in extension '{one.name}'") for note in notes for one in own)
+    saved = any(one.snapshot_on_error for one in own)
+    if notes and own and not raised and not saved and not isinstance(error, Diverged):
+        own[0](trainer)
 
 
 def is_whole(path: str) -> bool:
@@ -158,6 +153,19 @@ def is_whole(path: str) -> bool:
             return opened.testzip() is None
     except (zipfile.BadZipFile, OSError, EOFError, ValueError):
         return False
+
+
+def _load(path: Any, trainer: Any) -> None:
+    """Load a snapshot into a trainer; warn of what its models and optimizers lack."""
+    load_npz(path, trainer)
+    with np.load(path) as file:
+        names = [name for name in file.files if name.startswith("updater/")]
+    differs = difference(trainer.updater, names, "updater/", exact=True)
+    lines = [line for line in (differs or "").split("\n") if line.startswith("  not in")]
+    if lines:
+        more = [f"  and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+        text = "\n".join([f"{path} is of another model or optimizer:", *lines[:_SHOWN], *more])
+        warnings.warn(f"{text}\nthe rest of it was loaded", stacklevel=4)
 
 
 def load_newest(trainer: Any, resume: str, extensions: Iterable[Any]) -> str | None:
@@ -175,7 +183,7 @@ def load_newest(trainer: Any, resume: str, extensions: Iterable[Any]) -> str | N
         InvalidArgument: ``auto`` without a snapshot extension of the trainer.
     """
     if resume != "auto":
-        load_npz(resume, trainer)
+        _load(resume, trainer)
         return resume
     for extension in extensions:
         own = isinstance(extension, Snapshot) and extension.target is None

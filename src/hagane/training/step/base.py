@@ -359,8 +359,9 @@ class Step(ABC, Generic[P]):
         if len(kinds) == _MANY_KINDS:
             self._tell(
                 f"the step is compiled for {_MANY_KINDS} kinds of arguments: texts and truth "
-                "values, and numbers that decide sizes, are fixed, and each other one is compiled "
-                "for; pass what changes often as a tensor"
+                "values, numbers that decide sizes or are settings of functions (a slope, an "
+                "epsilon), and lengths of lists are fixed, and each other one is compiled for; "
+                "pass what changes often as a tensor, and keep what only grows out of the step"
             )
 
     def _chosen(self, made: StepProgram, given: Given) -> tuple[StepProgram, MemoryChoice | None]:

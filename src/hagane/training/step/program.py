@@ -13,6 +13,7 @@ import onnx_ir as ir
 from hagane.errors import InvalidArgument
 from hagane.graph import CURRENT_OPSETS
 from hagane.graph.names import separate_names
+from hagane.graph.places import line_of, place_of
 from hagane.graph.types import TensorType, to_ir_shape
 from hagane.graph.walk import all_nodes, read_values
 from hagane.ops.builder import Nodes, dtype_of, interpreting, op
@@ -132,6 +133,7 @@ def step_program(
     types = infer_types(model)
     loss = graph.outputs[0]
     _check_loss(loss, types.types.get(loss))
+    made = _made_at(loss)
     open_recurrent(graph, types)
     join_batch_norms(graph, types)
     own_layer_norms(graph, types)
@@ -161,9 +163,9 @@ def step_program(
     gradients = {name: g for name, g in zip(wanted, found, strict=True) if g is not None}
     if not gradients:
         raise InvalidArgument(
-            "the loss does not depend on any parameter of the optimizer that requires gradients: "
-            "make the optimizer of the parameters of the model that the loss calls, and freeze not "
-            "all of them"
+            f"the loss{made} does not depend on any parameter of the optimizer that requires "
+            "gradients: make the optimizer of the parameters of the model that the loss calls, "
+            "and freeze not all of them"
         )
     held = {name: found for name, found in (held or {}).items() if name not in gradients}
     missing = tuple(name for name in trained if name not in gradients and name not in held)
@@ -309,13 +311,26 @@ def _early(graph: ir.Graph, before: set[ir.Node]) -> None:
     graph.extend(found)
 
 
+def _made_at(value: ir.Value) -> str:
+    """Return the place in the source of what made a value, in words behind others."""
+    node = value.producer()
+    while node is not None and not line_of(node) and node.op_type == "Identity":
+        source = node.inputs[0]
+        node = None if source is None else source.producer()
+    place = "" if node is None else place_of(node)
+    return f", made at {place}," if place else ""
+
+
 def _check_loss(loss: ir.Value, found: Any) -> None:
     """Raise ``InvalidArgument`` unless the loss is one floating-point number."""
     one = isinstance(found, TensorType) and found.dtype.is_floating_point()
     if not one or any(dim != 1 for dim in found.shape or ()):
+        place = _made_at(loss).rstrip(",")
+        remedy = "reduce it, as in loss.mean()"
+        if isinstance(found, TensorType) and not found.dtype.is_floating_point():
+            remedy = "no gradient goes through it; return the numbers that it is computed from"
         raise InvalidArgument(
-            f"expected a loss of one floating-point number, got {found}: reduce it, as in "
-            "loss.mean()"
+            f"step: expected a loss of one floating-point number, got {found}{place}: {remedy}"
         )
 
 

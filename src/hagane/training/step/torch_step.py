@@ -36,6 +36,12 @@ from hagane.training.step.refusals import (
 from hagane.training.step.rules import Group, rule_of
 from hagane.training.step.torch_program import TorchProgram, arrays_of, moved_by, view_of
 
+_GATHERED: dict[type, str] = {
+    list: ": gather the modules in a torch.nn.ModuleList",
+    tuple: ": gather the modules in a torch.nn.ModuleList",
+    dict: ": gather the modules in a torch.nn.ModuleDict",
+}
+
 
 class TorchStep(Step[TorchProgram]):
     """One step of training: loss, gradients and update, compiled.
@@ -134,6 +140,7 @@ class TorchStep(Step[TorchProgram]):
         if torch is None or not isinstance(module, torch.nn.Module):
             raise InvalidArgument(
                 f"step: expected a torch.nn.Module as first argument, got {type(module).__name__}"
+                f"{_GATHERED.get(type(module), '')}"
             )
         given = Given(self._signature.complete(tensors, named))
         check_hooks(self._optimizer)

@@ -73,7 +73,11 @@ class EarlyStoppingTrigger:
         means = self._summary.compute_mean()
         self._summary = DictSummary()
         if self.monitor not in means:
-            warnings.warn(f"{self.monitor} is not in observation", stacklevel=2)
+            warnings.warn(
+                f"EarlyStoppingTrigger: {self.monitor} is not in observation, so that nothing "
+                f"stops training early; observed are {sorted(observation) or 'none'}",
+                stacklevel=2,
+            )
             return False
         if self._compare(means[self.monitor], self.best):
             self.best = float(means[self.monitor])

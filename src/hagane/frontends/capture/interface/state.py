@@ -233,7 +233,8 @@ class Stateful(Reading):
             if not same_content(content, now):
                 yield (
                     f"the call changes a {type(found).__name__} that it did not make; return the "
-                    "new one, or keep a tensor in an attribute"
+                    "new one or what is new in it, and change it after the call, or keep a tensor "
+                    "in an attribute"
                 )
 
     def look(self, place: str) -> None:

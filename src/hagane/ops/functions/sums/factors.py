@@ -135,6 +135,31 @@ def orthogonal_triangular(x: Any, *, complete: bool) -> tuple[Any, Any]:
     return part(q, rank - 1, 0, count), part(r, rank - 2, 0, count)
 
 
+def reflected(x: Any, scales: Any) -> Any:
+    """Return the first columns of products of Householder's reflections.
+
+    Args:
+        x: The reflections' vectors as columns below the diagonal, whose ones are not read:
+            (..., rows, columns).
+        scales: Their scales: (..., count), at most as many as there are columns.
+    """
+    rows, columns = shape_of(x)[-2:]
+    count = shape_of(scales)[-1]
+    down = numbers_below(rows, down=True)
+    zero, one = number_like(0, x), number_like(1, x)
+    diagonal = add(mul(x, zero), identity(rows, columns, 0, dtype_of(x)))
+    last = op("Sub", count_of(count), np.array(1))
+
+    def step(k: Any, going: Any, q: Any) -> list[Any]:
+        k = op("Sub", last, k)
+        column = where(op("Less", down, k), zero, column_of(x, k))
+        v = where(op("Equal", down, k), one, column)
+        scale = unsqueeze(column_of(scales, k), [-1])
+        return [going, sub(q, mul(scale, mul(v, matrix_product(swapped(v), q))))]
+
+    return loop(count_of(count), np.array(True), [diagonal], step)[0]
+
+
 # Jacobi's rotations.
 
 

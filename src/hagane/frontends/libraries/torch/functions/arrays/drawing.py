@@ -31,7 +31,8 @@ from hagane.symbolic import Dim, Expr
 DRAWN = frozenset(
     f"torch.{name}" for name in (
         "rand", "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm", "normal",
-        "bernoulli", "Tensor.bernoulli", "distributions.Distribution.sample",
+        "bernoulli", "Tensor.bernoulli", "multinomial", "Tensor.multinomial",
+        "nn.functional.gumbel_softmax", "distributions.Distribution.sample",
         "distributions.Distribution.rsample", "distributions.Distribution.sample_n",
     )
 )  # fmt: skip
@@ -210,14 +211,37 @@ def bernoulli(t: Core, input: Value, p: Value = None, **keywords: Value) -> Tens
 
 @TORCH.function("multinomial", methods=("multinomial",))
 def multinomial(
-    t: Core, input: Value, num_samples: Value, replacement: Value = False, **_: Value
+    t: Core, input: Value, num_samples: Value, replacement: Value = False, **keywords: Value
 ) -> Tensor:
     """Return drawn categories: (..., num_samples)."""
     x = need_tensor(t, input, "input")
     shape = shape_of(t, x)
     if len(shape) not in (1, 2):
         t.fail("rank", f"multinomial takes one or two axes, got {t.show(x)}", x)
-    return t.emit.typed("Multinomial", [x], INT64, (*shape[:-1], size(t, num_samples)))
+    if not t.emit.draws_noise:
+        return t.emit.typed("Multinomial", [x], INT64, (*shape[:-1], size(t, num_samples)))
+    if replacement is not False and num_samples != 1:
+        t.fail("capture", "'torch.multinomial' of several samples with replacement cannot be "
+               "captured; draw them outside and pass them in, or one after the other")  # fmt: skip
+    likely = raced(t, x, keywords)
+    if num_samples == 1:
+        found: Tensor = t.call_library("torch.argmax", [likely, -1, True])
+    else:
+        _, found = t.call_library("torch.topk", [likely, num_samples])
+    return found
 
 
-__all__ = ["DRAWN", "REDRAWN", "drawn", "redrawn"]
+def raced(t: Core, shares: Tensor, keywords: Mapping[str, Value]) -> Tensor:
+    """Return shares, each over an exponential number: the largest is a draw, as in PyTorch.
+
+    Args:
+        t: The interpreter.
+        shares: The shares of categories, along the last axis.
+        keywords: The others of the call.
+    """
+    like = made(t, shares.dtype, list(shape_of(t, shares)), shares.device)
+    times = drawn(t, "exponential_", like, keywords, 1.0)
+    return computed(t, shares, lambda p, q: op("Div", p, q), t.emit.stopped(shares), times)
+
+
+__all__ = ["DRAWN", "REDRAWN", "drawn", "raced", "redrawn"]

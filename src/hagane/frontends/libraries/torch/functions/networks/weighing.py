@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.torch.functions.arrays.creating import made
+from hagane.frontends.libraries.torch.functions.arrays.drawing import drawn
 from hagane.frontends.libraries.torch.operands import (
     axes,
     axis,
@@ -16,6 +20,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.builder import op
 from hagane.ops.functions.sums import statistics
 
 
@@ -50,6 +55,11 @@ for _name in ("softmax", "log_softmax", "softmin"):
     _softmax(_name)
 
 
+def _raised(x: Any, times: Any) -> Any:
+    """Return logits plus Gumbel's numbers, from exponential ones."""
+    return op("Sub", x, op("Log", times))
+
+
 @TORCH.function("nn.functional.gumbel_softmax")
 def gumbel_softmax(
     t: Core, logits: Value, tau: Value = 1, hard: Value = False, eps: Value = 1e-10, dim: Value = -1
@@ -58,7 +68,20 @@ def gumbel_softmax(
     x = need_tensor(t, logits, "logits")
     need_float(t, x, "logits")
     axis(t, dim, len(shape_of(t, x)), x)
-    return t.emit.typed("GumbelSoftmax", [x], x.dtype, x.shape)
+    if not t.emit.draws_noise:
+        return t.emit.typed("GumbelSoftmax", [x], x.dtype, x.shape)
+    like = made(t, x.dtype, list(shape_of(t, x)), x.device)
+    times = drawn(t, "exponential_", like, {}, 1.0)
+    scaled = t.call_library("torch.div", [computed(t, x, _raised, x, times), tau])
+    soft: Tensor = t.call_library("torch.softmax", [scaled, dim])
+    if not t.truth(hard):
+        return soft
+    place = t.call_library("torch.argmax", [soft, dim, True])
+    zeros = t.call_library("torch.zeros_like", [soft])
+    one = t.call_library("torch.scatter", [zeros, dim, place, 1.0])
+    return computed(
+        t, x, lambda y, z, s: op("Add", op("Sub", y, s), z), one, soft, t.emit.stopped(soft)
+    )
 
 
 @TORCH.function("nn.functional.normalize")

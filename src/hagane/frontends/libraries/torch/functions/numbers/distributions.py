@@ -10,7 +10,7 @@ import onnx_ir as ir
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.functions.arrays.creating import made
-from hagane.frontends.libraries.torch.functions.arrays.drawing import drawn
+from hagane.frontends.libraries.torch.functions.arrays.drawing import drawn, raced
 from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
@@ -32,6 +32,7 @@ from hagane.ops.functions.numbers.divergences import DIVERGENCES
 from hagane.ops.functions.numbers.elementary import cast, sum_over
 
 _OF_PLACES = ("Categorical",)  # whose values are places of categories
+_OF_CATEGORIES = ("Categorical", "OneHotCategorical")
 _BASE = "torch.distributions.Distribution"
 
 
@@ -157,12 +158,28 @@ def _over(x: Any, axes: int) -> Any:
     return sum_over(x, range(-axes, 0), keepdims=False) if axes else x
 
 
+def _draw_category(t: Core, self: View, front: Shape, shape: Shape) -> Tensor:
+    """Return one draw of each distribution: its place, or a one there."""
+    if any(size != 1 for size in front):
+        t.fail("capture", f"several draws at once of 'torch.distributions.{self.raw('kind')}' "
+               "cannot be captured; draw one after the other, or outside")  # fmt: skip
+    shares: Tensor = t.attribute(self.instance(), "probs")
+    place = t.call_library("torch.argmax", [raced(t, shares, {}), -1])
+    if self.raw("kind") != "Categorical":
+        place = t.call_library("torch.nn.functional.one_hot", [place, shape_of(t, shares)[-1]])
+        place = t.call_library("torch.Tensor.to", [place, shares])
+    found: Tensor = t.call_library("torch.reshape", [place, shape])
+    return found
+
+
 def _draw(t: Core, self: View, sample_shape: Value) -> Tensor:
     like: Tensor = self.raw("like")
     front = tuple(sizes(t, (sample_shape,)))
     shape = (*front, *self.raw("batch_shape"), *self.raw("event_shape"))
     if not t.emit.draws_noise:
         return t.emit.typed("Sample", [like], self.raw("drawn"), shape)
+    if self.raw("kind") in _OF_CATEGORIES:
+        return _draw_category(t, self, front, shape)
     law = LAWS.get(self.raw("kind"))
     if law is None or law.draw is None:
         t.fail("capture", f"draws of 'torch.distributions.{self.raw('kind')}' cannot be captured; "

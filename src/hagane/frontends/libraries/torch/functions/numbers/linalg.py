@@ -218,6 +218,16 @@ def qr(t: Core, A: Value, mode: Value = "reduced") -> Value:
     return Fields((q, t.emit.typed("QR", [x], x.dtype, (*lead, inner, columns))), ("Q", "R"))
 
 
+@TORCH.function("linalg.householder_product", "orgqr", methods=("orgqr",))
+def householder_product(t: Core, A: Value, tau: Value) -> Tensor:
+    """Return the first columns of products of reflections."""
+    x, scales = _matrices(t, A, "householder_product"), need_tensor(t, tau, "tau")
+    same_dtype(t, x, scales, "A and tau")
+    if category(x.dtype) == 3:
+        return t.emit.typed("Linalg", [x], x.dtype, x.shape)
+    return built(t, x, factors.reflected, x, scales)
+
+
 @TORCH.function("linalg.lu")
 def lu(t: Core, A: Value, *, pivot: Value = True) -> Value:
     """Return P, L and U, of which P has no elements without pivots."""

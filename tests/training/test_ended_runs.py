@@ -1,0 +1,182 @@
+"""Runs that end early or go wrong: what is told, what is saved, what a resumed run goes on from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hagane as chainer
+import hagane.links as L  # noqa: N812
+from hagane import training
+from hagane.errors import InvalidArgument
+from hagane.training import extensions, triggers
+
+
+def made(folder: Path, length: Any = (9, "iteration"), optimizer: Any = None) -> Any:
+    """Return a trainer of nine samples in batches of three."""
+    np.random.seed(0)
+    x = np.random.randn(9, 4).astype("f")
+    data = chainer.datasets.TupleDataset(x, (x.sum(axis=1) > 0).astype("i"))
+    optimizer = chainer.optimizers.Adam() if optimizer is None else optimizer
+    optimizer.setup(L.Classifier(L.Linear(4, 2)))
+    iterator = chainer.iterators.SerialIterator(data, 3)
+    updater = training.StandardUpdater(iterator, optimizer)
+    return training.Trainer(updater, length, out=str(folder))
+
+
+class Watch(training.Extension):
+    """Raises where it is told to, and notes that it was finalized."""
+
+    def __init__(self, where: str = ""):
+        self.where, self.ended = where, False
+
+    def _come(self, where: str) -> None:
+        if where == self.where:
+            raise ValueError("no server")
+
+    def initialize(self, trainer: Any) -> None:
+        self._come("initialize")
+
+    def __call__(self, trainer: Any) -> None:
+        self._come(f"call {trainer.updater.iteration}")
+
+    def finalize(self) -> None:
+        self.ended = True
+        self._come("finalize")
+
+
+@pytest.mark.parametrize("cause", ["extension", "trigger"])
+def test_the_state_is_saved_when_an_extension_or_its_trigger_raises(
+    cause: str, tmp_path: Path
+) -> None:
+    trainer = made(tmp_path)
+    trainer.extend(extensions.snapshot(), trigger=(2, "iteration"))
+    if cause == "extension":
+        trainer.extend(Watch("call 5"), name="watch", trigger=(1, "iteration"))
+        note = "in extension 'watch' at iteration 5"
+    else:
+        best = triggers.MaxValueTrigger("validation/main/accuracy", (5, "iteration"))
+        trainer.extend(Watch(), name="watch", trigger=best)
+        note = "in extension 'watch', its trigger, at iteration 5"
+    with pytest.raises((ValueError, KeyError)) as raised:
+        trainer.run(show_loop_exception_msg=False)
+    assert note in raised.value.__notes__
+    assert sorted(path.name for path in tmp_path.iterdir())[-1] == "snapshot_iter_5"
+
+
+def test_errors_before_and_after_training_name_the_extension(tmp_path: Path) -> None:
+    trainer = made(tmp_path)
+    trainer.extend(Watch("initialize"), name="watch")
+    with pytest.raises(ValueError, match="no server") as raised:
+        trainer.run()
+    assert raised.value.__notes__ == ["in initialize of extension 'watch'"]
+    trainer = made(tmp_path)
+    trainer.extend(Watch("finalize"), name="first")
+    trainer.extend(Watch(), name="second")
+    with pytest.raises(ValueError, match="no server") as raised:
+        trainer.run()
+    assert raised.value.__notes__ == ["in finalize of extension 'first'"]
+    assert trainer.get_extension("second").ended
+
+
+def test_a_state_that_cannot_be_saved_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(path: str, values: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    trainer = made(tmp_path)
+    trainer.extend(extensions.snapshot(full), trigger=(100, "iteration"))
+    trainer.extend(Watch("call 2"), name="watch", trigger=(1, "iteration"))
+    with pytest.raises(ValueError, match="no server"):
+        trainer.run(show_loop_exception_msg=False)
+    assert "the state at the error was not saved: [Errno 28] No space left" in caplog.text
+
+
+def test_a_pair_that_stops_training_becomes_a_trigger(tmp_path: Path) -> None:
+    trainer = made(tmp_path)
+    trainer.stop_trigger = (2, "iteration")
+    trainer.run()
+    assert trainer.updater.iteration == 2
+    with pytest.raises(InvalidArgument, match="IntervalTrigger: period: expected a positive"):
+        trainer.stop_trigger = (0, "epoch")
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidArgument, match="out: expected the path of a folder, got '.*file'"):
+        made(tmp_path / "file").run()
+
+
+def test_plots_and_means_of_intervals_go_on_where_a_run_was_resumed(tmp_path: Path) -> None:
+    def run(folder: Path, length: int) -> Any:
+        trainer = made(folder, (length, "iteration"))
+        trainer.extend(extensions.snapshot(), trigger=(1, "iteration"))
+        plot = extensions.PlotReport(["main/loss"], trigger=(4, "iteration"), filename="p.png")
+        plot._draw = lambda path: None
+        link = trainer.updater.get_optimizer("main").target.predictor
+        trainer.extend(extensions.ParameterStatistics(link, trigger=(4, "iteration")))
+        trainer.extend(extensions.LogReport(trigger=(4, "iteration")))
+        trainer.extend(plot)
+        trainer.run(resume="auto")
+        log = trainer.get_extension("LogReport").log
+        return plot._data, [{k: v for k, v in e.items() if k != "elapsed_time"} for e in log]
+
+    whole = run(tmp_path / "whole", 8)
+    run(tmp_path / "parts", 6)
+    assert [x for x, _ in whole[0]["main/loss"]] == [4, 8]
+    points, log = run(tmp_path / "parts", 8)
+    assert {k: [tuple(p) for p in v] for k, v in points.items()} == whole[0]
+    assert log == whole[1]
+
+
+def test_losses_that_are_no_numbers_are_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    trainer = made(tmp_path)
+    trainer.updater.get_optimizer("main").target.predictor.W.array[:] = np.nan
+    trainer.extend(extensions.LogReport(trigger=(1, "iteration")))
+    trainer.run()
+    told = [record.message for record in caplog.records if "FailOnNonNumber" in record.message]
+    assert len(told) == 1
+    assert told[0].startswith("main/loss is nan up to iteration 1: hagane.config.debug = True")
+
+
+def test_a_snapshot_of_another_optimizer_is_told(tmp_path: Path) -> None:
+    trainer = made(tmp_path)
+    trainer.extend(extensions.snapshot(), trigger=(3, "iteration"))
+    trainer.run()
+    other = made(tmp_path, (12, "iteration"), chainer.optimizers.SGD())
+    other.extend(extensions.snapshot(), trigger=(3, "iteration"))
+    with pytest.warns(UserWarning, match="snapshot_iter_9 is of another model or opt") as told:
+        other.run(resume="auto")
+    text = str(told[0].message)
+    assert "\n  not in the object: updater/optimizer:main/predictor/W/m\n" in text
+    assert text.endswith("the rest of it was loaded")
+    assert other.updater.iteration == 12
+
+
+def test_parameters_that_the_first_loss_does_not_reach_are_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    link = chainer.Chain(used=L.Linear(2, 2), spare=L.Linear(2, 2))
+    optimizer = chainer.optimizers.SGD().setup(link)
+    for _ in range(2):
+        optimizer.update(lambda x: chainer.functions.sum(link.used(x)), np.ones((3, 2), "f"))
+    assert [record.message for record in caplog.records] == [
+        "SGD.update: the loss does not depend on /spare/W, /spare/b: their gradients are zeros"
+    ]
+
+
+def test_a_run_draws_its_graph_and_forgets_computations(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trainer = made(tmp_path, (2, "iteration"))
+    trainer.extend(extensions.dump_graph("main/loss", filename="graph.dot"))
+    trainer.extend(extensions.unchain_variables())
+    chainer.print_runtime_info()
+    with chainer.using_config("keep_graph_on_report", True):
+        trainer.run()
+    assert "LinearFunction" in (tmp_path / "graph.dot").read_text()
+    assert trainer.observation["main/loss"].creator is None
+    assert "NumPy" in capsys.readouterr().out
