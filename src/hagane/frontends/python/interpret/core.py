@@ -93,6 +93,7 @@ class Core(Parts):
         self.tested: ast.expr | None = None  # an expression of which the truth alone counts
         self._joins: dict[str, int] = {}  # of how many joins a joined size is made
         self.modules: dict[str, ModuleRef] = {}
+        self.lazy: dict[str, tuple[ast.ImportFrom, ...]] = {}  # those of packages' files
         self.matches: dict[ast.Match, list[ast.stmt]] = {}  # match statements as branches
         self.domain = domain(self)
         self.knowledge = self.domain.knowledge

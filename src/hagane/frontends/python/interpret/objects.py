@@ -273,12 +273,14 @@ class Objects(Core):
         """Return a class and its bases in Python's order (C3)."""
         known = self._orders.get(cls)
         if known is None:
-            orders = [
-                list(self.resolution_order(base)) if isinstance(base, Class) else [base]
-                for base in cls.bases
-            ]
+            orders = [self._order_of(base) for base in cls.bases]
             known = self._orders[cls] = [cls, *_merged([*orders, list(cls.bases)])]
         return known
+
+    def _order_of(self, base: Value) -> list[Value]:
+        if isinstance(base, Class):
+            return list(self.resolution_order(base))
+        return [base, *(self.tables.ancestors(base) if isinstance(base, Library) else ())]
 
     def bind(self, found: Value, receiver: Value, cls: Class) -> Value:
         """Return the value of a name of a class when it is reached through ``receiver``."""

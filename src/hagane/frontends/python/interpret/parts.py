@@ -175,6 +175,16 @@ class Parts:
         """Return the keys of a dictionary-like object, or its items."""
         raise NotImplementedError
 
+    def add_field(self, cls: Class, name: str, annotation: ast.expr, default: Value) -> None:
+        """Add what an annotated name in the body of a class says to the fields of the class."""
+        raise NotImplementedError
+
+    def fill_fields(
+        self, made: Instance, cls: Class, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> None:
+        """Set the fields of a new object of a dataclass or named tuple."""
+        raise NotImplementedError
+
     def module_attribute(self, module: ModuleRef, name: str) -> Value:
         """Return a name of a module of the program."""
         raise NotImplementedError

@@ -188,8 +188,7 @@ class Statements(Assignments):
             if statement.value is not None:
                 default = self.evaluate(statement.value)
                 self.heap[cls][statement.target.id] = default
-            if "ClassVar" not in ast.unparse(statement.annotation):
-                cls.fields.append((statement.target.id, default))
+            self.add_field(cls, statement.target.id, statement.annotation, default)
             return
         self._execute_one(statement)
 

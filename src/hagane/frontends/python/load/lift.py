@@ -51,6 +51,7 @@ from hagane.frontends.python.values.values import (
     is_key,
     is_plain,
 )
+from hagane.frontends.python.values.workers import as_worker
 from hagane.symbolic import Expr
 
 _ABSTRACT = (Tensor, Expr, Instance, Function, Class, Library)
@@ -322,6 +323,8 @@ class Lift(Core):
     def as_base(self, base: Value) -> Value:
         """Return a class as a base: of mixins of the standard library the source is followed."""
         found = base.object if isinstance(base, Host) else None
+        if (worker := as_worker(found)) is not None:
+            return self.lift(worker)
         if not isinstance(found, type) or found.__module__ not in MIXINS or found is dict:
             return base
         if isinstance(found, abc.ABCMeta) or found.__name__.startswith("User"):

@@ -1,6 +1,7 @@
 """Modules: names from source, from the running Python, or from a library's tables."""
 
 from __future__ import annotations
+import __future__
 
 import ast
 import builtins
@@ -16,6 +17,7 @@ from typing import Any
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.load.lazily import lazy_imports, may_define, source_of
 from hagane.frontends.python.load.places import folders_of_imports, source_at
 from hagane.frontends.python.report.findings import CheckError, Note, Problem
 from hagane.frontends.python.report.sources import NOTEBOOK, lines_of, read_source
@@ -97,14 +99,17 @@ class Modules(Core):
             self.heap.new({"__name__": name, "__file__": str(path)}), name, str(path), {}, is_user
         )
         self.modules[str(path)] = module
-        frame = Frame(module.key, str(path), module, None, is_user, caller=None)
+        frame = _frame_of(module)
         outer, self.frame = self.frame, frame
         # Errors of another module are told where the checked one uses it.
         muted = outer is not None
         self.collector.muted += muted
         try:
             for statement in tree.body:
-                if self.runs_modules:
+                lazy = lazy_imports(statement)
+                if lazy is not None:
+                    self.lazy[str(path)] = lazy
+                elif self.runs_modules:
                     if not self.dead:
                         self._execute_one(statement)
                 elif self._is_defining(statement):
@@ -149,6 +154,30 @@ class Modules(Core):
         inner = Path(module.file).parent / f"{name}.py"
         if Path(module.file).name == "__init__.py" and inner.is_file():
             return self.load_source(inner, f"{module.name}.{name}")
+        return self._lazily(module, name) if module.file in self.lazy else MISSING
+
+    def _lazily(self, module: ModuleRef, name: str) -> Value:
+        """Return a name that a package imports at its first use."""
+        for statement in self.lazy[module.file]:
+            for alias in statement.names:
+                source = source_of(module.file, statement)
+                if alias.name == "*":
+                    if source is None or not may_define(source, name):
+                        continue
+                elif (alias.asname or alias.name) != name:
+                    continue
+                outer, self.frame = self.frame, _frame_of(module)
+                try:
+                    inner = self._from_module(statement)
+                    asked = name if alias.name == "*" else alias.name
+                    if not isinstance(inner, ModuleRef):
+                        found = self._imported(inner, asked)
+                    elif (found := self.module_attribute(inner, asked)) is MISSING:
+                        continue
+                finally:
+                    self.frame = outer
+                self.heap[module][name] = found
+                return found
         return MISSING
 
     def global_name(self, module: ModuleRef, name: str) -> Value:
@@ -177,6 +206,9 @@ class Modules(Core):
     def _do_ImportFrom(self, node: ast.ImportFrom) -> None:
         assert self.frame is not None
         if node.module == "__future__":
+            for alias in node.names:
+                feature = Host(getattr(__future__, alias.name, None))
+                self.heap[self.frame.key][alias.asname or alias.name] = feature
             return
         module = self._from_module(node)
         names = self.heap[self.frame.key]
@@ -263,6 +295,10 @@ class Modules(Core):
         if found is None:
             return self.lost(f"the module '{name}', which is not beside this file")
         return self.load_source(found, name)
+
+
+def _frame_of(module: ModuleRef) -> Frame:
+    return Frame(module.key, module.file, module, None, module.is_user, caller=None)
 
 
 def parse_file(path: Path, held: str | None = None) -> ast.Module:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain, round_down
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.standard import standard
+from hagane.frontends.python.standard import records, standard
 from hagane.frontends.python.standard.arguments import Arguments
 from hagane.frontends.python.standard.iterables import Iterables
 from hagane.frontends.python.standard.outside import World
@@ -438,7 +438,8 @@ class Builtins(Iterables, RealObjects, World, Arguments):
 _MODULES = frozenset(
     ("builtins", "math", "functools", "_functools", "_operator", "_collections", "itertools",
      "collections", "copy", "dataclasses", "typing", "abc", "contextlib", "operator",
-     "collections.abc", "argparse", "inspect", "logging", standard.__name__, identity.__module__)
+     "collections.abc", "argparse", "inspect", "logging", standard.__name__,
+     records.__name__, identity.__module__)
 )  # fmt: skip
 
 

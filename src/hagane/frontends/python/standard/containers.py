@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -291,7 +292,11 @@ class Containers(Sets):
                 if not items:
                     return self.no_item("IndexError: pop from an empty list")
                 if arguments and not is_plain(arguments[0]):
-                    return self.lost("an item taken from a place that is not known")
+                    if not isinstance(arguments[0], Expr) or self.emit.builds:
+                        return self.lost("an item taken from a place that is not known")
+                    result = self._any_of(items)
+                    self.heap[receiver] = self._one_less(items)
+                    return result
                 result = apply_plain(items.pop, *arguments)
             case "insert":
                 items.insert(arguments[0], arguments[1])
@@ -300,7 +305,10 @@ class Containers(Sets):
             case "remove":
                 place = self._find(items, "index", arguments[0])
                 if not isinstance(place, int):
-                    return self.lost("an item removed from a place that is not known")
+                    if not isinstance(place, Expr) or self.emit.builds:
+                        return self.lost("an item removed from a place that is not known")
+                    self.heap[receiver] = self._one_less(items)
+                    return None
                 del items[place]
             case "sort":
                 items = self.sorted_items(items, keywords)
@@ -313,12 +321,30 @@ class Containers(Sets):
         self.heap[receiver] = tuple(items)
         return result
 
+    def _any_of(self, items: Sequence[Value]) -> Value:
+        """Return the item at a place that only the run knows."""
+        found = items[0]
+        for item in items[1:]:
+            found = self.join(self.unknown_truth(), found, item)
+        return found
+
+    def _one_less(self, items: Sequence[Value]) -> tuple[Value, ...]:
+        """Return items of which one is gone, which only the run knows."""
+        pairs = itertools.pairwise(items)
+        return tuple(self.join(self.unknown_truth(), one, after) for one, after in pairs)
+
     def sorted_items(self, items: list[Value], keywords: Mapping[str, Value]) -> list[Value]:
-        """Return items sorted; items that cannot be compared stay in their order."""
+        """Return items sorted; items that cannot be compared stay in their order.
+
+        Tensors of different types then may each lie at every place.
+        """
         keys = list(items)
         if keywords.get("key") is not None:
             keys = [self.call(keywords["key"], [item], {}) for item in items]
         if not all(map(is_plain, keys)):
+            types = {(one.dtype, one.shape) for one in items if isinstance(one, Tensor)}
+            if len(types) > 1 and not self.emit.builds:
+                return [self._any_of(items)] * len(items)
             return items
         order = apply_plain(
             lambda: sorted(

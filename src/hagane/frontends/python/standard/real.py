@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
-from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.exceptions import Raised
 from hagane.frontends.python.interpret.running import Observer
+from hagane.frontends.python.standard.records import Records
 from hagane.frontends.python.standard.signatures import like
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -56,7 +56,7 @@ _VALUES = (
 _CHANGING = (MutableMapping, MutableSequence, MutableSet, types.SimpleNamespace, argparse.Namespace)
 
 
-class RealObjects(Core):
+class RealObjects(Records):
     """Calls real functions with real objects."""
 
     observer: Observer
@@ -144,14 +144,7 @@ class RealObjects(Core):
             return tuple(Host(f) for f in dataclasses.fields(real))
         if cls.host is not None and dataclasses.is_dataclass(cls.host):
             return tuple(Host(found) for found in dataclasses.fields(cls.host))
-        names: dict[str, Value] = {}
-        for base in reversed(self.resolution_order(cls)):
-            if isinstance(base, Class) and "dataclass" in base.flags:
-                names.update(base.fields)
-        return tuple(
-            Host(types.SimpleNamespace(name=n, default=dataclasses.MISSING if d is MISSING else d))
-            for n, d in names.items()
-        )
+        return self.described_fields(cls)
 
 
 def _only_tells(found: Any) -> bool:

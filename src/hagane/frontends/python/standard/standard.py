@@ -20,7 +20,6 @@ from hagane.frontends.python.values.values import (
     DictRef,
     Endless,
     Function,
-    Generated,
     Host,
     Instance,
     ListRef,
@@ -194,27 +193,6 @@ class StandardLibrary(Iterators):
             return other
         return value
 
-    def _call_field(
-        self, *, default: Value = MISSING, default_factory: Value = MISSING, **_: Value
-    ) -> Value:
-        return default if default_factory is MISSING else Wrapped("factory", default_factory)
-
-    def _call_dataclass(self, cls: Value = None, **settings: Value) -> Value:
-        if cls is None:
-            return Wrapped("partial", Host(_dataclass_decorator), (), settings)
-        return self._call__dataclass_decorator(cls, **settings)
-
-    def _call__dataclass_decorator(self, cls: Value, **settings: Value) -> Value:
-        if isinstance(cls, Class):
-            cls.flags.add("dataclass")
-            if settings.get("frozen") is True:
-                cls.flags.add("frozen")
-            if settings.get("eq", True) is True:
-                cls.flags.add("by value")
-            if settings.get("init", True) is True:
-                self.heap[cls].setdefault("__init__", Generated(cls))
-        return cls
-
     def _call_namedtuple(
         self, typename: Value, field_names: Value, *, rename: Value = False,
         defaults: Value = (), module: Value = None,
@@ -235,14 +213,6 @@ class StandardLibrary(Iterators):
         made.fields.extend((str(n), v) for n, v in zip(names, values, strict=True))
         made.flags.update(("dataclass", "named tuple"))
         return made
-
-    def _call_replace(self, value: Value, **changes: Value) -> Value:
-        made = self._call_copy(value)
-        self.heap[made].update(changes)
-        return made
-
-    def _call_asdict(self, value: Value) -> Value:
-        return self.new_dict(self.heap[value])
 
     def _call_cached_property(self, function: Value) -> Value:
         return Wrapped("property", function)
@@ -291,7 +261,3 @@ class StandardLibrary(Iterators):
 
 def _renamed(original: Any, function: Any) -> Any:
     return function
-
-
-def _dataclass_decorator(value: Any, **_: Any) -> Any:
-    return value

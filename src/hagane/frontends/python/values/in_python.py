@@ -17,6 +17,8 @@ from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any
 
+from hagane.frontends.python.values.workers import as_worker
+
 # The module of compiled functions: the one whose source has them in Python.
 _SOURCES = {"_operator": "operator", "_bisect": "bisect", "_heapq": "heapq"}
 _GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
@@ -59,6 +61,8 @@ def in_python(found: Any) -> Any:
         return _getter(found)
     if isinstance(found, Hashable) and found in _PROGRAMS:
         return _PROGRAMS[found]
+    if (worker := as_worker(found)) is not None:
+        return worker
     name = getattr(found, "__module__", None) or ""
     made = getattr(_module(_SOURCES[name]), found.__name__, None) if name in _SOURCES else None
     return made if isinstance(made, FunctionType) else None
