@@ -175,6 +175,14 @@ class Parts:
         """Return the keys of a dictionary-like object, or its items."""
         raise NotImplementedError
 
+    def described_fields(self, cls: Class) -> tuple[Instance, ...]:
+        """Return what ``dataclasses.fields`` gives of a class of the program."""
+        raise NotImplementedError
+
+    def descriptor(self, found: Value, name: str) -> Value:
+        """Return a method of a descriptor, ``MISSING`` where a value is none."""
+        raise NotImplementedError
+
     def add_field(self, cls: Class, name: str, annotation: ast.expr, default: Value) -> None:
         """Add what an annotated name in the body of a class says to the fields of the class."""
         raise NotImplementedError

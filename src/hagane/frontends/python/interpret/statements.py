@@ -31,6 +31,8 @@ _PARTS = ("flat", "real", "imag")
 _CONTENT = ("data", "array", "shape", "dtype", "strides", "T", *_PARTS)
 _STEPS = 16  # statements between two looks at the clock
 
+_OWN_KEYWORDS = (None, "metaclass")  # of a class statement: those that no hook gets
+
 
 class Statements(Assignments):
     """Runs statements, one path at a time."""
@@ -159,6 +161,10 @@ class Statements(Assignments):
             cls.flags.add("by value")
         if "enum" in cls.flags:
             self._make_members(cls)
+        self._tell_of_class(
+            cls,
+            {k.arg: self.evaluate(k.value) for k in node.keywords if k.arg not in _OWN_KEYWORDS},
+        )
         value: Value = cls
         for decorator in reversed(node.decorator_list):
             value = self._decorated(self.evaluate(decorator), value)
@@ -173,7 +179,20 @@ class Statements(Assignments):
         cls = Class(self.heap.new({}), name, own, self.frame.module)
         self._inherit(cls)
         self.heap[cls].update({key: self._owned(v, cls) for key, v in attributes.items()})
+        self._tell_of_class(cls, {})
         return cls
+
+    def _tell_of_class(self, cls: Class, keywords: dict[str, Value]) -> None:
+        """Call what Python calls once a class is made: ``__set_name__``, ``__init_subclass__``."""
+        for name, value in list(self.heap[cls].items()):
+            if isinstance(value, Instance) and value.cls is not cls:
+                hook = self.method_of(value, "__set_name__")
+                if hook is not MISSING:
+                    self.call(hook, [cls, name], {})
+        told = self.find_in_class(cls, "__init_subclass__", after=cls)
+        if told is not MISSING:
+            inner = told.function if isinstance(told, Wrapped) else told
+            self.call(inner, [cls], keywords)
 
     def _inherit(self, cls: Class) -> None:
         for base in cls.bases:

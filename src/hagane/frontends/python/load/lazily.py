@@ -1,4 +1,7 @@
-"""Packages that put a lazy module in their own place, and say their names to type checkers.
+"""Imports that wait until a name is asked for.
+
+Installed packages import each other for the few names that a check needs. Some put a lazy module in
+their own place, and say their names to type checkers:
 
 ``if TYPE_CHECKING: from .model import Model`` stands beside an ``else`` that sets
 ``sys.modules[__name__]`` to an object which imports a name at its first use. What it makes of texts
@@ -9,10 +12,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable, Container
 from pathlib import Path
+from typing import TypeGuard
 
 from hagane.frontends.python.load.places import source_at
 from hagane.frontends.python.report.sources import read_source
+
+_SITE = "site-packages"
 
 
 def lazy_imports(statement: ast.stmt) -> tuple[ast.ImportFrom, ...] | None:
@@ -36,6 +43,52 @@ def _replaces_module(node: ast.AST) -> bool:
     return any(ast.unparse(target) == "sys.modules[__name__]" for target in node.targets)
 
 
+def is_of_other(
+    path: Path, statement: ast.stmt, standard: Container[str], knows: Callable[[str], bool]
+) -> TypeGuard[ast.Import | ast.ImportFrom]:
+    """Whether a statement of an installed package imports another that is read from its source.
+
+    Args:
+        path: The file of the statement.
+        statement: A statement of it.
+        standard: Packages that are imported for real.
+        knows: Whether a module is known by its name.
+    """
+    if _SITE not in path.parts or not isinstance(statement, ast.Import | ast.ImportFrom):
+        return False
+    if not is_absolute(statement) or any(alias.name == "*" for alias in statement.names):
+        return False
+    if isinstance(statement, ast.ImportFrom):
+        names = [statement.module or ""]
+    else:
+        names = [alias.name for alias in statement.names]
+    own = path.parts[path.parts.index(_SITE) + 1].removesuffix(".py")
+    tops = [name.partition(".")[0] for name in names]
+    return (
+        own not in tops and not any(top in standard for top in tops) and not any(map(knows, names))
+    )
+
+
+def is_absolute(statement: ast.Import | ast.ImportFrom) -> bool:
+    """Whether an import says the whole name of a module."""
+    return isinstance(statement, ast.Import) or not statement.level
+
+
+def imported_name(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
+    """Return the name that a part of an import binds."""
+    if alias.asname is not None:
+        return alias.asname
+    return alias.name.partition(".")[0] if isinstance(statement, ast.Import) else alias.name
+
+
+def alone(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.stmt:
+    """Return the import of one name of several."""
+    made: ast.stmt = ast.Import([alias])
+    if isinstance(statement, ast.ImportFrom):
+        made = ast.ImportFrom(statement.module, [alias], statement.level)
+    return ast.copy_location(made, statement)
+
+
 def source_of(file: str, imported: ast.ImportFrom) -> Path | None:
     """Return the source that a relative import of a package's file means, if there is one."""
     if not imported.level:
@@ -53,7 +106,9 @@ def may_define(path: Path, name: str) -> bool:
     except (OSError, ValueError):
         return False
     word = re.escape(name)
-    if re.search(rf"^(?:class|def)\s+{word}\b|^{word}\b|[\"']{word}[\"']", text, re.MULTILINE):
+    if re.search(rf"^(?:class|def)\s+{word}\b|^{word}\b", text, re.MULTILINE):
+        return True
+    if re.search(rf"^__all__\s*\+?=[^=]*?[\"']{word}[\"']", text, re.MULTILINE):
         return True
     for line in re.finditer(r"^\s+from (\.+)([\w.]*) import \*", text, re.MULTILINE):
         one = ast.ImportFrom(line[2] or None, [], len(line[1]))
@@ -63,4 +118,12 @@ def may_define(path: Path, name: str) -> bool:
     return False
 
 
-__all__ = ["lazy_imports", "may_define", "source_of"]
+__all__ = [
+    "alone",
+    "imported_name",
+    "is_absolute",
+    "is_of_other",
+    "lazy_imports",
+    "may_define",
+    "source_of",
+]

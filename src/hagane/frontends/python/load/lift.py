@@ -32,6 +32,7 @@ from hagane.frontends.python.load.wrappers import (
     managers_of,
 )
 from hagane.frontends.python.values.in_python import partial_method
+from hagane.frontends.python.values.loggers import as_logging
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -323,8 +324,8 @@ class Lift(Core):
     def as_base(self, base: Value) -> Value:
         """Return a class as a base: of mixins of the standard library the source is followed."""
         found = base.object if isinstance(base, Host) else None
-        if (worker := as_worker(found)) is not None:
-            return self.lift(worker)
+        if (program := as_worker(found) or as_logging(found)) is not None:
+            return self.lift(program)
         if not isinstance(found, type) or found.__module__ not in MIXINS or found is dict:
             return base
         if isinstance(found, abc.ABCMeta) or found.__name__.startswith("User"):

@@ -37,6 +37,7 @@ from hagane.frontends.python.values.values import (
     LibraryMethod,
     ListRef,
     Method,
+    ModuleRef,
     Outside,
     Real,
     Ref,
@@ -112,7 +113,7 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             return self._exception_of(found, arguments)
         module = (getattr(found, "__module__", None) or "").partition(".")[0]
         if module in _SILENT or _module_of_method(found) in _SILENT:
-            return Real() if module == "time" else None
+            return self.call_silent(found, module)
         if any(type(value) is Unknown for value in (*arguments, *keywords.values())):
             return next(v for v in (*arguments, *keywords.values()) if type(v) is Unknown)
         owner = getattr(found, "__self__", None)
@@ -415,6 +416,26 @@ class Builtins(Iterables, RealObjects, World, Arguments):
 
     def _call_NewType(self, name: Value, supertype: Value) -> Value:
         return Host(identity)
+
+    def _call_dir(self, value: Value = MISSING) -> Value:
+        names: set[str] = set()
+        if value is MISSING or isinstance(value, ModuleRef):
+            held = self._call_locals() if value is MISSING else value
+            names.update(name for name in self.heap[held] if isinstance(name, str))
+        elif isinstance(value, Class) or (
+            isinstance(value, Instance) and isinstance(value.cls, Class)
+        ):
+            cls = value if isinstance(value, Class) else value.cls
+            if isinstance(value, Instance):
+                names.update(self.heap[value])
+            for base in self.resolution_order(cls):
+                if isinstance(base, Class):
+                    names.update(self.heap[base])
+                elif isinstance(base, Library):
+                    return self.lost(f"the names of {base.name}")
+        else:
+            return self.lost(f"the names of {self.show(value)}")
+        return self.new_list(sorted(names))
 
     def _call_vars(self, value: Value = MISSING) -> Value:
         if value is MISSING:

@@ -163,14 +163,14 @@ def _only_tells(found: Any) -> bool:
     if module == "builtins":
         return getattr(found, "__name__", "") not in _IMPURE
     root = module.partition(".")[0]
-    return module in _PURE or root in ("collections", "packaging", "re", "json")
+    return module in _PURE or root in ("collections", "packaging", "re", "regex", "json")
 
 
 def _makes(found: Any) -> bool:
     """Whether a real function, one of texts, makes the lists and dictionaries that it returns."""
     owner = getattr(found, "__self__", None)
     module = getattr(found, "__module__", None) or type(owner).__module__
-    return isinstance(owner, str) or module.partition(".")[0] in ("re", "json")
+    return isinstance(owner, str) or module.partition(".")[0] in ("re", "regex", "json")
 
 
 def _resolved(name: str) -> Any:

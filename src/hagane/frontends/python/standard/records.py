@@ -122,7 +122,7 @@ class Records(StandardLibrary):
         if post is not MISSING:
             self.call(post, [made, *passed], {})
 
-    def described_fields(self, cls: Class) -> Value:
+    def described_fields(self, cls: Class) -> tuple[Instance, ...]:
         """Return what ``dataclasses.fields`` gives of a class of the program."""
         described = []
         kind = Class(self.heap.new({}), "Field", (), cls.module)
@@ -154,6 +154,13 @@ class Records(StandardLibrary):
             return self.evaluate(node)
         finally:
             self.collector.muted -= 1
+
+    def _call_is_dataclass(self, value: Value) -> Value:
+        cls = value.cls if isinstance(value, Instance) else value
+        if isinstance(cls, Class):
+            return "dataclass" in cls.flags and "named tuple" not in cls.flags
+        real = self.real_of(value)
+        return False if real is MISSING else dataclasses.is_dataclass(real)
 
     def _call_replace(self, value: Value, *rest: Value, **changes: Value) -> Value:
         """Return a copy of an object with some of its fields changed."""
