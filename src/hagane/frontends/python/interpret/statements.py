@@ -34,6 +34,13 @@ _STEPS = 16  # statements between two looks at the clock
 _OWN_KEYWORDS = (None, "metaclass")  # of a class statement: those that no hook gets
 
 
+def _documents(decorator: ast.expr) -> bool:
+    """Whether a decorator by its name writes the text of documentation, which nothing computes."""
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    return name.endswith(("docstring", "docstrings"))
+
+
 class Statements(Assignments):
     """Runs statements, one path at a time."""
 
@@ -119,7 +126,8 @@ class Statements(Assignments):
         if self.frame is not None and self.frame.cls is not None:
             value = self._owned(value, self.frame.cls)
         for decorator in reversed(node.decorator_list):
-            value = self._decorated(self.evaluate(decorator), value)
+            if not _documents(decorator):
+                value = self._decorated(self.evaluate(decorator), value)
         self._bind_name(node.name, value)
 
     _do_AsyncFunctionDef = _do_FunctionDef
@@ -167,7 +175,8 @@ class Statements(Assignments):
         )
         value: Value = cls
         for decorator in reversed(node.decorator_list):
-            value = self._decorated(self.evaluate(decorator), value)
+            if not _documents(decorator):
+                value = self._decorated(self.evaluate(decorator), value)
         self._bind_name(node.name, value)
 
     def made_class(

@@ -48,7 +48,7 @@ from hagane.frontends.python.values.values import (
 # Modules of the standard library are imported for real; their functions run only if pure.
 _STANDARD = frozenset(sys.stdlib_module_names)
 # With packages whose functions are called as the standard library's are: texts in, texts out.
-STANDARD = _STANDARD | {"regex"}
+STANDARD = _STANDARD | {"regex", "typing_extensions"}
 # Statements at module level that define something; others would have effects.
 _DEFINING = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign,

@@ -460,7 +460,7 @@ _MODULES = frozenset(
     ("builtins", "math", "functools", "_functools", "_operator", "_collections", "itertools",
      "collections", "copy", "dataclasses", "typing", "abc", "contextlib", "operator",
      "collections.abc", "argparse", "inspect", "logging", standard.__name__,
-     records.__name__, identity.__module__)
+     records.__name__, "typing_extensions", identity.__module__)
 )  # fmt: skip
 
 

@@ -243,6 +243,11 @@ class StandardLibrary(Iterators):
     def _call_identity(self, value: Value) -> Value:
         return value
 
+    def _call_deprecated(self, *_: Value, **__: Value) -> Value:
+        return Host(identity)
+
+    _call_dataclass_transform = _call_deprecated
+    _call_runtime_checkable = _call_identity
     _call_abstractmethod = _call_identity
     _call_overload = _call_identity
     _call_final = _call_identity

@@ -180,15 +180,6 @@ def _done(fs: Any, timeout: Any = None) -> Iterator[Any]:
     return iter(list(fs))
 
 
-def spawn(
-    fn: Callable[..., Any], args: Iterable[Any] = (), nprocs: int = 1, join: bool = True,
-    daemon: bool = False, start_method: str = "spawn",
-) -> None:  # fmt: skip
-    """Do what ``torch.multiprocessing.spawn`` does."""
-    for rank in range(nprocs):
-        fn(rank, *args)
-
-
 # By module and name: those of a context of multiprocessing are made anew each time.
 _WORKERS: dict[tuple[str, str], Any] = {
     ("threading", "Thread"): Thread, ("multiprocessing.context", "Process"): Thread,
@@ -204,12 +195,10 @@ _WORKERS: dict[tuple[str, str], Any] = {
 
 def as_worker(found: Any) -> Any:
     """Return the program that a class or function of these modules stands for, None without one."""
-    if found is spawn:
-        return found
     module, name = getattr(found, "__module__", None), getattr(found, "__name__", None)
     if not isinstance(name, str) or not isinstance(module, str):
         return None
     return _WORKERS.get((module, name))
 
 
-__all__ = ["as_worker", "spawn"]
+__all__ = ["as_worker"]

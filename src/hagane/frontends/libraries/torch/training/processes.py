@@ -7,7 +7,6 @@ import multiprocessing
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Host, Real, Value
-from hagane.frontends.python.values.workers import spawn
 
 TORCH.constants.update(
     {f"torch.distributed.ReduceOp.{name}": name for name in ("SUM", "AVG", "MAX", "MIN", "PRODUCT")}
@@ -17,7 +16,6 @@ TORCH.constants.update(
         f"torch.multiprocessing.{name}": Host(getattr(multiprocessing, name))
         for name in ("Process", "Queue", "SimpleQueue", "JoinableQueue", "Pool", "cpu_count")
     }
-    | {"torch.multiprocessing.spawn": Host(spawn)}
 )
 
 
