@@ -102,6 +102,8 @@ class Objects(Core):
             return value.cls
         if name == "__dict__":
             return self._namespace(value)
+        if name == "__dataclass_fields__":
+            return self.class_attribute(value.cls, name)
         base = self.tables.object_attribute(self, value, name)
         return self._from_python(value, name) if base is MISSING else base
 

@@ -46,6 +46,8 @@ _MAPPINGS: dict[str, type] = {
 }  # fmt: skip
 _OF_DEQUES = ("appendleft", "extendleft", "popleft", "rotate")
 
+_STREAMS = ("stdin", "stdout", "stderr")
+
 
 class Access(Items):
     """Reads attributes, beside items."""
@@ -97,6 +99,8 @@ class Access(Items):
                 return self.command_line()
             case Host(object=found) if found is sys and name == "modules" and self.runs_modules:
                 return self.loaded_modules()
+            case Host(object=found) if found is sys and name in _STREAMS:
+                return Host(getattr(sys, f"__{name}__"))  # not one in which this process writes
             case Host(object=found):
                 return self._asked(found, partial(getattr, found, name, MISSING))
             case slice() if name in ("start", "stop", "step"):
