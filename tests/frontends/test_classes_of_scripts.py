@@ -321,6 +321,33 @@ CLEAN = {
         found, errors, rank, values = np.linalg.lstsq(np.ones((7, 3)), np.ones((7, 2)), rcond=None)
         assert found.shape == (3, 2) and values.shape == (3,) and found.dtype == np.float64
         """,
+    "generators of random numbers of a program's own": """
+        import random, torch
+        rng = random.Random(3)
+        xs = [torch.zeros(2, 3), torch.ones(2, 3)]
+        assert rng.choice(xs).shape == (2, 3)
+        k = rng.randrange(5)
+        assert torch.zeros(7)[k].shape == ()
+        r = rng.random() * torch.zeros(2); rng.shuffle(xs); rng.seed(1)
+        assert r.shape == (2,)
+        """,
+    "classes of typing among the classes of isinstance": """
+        from typing import Mapping
+        class DictConfig(dict):
+            def __init__(self, data=None, **kw):
+                super().__init__()
+                for k, v in {**(data or {}), **kw}.items():
+                    self[k] = self._wrap(v)
+            @classmethod
+            def _wrap(cls, v):
+                if isinstance(v, Mapping) and not isinstance(v, DictConfig):
+                    return cls(v)
+                if isinstance(v, (list, tuple)):
+                    return [cls._wrap(x) for x in v]
+                return v
+        cfg = DictConfig({"a": {"b": 1, "c": [1, 2]}, "d": 2})
+        assert cfg["a"]["b"] == 1
+        """,
 }
 
 

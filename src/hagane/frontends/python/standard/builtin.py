@@ -8,6 +8,7 @@ import contextvars
 import enum
 import inspect
 import operator
+import random
 import sys
 import types
 from collections import OrderedDict
@@ -125,6 +126,8 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             return self.compare(ast.In, arguments[1], arguments[0])
         if getattr(found, "__module__", "") == "math":
             return self.call_math(found, arguments)
+        if isinstance(found, type) and issubclass(found, random.Random):
+            return Host(found())  # a generator of its own
         if "random" in (module, _module_of_method(found)):
             return self.call_chance(found.__name__, arguments)
         if found is sys.exit:
@@ -471,6 +474,9 @@ def _options(classes: Value) -> tuple[Value, ...]:
     real = classes.object if isinstance(classes, Host) else None
     if isinstance(real, types.UnionType):
         return tuple(Host(type(None) if o is None else o) for o in real.__args__)
+    origin = getattr(real, "__origin__", None)
+    if getattr(real, "__module__", "") == "typing" and isinstance(origin, type):
+        return (Host(origin),)  # typing.Mapping
     return (Host(type(None)) if classes is None else classes,)
 
 
