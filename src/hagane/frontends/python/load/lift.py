@@ -31,8 +31,7 @@ from hagane.frontends.python.load.wrappers import (
     is_method_of_library,
     managers_of,
 )
-from hagane.frontends.python.values.in_python import partial_method
-from hagane.frontends.python.values.loggers import as_logging
+from hagane.frontends.python.values.in_python import base_in_python, partial_method
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -52,7 +51,6 @@ from hagane.frontends.python.values.values import (
     is_key,
     is_plain,
 )
-from hagane.frontends.python.values.workers import as_worker
 from hagane.symbolic import Expr
 
 _ABSTRACT = (Tensor, Expr, Instance, Function, Class, Library)
@@ -324,7 +322,7 @@ class Lift(Core):
     def as_base(self, base: Value) -> Value:
         """Return a class as a base: of mixins of the standard library the source is followed."""
         found = base.object if isinstance(base, Host) else None
-        if (program := as_worker(found) or as_logging(found)) is not None:
+        if (program := base_in_python(found)) is not None:
             return self.lift(program)
         if not isinstance(found, type) or found.__module__ not in MIXINS or found is dict:
             return base

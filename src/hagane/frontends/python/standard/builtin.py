@@ -38,7 +38,6 @@ from hagane.frontends.python.values.values import (
     LibraryMethod,
     ListRef,
     Method,
-    ModuleRef,
     Outside,
     Real,
     Ref,
@@ -419,26 +418,6 @@ class Builtins(Iterables, RealObjects, World, Arguments):
 
     def _call_NewType(self, name: Value, supertype: Value) -> Value:
         return Host(identity)
-
-    def _call_dir(self, value: Value = MISSING) -> Value:
-        names: set[str] = set()
-        if value is MISSING or isinstance(value, ModuleRef):
-            held = self._call_locals() if value is MISSING else value
-            names.update(name for name in self.heap[held] if isinstance(name, str))
-        elif isinstance(value, Class) or (
-            isinstance(value, Instance) and isinstance(value.cls, Class)
-        ):
-            cls = value if isinstance(value, Class) else value.cls
-            if isinstance(value, Instance):
-                names.update(self.heap[value])
-            for base in self.resolution_order(cls):
-                if isinstance(base, Class):
-                    names.update(self.heap[base])
-                elif isinstance(base, Library):
-                    return self.lost(f"the names of {base.name}")
-        else:
-            return self.lost(f"the names of {self.show(value)}")
-        return self.new_list(sorted(names))
 
     def _call_vars(self, value: Value = MISSING) -> Value:
         if value is MISSING:

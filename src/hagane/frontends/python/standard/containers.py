@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.counters import COUNTER
+from hagane.frontends.python.standard.ordering import Ordering
 from hagane.frontends.python.standard.sets import Sets
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -36,7 +36,7 @@ from hagane.symbolic import Expr, maximum, minimum, product
 from hagane.symbolic.term import Term
 
 
-class Containers(Sets):
+class Containers(Sets, Ordering):
     """Calls methods of Python's own containers."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -294,8 +294,8 @@ class Containers(Sets):
                 if arguments and not is_plain(arguments[0]):
                     if not isinstance(arguments[0], Expr) or self.emit.builds:
                         return self.lost("an item taken from a place that is not known")
-                    result = self._any_of(items)
-                    self.heap[receiver] = self._one_less(items)
+                    result = self.any_of(items)
+                    self.heap[receiver] = self.one_less(items)
                     return result
                 result = apply_plain(items.pop, *arguments)
             case "insert":
@@ -307,7 +307,7 @@ class Containers(Sets):
                 if not isinstance(place, int):
                     if not isinstance(place, Expr) or self.emit.builds:
                         return self.lost("an item removed from a place that is not known")
-                    self.heap[receiver] = self._one_less(items)
+                    self.heap[receiver] = self.one_less(items)
                     return None
                 del items[place]
             case "sort":
@@ -320,38 +320,6 @@ class Containers(Sets):
                 return self.lost(f"the method '{name}' of lists")
         self.heap[receiver] = tuple(items)
         return result
-
-    def _any_of(self, items: Sequence[Value]) -> Value:
-        """Return the item at a place that only the run knows."""
-        found = items[0]
-        for item in items[1:]:
-            found = self.join(self.unknown_truth(), found, item)
-        return found
-
-    def _one_less(self, items: Sequence[Value]) -> tuple[Value, ...]:
-        """Return items of which one is gone, which only the run knows."""
-        pairs = itertools.pairwise(items)
-        return tuple(self.join(self.unknown_truth(), one, after) for one, after in pairs)
-
-    def sorted_items(self, items: list[Value], keywords: Mapping[str, Value]) -> list[Value]:
-        """Return items sorted; items that cannot be compared stay in their order.
-
-        Tensors of different types then may each lie at every place.
-        """
-        keys = list(items)
-        if keywords.get("key") is not None:
-            keys = [self.call(keywords["key"], [item], {}) for item in items]
-        if not all(map(is_plain, keys)):
-            types = {(one.dtype, one.shape) for one in items if isinstance(one, Tensor)}
-            if len(types) > 1 and not self.emit.builds:
-                return [self._any_of(items)] * len(items)
-            return items
-        order = apply_plain(
-            lambda: sorted(
-                range(len(items)), key=keys.__getitem__, reverse=bool(keywords.get("reverse"))
-            )
-        )
-        return [items[place] for place in order]
 
     def _find(self, items: list[Value], name: str, wanted: Value, *between: Value) -> Value:
         if not is_plain(between):

@@ -22,8 +22,10 @@ from hagane.frontends.python.values.values import (
     Function,
     Host,
     Instance,
+    Library,
     ListRef,
     Many,
+    ModuleRef,
     Real,
     SetRef,
     Tensor,
@@ -213,6 +215,27 @@ class StandardLibrary(Iterators):
         made.fields.extend((str(n), v) for n, v in zip(names, values, strict=True))
         made.flags.update(("dataclass", "named tuple"))
         return made
+
+    def _call_dir(self, value: Value = MISSING) -> Value:
+        names: set[str] = set()
+        if value is MISSING or isinstance(value, ModuleRef):
+            assert self.frame is not None
+            held = self.heap[self.frame.key if value is MISSING else value]
+            names.update(n for n in held if isinstance(n, str) and not n.startswith("<"))
+        elif isinstance(value, Class) or (
+            isinstance(value, Instance) and isinstance(value.cls, Class)
+        ):
+            cls = value if isinstance(value, Class) else value.cls
+            if isinstance(value, Instance):
+                names.update(self.heap[value])
+            for base in self.resolution_order(cls):
+                if isinstance(base, Class):
+                    names.update(self.heap[base])
+                elif isinstance(base, Library):
+                    return self.lost(f"the names of {base.name}")
+        else:
+            return self.lost(f"the names of {self.show(value)}")
+        return self.new_list(sorted(names))
 
     def _call_cached_property(self, function: Value) -> Value:
         return Wrapped("property", function)

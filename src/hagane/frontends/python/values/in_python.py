@@ -17,6 +17,7 @@ from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any
 
+from hagane.frontends.python.values.loggers import as_logging
 from hagane.frontends.python.values.workers import as_worker
 
 # The module of compiled functions: the one whose source has them in Python.
@@ -68,6 +69,11 @@ def in_python(found: Any) -> Any:
     return made if isinstance(made, FunctionType) else None
 
 
+def base_in_python(found: Any) -> Any:
+    """Return the program that a class of the standard library stands for as a base, if any."""
+    return as_worker(found) or as_logging(found)
+
+
 def _getter(found: Any) -> Callable[..., Any]:
     make, given = found.__reduce__()[:2]
     named: Mapping[str, Any] = {}
@@ -105,4 +111,4 @@ def _without_compiled(
     return __import__(name, names, own, wanted, level)
 
 
-__all__ = ["in_python"]
+__all__ = ["base_in_python", "in_python"]

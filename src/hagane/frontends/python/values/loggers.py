@@ -45,7 +45,8 @@ class Handler:
     """``logging.Handler`` and the handlers that derive from it."""
 
     def __init__(self, *given: Any, **settings: Any):
-        self.level, self.formatter, self.filters, self.stream = 0, None, [], None
+        self.level, self.formatter, self.stream = 0, None, None
+        self.filters: list[Any] = []
         self.terminator, self.name, self.baseFilename = "", None, ""
 
     def setLevel(self, level: Any) -> None:
