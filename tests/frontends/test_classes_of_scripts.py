@@ -348,6 +348,24 @@ CLEAN = {
         cfg = DictConfig({"a": {"b": 1, "c": [1, 2]}, "d": 2})
         assert cfg["a"]["b"] == 1
         """,
+    "groups by a key that only the run knows": """
+        from collections import defaultdict
+        import torch
+        labels = torch.randint(0, 3, (10,))
+        xs = torch.randn(10, 4)
+        groups = defaultdict(list)
+        for x, y in zip(xs, labels.tolist()):
+            groups[y].append(x)
+        for k, v in groups.items():
+            m = torch.stack(v).mean(0)
+            assert m.shape == (4,)
+        counts = defaultdict(int)
+        for y in labels.tolist():
+            counts[y] += 1
+        print({k: v / 10 for k, v in counts.items()})
+        proto = torch.stack([torch.stack(groups[k]).mean(0) for k in sorted(groups)])
+        torch.cdist(xs, proto)
+        """,
 }
 
 
@@ -360,6 +378,18 @@ def test_a_script_that_runs_is_clean(text, tmp_path):
 
 
 WRONG = {
+    "rows of a group": (
+        """
+        from collections import defaultdict
+        import torch
+        groups = defaultdict(list)
+        for y in torch.randint(0, 3, (10,)).tolist():
+            groups[y].append(torch.zeros(4))
+        for rows in groups.values():
+            torch.stack(rows) @ torch.zeros(5, 2)
+        """,
+        "4",
+    ),
     "a thread's work is checked": (
         """
         import threading, torch

@@ -183,6 +183,10 @@ class Parts:
         """Return a method of a descriptor, ``MISSING`` where a value is none."""
         raise NotImplementedError
 
+    def set_open_key(self, receiver: DictRef, content: Any, key: Value, value: Value) -> bool:
+        """Set an item at a key that only the run knows, where one type stands for all items."""
+        raise NotImplementedError
+
     def add_field(self, cls: Class, name: str, annotation: ast.expr, default: Value) -> None:
         """Add what an annotated name in the body of a class says to the fields of the class."""
         raise NotImplementedError

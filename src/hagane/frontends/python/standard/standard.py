@@ -217,15 +217,16 @@ class StandardLibrary(Iterators):
         return made
 
     def _call_dir(self, value: Value = MISSING) -> Value:
-        names: set[str] = set()
-        if value is MISSING or isinstance(value, ModuleRef):
+        names: set[Any] = set()
+        if value is MISSING:
             assert self.frame is not None
-            held = self.heap[self.frame.key if value is MISSING else value]
-            names.update(n for n in held if isinstance(n, str) and not n.startswith("<"))
-        elif isinstance(value, Class) or (
-            isinstance(value, Instance) and isinstance(value.cls, Class)
-        ):
-            cls = value if isinstance(value, Class) else value.cls
+            names.update(self.heap[self.frame.key])
+        elif isinstance(value, ModuleRef):
+            names.update(self.heap[value])
+        else:
+            cls = value.cls if isinstance(value, Instance) else value
+            if not isinstance(cls, Class):
+                return self.lost(f"the names of {self.show(value)}")
             if isinstance(value, Instance):
                 names.update(self.heap[value])
             for base in self.resolution_order(cls):
@@ -233,9 +234,7 @@ class StandardLibrary(Iterators):
                     names.update(self.heap[base])
                 elif isinstance(base, Library):
                     return self.lost(f"the names of {base.name}")
-        else:
-            return self.lost(f"the names of {self.show(value)}")
-        return self.new_list(sorted(names))
+        return self.new_list(sorted(n for n in names if isinstance(n, str) and n[:1] != "<"))
 
     def _call_cached_property(self, function: Value) -> Value:
         return Wrapped("property", function)

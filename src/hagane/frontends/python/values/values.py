@@ -425,7 +425,7 @@ class Class(Ref):
     fields: list[tuple[str, Value]] = field(default_factory=list)
     flags: set[str] = field(default_factory=set)
     host: Any = None
-    settings: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -107,10 +107,10 @@ class Access(Items):
                 return getattr(value, name)
             case DType() | Device():
                 return self.tables.constant_attribute(value, name)
-            case Function() if name in (own := self.names_of_function(value)):
-                return own[name]
+            case Function() if name in self.names_of_function(value):
+                return self.names_of_function(value)[name]
             case Function() if name == "__dict__":
-                return self.new_dict(own)
+                return self.new_dict(self.names_of_function(value))
             case Function() if name == "__class__":
                 return Host(FunctionType)
             case Function() if name in ("__name__", "__qualname__", "__module__"):
