@@ -507,3 +507,25 @@ def test_an_installed_package_reads_others_at_their_first_use(tmp_path):
     report = check_source(Request(file, SCRIPT, seconds=20))
     assert report.checked, report.notices
     assert len(report.errors) == 1, report.errors
+
+
+@pytest.mark.parametrize("again", ["raise", "raise error"])
+def test_an_error_that_a_handler_raises_again_is_told_where_it_was_met(again, tmp_path):
+    report = checked(
+        tmp_path,
+        f"""
+        import torch
+        def step(x):
+            return x @ torch.zeros(4, 2)
+        def run(function):
+            try:
+                function(torch.zeros(3, 5))
+            except BaseException as error:
+                {again}
+        try:
+            run(step)
+        except ValueError:
+            pass
+        """,
+    )
+    assert [(found.place.line, found.code) for found in report.errors] == [(4, "shape-mismatch")]

@@ -72,7 +72,7 @@ class Statements(Assignments):
             if self.handlers:
                 if self.catches(error):
                     raise
-                if self.dead and error.code != "raises":
+                if self.dead and error.code != "raises" and error.first is None:
                     return
             if not frame.is_user:
                 raise

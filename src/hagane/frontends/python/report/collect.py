@@ -136,7 +136,7 @@ class Collector:
         self.raised += 1
         if self.muted or error.code == FOLLOWS:
             return
-        place = self._error_place(frame.file, node)
+        place = error.first or self._error_place(frame.file, node)
         if error.code == OPEN or error.code == "capture" or self._of_library(error, frame):
             self.open_question(place, error.message, error.within)
             return
@@ -157,7 +157,7 @@ class Collector:
                 place,
                 error.code,
                 error.message,
-                self.source_line(frame.file, place.line),
+                self.source_line(place.file, place.line),
                 tuple(self._steps(error.tensors)),
                 error.remedy,
                 self._shown(error.counterexample, condition),
