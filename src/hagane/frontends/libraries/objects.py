@@ -70,6 +70,15 @@ class Objects(Names):
             return {"dataclass", "named tuple"}
         return set()
 
+    def ancestors(self, library: Library) -> list[Value]:
+        """Return the classes of a library that one of its classes derives from, nearest first."""
+        table = self.table_of(library.name)
+        found: list[Value] = []
+        name = library.name
+        while table is not None and (name := table.bases.get(name, "")):
+            found.append(Library(name))
+        return found
+
     def prepare(self, core: Core, made: Instance, library: Library) -> None:
         """Give a new object of a derived class its base's attributes of before ``__init__``."""
         table = self.table_of(library.name)
@@ -85,7 +94,8 @@ class Objects(Names):
             name = base.name if isinstance(base, Library) else ""
             table = self.table_of(name) if name else None
             while name and table is not None:
-                names.append(name)
+                if name not in names:
+                    names.append(name)
                 name = table.bases.get(name, "")
         return names
 

@@ -282,6 +282,8 @@ def holds_text(value: Value) -> bool:
 def _nested(t: Core, value: Value, dtype: ir.DataType | None) -> Tensor:
     items = leaves(value)
     for item in items:
+        if item is None:
+            raise CheckError(OPEN, "an array of objects is not followed")
         if not isinstance(item, Tensor | Many) and not is_number(item):
             t.fail("type", f"expected numbers in an array, got {t.show(t.wrap(item))}")
     shape = _extent(t, value)

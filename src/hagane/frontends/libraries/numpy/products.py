@@ -363,6 +363,25 @@ def solve(t: Core, a: Value, b: Value) -> Tensor:
     return built(t, (dtype, own), linalg.solved_any, *operands)
 
 
+@NUMPY.function("linalg.lstsq")
+def lstsq(t: Core, a: Value, b: Value, rcond: Value = None) -> Value:
+    """Return the solution of least squares, sums of squared errors, the rank, singular values."""
+    x, right = to_array(t, a), to_array(t, b)
+    shape, own = shape_of(t, x), shape_of(t, right)
+    if len(shape) != 2:
+        t.fail("rank-mismatch", f"lstsq: expected a matrix, got {t.show(x)}", x)
+    if len(own) not in (1, 2):
+        t.fail("rank-mismatch", f"lstsq: expected a vector or a matrix, got {t.show(right)}", right)
+    if t.emit.differ(own[0], shape[0]):
+        t.fail("shape-mismatch", f"{t.show(x)} does not fit {t.show(right)}", x, right)
+    dtype = FLOAT if x.dtype == FLOAT == right.dtype else DOUBLE
+    found = typed(t, "LeastSquares", [x, right], dtype, (shape[1], *own[1:]))
+    errors = typed(t, "LeastSquares", [x, right], dtype, (t.emit.fresh("errors"),))
+    least = minimum(shape[0], shape[1])
+    values = typed(t, "SingularValues", [x], dtype, (least,))
+    return (found, errors, t.emit.fresh("rank"), values)
+
+
 @NUMPY.function("linalg.svdvals")
 def svdvals(t: Core, x: Value, /) -> Value:
     """Return singular values."""

@@ -18,6 +18,8 @@ _PROGRAMS: dict[str, Callable[..., Any]] = {
     "unravel_index": programs.unravel_index,
     "nn.functional.upsample_nearest": programs.upsample_nearest,
     "nn.functional.upsample_bilinear": programs.upsample_bilinear,
+    "library.custom_op": programs.custom_op,
+    "multiprocessing.spawn": programs.spawn,
     "func.stack_module_state": programs.stack_module_state,
     **conditions.PROGRAMS,
     **{f"utils._pytree.{name}": program for name, program in trees.PROGRAMS.items()},

@@ -84,6 +84,18 @@ def scalar_dtype(value: Value) -> ir.DataType:
     return INT64 if is_size(value) else FLOAT
 
 
+def of_numpy(value: Value) -> Value:
+    """Return an operand as PyTorch takes it: a scalar of NumPy as a number, its array as a tensor.
+
+    PyTorch reads NumPy's truth values as floats.
+    """
+    if not isinstance(value, Tensor) or value.kind != "numpy.ndarray":
+        return value
+    if value.shape == () and (category(value.dtype) == 2 or value.dtype == BOOL):
+        return Real(tensor=value)
+    return value.seen_as("torch.Tensor")
+
+
 def result_dtype(values: Sequence[Value]) -> ir.DataType:
     """Return the common element type of tensors and numbers (``torch.result_type``).
 

@@ -148,3 +148,29 @@ def stack_module_state(models: Any) -> Any:
         {name: torch.stack([one[name] for one in params]) for name in params[0]},
         {name: torch.stack([one[name] for one in buffers]) for name in buffers[0]},
     )
+
+
+def custom_op(
+    name: str, fn: Any = None, *, mutates_args: Any, device_types: Any = None,
+    schema: Any = None, tags: Any = None,
+) -> Any:  # fmt: skip
+    """Return a function as an operator of its own, whose forms for other uses are kept apart."""
+
+    def registered(function: Any, /) -> Any:
+        def register(given: Any = None, /, *_: Any, **__: Any) -> Any:
+            return (lambda one: one) if given is None or isinstance(given, str) else given
+
+        function.register_fake = function.register_autograd = register
+        function.register_kernel = function.register_vmap = register
+        return function
+
+    return registered if fn is None else registered(fn)
+
+
+def spawn(
+    fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
+    start_method: str = "spawn",
+) -> None:  # fmt: skip
+    """Call a function once for each process."""
+    for rank in range(nprocs):
+        fn(rank, *args)

@@ -80,6 +80,7 @@ def interpret(request: Request, knowledge: Knowledge, tables: Tables) -> Interpr
     interpreter.held = request.held
     for file, text in request.held.items():
         interpreter.collector.sources[file] = lines_of(text)
+    interpreter.collector.checked = str(request.file)
     report = interpreter.collector.report
     with DeepRecursion(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of arithmetic over known contents

@@ -274,6 +274,10 @@ class Assignments(OpenPlaces):
                     if found.arguments and found.arguments[0] is not None:
                         self.call(found.arguments[0], [receiver, value], {})
                     return
+                setter = self.descriptor(found, "__set__")
+                if setter is not MISSING:
+                    self.call(setter, [found, receiver, value], {})
+                    return
             if not self.tables.keep_member(self, receiver, name, value):
                 self.heap[receiver][name] = value
                 self.heap.changed(receiver)
@@ -289,7 +293,9 @@ class Assignments(OpenPlaces):
                 f"'{name}' of {self.show(receiver)} is set, which no graph does: return the value, "
                 "and set it after the call",
             )
-        elif not isinstance(receiver, Unknown | Host | Function):
+        elif isinstance(receiver, Function):
+            self.names_of_function(receiver)[name] = value
+        elif not isinstance(receiver, Unknown | Host | Wrapped):
             raise CheckError("attribute", f"attributes of {self.show(receiver)} cannot be set")
 
     def _set_of_tensor(self, x: Tensor, name: str, value: Value) -> None:

@@ -169,7 +169,7 @@ class Calls(LibraryCalls):
             case Wrapped():
                 return self.call(function.function, arguments, keywords)
             case Generated():
-                return self._fill_fields(arguments[0], function.cls, arguments[1:], keywords)
+                return self.fill_fields(arguments[0], function.cls, arguments[1:], keywords)
             case Managed():
                 return self.lost("a context manager as a decorator")
             case Class():
@@ -321,7 +321,7 @@ class Calls(LibraryCalls):
         if init is not MISSING:
             self.call(init, [made, *arguments], keywords)
         elif cls.fields or "dataclass" in cls.flags:
-            self._fill_fields(made, cls, arguments, keywords)
+            self.fill_fields(made, cls, arguments, keywords)
         elif library is not None:
             self.tables.initialise(self, made, library, arguments, keywords)
         elif isinstance(self.inherited(made), tuple):
@@ -346,43 +346,6 @@ class Calls(LibraryCalls):
             if isinstance(member, Instance) and self.heap[member].get("value") == arguments[0]:
                 return member
         raise CheckError("value", f"ValueError: {arguments[0]!r} is not a valid {cls.name}")
-
-    def _fill_fields(
-        self,
-        made: Instance,
-        cls: Class,
-        arguments: Sequence[Value],
-        keywords: Mapping[str, Value],
-    ) -> None:
-        fields: dict[str, Value] = {}
-        for base in reversed(self.resolution_order(cls)):
-            if isinstance(base, Class) and "dataclass" in base.flags:
-                fields.update(base.fields)
-        if len(arguments) > len(fields):
-            raise CheckError(
-                "call", f"{cls.name}() takes {len(fields)} arguments, got {len(arguments)}"
-            )
-        given = dict(zip(fields, arguments, strict=False))
-        for name, value in keywords.items():
-            if name not in fields:
-                raise CheckError("call", f"{cls.name}() got an unexpected argument '{name}'")
-            given[name] = value
-        for name, default in fields.items():
-            if name in given:
-                value = given[name]
-            elif default is MISSING:
-                raise CheckError("call", f"{cls.name}() is missing the argument '{name}'")
-            elif isinstance(default, Wrapped) and default.kind == "factory":
-                value = self.call(default.function, [], {})
-            else:
-                value = default
-            if "frozen" in cls.flags:
-                self.heap[made][name] = value
-            else:
-                self.set_attribute(made, name, value)
-        post = self.find_in_class(cls, "__post_init__")
-        if post is not MISSING:
-            self.call(post, [made], {})
 
     def _call_instance(
         self, value: Instance, arguments: Sequence[Value], keywords: Mapping[str, Value]

@@ -20,6 +20,7 @@ from hagane.frontends.python.values.values import (
     DictRef,
     Fields,
     Frame,
+    Function,
     Host,
     Instance,
     ListRef,
@@ -87,12 +88,14 @@ class Core(Parts):
         self.loops: list[list[Exit]] = []
         self.variables = self.heap.new({})  # context variables that the program set
         self.tags: dict[tuple[Any, str], Value] = {}  # attributes that the program gave tensors
+        self._function_names: dict[tuple[Any, int], int] = {}  # where their attributes lie
         self.counters: dict[str, Dim] = {}  # turns of summarised loops by the name of the turn
         self._texts: dict[Term, str] = {}
         self._compared: dict[int, bool] = {}  # classes whose objects are compared by identity
         self.tested: ast.expr | None = None  # an expression of which the truth alone counts
         self._joins: dict[str, int] = {}  # of how many joins a joined size is made
         self.modules: dict[str, ModuleRef] = {}
+        self.lazy: dict[str, tuple[ast.Import | ast.ImportFrom, ...]] = {}  # at a name's first use
         self.matches: dict[ast.Match, list[ast.stmt]] = {}  # match statements as branches
         self.domain = domain(self)
         self.knowledge = self.domain.knowledge
@@ -377,9 +380,18 @@ class Core(Parts):
         def copied(held: Any) -> Value:
             if type(held) is Choice:
                 return Choice(held.condition, copied(held.yes), copied(held.no))
-            return self.new_dict(held, value.kind)
+            return DictRef(self.heap.new(held), value.kind)
 
         return copied(content)
+
+    def names_of_function(self, function: Function) -> dict[str, Value]:
+        """Return the attributes that the program gave a function."""
+        place = (function.node, function.scope.key)
+        key = self._function_names.get(place)
+        if key is None or key not in self.heap.contents:
+            key = self._function_names[place] = self.heap.new({})
+        found: dict[str, Value] = self.heap[key]
+        return found
 
     # Joins.
 

@@ -121,8 +121,14 @@ class Exceptions(Core):
 
     def _exception(self, node: ast.Raise, what: str) -> CheckError:
         if node.exc is None:
+            if self.caught:
+                self.caught[-1].first = self.caught[-1].met
             return self.caught[-1] if self.caught else Raised(what, Host(RuntimeError))
         value = self.evaluate(node.exc)
+        for error in reversed(self.caught):
+            if error.held is value and value is not None:
+                error.first = error.met
+                return error  # the one that the handler took
         return Raised(what, value)
 
     # Handlers.
@@ -135,6 +141,7 @@ class Exceptions(Core):
         """
         if self.dead or error.code in _OWN:
             return False
+        error.met = error.met or self.here()
         found = next((h for h in reversed(self.handlers) if self._handler(h, error)), None)
         if found is None:
             return False
@@ -249,6 +256,7 @@ class Exceptions(Core):
     def _handle(self, handler: ast.ExceptHandler, error: CheckError) -> None:
         if handler.name:
             value = getattr(error, "value", Unknown("an exception", told=True))
+            error.held = value
             self.assign(ast.copy_location(ast.Name(handler.name, ast.Store()), handler), value)
         self.caught.append(error)
         try:

@@ -91,6 +91,8 @@ class Objects(Core):
         found = self.find_in_class(value.cls, name)
         if isinstance(found, Wrapped) and found.kind == "property":
             return self.call(found.function, [value], {})
+        if self.descriptor(found, "__set__") is not MISSING:
+            return self.bind(found, value, value.cls)
         own = self.own_attribute(value, name)
         if own is not MISSING:
             return own
@@ -100,6 +102,8 @@ class Objects(Core):
             return value.cls
         if name == "__dict__":
             return self._namespace(value)
+        if name == "__dataclass_fields__":
+            return self.class_attribute(value.cls, name)
         base = self.tables.object_attribute(self, value, name)
         return self._from_python(value, name) if base is MISSING else base
 
@@ -273,12 +277,14 @@ class Objects(Core):
         """Return a class and its bases in Python's order (C3)."""
         known = self._orders.get(cls)
         if known is None:
-            orders = [
-                list(self.resolution_order(base)) if isinstance(base, Class) else [base]
-                for base in cls.bases
-            ]
+            orders = [self._order_of(base) for base in cls.bases]
             known = self._orders[cls] = [cls, *_merged([*orders, list(cls.bases)])]
         return known
+
+    def _order_of(self, base: Value) -> list[Value]:
+        if isinstance(base, Class):
+            return list(self.resolution_order(base))
+        return [base, *(self.tables.ancestors(base) if isinstance(base, Library) else ())]
 
     def bind(self, found: Value, receiver: Value, cls: Class) -> Value:
         """Return the value of a name of a class when it is reached through ``receiver``."""
@@ -293,7 +299,14 @@ class Objects(Core):
                 return self.call(found.function, [receiver], {})
             if found.kind in ("cached", "managed", "within"):
                 return Bound(found, receiver)
-        return found
+        getter = self.descriptor(found, "__get__")
+        return found if getter is MISSING else self.call(getter, [found, receiver, cls], {})
+
+    def descriptor(self, found: Value, name: str) -> Value:
+        """Return a method of a descriptor, ``MISSING`` where a value is none."""
+        if isinstance(found, Instance) and isinstance(found.cls, Class):
+            return self.find_in_class(found.cls, name)
+        return MISSING
 
     def class_attribute(self, cls: Class, name: str) -> Value:
         """Return an attribute of a class, ``MISSING`` if there is none."""
@@ -305,7 +318,8 @@ class Objects(Core):
         if found is not MISSING:
             if isinstance(found, Wrapped) and found.kind in ("staticmethod", "classmethod"):
                 return self.bind(found, cls, cls)
-            return found
+            getter = self.descriptor(found, "__get__")
+            return found if getter is MISSING else self.call(getter, [found, None, cls], {})
         if name in ("__name__", "__qualname__"):
             return cls.name
         if name == "__module__":
@@ -314,6 +328,9 @@ class Objects(Core):
             return tuple(self.resolution_order(cls))
         if name == "__dict__":
             return DictRef(cls.key)
+        if name == "__dataclass_fields__" and "dataclass" in cls.flags:
+            described = self.described_fields(cls)
+            return self.new_dict({self.heap[one]["name"]: one for one in described})
         library = next((b for b in self.resolution_order(cls) if isinstance(b, Library)), None)
         if library is not None:
             found = self.tables.member(self, library, name)

@@ -175,6 +175,28 @@ class Parts:
         """Return the keys of a dictionary-like object, or its items."""
         raise NotImplementedError
 
+    def described_fields(self, cls: Class) -> tuple[Instance, ...]:
+        """Return what ``dataclasses.fields`` gives of a class of the program."""
+        raise NotImplementedError
+
+    def descriptor(self, found: Value, name: str) -> Value:
+        """Return a method of a descriptor, ``MISSING`` where a value is none."""
+        raise NotImplementedError
+
+    def set_open_key(self, receiver: DictRef, content: Any, key: Value, value: Value) -> bool:
+        """Set an item at a key that only the run knows, where one type stands for all items."""
+        raise NotImplementedError
+
+    def add_field(self, cls: Class, name: str, annotation: ast.expr, default: Value) -> None:
+        """Add what an annotated name in the body of a class says to the fields of the class."""
+        raise NotImplementedError
+
+    def fill_fields(
+        self, made: Instance, cls: Class, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> None:
+        """Set the fields of a new object of a dataclass or named tuple."""
+        raise NotImplementedError
+
     def module_attribute(self, module: ModuleRef, name: str) -> Value:
         """Return a name of a module of the program."""
         raise NotImplementedError

@@ -31,6 +31,15 @@ _PARTS = ("flat", "real", "imag")
 _CONTENT = ("data", "array", "shape", "dtype", "strides", "T", *_PARTS)
 _STEPS = 16  # statements between two looks at the clock
 
+_OWN_KEYWORDS = (None, "metaclass")  # of a class statement: those that no hook gets
+
+
+def _documents(decorator: ast.expr) -> bool:
+    """Whether a decorator by its name writes the text of documentation, which nothing computes."""
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    return name.endswith(("docstring", "docstrings"))
+
 
 class Statements(Assignments):
     """Runs statements, one path at a time."""
@@ -63,7 +72,7 @@ class Statements(Assignments):
             if self.handlers:
                 if self.catches(error):
                     raise
-                if self.dead and error.code != "raises":
+                if self.dead and error.code != "raises" and error.first is None:
                     return
             if not frame.is_user:
                 raise
@@ -117,7 +126,8 @@ class Statements(Assignments):
         if self.frame is not None and self.frame.cls is not None:
             value = self._owned(value, self.frame.cls)
         for decorator in reversed(node.decorator_list):
-            value = self._decorated(self.evaluate(decorator), value)
+            if not _documents(decorator):
+                value = self._decorated(self.evaluate(decorator), value)
         self._bind_name(node.name, value)
 
     _do_AsyncFunctionDef = _do_FunctionDef
@@ -159,9 +169,14 @@ class Statements(Assignments):
             cls.flags.add("by value")
         if "enum" in cls.flags:
             self._make_members(cls)
+        self._tell_of_class(
+            cls,
+            {k.arg: self.evaluate(k.value) for k in node.keywords if k.arg not in _OWN_KEYWORDS},
+        )
         value: Value = cls
         for decorator in reversed(node.decorator_list):
-            value = self._decorated(self.evaluate(decorator), value)
+            if not _documents(decorator):
+                value = self._decorated(self.evaluate(decorator), value)
         self._bind_name(node.name, value)
 
     def made_class(
@@ -173,7 +188,20 @@ class Statements(Assignments):
         cls = Class(self.heap.new({}), name, own, self.frame.module)
         self._inherit(cls)
         self.heap[cls].update({key: self._owned(v, cls) for key, v in attributes.items()})
+        self._tell_of_class(cls, {})
         return cls
+
+    def _tell_of_class(self, cls: Class, keywords: dict[str, Value]) -> None:
+        """Call what Python calls once a class is made: ``__set_name__``, ``__init_subclass__``."""
+        for name, value in list(self.heap[cls].items()):
+            if isinstance(value, Instance) and value.cls is not cls:
+                hook = self.method_of(value, "__set_name__")
+                if hook is not MISSING:
+                    self.call(hook, [cls, name], {})
+        told = self.find_in_class(cls, "__init_subclass__", after=cls)
+        if told is not MISSING:
+            inner = told.function if isinstance(told, Wrapped) else told
+            self.call(inner, [cls], keywords)
 
     def _inherit(self, cls: Class) -> None:
         for base in cls.bases:
@@ -188,8 +216,7 @@ class Statements(Assignments):
             if statement.value is not None:
                 default = self.evaluate(statement.value)
                 self.heap[cls][statement.target.id] = default
-            if "ClassVar" not in ast.unparse(statement.annotation):
-                cls.fields.append((statement.target.id, default))
+            self.add_field(cls, statement.target.id, statement.annotation, default)
             return
         self._execute_one(statement)
 

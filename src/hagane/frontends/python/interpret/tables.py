@@ -82,6 +82,10 @@ class Tables(Protocol):
         """Leave a context manager of a library."""
         ...
 
+    def ancestors(self, library: Library) -> list[Value]:
+        """Return the classes of a library that one of its classes derives from, nearest first."""
+        ...
+
     def class_flags(self, base: Library | Host) -> set[str]:
         """Return the effect of deriving from a class."""
         ...

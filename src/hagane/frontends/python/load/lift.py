@@ -31,7 +31,7 @@ from hagane.frontends.python.load.wrappers import (
     is_method_of_library,
     managers_of,
 )
-from hagane.frontends.python.values.in_python import partial_method
+from hagane.frontends.python.values.in_python import base_in_python, partial_method
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -322,6 +322,8 @@ class Lift(Core):
     def as_base(self, base: Value) -> Value:
         """Return a class as a base: of mixins of the standard library the source is followed."""
         found = base.object if isinstance(base, Host) else None
+        if (program := base_in_python(found)) is not None:
+            return self.lift(program)
         if not isinstance(found, type) or found.__module__ not in MIXINS or found is dict:
             return base
         if isinstance(found, abc.ABCMeta) or found.__name__.startswith("User"):

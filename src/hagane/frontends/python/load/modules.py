@@ -1,6 +1,7 @@
 """Modules: names from source, from the running Python, or from a library's tables."""
 
 from __future__ import annotations
+import __future__
 
 import ast
 import builtins
@@ -16,6 +17,15 @@ from typing import Any
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.load.lazily import (
+    alone,
+    imported_name,
+    is_absolute,
+    is_of_other,
+    lazy_imports,
+    may_define,
+    source_of,
+)
 from hagane.frontends.python.load.places import folders_of_imports, source_at
 from hagane.frontends.python.report.findings import CheckError, Note, Problem
 from hagane.frontends.python.report.sources import NOTEBOOK, lines_of, read_source
@@ -38,7 +48,7 @@ from hagane.frontends.python.values.values import (
 # Modules of the standard library are imported for real; their functions run only if pure.
 _STANDARD = frozenset(sys.stdlib_module_names)
 # With packages whose functions are called as the standard library's are: texts in, texts out.
-STANDARD = _STANDARD | {"regex"}
+STANDARD = _STANDARD | {"regex", "typing_extensions"}
 # Statements at module level that define something; others would have effects.
 _DEFINING = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign,
@@ -62,6 +72,10 @@ class Modules(Core):
     held: Mapping[str, str] = MappingProxyType({})  # texts that stand for files, by absolute path
     runs_modules = False  # whether statements with effects are followed too
     _command_line: ListRef | None = None
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._met: set[ast.stmt] = set()  # imports that are asked for by now
 
     def run_script(self, path: Path) -> ModuleRef:
         """Interpret a file as ``python FILE`` runs it, and all that it imports.
@@ -97,14 +111,17 @@ class Modules(Core):
             self.heap.new({"__name__": name, "__file__": str(path)}), name, str(path), {}, is_user
         )
         self.modules[str(path)] = module
-        frame = Frame(module.key, str(path), module, None, is_user, caller=None)
+        frame = _frame_of(module)
         outer, self.frame = self.frame, frame
         # Errors of another module are told where the checked one uses it.
         muted = outer is not None
         self.collector.muted += muted
         try:
             for statement in tree.body:
-                if self.runs_modules:
+                lazy = lazy_imports(statement)
+                if lazy is not None:
+                    self._wait_for(module, lazy)
+                elif self.runs_modules:
                     if not self.dead:
                         self._execute_one(statement)
                 elif self._is_defining(statement):
@@ -149,6 +166,58 @@ class Modules(Core):
         inner = Path(module.file).parent / f"{name}.py"
         if Path(module.file).name == "__init__.py" and inner.is_file():
             return self.load_source(inner, f"{module.name}.{name}")
+        if module.file not in self.lazy:
+            return MISSING
+        package = Path(module.file).parent / name / "__init__.py"
+        if Path(module.file).name == "__init__.py" and package.is_file():
+            return self.load_source(package, f"{module.name}.{name}")
+        return self._lazily(module, name)
+
+    def _wait_for(self, module: ModuleRef, imports: Sequence[ast.Import | ast.ImportFrom]) -> None:
+        """Let names be those that imports give at their first use."""
+        self.lazy[module.file] = (*imports, *self.lazy.get(module.file, ()))
+        for statement in imports:
+            for alias in statement.names:
+                self.heap[module].pop(imported_name(statement, alias), None)
+
+    def _waits(self, statement: ast.Import | ast.ImportFrom) -> bool:
+        """Whether an import of an installed package waits until one of its names is asked for."""
+        frame = self.frame
+        assert frame is not None
+        if frame.key != frame.module.key or self.emit.builds or statement in self._met:
+            return False
+        if self.knowledge.path.decisions or not is_of_other(
+            Path(frame.file), statement, STANDARD, self.tables.knows
+        ):
+            return False
+        self._wait_for(frame.module, [statement])
+        return True
+
+    def _lazily(self, module: ModuleRef, name: str) -> Value:
+        """Return a name that a module imports at its first use."""
+        outer, self.frame = self.frame, _frame_of(module)
+        try:
+            for statement in self.lazy[module.file]:
+                for alias in statement.names:
+                    if alias.name == "*" and isinstance(statement, ast.ImportFrom):
+                        source = source_of(module.file, statement)
+                        if source is None or not may_define(source, name):
+                            continue
+                        inner = self._from_module(statement)
+                        found = MISSING
+                        if isinstance(inner, ModuleRef):
+                            found = self.module_attribute(inner, name)
+                        if found is MISSING:
+                            continue
+                        self.heap[module][name] = found
+                    elif imported_name(statement, alias) == name:
+                        self._met.add(one := alone(statement, alias))
+                        self._execute_one(one)
+                    else:
+                        continue
+                    return self.heap[module][name]
+        finally:
+            self.frame = outer
         return MISSING
 
     def global_name(self, module: ModuleRef, name: str) -> Value:
@@ -166,6 +235,8 @@ class Modules(Core):
 
     def _do_Import(self, node: ast.Import) -> None:
         assert self.frame is not None
+        if self._waits(node):
+            return
         for alias in node.names:
             if alias.asname is None:
                 top = alias.name.partition(".")[0]
@@ -177,6 +248,11 @@ class Modules(Core):
     def _do_ImportFrom(self, node: ast.ImportFrom) -> None:
         assert self.frame is not None
         if node.module == "__future__":
+            for alias in node.names:
+                feature = Host(getattr(__future__, alias.name, None))
+                self.heap[self.frame.key][alias.asname or alias.name] = feature
+            return
+        if self._waits(node):
             return
         module = self._from_module(node)
         names = self.heap[self.frame.key]
@@ -230,6 +306,9 @@ class Modules(Core):
         if isinstance(module, ModuleRef):
             found = {n: v for n, v in self.heap[module].items() if not n.startswith("_")}
             names.update(found)
+            own = self.frame.module.file
+            waiting = (one for one in self.lazy.get(module.file, ()) if is_absolute(one))
+            self.lazy[own] = (*self.lazy.get(own, ()), *waiting)
         elif isinstance(module, Host):
             names.update({n: self.lift(v) for n, v in vars(module.object).items() if n[0] != "_"})
         else:
@@ -263,6 +342,10 @@ class Modules(Core):
         if found is None:
             return self.lost(f"the module '{name}', which is not beside this file")
         return self.load_source(found, name)
+
+
+def _frame_of(module: ModuleRef) -> Frame:
+    return Frame(module.key, module.file, module, None, module.is_user, caller=None)
 
 
 def parse_file(path: Path, held: str | None = None) -> ast.Module:

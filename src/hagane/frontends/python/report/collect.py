@@ -43,6 +43,7 @@ class Collector:
         self.knowledge = knowledge
         self.report = Report()
         self.muted = 0
+        self.checked = ""  # the file that is checked
         self.nodes: dict[int, ast.AST] = {}  # frame key -> the node being evaluated
         self.sources: dict[str, list[str]] = {}
         self._types: dict[tuple[Place, str], TypedExpression] = {}
@@ -135,8 +136,8 @@ class Collector:
         self.raised += 1
         if self.muted or error.code == FOLLOWS:
             return
-        place = self._error_place(frame.file, node)
-        if error.code == OPEN:
+        place = error.first or self._error_place(frame.file, node)
+        if error.code == OPEN or error.code == "capture" or self._of_library(error, frame):
             self.open_question(place, error.message, error.within)
             return
         key = (place.line, place.column, error.code)
@@ -156,7 +157,7 @@ class Collector:
                 place,
                 error.code,
                 error.message,
-                self.source_line(frame.file, place.line),
+                self.source_line(place.file, place.line),
                 tuple(self._steps(error.tensors)),
                 error.remedy,
                 self._shown(error.counterexample, condition),
@@ -165,6 +166,14 @@ class Collector:
                 within=error.within,
             )
         )
+
+    def _of_library(self, error: CheckError, frame: Frame) -> bool:
+        """Whether an error comes of what is not known here of the code of an installed package.
+
+        A name or attribute that a package's own code lacks is none of the program's mistakes.
+        """
+        is_installed = "site-packages" in frame.file and frame.file != self.checked
+        return is_installed and error.code in ("attribute", "name", "import")
 
     def _follows(self, code: str) -> bool:
         """Whether an error may come of one that is reported.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hagane.errors import HaganeError
-from hagane.frontends.python.values.values import Place, Tensor
+from hagane.frontends.python.values.values import Place, Tensor, Value
 from hagane.symbolic.term import Term
 
 FOLLOWS = "follows"  # the code of errors that come of others, which the reader knows of
@@ -28,6 +28,9 @@ class CheckError(HaganeError, TypeError):
     Attributes:
         within: The line of a library that was being read, if it was not the user's.
         layer: The key of the layer whose call it is about, None for other calls.
+        first: Where it was met, if a handler that took it raises it again.
+        met: Where a handler took it.
+        held: The value that the handler has of it.
     """
 
     def __init__(
@@ -49,6 +52,9 @@ class CheckError(HaganeError, TypeError):
         self.claim = claim
         self.within: Place | None = None
         self.layer: int | None = None
+        self.first: Place | None = None
+        self.met: Place | None = None
+        self.held: Value = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
@@ -45,7 +46,36 @@ class Arguments(Core):
 
     def _call_ArgumentParser(self, *arguments: Value, **settings: Value) -> Value:
         known = {k: v for k, v in settings.items() if is_plain(v) and k in ("prefix_chars",)}
-        return Host(Parser(add_help=False, conflict_handler="resolve", **known))
+        return self._made_parser(Parser, settings, known)
+
+    def _made_parser(
+        self, make: Callable[..., Parser], settings: Mapping[str, Value], known: dict[str, Any]
+    ) -> Value:
+        given = self.sequence(settings.get("parents", ()))
+        if not isinstance(given, list):
+            return self.lost("a parser of arguments with parents that are not known")
+        parents = list(map(self._parser, given))
+        made = make(add_help=False, conflict_handler="resolve", parents=parents, **known)
+        for parent in parents:
+            made.own_defaults.update(parent.own_defaults)
+            made.own_types.update(parent.own_types)
+        return Host(made)
+
+    def _call_Namespace(self, **values: Value) -> Value:
+        assert self.frame is not None
+        cls = Class(self.heap.new({}), "Namespace", (), self.frame.module)
+        return Instance(self.heap.new(dict(values)), cls)
+
+    def _call_add_subparsers(self, owner: Value, **settings: Value) -> Value:
+        dest = settings.get("dest", argparse.SUPPRESS)
+        if not isinstance(dest, str):
+            return self.lost("commands of the command line under a name that is not known")
+        return Host(_real(owner).add_subparsers(dest=dest, parser_class=Parser))
+
+    def _call_add_parser(self, owner: Value, name: Value, **settings: Value) -> Value:
+        if not isinstance(name, str):
+            return self.lost("a command of the command line whose name is not known")
+        return self._made_parser(_real(owner).add_parser, settings, {"name": name})
 
     def _parser(self, value: Value) -> Parser:
         found = _real(value)
@@ -103,14 +133,15 @@ class Arguments(Core):
             )
         parser = self._parser(owner)
         found = self._parsed_arguments(parser, list(words))
-        assert self.frame is not None
-        cls = Class(self.heap.new({}), "Namespace", (), self.frame.module)
-        return Instance(self.heap.new(found), cls)
+        return self._call_Namespace(**found)
 
     def _call_parse_known_args(self, owner: Value, *given: Value, **_: Value) -> Value:
         return (self._call_parse_args(owner, *given), self.new_list())
 
     def _parsed_arguments(self, parser: Parser, words: list[str]) -> dict[str, Value]:
+        commands = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+        for one in commands:
+            parser._remove_action(one)
         options = [a for a in parser._actions if a.option_strings]
         places = [a for a in parser._actions if not a.option_strings]
         for action in places:  # which take no words here: the script is run without any
@@ -134,7 +165,29 @@ class Arguments(Core):
                 found[action.dest] = self.call(kind, [found[action.dest]], {})
         for name, value in parser.own_defaults.items():
             found.setdefault(name, value)
+        for one in commands:
+            parser._actions.append(one)
+            self._add_commands(one, found, words)
         return found
+
+    def _add_commands(self, commands: Any, found: dict[str, Value], words: list[str]) -> None:
+        """Add what the commands of a script set; without words, only the run knows which it is."""
+        place = next((n for n, word in enumerate(words) if word in commands.choices), None)
+        if place is not None:
+            parser = commands.choices[words[place]]
+            found.update(self._parsed_arguments(parser, words[place + 1 :]))
+            if commands.dest != argparse.SUPPRESS:
+                found[commands.dest] = words[place]
+            return
+        if commands.dest != argparse.SUPPRESS:
+            found[commands.dest] = self.outside(f"the command '{commands.dest}' of the script")
+        others: dict[str, Value] = {}
+        for parser in dict.fromkeys(commands.choices.values()):
+            for name, value in self._parsed_arguments(parser, []).items():
+                if name in others and others[name] is not value:
+                    value = self.join(self.unknown_truth(), others[name], value)
+                others[name] = value
+        found.update({name: value for name, value in others.items() if name not in found})
 
     def _argument_default(self, value: Any) -> Value:
         return self.lift(value) if not isinstance(value, Tensor | ListRef) else value

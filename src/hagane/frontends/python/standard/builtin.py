@@ -8,6 +8,7 @@ import contextvars
 import enum
 import inspect
 import operator
+import random
 import sys
 import types
 from collections import OrderedDict
@@ -16,7 +17,7 @@ from typing import Any, TypeVar
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain, round_down
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.standard import standard
+from hagane.frontends.python.standard import records, standard
 from hagane.frontends.python.standard.arguments import Arguments
 from hagane.frontends.python.standard.iterables import Iterables
 from hagane.frontends.python.standard.outside import World
@@ -112,7 +113,7 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             return self._exception_of(found, arguments)
         module = (getattr(found, "__module__", None) or "").partition(".")[0]
         if module in _SILENT or _module_of_method(found) in _SILENT:
-            return Real() if module == "time" else None
+            return self.call_silent(found, module)
         if any(type(value) is Unknown for value in (*arguments, *keywords.values())):
             return next(v for v in (*arguments, *keywords.values()) if type(v) is Unknown)
         owner = getattr(found, "__self__", None)
@@ -124,6 +125,8 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             return self.compare(ast.In, arguments[1], arguments[0])
         if getattr(found, "__module__", "") == "math":
             return self.call_math(found, arguments)
+        if isinstance(found, type) and issubclass(found, random.Random):
+            return Host(found())  # a generator of its own
         if "random" in (module, _module_of_method(found)):
             return self.call_chance(found.__name__, arguments)
         if found is sys.exit:
@@ -438,7 +441,8 @@ class Builtins(Iterables, RealObjects, World, Arguments):
 _MODULES = frozenset(
     ("builtins", "math", "functools", "_functools", "_operator", "_collections", "itertools",
      "collections", "copy", "dataclasses", "typing", "abc", "contextlib", "operator",
-     "collections.abc", "argparse", "inspect", "logging", standard.__name__, identity.__module__)
+     "collections.abc", "argparse", "inspect", "logging", standard.__name__,
+     records.__name__, "typing_extensions", identity.__module__)
 )  # fmt: skip
 
 
@@ -449,6 +453,9 @@ def _options(classes: Value) -> tuple[Value, ...]:
     real = classes.object if isinstance(classes, Host) else None
     if isinstance(real, types.UnionType):
         return tuple(Host(type(None) if o is None else o) for o in real.__args__)
+    origin = getattr(real, "__origin__", None)
+    if getattr(real, "__module__", "") == "typing" and isinstance(origin, type):
+        return (Host(origin),)  # typing.Mapping
     return (Host(type(None)) if classes is None else classes,)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.counters import COUNTER
+from hagane.frontends.python.standard.ordering import Ordering
 from hagane.frontends.python.standard.sets import Sets
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -35,7 +36,7 @@ from hagane.symbolic import Expr, maximum, minimum, product
 from hagane.symbolic.term import Term
 
 
-class Containers(Sets):
+class Containers(Sets, Ordering):
     """Calls methods of Python's own containers."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -291,7 +292,11 @@ class Containers(Sets):
                 if not items:
                     return self.no_item("IndexError: pop from an empty list")
                 if arguments and not is_plain(arguments[0]):
-                    return self.lost("an item taken from a place that is not known")
+                    if not isinstance(arguments[0], Expr) or self.emit.builds:
+                        return self.lost("an item taken from a place that is not known")
+                    result = self.any_of(items)
+                    self.heap[receiver] = self.one_less(items)
+                    return result
                 result = apply_plain(items.pop, *arguments)
             case "insert":
                 items.insert(arguments[0], arguments[1])
@@ -300,7 +305,10 @@ class Containers(Sets):
             case "remove":
                 place = self._find(items, "index", arguments[0])
                 if not isinstance(place, int):
-                    return self.lost("an item removed from a place that is not known")
+                    if not isinstance(place, Expr) or self.emit.builds:
+                        return self.lost("an item removed from a place that is not known")
+                    self.heap[receiver] = self.one_less(items)
+                    return None
                 del items[place]
             case "sort":
                 items = self.sorted_items(items, keywords)
@@ -312,20 +320,6 @@ class Containers(Sets):
                 return self.lost(f"the method '{name}' of lists")
         self.heap[receiver] = tuple(items)
         return result
-
-    def sorted_items(self, items: list[Value], keywords: Mapping[str, Value]) -> list[Value]:
-        """Return items sorted; items that cannot be compared stay in their order."""
-        keys = list(items)
-        if keywords.get("key") is not None:
-            keys = [self.call(keywords["key"], [item], {}) for item in items]
-        if not all(map(is_plain, keys)):
-            return items
-        order = apply_plain(
-            lambda: sorted(
-                range(len(items)), key=keys.__getitem__, reverse=bool(keywords.get("reverse"))
-            )
-        )
-        return [items[place] for place in order]
 
     def _find(self, items: list[Value], name: str, wanted: Value, *between: Value) -> Value:
         if not is_plain(between):

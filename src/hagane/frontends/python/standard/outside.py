@@ -142,6 +142,19 @@ class World(Core):
     def _call_getLogger(self, *_: Value, **__: Value) -> Value:
         return Host(SILENT)
 
+    def call_silent(self, found: Any, module: str) -> Value:
+        """Call a function that tells of a run: of the time, or to a person."""
+        if isinstance(found, type) and module == "logging":
+            return Host(SILENT)
+        name = getattr(found, "__name__", "")
+        if module != "time" or name == "sleep":
+            return None
+        if name.endswith("_ns"):
+            return self.emit.fresh("time")
+        if name.endswith("time") and name not in _TIMES:
+            return self.outside(f"what 'time.{name}' gives")
+        return Real()
+
     def _call_suppress(self, *_: Value) -> Value:
         return Host(contextlib.nullcontext())
 
@@ -149,22 +162,30 @@ class World(Core):
         return Host(contextlib.nullcontext())
 
 
+# Functions of ``time`` that give numbers; others give texts and parts of a date.
+_TIMES = ("time", "process_time", "monotonic_time", "thread_time", "mktime")
+
+
 class _Silent:
-    """A logger: no call returns anything."""
+    """A logger, or a part of one: no call returns anything."""
 
     __module__ = "logging"
     __name__ = "logger"
 
-    def __getattr__(self, name: str) -> _Silent:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self
+        return _OF_LOGGERS.get(name, self)
 
     def __call__(self) -> None:
         raise NotImplementedError
 
 
 SILENT = _Silent()
+_OF_LOGGERS: dict[str, Any] = {
+    "handlers": [], "filters": [], "name": "root", "level": 20, "propagate": True, "parent": None,
+    "disabled": False,
+}  # fmt: skip
 
 
 def _runs(value: Value) -> bool:

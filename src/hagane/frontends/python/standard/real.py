@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
-from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.exceptions import Raised
 from hagane.frontends.python.interpret.running import Observer
+from hagane.frontends.python.standard.records import Records
 from hagane.frontends.python.standard.signatures import like
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -56,7 +56,7 @@ _VALUES = (
 _CHANGING = (MutableMapping, MutableSequence, MutableSet, types.SimpleNamespace, argparse.Namespace)
 
 
-class RealObjects(Core):
+class RealObjects(Records):
     """Calls real functions with real objects."""
 
     observer: Observer
@@ -144,14 +144,7 @@ class RealObjects(Core):
             return tuple(Host(f) for f in dataclasses.fields(real))
         if cls.host is not None and dataclasses.is_dataclass(cls.host):
             return tuple(Host(found) for found in dataclasses.fields(cls.host))
-        names: dict[str, Value] = {}
-        for base in reversed(self.resolution_order(cls)):
-            if isinstance(base, Class) and "dataclass" in base.flags:
-                names.update(base.fields)
-        return tuple(
-            Host(types.SimpleNamespace(name=n, default=dataclasses.MISSING if d is MISSING else d))
-            for n, d in names.items()
-        )
+        return self.described_fields(cls)
 
 
 def _only_tells(found: Any) -> bool:
@@ -170,14 +163,14 @@ def _only_tells(found: Any) -> bool:
     if module == "builtins":
         return getattr(found, "__name__", "") not in _IMPURE
     root = module.partition(".")[0]
-    return module in _PURE or root in ("collections", "packaging", "re", "json")
+    return module in _PURE or root in ("collections", "packaging", "re", "regex", "json")
 
 
 def _makes(found: Any) -> bool:
     """Whether a real function, one of texts, makes the lists and dictionaries that it returns."""
     owner = getattr(found, "__self__", None)
     module = getattr(found, "__module__", None) or type(owner).__module__
-    return isinstance(owner, str) or module.partition(".")[0] in ("re", "json")
+    return isinstance(owner, str) or module.partition(".")[0] in ("re", "regex", "json")
 
 
 def _resolved(name: str) -> Any:

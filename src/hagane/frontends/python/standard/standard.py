@@ -20,11 +20,12 @@ from hagane.frontends.python.values.values import (
     DictRef,
     Endless,
     Function,
-    Generated,
     Host,
     Instance,
+    Library,
     ListRef,
     Many,
+    ModuleRef,
     Real,
     SetRef,
     Tensor,
@@ -194,27 +195,6 @@ class StandardLibrary(Iterators):
             return other
         return value
 
-    def _call_field(
-        self, *, default: Value = MISSING, default_factory: Value = MISSING, **_: Value
-    ) -> Value:
-        return default if default_factory is MISSING else Wrapped("factory", default_factory)
-
-    def _call_dataclass(self, cls: Value = None, **settings: Value) -> Value:
-        if cls is None:
-            return Wrapped("partial", Host(_dataclass_decorator), (), settings)
-        return self._call__dataclass_decorator(cls, **settings)
-
-    def _call__dataclass_decorator(self, cls: Value, **settings: Value) -> Value:
-        if isinstance(cls, Class):
-            cls.flags.add("dataclass")
-            if settings.get("frozen") is True:
-                cls.flags.add("frozen")
-            if settings.get("eq", True) is True:
-                cls.flags.add("by value")
-            if settings.get("init", True) is True:
-                self.heap[cls].setdefault("__init__", Generated(cls))
-        return cls
-
     def _call_namedtuple(
         self, typename: Value, field_names: Value, *, rename: Value = False,
         defaults: Value = (), module: Value = None,
@@ -236,13 +216,25 @@ class StandardLibrary(Iterators):
         made.flags.update(("dataclass", "named tuple"))
         return made
 
-    def _call_replace(self, value: Value, **changes: Value) -> Value:
-        made = self._call_copy(value)
-        self.heap[made].update(changes)
-        return made
-
-    def _call_asdict(self, value: Value) -> Value:
-        return self.new_dict(self.heap[value])
+    def _call_dir(self, value: Value = MISSING) -> Value:
+        names: set[Any] = set()
+        if value is MISSING:
+            assert self.frame is not None
+            names.update(self.heap[self.frame.key])
+        elif isinstance(value, ModuleRef):
+            names.update(self.heap[value])
+        else:
+            cls = value.cls if isinstance(value, Instance) else value
+            if not isinstance(cls, Class):
+                return self.lost(f"the names of {self.show(value)}")
+            if isinstance(value, Instance):
+                names.update(self.heap[value])
+            for base in self.resolution_order(cls):
+                if isinstance(base, Class):
+                    names.update(self.heap[base])
+                elif isinstance(base, Library):
+                    return self.lost(f"the names of {base.name}")
+        return self.new_list(sorted(n for n in names if isinstance(n, str) and n[:1] != "<"))
 
     def _call_cached_property(self, function: Value) -> Value:
         return Wrapped("property", function)
@@ -273,6 +265,11 @@ class StandardLibrary(Iterators):
     def _call_identity(self, value: Value) -> Value:
         return value
 
+    def _call_deprecated(self, *_: Value, **__: Value) -> Value:
+        return Host(identity)
+
+    _call_dataclass_transform = _call_deprecated
+    _call_runtime_checkable = _call_identity
     _call_abstractmethod = _call_identity
     _call_overload = _call_identity
     _call_final = _call_identity
@@ -291,7 +288,3 @@ class StandardLibrary(Iterators):
 
 def _renamed(original: Any, function: Any) -> Any:
     return function
-
-
-def _dataclass_decorator(value: Any, **_: Any) -> Any:
-    return value

@@ -17,6 +17,9 @@ from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any
 
+from hagane.frontends.python.values.loggers import as_logging
+from hagane.frontends.python.values.workers import as_worker
+
 # The module of compiled functions: the one whose source has them in Python.
 _SOURCES = {"_operator": "operator", "_bisect": "bisect", "_heapq": "heapq"}
 _GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
@@ -59,9 +62,16 @@ def in_python(found: Any) -> Any:
         return _getter(found)
     if isinstance(found, Hashable) and found in _PROGRAMS:
         return _PROGRAMS[found]
+    if (worker := as_worker(found)) is not None:
+        return worker
     name = getattr(found, "__module__", None) or ""
     made = getattr(_module(_SOURCES[name]), found.__name__, None) if name in _SOURCES else None
     return made if isinstance(made, FunctionType) else None
+
+
+def base_in_python(found: Any) -> Any:
+    """Return the program that a class of the standard library stands for as a base, if any."""
+    return as_worker(found) or as_logging(found)
 
 
 def _getter(found: Any) -> Callable[..., Any]:
@@ -101,4 +111,4 @@ def _without_compiled(
     return __import__(name, names, own, wanted, level)
 
 
-__all__ = ["in_python"]
+__all__ = ["base_in_python", "in_python"]

@@ -415,7 +415,8 @@ class Wrapped:
 class Class(Ref):
     """A class of the program; content: its names.
 
-    ``fields`` are those of a dataclass; ``host`` is the real class where it was imported.
+    ``fields`` are those of a dataclass, ``settings`` what is said of them beside the default;
+    ``host`` is the real class where it was imported.
     """
 
     name: str
@@ -424,6 +425,7 @@ class Class(Ref):
     fields: list[tuple[str, Value]] = field(default_factory=list)
     flags: set[str] = field(default_factory=set)
     host: Any = None
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import multiprocessing
+
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Real, Value
+from hagane.frontends.python.values.values import Host, Real, Value
 
 TORCH.constants.update(
     {f"torch.distributed.ReduceOp.{name}": name for name in ("SUM", "AVG", "MAX", "MIN", "PRODUCT")}
     | {f"torch.backends.cudnn.{name}": False for name in ("benchmark", "deterministic", "enabled")}
     | {"torch.version.cuda": None}
+    | {
+        f"torch.multiprocessing.{name}": Host(getattr(multiprocessing, name))
+        for name in ("Process", "Queue", "SimpleQueue", "JoinableQueue", "Pool", "cpu_count")
+    }
 )
 
 

@@ -46,6 +46,8 @@ _MAPPINGS: dict[str, type] = {
 }  # fmt: skip
 _OF_DEQUES = ("appendleft", "extendleft", "popleft", "rotate")
 
+_STREAMS = ("stdin", "stdout", "stderr")
+
 
 class Access(Items):
     """Reads attributes, beside items."""
@@ -97,12 +99,18 @@ class Access(Items):
                 return self.command_line()
             case Host(object=found) if found is sys and name == "modules" and self.runs_modules:
                 return self.loaded_modules()
+            case Host(object=found) if found is sys and name in _STREAMS:
+                return Host(getattr(sys, f"__{name}__"))  # not one in which this process writes
             case Host(object=found):
                 return self._asked(found, partial(getattr, found, name, MISSING))
             case slice() if name in ("start", "stop", "step"):
                 return getattr(value, name)
             case DType() | Device():
                 return self.tables.constant_attribute(value, name)
+            case Function() if name in self.names_of_function(value):
+                return self.names_of_function(value)[name]
+            case Function() if name == "__dict__":
+                return self.new_dict(self.names_of_function(value))
             case Function() if name == "__class__":
                 return Host(FunctionType)
             case Function() if name in ("__name__", "__qualname__", "__module__"):

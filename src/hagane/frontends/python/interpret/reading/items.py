@@ -111,6 +111,12 @@ class Items(Iteration):
             if index not in content and not value.kind.startswith("defaultdict"):
                 return self._at_no_key(content, index)
         elif not isinstance(content, dict) or not is_key(index):
+            if isinstance(content, dict) and value.kind.startswith("defaultdict"):
+                made = self.call(self.heap[int(value.kind.partition(":")[2])], [], {})
+                if not isinstance(index, Unknown) and self.set_open_key(
+                    value, content, index, made
+                ):
+                    return self.heap[value].element
             return self.lost("an item of a dictionary at a key that is not known")
         if index in content:
             return content[index]

@@ -22,6 +22,7 @@ from hagane.frontends.libraries.torch.operands import (
     dtype_of,
     is_scalar,
     need_tensor,
+    of_numpy,
     promote,
     result_dtype,
     scalar_dtype,
@@ -166,12 +167,14 @@ def full(
     **_: Value,
 ) -> Tensor:
     """Return a tensor filled with one number."""
-    default = fill_value.dtype if isinstance(fill_value, Tensor) else scalar_dtype(fill_value)
-    return _full(t, fill_value, dtype_of(dtype, default), sizes(t, (size,)), device_of(device))
+    number = of_numpy(fill_value)
+    default = number.dtype if isinstance(number, Tensor) else scalar_dtype(number)
+    return _full(t, number, dtype_of(dtype, default), sizes(t, (size,)), device_of(device))
 
 
 def _full(t: Core, value: Value, dtype: ir.DataType, shape: list[Dim], device: str) -> Tensor:
     """Return a tensor filled with a number, which only the run may know."""
+    value = of_numpy(value)
     if is_plain(value) or not (isinstance(value, Tensor) or is_scalar(value)):
         return made(t, dtype, shape, device, value if is_plain(value) else None)
     if category(dtype) == 3:

@@ -24,6 +24,7 @@ from hagane.frontends.libraries.torch.operands import (
     elements,
     is_scalar,
     need_tensor,
+    of_numpy,
     promote,
     reshape,
     same_dtype,
@@ -82,6 +83,7 @@ def _gathered(name: str) -> None:
                     places,
                 )
         if name != "gather":
+            rest = tuple(map(of_numpy, rest))
             source = rest[0] if rest else others.get("src")
             if isinstance(source, Tensor):
                 _need_source(t, name, x, places, source)

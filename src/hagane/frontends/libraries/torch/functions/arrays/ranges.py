@@ -160,7 +160,9 @@ def linspace(
     if not all(numbers):
         return made(t, wanted, [count], device_of(device))
     bounds = [
-        cast(t, v, ir.DataType.DOUBLE) if isinstance(v, Tensor) else np.array(v, np.float64)
+        cast(t, v.seen_as("torch.Tensor"), ir.DataType.DOUBLE)
+        if isinstance(v, Tensor)
+        else np.array(v, np.float64)
         for v in (start, end)
     ]
     return placed(t, wanted, [count], device_of(device), filling.spaced_as, *bounds, count,

@@ -266,6 +266,10 @@ def _register_pools(spatial: int) -> None:
         t: Core, input: Value, kernel_size: Value, stride: Value = None, padding: Value = 0,
         dilation: Value = 1, ceil_mode: Value = False, return_indices: Value = False,
     ) -> Value:  # fmt: skip
+        if dilation == 1 and is_whole(
+            t, input, kernel_size, stride, padding, ceil_mode, return_indices
+        ):
+            return adaptive_max(t, input, 1)
         y = pool(t, "MaxPool", spatial, input, kernel_size, stride, padding, dilation, ceil_mode)
         if not return_indices:
             return y
@@ -288,7 +292,9 @@ def _register_pools(spatial: int) -> None:
     def average(
         t: Core, input: Value, kernel_size: Value, stride: Value = None, padding: Value = 0,
         ceil_mode: Value = False, count_include_pad: Value = True, divisor_override: Value = None,
-    ) -> Tensor:  # fmt: skip
+    ) -> Value:  # fmt: skip
+        if divisor_override is None and is_whole(t, input, kernel_size, stride, padding, ceil_mode):
+            return adaptive_average(t, input, 1)
         return average_pool(
             t, spatial, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
             divisor_override,
@@ -350,6 +356,19 @@ def _register_pools(spatial: int) -> None:
         return built(t, y, images.reduced_to, x, sizes, "ReduceMean") if is_divided(
             x, sizes
         ) else y  # fmt: skip
+
+    def is_whole(
+        t: Core, input: Value, kernel_size: Value, stride: Value, padding: Value, *rest: Value
+    ) -> bool:
+        """Whether an open window is as large as what it moves over, so that there is one."""
+        parts = kernel_size if isinstance(kernel_size, tuple | list) else [kernel_size] * spatial
+        if not isinstance(input, Tensor) or not any(isinstance(n, Expr) for n in parts):
+            return False
+        plain = stride in (None, (), []) or stride is kernel_size or stride == 1
+        tail = shape_of(t, input)[-spatial:]
+        return plain and padding in (0, (0,) * spatial) and not any(rest) and all(
+            isinstance(n, int | Expr) and n == own for n, own in zip(parts, tail, strict=False)
+        )  # fmt: skip
 
     TORCH.function(f"nn.functional.max_pool{spatial}d", f"max_pool{spatial}d")(maximum)
     for kind, handler in (("max", adaptive_max), ("avg", adaptive_average)):

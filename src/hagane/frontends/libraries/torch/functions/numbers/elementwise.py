@@ -21,6 +21,7 @@ from hagane.frontends.libraries.torch.operands import (
     is_scalar,
     name_dtype,
     need_tensor,
+    of_numpy,
     promote,
     shape_of,
     to_tensor,
@@ -29,7 +30,7 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.libraries.written import IN_PLACE
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Real, Tensor, Value
+from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers import activations, division, integers, pairs
 from hagane.ops.functions.numbers.activations import at_least, at_most
@@ -153,18 +154,6 @@ def operator(t: Core, name: str, left: Value, right: Value) -> Value:
         rule = integers.shift_left if name == "lshift" else integers.shift_right
         return computed(t, made, rule, a, b)
     return binary(t, name, left, right)
-
-
-def of_numpy(value: Value) -> Value:
-    """Return an operand as PyTorch takes it: a scalar of NumPy as a number, its array as a tensor.
-
-    PyTorch reads NumPy's truth values as floats.
-    """
-    if not isinstance(value, Tensor) or value.kind != "numpy.ndarray":
-        return value
-    if value.shape == () and (category(value.dtype) == 2 or value.dtype == BOOL):
-        return Real(tensor=value)
-    return value.seen_as("torch.Tensor")
 
 
 def _refused(t: Core, name: str, left: Value, right: Value) -> Value:
