@@ -67,6 +67,20 @@ def test_inputs_are_drawn_until_all_branches_went_both_ways(tmp_path: Path) -> N
     assert "3 of 4 sides of branches" in printed
 
 
+def test_sides_of_a_loop_that_is_written_out_are_told_once(tmp_path: Path) -> None:
+    file = tmp_path / "sides.py"
+    file.write_text(
+        "import torch\n\ndef sides(x):\n"
+        "    for k in range(3):\n        if x.abs().sum() < 0:\n            x = x + k\n"
+        "    return x\n"
+    )
+    _, printed, _ = run(
+        f"{file}:sides", "--input", "x=float32[n, 3]", "-o", str(tmp_path / "s.onnx"), "--verify"
+    )
+    assert printed.count("not verified") == 1
+    assert "no run in which the condition is true (3 times)" in printed
+
+
 def test_a_name_that_is_not_there_is_told(file: Path, tmp_path: Path) -> None:
     status, _, error = run(f"{file}:decoy", "-o", str(tmp_path / "x.onnx"))
     assert status == 1

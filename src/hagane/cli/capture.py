@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,8 +57,8 @@ def command(
     opset_found = model.graph.opset_imports[""]
     print(f"{output}: {nodes} nodes, opset {opset_found}")
     if told is not None:
-        for side in told.unreached:
-            print(f"not verified: {side}")
+        for side, count in Counter(told.unreached).items():  # a loop written out repeats them
+            print(f"not verified: {side}" + (f" ({count} times)" if count > 1 else ""))
         print(
             f"the graph returns what the original returns: {told.runs} runs, "
             f"{2 * told.branches - len(told.unreached)} of {2 * told.branches} sides "

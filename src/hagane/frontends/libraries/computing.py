@@ -75,13 +75,17 @@ def computed_parts(
     if any(dtype in _COMPLEX for dtype in (*dtypes, *(x.dtype for x in given))):
         return [t.emit.typed("Complex", given, dtype, shape) for dtype, shape in types]
     # Formulas take their settings, such as a slope or an epsilon, as numbers.
-    if any(isinstance(one, Real) for item in operands for one in _listed(item)):
-        if t.emit.builds:
-            t.fail("capture", "a setting of this function is a number that only the run knows; "
-                   "give it as a number that does not change")  # fmt: skip
+    unknown = any(isinstance(one, Real) for item in operands for one in _listed(item))
+    if unknown and not t.emit.builds:
         return [t.emit.typed("Composed", given, dtype, shape) for dtype, shape in types]
-    with interpreting(t.emit):
-        results = function(*operands)
+    try:
+        with interpreting(t.emit):
+            results = function(*operands)
+    except (AttributeError, TypeError):
+        if not unknown:
+            raise
+        t.fail("capture", "a setting of this function is a number that only the run knows; "
+               "give it as a number that does not change")  # fmt: skip
     made: list[Tensor] = []
     for found, (dtype, shape) in zip(results, types, strict=True):
         one: Tensor = t.op("Identity", found) if any(found is x for x in given) else found

@@ -137,7 +137,8 @@ def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = 
             name: code.replace("KERNEL", functions[name]) + _ALIAS.format(functions[name], name)
             for name, code in codes.items()
         }
-        Objects(cache_, compiler, flags, header, jobs).link(named, library)
+        objects = Objects(cache_, compiler, flags, header, jobs)
+        objects.link(named, library, list(functions.values()))
         return library
 
     return cache_.load(key, make, lambda path: Library(ctypes.CDLL(str(path)), path, cached))

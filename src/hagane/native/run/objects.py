@@ -48,12 +48,13 @@ class Objects:
     header: str
     jobs: int
 
-    def link(self, codes: Mapping[str, str], library: Path) -> None:
+    def link(self, codes: Mapping[str, str], library: Path, more: Sequence[str] = ()) -> None:
         """Write a library of kernels.
 
         Args:
-            codes: C of each kernel, by the symbols that it is found by.
+            codes: C of each kernel, by the symbol that it is found by.
             library: The file to write.
+            more: Further symbols of theirs that the library shows.
 
         Raises:
             NoCompiler: The compiler failed; see ``Compiler.build``.
@@ -63,7 +64,7 @@ class Objects:
         missing = {name: code for name, code in texts.items() if name not in files}
         if missing:
             files.update(self._compiled(missing))
-        self._join(sorted({str(file) for file in files.values()}), sorted(codes), library)
+        self._join(sorted({str(f) for f in files.values()}), sorted({*codes, *more}), library)
 
     @property
     def _key(self) -> str:
