@@ -13,7 +13,6 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.numbers.elementary import cast, div, mask_like, mul, sub, where
 from hagane.ops.precision import widened
-from hagane.ops.random.draw import open_seed
 from hagane.ops.traits import Trait
 
 
@@ -30,6 +29,8 @@ def _dropout(
     training = training_mode is not None and bool(np.asarray(training_mode).ravel()[0])
     if not training or rate == 0:
         return (x, np.ones(x.shape, dtype=np.bool_))[:n_outputs]
+    from hagane.ops.random.draw import open_seed  # a session without random operators needs none
+
     # ONNX's own reference draws from this generator, so that seeded results agree.
     drawn = open_seed() if seed is None else seed
     keep = np.random.RandomState(drawn).uniform(size=x.shape) >= rate
