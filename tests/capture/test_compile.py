@@ -273,7 +273,10 @@ def test_what_cannot_be_captured_runs_in_python_and_names_its_line() -> None:
             deque([1]),
             r"'odd' is a deque, whose content no graph sees; arguments may be",
         ),
-        (torch.ones(2, dtype=torch.complex64), r"'odd' is of torch.complex64"),
+        (
+            torch.ones(2, dtype=torch.complex64, requires_grad=True),
+            r"'odd' is of torch.complex64 and requires gradients",
+        ),
         (torch.ones(2).to_sparse(), r"'odd' lies on cpu \(torch.sparse_coo\)"),
         (np.array(["a"]), r"'odd' is an array of <U1"),
     ],

@@ -177,12 +177,11 @@ def test_complex_buffers_are_read_anew_by_each_call() -> None:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda x: torch.fft.fft(x), "'torch.fft.fft': a complex tensor is two real ones"),
         (lambda x: torch.fft.fft(x).real.sum() * torch.linalg.eigvals(x).real.sum(), "eigvals"),
-        (lambda x: (torch.fft.fft(x) ** x).real, "a complex number to the power"),
+        (lambda x: (torch.fft.fft(x) ** torch.fft.fft(x)).real, r"a complex power; write exp\(w"),
     ],
 )
-def test_complex_results_and_functions_without_formula_are_refused(call: Any, told: str) -> None:
+def test_complex_functions_without_formula_are_refused(call: Any, told: str) -> None:
     with pytest.raises(CaptureError, match=told):
         hagane.capture(call, "float32[n, n]")
 

@@ -100,3 +100,37 @@ def test_ranges_are_returned_as_their_numbers(bounds: tuple[int, int, int]) -> N
             warnings.simplefilter("ignore", hagane.CompileNotice)  # each number is known at first
             found = compiled(start, stop + shift, step)
         assert found == steps(start, stop + shift, step)
+
+
+def test_a_write_to_one_of_two_arguments_is_refused() -> None:
+    def program(x: Any, y: Any) -> Any:
+        z = x if y.sum() > 0 else y
+        z += 1
+        return z * 2
+
+    with pytest.raises(
+        hagane.errors.CaptureError, match="changes one of several tensors, of which"
+    ):
+        hagane.capture(program, "float64[n]", "float64[n]")
+    x, y = np.arange(3.0), np.ones(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        hagane.compile(program)(x, y)
+    np.testing.assert_array_equal(x, [1, 2, 3])
+
+
+@pytest.mark.filterwarnings("ignore::hagane.CompileNotice")
+def test_a_call_writes_into_the_arrays_that_it_is_given() -> None:
+    def program(a: Any, b: Any, count: Any) -> None:
+        for _ in range(count):
+            b[1:-1] = (a[:-2] + a[1:-1] + a[2:]) / 3
+            a[1:-1] = (b[:-2] + b[1:-1] + b[2:]) / 3
+
+    compiled = hagane.compile(program, fullgraph=True)
+    for size in (7, 9, 4):
+        a, b = np.arange(size) ** 2.0, np.ones(size)
+        mine, other = a.copy(), b.copy()
+        program(a, b, 3)
+        assert compiled(mine, other, 3) is None
+        np.testing.assert_allclose(mine, a)
+        np.testing.assert_allclose(other, b)

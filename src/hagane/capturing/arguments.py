@@ -131,7 +131,7 @@ def array_leaf(value: Any, path: str) -> TensorLeaf | None:
         Obstacle: It is one that the engine cannot take.
     """
     if type(value) is np.ndarray or isinstance(value, np.generic):
-        if value.dtype.kind not in "biuf":
+        if value.dtype.kind not in "biufc" or value.dtype.name == "complex256":
             raise Obstacle(f"'{path}' is an array of {value.dtype}")
         if not value.dtype.isnative:
             raise Obstacle(f"'{path}' is an array of {value.dtype!r}, another order of bytes")
@@ -156,9 +156,11 @@ def _torch_leaf(torch: Any, value: Any, path: str) -> TensorLeaf:
         raise Obstacle(f"'{path}' is a {type(value).__qualname__}, not a plain tensor")
     if value.device.type != "cpu" or value.layout is not torch.strided:
         raise Obstacle(f"'{path}' lies on {value.device} ({value.layout}); graphs run on the CPU")
-    if value.is_complex() or value.is_quantized:
-        raise Obstacle(f"'{path}' is of {value.dtype}")
     dtype = str(value.dtype).removeprefix("torch.")
+    if value.is_quantized or dtype == "complex32":
+        raise Obstacle(f"'{path}' is of {value.dtype}")
+    if value.is_complex() and value.requires_grad:
+        raise Obstacle(f"'{path}' is of {value.dtype} and requires gradients")
     return TensorLeaf(path, value, "torch.Tensor", dtype, tuple(value.shape))
 
 

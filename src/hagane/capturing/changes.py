@@ -79,12 +79,15 @@ def _extent(value: Any) -> tuple[int, int] | None:
 
 
 def _writing(leaf: TensorLeaf, value: Any) -> Callable[[], None]:
+    is_complex = leaf.dtype.startswith("complex")
     if leaf.kind != "torch.Tensor":
+        if is_complex:
+            return lambda: np.copyto(leaf.value, returned(value, f"complex {leaf.kind}"))
         return lambda: np.copyto(as_array(leaf), value)
 
     def write() -> None:
         with sys.modules["torch"].no_grad():
-            leaf.value.copy_(returned(value, leaf.kind))
+            leaf.value.copy_(returned(value, f"complex {leaf.kind}" if is_complex else leaf.kind))
 
     return write
 

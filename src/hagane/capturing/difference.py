@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from hagane.capturing.branches import Branches
 from hagane.errors import KernelError
+from hagane.frontends.capture.emitting.scoped import pairs_of
 from hagane.frontends.python.values.type_text import TensorText, parse_type
 from hagane.runtime import GraphOptimizationLevel, InferenceSession, SessionOptions
 from hagane.symbolic import evaluate, symbols_of
@@ -87,13 +88,13 @@ def verified(
         given = _drawn(types, number, random)
         feeds = {name: array for name, array in given.items() if name in names}
         shapes = ", ".join(f"{n}: {a.dtype}{list(a.shape)}" for n, a in given.items())
-        theirs = _called(original, given)
+        theirs, after = _called(original, given)
         if isinstance(theirs, Exception):
             raised = f"with {shapes}: the original {_ended(theirs)}"
             continue
         runs += 1
         for engine in (session, noting) if branches.count else (session,):
-            told = _compared(engine, feeds, theirs)
+            told = _compared(engine, feeds, theirs, after)
             if told:
                 return Verified(f"with {shapes}: {told}", runs, branches.count)
     if not runs:
@@ -101,17 +102,29 @@ def verified(
     return Verified("", runs, branches.count, tuple(branches.left()))
 
 
-def _compared(session: InferenceSession, feeds: Mapping[str, Any], theirs: Any) -> str:
-    """Return the difference of a run from the original's results."""
+def _compared(
+    session: InferenceSession, feeds: Mapping[str, Any], theirs: Any, after: Mapping[str, Any]
+) -> str:
+    """Return the difference of a run from the original's results, and from its new arguments."""
     try:
-        ours = session.run(None, feeds)
+        ours = session.run(None, {name: _in_parts(array) for name, array in feeds.items()})
     except KernelError as error:
         return f"the original {_ended(theirs)}, the graph {_ended(error)}"
-    for name, a, b in zip(session.get_outputs(), _flat(theirs), ours, strict=False):
-        told = _unlike(np.asarray(a), np.asarray(b))
+    names = [output.name for output in session.get_outputs()]
+    pairs = [*zip(names, _flat(theirs), ours, strict=False)]
+    made = dict(zip(names, ours, strict=True))
+    pairs += [(f"{n}.new", a, made[f"{n}.new"]) for n, a in after.items() if f"{n}.new" in made]
+    for name, a, b in pairs:
+        told = _unlike(_in_parts(np.asarray(a)), np.asarray(b))
         if told:
-            return f"output '{name.name}': {told}"
+            return f"output '{name}': {told}"
     return ""
+
+
+def _in_parts(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return complex numbers as graphs hold them."""
+    found: np.ndarray[Any, Any] = pairs_of(array) if array.dtype.kind == "c" else array
+    return found
 
 
 def _drawn(
@@ -137,6 +150,10 @@ def _drawn(
 def _array(
     dtype: np.dtype[Any], shape: tuple[int, ...], number: int, random: np.random.Generator
 ) -> np.ndarray[Any, Any]:
+    if dtype.kind == "c":
+        part = np.empty(0, dtype).real.dtype
+        real, imaginary = (_array(part, shape, number, random) for _ in range(2))
+        return np.asarray(real + 1j * imaginary, dtype)
     wide = number >= 12  # what ordinary numbers left: large, negative, equal and sorted ones
     if dtype.kind in "iu":
         low, high = random.choice([(0, 4), (0, 2), (-4, 5), (0, 40)]) if wide else (0, 4)
@@ -150,16 +167,20 @@ def _array(
     return np.sort(found) if wide and shape and random.random() < 0.2 else found
 
 
-def _called(original: Any, given: Mapping[str, np.ndarray[Any, Any]]) -> Any:
-    values: dict[str, Any] = dict(given)
+def _called(
+    original: Any, given: Mapping[str, np.ndarray[Any, Any]]
+) -> tuple[Any, dict[str, np.ndarray[Any, Any]]]:
+    """Return the original's result or error, and its arguments after the call."""
+    values: dict[str, Any] = {name: array.copy() for name, array in given.items()}
     if _is_torch(original):
         import torch
 
         values = {name: torch.from_numpy(np.array(array)) for name, array in given.items()}
     try:
-        return original(**values)
+        found = original(**values)
     except Exception as error:
-        return error
+        return error, {}
+    return found, dict(zip(values, _flat(values), strict=True))
 
 
 def _is_torch(original: Any) -> bool:

@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from hagane.capturing.leaves import TensorLeaf
 from hagane.capturing.variables import KIND, variable_of
+from hagane.frontends.capture.emitting.scoped import pairs_of
 
 _BFLOAT16 = ir.DataType.BFLOAT16.numpy()
 
@@ -19,7 +20,7 @@ _BFLOAT16 = ir.DataType.BFLOAT16.numpy()
 def as_array(leaf: TensorLeaf) -> Any:
     """Return the array of a leaf; it shares the tensor's memory."""
     if leaf.kind == "numpy.ndarray":
-        return leaf.value
+        return pairs_of(leaf.value) if leaf.value.dtype.kind == "c" else leaf.value
     if leaf.kind == KIND:
         return leaf.value.array
     return array_of(leaf.value)
@@ -33,11 +34,18 @@ def array_of(tensor: Any) -> Any:
     if str(plain.dtype) == "torch.bfloat16":
         torch = sys.modules["torch"]
         return plain.view(torch.int16).numpy().view(_BFLOAT16)
+    if plain.is_complex():
+        plain = pairs_of(plain)
     return plain.numpy()
 
 
 def returned(value: Any, kind: str) -> Any:
     """Return an output as the program has it: a tensor, an array, numbers."""
+    if kind.startswith("complex "):
+        parts = np.ascontiguousarray(value)
+        whole = parts.view(np.result_type(parts, np.complex64)).reshape(parts.shape[:-1])
+        kind = kind.removeprefix("complex ")
+        return complex(whole) if kind == "number" else returned(whole, kind)
     if kind == "torch.Tensor":
         torch = sys.modules["torch"]
         if value.dtype == _BFLOAT16:

@@ -246,7 +246,13 @@ def _attempt(
         try:
             root = root_of(interpreter, found, types, named)
             values = given(
-                interpreter, kinds, root, types, named, attempt.names, written=empty is not None
+                interpreter,
+                kinds,
+                root,
+                types,
+                named,
+                attempt.names,
+                written=attempt.graph.training is None,
             )
             attempt.arguments = tuple(values)
             observed.seed()

@@ -8,11 +8,8 @@ import onnx_ir as ir
 
 from hagane.frontends.libraries.writing import tensors_in
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.memory import share
+from hagane.frontends.python.values.memory import COMPLEX, share
 from hagane.frontends.python.values.values import Tensor
-
-# The type of the parts of each complex one.
-COMPLEX = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: ir.DataType.DOUBLE}
 
 
 class SharedMemory:

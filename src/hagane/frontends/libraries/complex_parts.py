@@ -8,29 +8,39 @@ or result of a graph: its parts are, by ``torch.view_as_real``, ``.real`` and ``
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.complex_memory import COMPLEX, SharedMemory
-from hagane.frontends.libraries.complex_rules import RULES, normalised, operands, transform_axes
+from hagane.frontends.libraries.complex_rules import RULES, cast, operands
+from hagane.frontends.libraries.complex_transforms import (
+    FFT,
+    ISTFT,
+    STFT,
+    frames,
+    signal_of,
+    transformed,
+)
 from hagane.frontends.libraries.viewing import is_view
 from hagane.frontends.libraries.writing import fitting
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import DType, Tensor, Value
+from hagane.frontends.python.values.memory import PART
+from hagane.frontends.python.values.values import DType, Host, Tensor, Value
 from hagane.ops.builder import interpreting, op
-from hagane.ops.functions.numbers.elementary import add, div, mul, sub
-from hagane.ops.functions.sums import spectra
+from hagane.ops.functions.numbers.elementary import add, mul, sub
 from hagane.ops.functions.sums.spectra import Pair
-from hagane.ops.functions.tensors.parts import element, part
-from hagane.symbolic import Dim, floordiv
+from hagane.ops.functions.tensors.parts import element
 
 RESULT = (
     "a complex tensor is two real ones in a graph, and cannot be a result or the state of a loop; "
     "use torch.view_as_real, or .real and .imag"
 )
+_NAMES = {"complex64": ir.DataType.COMPLEX64, "complex128": ir.DataType.COMPLEX128}
+_NAMES |= {"complex": ir.DataType.COMPLEX128, "c8": ir.DataType.COMPLEX64}
 _OF = {real: whole for whole, real in COMPLEX.items()}
 Run = Callable[[Sequence[Value], Mapping[str, Value]], Value]
 Arguments = tuple[Sequence[Value], Mapping[str, Value]]
@@ -54,9 +64,7 @@ _FILLING = frozenset(
 # Of these, real operands count as complex ones.
 _JOINING = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", "where"})
 _MATRIX_PRODUCTS = frozenset({"matmul", "bmm", "mm", "dot", "einsum"})
-_FFT = {
-    f"{kind}fft{count}": (kind, count) for kind in ("", "i", "r", "ir") for count in ("", "2", "n")
-}
+_CONVERTING = ("to", "type", "astype", "type_as")
 _MAKING = frozenset(
     ("torch.complex", "torch.polar", "torch.view_as_complex", "torch.stft", "torch.Tensor.stft",
      "torch.istft", "torch.Tensor.istft", "torch.Tensor.cfloat", "torch.Tensor.cdouble")
@@ -104,7 +112,8 @@ class ComplexParts:
         Raises:
             CheckError: It is a part, the program has an array of it, or names hold parts of it.
         """
-        if core.emit.real_pair(x) is not None or self._memory.is_shared(core, x):
+        is_kept = core.emit.real_pair(x) is not None and PART not in x.value.meta
+        if is_kept or self._memory.is_shared(core, x):
             raise CheckError(
                 "capture",
                 "a complex tensor changes in place that shares its memory with another one, such "
@@ -149,15 +158,16 @@ class ComplexParts:
     ) -> Value:  # fmt: skip
         """Return a new complex tensor of one real number; ``NotImplemented`` if it is real."""
         given = [*arguments, *keywords.values()]
-        dtype = next((x.dtype for x in given if isinstance(x, DType)), None)
+        dtype = next(filter(None, map(_asked_dtype, given)), None)
         like = arguments[0] if last.endswith("_like") or last.startswith("new_") else None
         if dtype is None and isinstance(like, Tensor):
             dtype = like.dtype
         if dtype not in COMPLEX:
             return NotImplemented
-        real = DType(COMPLEX[dtype])
-        changed = [real if isinstance(x, DType) else x for x in arguments]
-        named = {name: real if isinstance(x, DType) else x for name, x in keywords.items()}
+        library = next((x.library for x in given if isinstance(x, DType)), "numpy")
+        real = DType(COMPLEX[dtype], library)
+        changed = [real if _asked_dtype(x) else x for x in arguments]
+        named = {name: real if _asked_dtype(x) else x for name, x in keywords.items()}
         if like is not None:
             changed[0] = self._pair(core, like)[0]
             named["dtype"] = real
@@ -171,11 +181,13 @@ class ComplexParts:
         if not core.emit.builds:
             return NotImplemented
         last = name.replace(" ", ".").rpartition(".")[2]
-        transforms = last in _FFT and ".fft." in name
+        transforms = last in FFT and ".fft." in name
         given = [*arguments, *keywords.values()]
         if last in _FILLING:
             return self._filled(core, last, arguments, keywords, again)
         concerned = any(map(_is_complex, given))
+        if last in _CONVERTING and (concerned or any(map(_asked_dtype, given))):
+            return self._converted(core, name, arguments, keywords, typed)
         if not (concerned or transforms or name in _MAKING):
             return NotImplemented
         own = "numpy.ndarray" if name.startswith("numpy.") else "torch.Tensor"
@@ -202,32 +214,39 @@ class ComplexParts:
                 if to in _OF:
                     if not any(isinstance(x, Tensor) for x in arguments):
                         pairs = [(_array(a, to), _array(b, to)) for a, b in pairs]
-                    pairs = [(_cast(a, to), _cast(b, to)) for a, b in pairs]
+                    pairs = [(cast(a, to), cast(b, to)) for a, b in pairs]
                 found = rule(*pairs)
             return self._wrapped(core, found, kind, None)
         if last in _MATRIX_PRODUCTS:
             return self._bilinear(core, arguments, keywords, again, kind)
-        if last == "to" or last in ("cpu", "cuda", "type"):
-            return self._converted(core, name, arguments, keywords)
+        if last in ("cpu", "cuda"):
+            return arguments[0]
         if last in _LINEAR:
             return self._linear(core, last, arguments, keywords, again, kind)
         return NotImplemented
 
     def _converted(
-        self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
-    ) -> Value:
-        """Return a complex tensor on a device, or in another precision."""
-        dtypes = [x.dtype for x in (*arguments, *keywords.values()) if isinstance(x, DType)]
+        self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value],
+        typed: Run,
+    ) -> Value:  # fmt: skip
+        """Return a tensor as a complex one, or in another precision."""
         x = arguments[0]
-        if dtypes and (dtypes[0] not in COMPLEX or not _is_complex(x)):
+        made = typed(arguments, keywords)
+        if not isinstance(made, Tensor) or not isinstance(x, Tensor):
             return NotImplemented
-        if not dtypes or not isinstance(x, Tensor) or dtypes[0] == x.dtype:
+        if made.dtype not in COMPLEX:
+            if _is_complex(x):
+                raise CheckError(
+                    "capture", f"'{name}' drops the imaginary parts; take x.real before"
+                )
+            return NotImplemented
+        if made.value is x.value:
             return x
-        real, imaginary = self._pair(core, x)
-        to = COMPLEX[dtypes[0]]
+        to = COMPLEX[made.dtype]
         with interpreting(core.emit):
-            pair = tuple(None if y is None else op("Cast", y, to=to) for y in (real, imaginary))
-        return self._wrapped(core, pair, x.kind, None)
+            real, imaginary = (None if y is None else op("Cast", y, to=to)
+                               for y in self._pair(core, x))  # fmt: skip
+        return self._wrapped(core, (real, imaginary), x.kind, None)
 
     def item(self, core: Core, value: Tensor, again: Callable[[Tensor], Value]) -> Value:
         """Return an item or a slice of a complex tensor."""
@@ -306,13 +325,13 @@ class ComplexParts:
     ) -> Any:  # fmt: skip
         """Return the parts of the result of a function that makes complex numbers, or ends them."""
         to = COMPLEX.get(promised.dtype, promised.dtype)
-        if last in _FFT:
-            return self._transformed(core, last, to, arguments, keywords)
+        if last in FFT:
+            return transformed(core, partial(self._pair, core), last, to, arguments, keywords)
         if last in ("stft", "istft"):
-            names = _STFT if last == "stft" else _ISTFT
+            names, rule = (STFT, frames) if last == "stft" else (ISTFT, signal_of)
             found = {**dict(zip(names, arguments, strict=False)), **keywords}
-            return (self._frames if last == "stft" else self._signal)(core, promised, to, **found)
-        real, *rest = (_cast(self._pair(core, x)[0], to) for x in (*arguments, *keywords.values()))
+            return rule(partial(self._pair, core), promised, to, **found)
+        real, *rest = (cast(self._pair(core, x)[0], to) for x in (*arguments, *keywords.values()))
         if last == "view_as_complex":
             rank = len(real.shape)
             return element(real, rank - 1, 0), element(real, rank - 1, 1)
@@ -321,102 +340,6 @@ class ComplexParts:
         if last in ("cfloat", "cdouble"):
             return real, None
         return add(real, mul(rest[0], 0)), add(rest[0], mul(real, 0))
-
-    def _transformed(
-        self, core: Core, last: str, to: ir.DataType, arguments: Sequence[Value],
-        keywords: Mapping[str, Value],
-    ) -> Any:  # fmt: skip
-        kind, count = _FFT[last]
-        names = ("input", "n", "dim", "norm")
-        same = {"a": "input", "s": "n", "axis": "dim", "axes": "dim"}
-        given = {same.get(key, key): x for key, x in keywords.items()}
-        given = {**dict(zip(names, arguments, strict=False)), **given}
-        pair = self._pair(core, given["input"])
-        pair = _cast(pair[0], to), None if pair[1] is None else _cast(pair[1], to)
-        rank = len(pair[0].shape)
-        axes, lengths = transform_axes(given.get("dim"), given.get("n"), count, rank)
-        sizes: list[Dim] = []
-        order = list(zip(axes, lengths, strict=True))
-        for axis, length in reversed(order):
-            is_last = (axis, length) == order[-1]
-            size = pair[0].shape[axis] if length is None else length
-            if kind == "r" and is_last:
-                pair = spectra.half_transform(pair[0], axis, length)
-            elif kind != "ir" or not is_last:
-                pair = spectra.transform(pair, axis, length, inverse=kind.startswith("i"))
-            else:
-                size = 2 * (pair[0].shape[axis] - 1) if length is None else length
-            sizes.append(size)
-        if kind == "ir":
-            axis, size = order[-1][0], sizes[0]
-            half = floordiv(size, 2) + 1
-            if half != pair[0].shape[axis]:
-                real, imaginary = (None if x is None else part(x, axis, 0, half) for x in pair)
-                pair = real, imaginary
-                if core.emit.differ(half, pair[0].shape[axis]):
-                    raise CheckError("capture", f"'{last}' of more elements than the input has")
-            pair = spectra.real_from_half(pair, axis, size), None
-        return normalised(pair, given.get("norm"), kind.startswith("i"), sizes, to)
-
-    def _frames(
-        self, core: Core, promised: Tensor, to: ir.DataType, *, input: Value, n_fft: Value,
-        hop_length: Value = None, win_length: Value = None, window: Value = None,
-        center: Value = True, pad_mode: Value = "reflect", normalized: Value = False,
-        onesided: Value = None, **_: Value,
-    ) -> Any:  # fmt: skip
-        x = self._pair(core, input)
-        if x[1] is not None or not isinstance(n_fft, int):
-            raise CheckError("capture", "'stft' of complex numbers, or of a size that is no number")
-        signal, flat = x[0], len(x[0].shape) == 1
-        signal = op("Unsqueeze", signal, [0]) if flat else signal
-        if center:
-            half = n_fft // 2
-            mode = {"reflect": "reflect", "constant": "constant", "replicate": "edge"}.get(pad_mode)
-            if mode is None:
-                raise CheckError("capture", f"'stft' with pad_mode='{pad_mode}'")
-            signal = op("Pad", signal, [0, half, 0, half], mode=mode)
-        step = n_fft // 4 if hop_length is None else hop_length
-        factors = self._window(core, window, n_fft, win_length, to)
-        pair = spectra.frames(signal, factors, step, onesided=onesided is not False)
-        if flat:
-            pair = op("Squeeze", pair[0], [0]), op("Squeeze", pair[1], [0])
-        return normalised(pair, "ortho" if normalized else None, False, [n_fft], to)
-
-    def _signal(
-        self, core: Core, promised: Tensor, to: ir.DataType, *, input: Value, n_fft: Value,
-        hop_length: Value = None, win_length: Value = None, window: Value = None,
-        center: Value = True, normalized: Value = False, onesided: Value = None,
-        length: Value = None, return_complex: Value = False,
-    ) -> Any:  # fmt: skip
-        if onesided is False or return_complex or not isinstance(n_fft, int):
-            raise CheckError(
-                "capture", "'istft' of two-sided spectra, or of a size that is no number"
-            )
-        real, imaginary = self._pair(core, input)
-        flat = len(real.shape) == 2
-        if flat:
-            real, imaginary = (
-                None if x is None else op("Unsqueeze", x, [0]) for x in (real, imaginary)
-            )
-        step = n_fft // 4 if hop_length is None else hop_length
-        factors = self._window(core, window, n_fft, win_length, to)
-        pair = normalised((real, imaginary), "ortho" if normalized else None, True, [n_fft], to)
-        total, weights = spectra.overlapped(pair, factors, n_fft, step)
-        assert promised.shape is not None
-        start, size = n_fft // 2 if center else 0, promised.shape[-1]
-        total, weights = part(total, 1, start, size), part(weights, 1, start, size)
-        signal = div(total, weights)
-        return (op("Squeeze", signal, [0]) if flat else signal), None
-
-    def _window(self, core: Core, window: Value, size: int, length: Value, to: ir.DataType) -> Any:
-        """Return the factors of a window, with zeros on both sides where it is shorter."""
-        inner = size if not isinstance(length, int) else length
-        if window is None:
-            factors: Any = op("Expand", np.ones(1, to.numpy()), [inner])
-        else:
-            factors = _cast(self._pair(core, window)[0], to)
-        left = (size - inner) // 2
-        return factors if inner == size else op("Pad", factors, [left, size - inner - left])
 
     # Tensors and their parts.
 
@@ -440,8 +363,66 @@ class ComplexParts:
                 "a complex tensor whose parts no operator of the graph computes: give them in a "
                 "last axis of 2, and use torch.view_as_complex",
             )
+        with core.emit.at_root(), interpreting(core.emit):
+            return self._divided(real)
+
+    @staticmethod
+    def _divided(real: Any) -> Pair:
+        return element(real, real.rank - 1, 0), element(real, real.rank - 1, 1)
+
+    def joined(self, core: Core, x: Tensor) -> Tensor:
+        """Return the parts of a complex tensor in a last axis of 2."""
+        pair = self._pair(core, x)
+        core.emit.kind = x.kind
         with interpreting(core.emit):
-            return element(real, real.rank - 1, 0), element(real, real.rank - 1, 1)
+            made: Tensor = RULES["view_as_real"](pair)
+        return made
+
+    def divided(self, core: Core, real: Tensor, kind: str) -> Tensor:
+        """Return the complex tensor whose parts lie in a last axis of 2."""
+        with interpreting(core.emit):
+            pair = self._divided(real)
+        made = self._wrapped(core, pair, kind, None)
+        assert isinstance(made, Tensor)
+        return made
+
+    def number(self, core: Core, real: Value, imaginary: Value) -> Value:
+        """Return ``real + imaginary * 1j`` of two numbers, of which the data decide one."""
+        core.emit.kind = "numpy.ndarray"
+        if not core.emit.builds:
+            return core.emit.new(ir.DataType.COMPLEX128, (), kind="numpy.ndarray")
+        parts = [
+            (self._pair(core, x)) if isinstance(x, Tensor | complex)
+            else (core.emit.real_tensor(x), None)
+            for x in (real, imaginary)
+        ]  # fmt: skip
+        double = ir.DataType.DOUBLE
+        with interpreting(core.emit):
+            (a, b), (c, d) = ([cast(_array(y, double), double) for y in pair] for pair in parts)
+            found = (a if d is None else sub(a, d)), (c if b is None else add(c, b))
+        return self._wrapped(core, found, "numpy.ndarray", None)
+
+    def chosen(
+        self, core: Core, yes: Tensor, no: Tensor, choose: Callable[[Tensor, Tensor], Value]
+    ) -> Tensor:
+        """Return one of two complex tensors of one type.
+
+        Args:
+            core: The interpreter.
+            yes: One.
+            no: The other one.
+            choose: Returns one of two real tensors.
+        """
+        core.emit.kind = yes.kind
+        pairs = []
+        for x in (yes, no):
+            pair = self._pair(core, x)
+            with interpreting(core.emit):
+                pairs.append((pair[0], mul(pair[0], 0) if pair[1] is None else pair[1]))
+        found = tuple(choose(a, b) for a, b in zip(*pairs, strict=True))
+        made = self._wrapped(core, found, yes.kind, None)
+        assert isinstance(made, Tensor)
+        return made
 
     def _wrapped(self, core: Core, found: Any, kind: str, promised: Tensor | None) -> Value:
         """Return parts as a complex tensor, and a result that is real as it is."""
@@ -465,16 +446,6 @@ class ComplexParts:
         return made
 
 
-_STFT = (
-    "input", "n_fft", "hop_length", "win_length", "window", "center", "pad_mode", "normalized",
-    "onesided", "return_complex",
-)  # fmt: skip
-_ISTFT = (
-    "input", "n_fft", "hop_length", "win_length", "window", "center", "normalized", "onesided",
-    "length", "return_complex",
-)  # fmt: skip
-
-
 def _array(part: Any, to: ir.DataType) -> Any:
     """Return a part of a complex number as an array: NumPy's scalars hold their own type."""
     return op("Identity", np.array(part, to.numpy())) if isinstance(part, float) else part
@@ -488,13 +459,18 @@ def _is_complex(value: Value) -> bool:
     return isinstance(value, complex)
 
 
+def _asked_dtype(value: Value) -> ir.DataType | None:
+    """Return the complex type that an argument names; None for any other value."""
+    if isinstance(value, DType):
+        return value.dtype if value.dtype in COMPLEX else None
+    if isinstance(value, str):
+        return _NAMES.get(value)
+    return ir.DataType.COMPLEX128 if isinstance(value, Host) and value.object is complex else None
+
+
 def _is_float(value: Value) -> bool:
     return isinstance(value, Tensor) and value.dtype in _OF
 
 
 def _flat(values: Sequence[Value]) -> list[Value]:
     return [y for x in values for y in (_flat(x) if isinstance(x, list | tuple) else [x])]
-
-
-def _cast(x: Any, to: ir.DataType) -> Any:
-    return op("Cast", x, to=to) if isinstance(x, Tensor) and x.dtype != to else x

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Value
+from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.chainer.elementwise import arctan2
 from hagane.ops.functions.numbers.elementary import (
@@ -23,9 +22,9 @@ from hagane.ops.functions.numbers.elementary import (
     sqrt,
     sub,
 )
+from hagane.ops.functions.numbers.pairs import copy_sign
 from hagane.ops.functions.sums import spectra
 from hagane.ops.functions.sums.spectra import Pair
-from hagane.symbolic import Dim
 
 _PRODUCTS = ("mul", "multiply")
 _QUOTIENTS = ("div", "divide", "true_divide", "truediv")
@@ -75,12 +74,93 @@ def _angle(x: Pair, deg: Pair = (False, None)) -> Any:
 
 def _power(x: Pair, exponent: Pair) -> Pair:
     count = exponent[0]
-    if exponent[1] is not None or not isinstance(count, int) or not 1 <= count <= 8:
-        raise CheckError("capture", f"a complex number to the power {count}; write products")
-    found = x
-    for _ in range(count - 1):
-        found = spectra.product(found, x)
-    return found
+    if exponent[1] is not None:
+        raise CheckError("capture", "a complex power; write exp(w * log(z))")
+    if not isinstance(count, int) or not 0 < abs(count) <= 64:
+        size, angle = op("Pow", _magnitude(x), count), mul(_angle(x), count)
+        return mul(size, op("Cos", angle)), mul(size, op("Sin", angle))
+    found, left = None, abs(count)
+    while left:  # by squares
+        if left % 2:
+            found = x if found is None else spectra.product(found, x)
+        left //= 2
+        x = spectra.product(x, x) if left else x
+    assert found is not None
+    return spectra.quotient((1.0, None), found) if count < 0 else found
+
+
+def _root(x: Pair) -> Pair:
+    real, imaginary = x[0], _imaginary(x)
+    half = sqrt(mul(add(_magnitude(x), op("Abs", real)), 0.5))
+    other = op("Where", op("Equal", half, 0), half, div(op("Abs", imaginary), mul(half, 2)))
+    is_right = op("GreaterOrEqual", real, 0)
+    size = op("Where", is_right, other, half)
+    return op("Where", is_right, half, other), copy_sign(size, imaginary)
+
+
+def _waves(x: Pair) -> tuple[Any, ...]:
+    """Return sine and cosine of the real part, hyperbolic ones of the imaginary part."""
+    imaginary = _imaginary(x)
+    return tuple(op(name, y) for name, y in (
+        ("Sin", x[0]), ("Cos", x[0]), ("Sinh", imaginary), ("Cosh", imaginary)
+    ))  # fmt: skip
+
+
+def _sine(x: Pair) -> Pair:
+    sin, cos, sinh, cosh = _waves(x)
+    return mul(sin, cosh), mul(cos, sinh)
+
+
+def _cosine(x: Pair) -> Pair:
+    sin, cos, sinh, cosh = _waves(x)
+    return mul(cos, cosh), neg(mul(sin, sinh))
+
+
+def _turned(x: Pair) -> Pair:
+    return neg(_imaginary(x)), x[0]
+
+
+def _hyperbolic_sine(x: Pair) -> Pair:
+    real, imaginary = _sine(_turned(x))  # sinh z = -i sin iz
+    return imaginary, neg(real)
+
+
+def _logarithm(x: Pair) -> Pair:
+    return log(_magnitude(x)), _angle(x)
+
+
+def _scaled_logarithm(base: float) -> Callable[[Pair], Pair]:
+    def rule(x: Pair) -> Pair:
+        real, imaginary = _logarithm(x)
+        return mul(real, 1 / math.log(base)), mul(imaginary, 1 / math.log(base))
+
+    return rule
+
+
+def _equal(a: Pair, b: Pair) -> Any:
+    same = []
+    for x, y in ((a[0], b[0]), (_imaginary_or_zero(a), _imaginary_or_zero(b))):
+        both = [x, y] if hasattr(x, "dtype") else [y, x]
+        if hasattr(both[1], "dtype") and both[0].dtype != both[1].dtype:
+            both = [op("Cast", z, to=ir.DataType.DOUBLE) for z in both]
+        same.append(op("Equal", *both))
+    return op("And", *same)
+
+
+def _imaginary_or_zero(x: Pair) -> Any:
+    found = _zeros(x[0]) if x[1] is None and hasattr(x[0], "dtype") else x[1]
+    return 0.0 if found is None else found
+
+
+def _either(name: str) -> Callable[[Pair], Any]:
+    def rule(x: Pair) -> Any:
+        return op("Or", op(name, x[0]), op(name, _imaginary(x)))
+
+    return rule
+
+
+def _is_finite(x: Pair) -> Any:
+    return op("Not", op("Or", _either("IsNaN")(x), _either("IsInf")(x)))
 
 
 def _conjugate(x: Pair) -> Pair:
@@ -93,39 +173,9 @@ def _joined(x: Pair) -> Any:
     return op("Concat", *both, axis=rank)
 
 
-def transform_axes(
-    dim: Value, n: Value, count: str, rank: int
-) -> tuple[list[int], list[Dim | None]]:
-    """Return the axes of a transform and its lengths."""
-    lengths: list[Any] = list(n) if isinstance(n, list | tuple) else []
-    if not count:
-        return [(-1 if dim is None else dim) % rank], [n]
-    if dim is None:
-        kept = 2 if count == "2" else len(lengths) or rank
-        dim = range(rank - kept, rank)
-    axes = [axis % rank for axis in ((dim,) if isinstance(dim, int) else dim)]
-    return axes, [None if x == -1 else x for x in lengths] or [None] * len(axes)
-
-
-def normalised(
-    pair: Pair, norm: Value, inverse: bool, sizes: Sequence[Dim], to: ir.DataType
-) -> Pair:
-    """Return a transform in the norm of PyTorch and NumPy: backward, ortho or forward."""
-    if norm in (None, "backward"):
-        return pair
-    if norm not in ("ortho", "forward"):
-        raise CheckError("capture", f"a transform with norm={norm!r}")
-    count: Dim = 1
-    for size in sizes:
-        count = count * size
-    number: Any = (
-        np.array(count, to.numpy())
-        if isinstance(count, int)
-        else op("Cast", op("Squeeze", [count], [0]), to=to)
-    )
-    factor = sqrt(number) if norm == "ortho" else number
-    rule = mul if inverse else div
-    return rule(pair[0], factor), None if pair[1] is None else rule(pair[1], factor)
+def cast(x: Any, to: ir.DataType) -> Any:
+    """Return a tensor in an element type, and a number as it is."""
+    return op("Cast", x, to=to) if isinstance(x, Tensor) and x.dtype != to else x
 
 
 # By the last part of the name of a function, method, attribute or operator.
@@ -142,11 +192,16 @@ RULES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("conj", "conj_physical", "conjugate"), _conjugate),
     **dict.fromkeys(("resolve_conj", "resolve_neg"), lambda x: x),
     "exp": _exponential,
-    "log": lambda x: (log(_magnitude(x)), _angle(x)),
+    "log": _logarithm, "log2": _scaled_logarithm(2), "log10": _scaled_logarithm(10),
+    "sqrt": _root, "sin": _sine, "cos": _cosine,
+    "sinh": _hyperbolic_sine, "cosh": lambda x: _cosine(_turned(x)),
+    **dict.fromkeys(("eq", "equal"), _equal),
+    **dict.fromkeys(("ne", "not_equal"), lambda a, b: op("Not", _equal(a, b))),
+    "isnan": _either("IsNaN"), "isinf": _either("IsInf"), "isfinite": _is_finite,
     "square": lambda x: spectra.product(x, x),
     "reciprocal": lambda x: spectra.quotient((1.0, None), x),
-    "pow": _power,
-}
+    **dict.fromkeys(("pow", "power", "float_power"), _power),
+}  # fmt: skip
 
 _OPERANDS = ("other", "exponent", "deg")
 

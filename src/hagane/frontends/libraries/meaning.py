@@ -169,7 +169,7 @@ class MeaningTables(SharingTables):
         if name == "numpy.fill_diagonal":
             self._on_diagonal(core, *arguments, **keywords)
             return None
-        found = self._complex.result(
+        found = self.complex_parts.result(
             core, name, arguments, keywords,
             lambda a, k: _super(self).call(core, name, a, k),
             lambda a, k: self.call(core, name, a, k),
@@ -244,7 +244,7 @@ class MeaningTables(SharingTables):
         if name != "torch.Tensor.copy_":  # its second flag is of speed
             handler = self._handler(name) or self._handler(name.rstrip("_"))
             self._check_ignored(core, name, handler, arguments, keywords)
-        found = self._complex.result(
+        found = self.complex_parts.result(
             core, name, arguments, keywords,
             lambda a, k: _super(self).call_method(core, name, a, k),
             lambda a, k: self.call_method(core, name, a, k),
@@ -313,7 +313,7 @@ class MeaningTables(SharingTables):
         if computed is None:
             return super().tensor_attribute(core, value, name)
         whole = f"{value.kind}.{name}"
-        found = self._complex.result(
+        found = self.complex_parts.result(
             core, whole, (value,), {},
             lambda a, _: _super(self).tensor_attribute(core, a[0], name),
             lambda a, _: self.tensor_attribute(core, a[0], name),
@@ -332,7 +332,7 @@ class MeaningTables(SharingTables):
                 core, left, "write x = x + y for x += y",
                 lambda: self.operator(core, name.removeprefix("i"), left, right),
             )  # fmt: skip
-        found = self._complex.result(
+        found = self.complex_parts.result(
             core, whole, (left, right), {},
             lambda a, _: _super(self).operator(core, name, *a),
             lambda a, _: self.operator(core, name, *a),
@@ -359,7 +359,7 @@ class MeaningTables(SharingTables):
     def unary(self, core: Core, name: str, value: Tensor) -> Value:
         """Return an operator applied to a tensor."""
         whole = f"{value.kind} {name}"
-        found = self._complex.result(
+        found = self.complex_parts.result(
             core, whole, (value,), {},
             lambda a, _: _super(self).unary(core, name, a[0]),
             lambda a, _: self.unary(core, name, a[0]),
@@ -378,7 +378,7 @@ class MeaningTables(SharingTables):
     def tensor_item(self, core: Core, value: Tensor, index: Value) -> Value:
         """Return ``value[index]``: a view, except where index arrays or NumPy's scalars copy."""
         if value.dtype in COMPLEX and core.emit.builds:
-            return self._complex.item(core, value, lambda x: self.tensor_item(core, x, index))
+            return self.complex_parts.item(core, value, lambda x: self.tensor_item(core, x, index))
         made = super().tensor_item(core, value, index)
         parts = index if isinstance(index, tuple) else (index,)
         alone = isinstance(made, Tensor) and made.shape == () and value.kind == "numpy.ndarray"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import onnx_ir as ir
@@ -33,12 +34,20 @@ from hagane.frontends.python.values.values import (
 )
 
 if TYPE_CHECKING:
+    from hagane.frontends.libraries.complex_parts import ComplexParts
     from hagane.frontends.libraries.table import Table
     from hagane.frontends.python.interpret.core import Core
 
 
 class LibraryTables(Objects, RealNames):
     """The tables of all libraries."""
+
+    @cached_property
+    def complex_parts(self) -> ComplexParts:
+        """What makes complex tensors of real ones; most programs have none."""
+        from hagane.frontends.libraries.complex_parts import ComplexParts
+
+        return ComplexParts()
 
     # Tensors.
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from hagane.frontends.libraries.complex_memory import COMPLEX
-from hagane.frontends.libraries.complex_parts import ComplexParts
 from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.libraries.viewing import Put, is_view, put_back
 from hagane.frontends.libraries.writing import (
@@ -57,7 +56,6 @@ class SharingTables(LibraryTables):
         # Views that indices took, with the whole and the index; and others, with the way back.
         self._parts: dict[ir.Value, tuple[Tensor, Value]] = {}
         self._views: dict[ir.Value, tuple[Tensor, Put]] = {}
-        self._complex = ComplexParts()
         self._arrays: set[ir.Value] = set()  # NumPy's arrays without axes, which are no scalars
 
     def _noted_view(self, core: Core, name: str, whole: Value, made: Value) -> Value:
@@ -102,10 +100,10 @@ class SharingTables(LibraryTables):
         other views are put back into theirs: ``x.t().mul_(2)``.
         """
         if x.dtype in COMPLEX:
-            self._complex.check_writable(core, x, remedy)
+            self.complex_parts.check_writable(core, x, remedy)
             check_writable(core, x, remedy, by_statement=by_statement)
             check_handed_on(core, x)
-            fresh = self._complex.renewed(core, x, run())
+            fresh = self.complex_parts.renewed(core, x, run())
             rename(core, {x.value: fresh})
             return fresh
         if x.value in self._views:
@@ -233,7 +231,7 @@ class SharingTables(LibraryTables):
     def _with(self, core: Core, value: Tensor, index: Value, item: Value) -> Tensor:
         """Return a tensor with another item."""
         if value.dtype in COMPLEX:
-            made = self._complex.with_item(
+            made = self.complex_parts.with_item(
                 core, value, item, lambda part, item: self._with(core, part, index, item)
             )
             assert isinstance(made, Tensor)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from hagane.frontends.capture.emitting.effects import Effects
 from hagane.frontends.capture.emitting.scope import Scope
 from hagane.frontends.capture.emitting.scope_nodes import ScopeNodes
 from hagane.frontends.python.values.memory import (
+    COMPLEX,
     Lazy,
     Written,
     base_of,
@@ -82,6 +83,7 @@ class ScopedEmitter(Effects):
         self._contents: dict[ir.Value, tuple[Any, Callable[[], Array]]] = {}
         self._real: dict[int, tuple[Any, ir.Value]] = {}
         self._pairs: dict[int, tuple[Any, Any]] = {}  # complex arrays and their memory as pairs
+        self._given_pairs: dict[ir.Value, Tensor] = {}  # the inputs that complex arguments are
         self._reasons: dict[ir.Value, str] = {}
         self.root = self.open_scope(ir.Graph([], [], nodes=[], name="captured"))
         knowledge.path = knowledge.path.within(self.root)
@@ -113,6 +115,10 @@ class ScopedEmitter(Effects):
             yield
         finally:
             self.knowledge.path = before
+
+    def at_root(self) -> AbstractContextManager[None]:
+        """Add nodes in front of all branches and loops inside the block."""
+        return self.at(self.root)
 
     def settle_home(self, node: ir.Node) -> None:
         """Note where a node's outputs lie, and from where in the source it came."""
@@ -290,7 +296,9 @@ class ScopedEmitter(Effects):
         return False
 
     def real_pair(self, tensor: Tensor) -> Tensor | None:
-        """Return the real array behind a complex tensor, with its parts in a last axis of 2."""
+        """Return the input or real array that has a complex tensor's parts in a last axis of 2."""
+        if tensor.value in self._given_pairs:
+            return self._given_pairs[tensor.value]
         if tensor.value not in self._contents or tensor.shape is None:
             return None
         found, _ = self._contents[tensor.value]
@@ -299,9 +307,7 @@ class ScopedEmitter(Effects):
             self.names[id(pairs)] = self.names.get(id(found), "array")
             self._pairs[id(found)] = found, pairs
         pairs = self._pairs[id(found)][1]
-        double = tensor.dtype == ir.DataType.COMPLEX128
-        dtype = ir.DataType.DOUBLE if double else ir.DataType.FLOAT
-        made = self.new(dtype, (*tensor.shape, 2), kind=tensor.kind)
+        made = self.new(COMPLEX[tensor.dtype], (*tensor.shape, 2), kind=tensor.kind)
         self.keep(made, pairs, lambda: np.asarray(pairs))
         return made
 
@@ -438,6 +444,14 @@ class ScopedEmitter(Effects):
     def add_input(self, tensor: Tensor, name: str) -> None:
         """Make a tensor an input of the graph."""
         value = tensor.value
+        part = COMPLEX.get(tensor.dtype)
+        if part is not None:
+            if tensor.shape is None:
+                self.fail("input", f"'{name}' is complex, and how many axes it has is not known")
+            real = self.new(part, (*(tensor.shape or ()), 2), kind=tensor.kind)
+            self._given_pairs[value] = real
+            self.add_input(real, name)
+            return
         value.name = name
         self.set_type(value, TensorType(tensor.dtype, tensor.shape))
         self.root.graph.inputs.append(value)
@@ -453,6 +467,6 @@ class ScopedEmitter(Effects):
 
 def pairs_of(array: Any) -> Any:
     """Return a complex array of PyTorch or NumPy as pairs of numbers in the same memory."""
-    if isinstance(array, np.ndarray):
+    if isinstance(array, np.ndarray | np.generic):
         return np.ascontiguousarray(array).view(array.real.dtype).reshape(*array.shape, 2)
     return sys.modules["torch"].view_as_real(array.detach().resolve_conj())

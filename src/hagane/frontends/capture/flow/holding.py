@@ -33,6 +33,7 @@ from hagane.frontends.capture.flow.slots import (
 from hagane.frontends.capture.flow.stacks import Stacks, Uneven, divided, uneven_axes
 from hagane.frontends.capture.flow.tables import known_columns, parts_of
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.memory import COMPLEX
 from hagane.frontends.python.values.values import (
     Choice,
     DictRef,
@@ -97,6 +98,8 @@ class Holding:
             return [flag, *self.apart(slot.item, found, contents)]
         if isinstance(slot, TensorSlot):
             assert isinstance(value, Tensor)
+            if value.dtype in COMPLEX:
+                value = self.core.tables.complex_parts.joined(self.core, value)
             return [value]
         if isinstance(value, Choice) and isinstance(slot, Parts | Listed):
             value, contents = self.merged(value), self.core.heap.contents
@@ -180,6 +183,8 @@ class Holding:
             return Choice(there, value, None)
         if isinstance(slot, TensorSlot):
             found = next(tensors)
+            if slot.dtype in COMPLEX:
+                return self.core.tables.complex_parts.divided(self.core, found, slot.kind)
             return replace(found, kind=slot.kind, device=slot.device)
         if isinstance(slot, NumberSlot):
             return self._number(slot.kind, next(tensors), slot.also)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from hagane.frontends.python.interpret.domain import Plain
 from hagane.frontends.python.report.collect import Collector
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import join_contents
-from hagane.frontends.python.values.memory import WRITTEN, base_of, is_same_view
+from hagane.frontends.python.values.memory import COMPLEX, WRITTEN, base_of, is_same_view
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
@@ -359,6 +360,11 @@ class Paths(Plain):
             self._join_sizes(condition, a, b) for a, b in zip(yes.shape, no.shape, strict=True)
         )
         left, right = self._sides or (self.core.heap.contents,) * 2
+        if yes.dtype in COMPLEX:
+            joined = self.core.tables.complex_parts.chosen(
+                self.core, yes, no, partial(self._join_tensors, condition)
+            )
+            return replace(joined, shape=shape)
         made = self._view(condition, yes, no)
         if made is None:
             written = left[WRITTEN], right[WRITTEN]

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import onnx_ir as ir
 
 from hagane.frontends.capture.flow.mixtures import NUMPY, mixes
+from hagane.frontends.python.values.memory import COMPLEX
 from hagane.frontends.python.values.values import (
     Choice,
     DictRef,
@@ -366,6 +367,8 @@ def leaf_type(leaf: TensorSlot | NumberSlot, fresh: Any) -> TensorType:
     if isinstance(leaf, NumberSlot):
         return TensorType(DTYPES[leaf.kind], ())
     shape = tuple(fresh("size") if dim is None else dim for dim in leaf.shape)
+    if leaf.dtype in COMPLEX:  # its parts lie in a last axis
+        return TensorType(COMPLEX[leaf.dtype], (*shape, 2))
     return TensorType(leaf.dtype, shape)
 
 
@@ -378,7 +381,10 @@ def has_objects(slot: Slot | None) -> bool:
 
 def is_stackable(slot: Slot | None) -> bool:
     """Whether tensors hold the items of a list: they have tensors or numbers, or are empty."""
-    return next(leaves(Listed(slot)), None) is not None
+    held = list(leaves(Listed(slot)))
+    return bool(held) and not any(
+        isinstance(leaf, TensorSlot) and leaf.dtype in COMPLEX for leaf in held
+    )
 
 
 def loosened(slot: Slot, names: Container[str], *, inside: bool = False) -> Slot:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.interface.names import joined
 from hagane.frontends.python.enter.interpreter import Interpreter
-from hagane.frontends.python.values.memory import PART
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.memory import PART, written_since
 from hagane.frontends.python.values.values import (
     DictRef,
     Instance,
@@ -92,10 +94,25 @@ class Arguments:
                 yield argument, now
 
     def written(self) -> dict[str, Tensor]:
-        """Return the tensors, by path, whose memory the call writes, with their new content."""
+        """Return the tensors, by path, whose memory the call writes, with their new content.
+
+        Raises:
+            CheckError: One may have been written under the name of one of several tensors.
+        """
         if self._tensors is None:
             return {}
         now: dict[str, Tensor] = self._core.heap[self._tensors]
+        emit = self._core.emit
+        assert isinstance(emit, GraphEmitter)
+        for path, tensor in now.items():
+            value = tensor.value
+            place = written_since(value, emit.born(value), emit.written(), stale=emit.stale)
+            if place is not None:
+                raise CheckError(
+                    "capture",
+                    f"the operation in place at {place} changes one of several tensors, of which "
+                    f"the argument '{path}' may be one; make a new tensor there",
+                )
         return {path: t for path, t in now.items() if t.value is not self._inputs[path]}
 
     def changed_numbers(self) -> set[str]:

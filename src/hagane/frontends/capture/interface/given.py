@@ -56,6 +56,7 @@ def given(
     for name, value in values.items():
         if isinstance(value, str):
             made[name] = parse_type(value)
+            parts.note(Example(value), name, written=written)
         elif isinstance(value, Example):
             kinds[name] = value.kind
             made[name] = parse_type(value.text)
@@ -94,7 +95,8 @@ class _Parts:
 
         def noted(tensor: Tensor) -> None:
             _mark(example, tensor)
-            if written and example.kind in ("numpy.ndarray", "torch.Tensor"):
+            is_array = example.kind in ("numpy.ndarray", "torch.Tensor") or tensor.rank
+            if written and is_array:
                 self._arguments.add_tensor(name, tensor)
 
         emit.given[name] = noted

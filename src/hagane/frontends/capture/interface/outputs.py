@@ -28,6 +28,7 @@ from hagane.frontends.capture.interface.structure import (
 )
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.memory import COMPLEX
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -208,6 +209,9 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
         dtype = {bool: np.bool_, int: np.int64, float: np.float64}[type(value)]
         made = emit.constant(np.array(value, dtype))
         return _output(core, made, path, suffix, type(value).__name__)
+    if isinstance(value, complex):
+        made = emit.constant(np.array([value.real, value.imag]))
+        return _output(core, made, path, suffix, "complex number")
     raise CheckError("capture", f"{core.show(value)} is no tensor, number or container of such")
 
 
@@ -355,6 +359,9 @@ def _output(core: Interpreter, tensor: Tensor, path: str, suffix: str, kind: str
     emit = core.emit
     assert isinstance(emit, GraphEmitter)
     kind = kind or ("numpy.generic" if core.tables.is_scalar(tensor) else tensor.kind)
+    if tensor.dtype in COMPLEX:
+        kind = f"complex {kind}"
+        tensor = core.tables.complex_parts.joined(core, tensor)
     name = path or "output"
     taken = any(value.name == name for value in emit.root.graph.inputs)
     full = f"{name}{suffix or ('.new' if taken else '')}"

@@ -15,7 +15,7 @@ class Leaf:
         name: Its name.
         kind: Its form in the program: the class of a tensor, or ``int``, ``float``, ``bool``, or
             ``range`` or ``numbers``, a list, whose numbers they are; ``numpy.generic`` for a
-            scalar of NumPy.
+            scalar of NumPy; ``complex `` in front of it where a last axis holds the two parts.
     """
 
     name: str

@@ -246,15 +246,23 @@ class Calls(LibraryCalls):
         return result
 
     def _is_too_deep(self, function: Function) -> bool:
-        """Whether a function calls itself too often; more often where nothing open decides that."""
+        """Whether a function calls itself too often; more often where nothing open decides that.
+
+        Once its end is out of sight, its other calls of itself are not followed either: with two in
+        a body (Fibonacci's numbers) they would double at each depth.
+        """
         decisions = len(self.knowledge.path.decisions)
         count, frame = 0, self.frame
         while frame is not None and count < _DEEPEST:
             if frame.function is not None and frame.function.node is function.node:
                 count += 1
-                if count == _MAX_RECURSION and frame.decisions != decisions:
+                limit = 1 if function.node in self.endless else _MAX_RECURSION
+                if count == limit and frame.decisions != decisions:
+                    self.endless.add(function.node)
                     return True
             frame = frame.caller
+        if not count:
+            self.endless.discard(function.node)
         return count >= _DEEPEST
 
     def inside(self, frame: Frame, run: Any) -> Value:

@@ -79,6 +79,7 @@ class Core(Parts):
         self.left: set[int] = set()  # iterators of which the data decide how many items are left
         self.copies: dict[int, int] = {}  # of which object one is a deep copy, by their keys
         self.results: dict[int, Value] = {}  # what generators return, by the iterator's key
+        self.endless: set[ast.AST] = set()  # functions whose recursion has no end in sight
         self.dead = False
         self.steps = 0  # statements run so far
         self.budget: Budget | None = None

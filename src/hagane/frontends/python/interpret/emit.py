@@ -7,7 +7,7 @@ of which it is an interpreter.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -339,6 +339,10 @@ class Emitter(Claims):
     def real_pair(self, tensor: Tensor) -> Tensor | None:
         """Return the real object behind a complex tensor, with its parts in a last axis of 2."""
         return None
+
+    def at_root(self) -> AbstractContextManager[None]:
+        """Add nodes in front of all branches and loops inside the block."""
+        return nullcontext()
 
     def explain(self, tensor: Tensor, reason: str) -> None:
         """Say why nothing computes a tensor of which only the type is known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hagane.frontends.python.values.values import (
@@ -20,8 +20,35 @@ if TYPE_CHECKING:
     from hagane.frontends.python.interpret.core import Core
 
 
+class ComplexNumbers(Protocol):
+    """Complex tensors in a graph: two real ones each."""
+
+    def joined(self, core: Core, x: Tensor) -> Tensor:
+        """Return the parts of a complex tensor in a last axis of 2."""
+        ...
+
+    def divided(self, core: Core, real: Tensor, kind: str) -> Tensor:
+        """Return the complex tensor of a kind whose parts lie in a last axis of 2."""
+        ...
+
+    def chosen(
+        self, core: Core, yes: Tensor, no: Tensor, choose: Callable[[Tensor, Tensor], Value]
+    ) -> Tensor:
+        """Return one of two complex tensors, given what chooses between two real ones."""
+        ...
+
+    def number(self, core: Core, real: Value, imaginary: Value) -> Value:
+        """Return ``real + imaginary * 1j`` as a scalar of NumPy."""
+        ...
+
+
 class Tables(Protocol):
     """Libraries that are known by name: their functions, classes, constants and tensors."""
+
+    @property
+    def complex_parts(self) -> ComplexNumbers:
+        """Return what makes complex tensors of real ones."""
+        ...
 
     def knows(self, name: str) -> bool:
         """Whether a module is known by its name alone."""

@@ -250,6 +250,11 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             Real(value) if isinstance(value, Expr) else value if isinstance(value, Real) else Real()
         )
 
+    def _call_complex(self, real: Value = 0.0, imag: Value = 0.0) -> Value:
+        if is_plain(real) and is_plain(imag):
+            return apply_plain(complex, real, *([] if isinstance(real, str) else [imag]))
+        return self.tables.complex_parts.number(self, real, imag)
+
     def _call_bool(self, value: Value = False) -> Value:
         found = self.truth(value)
         return found if isinstance(found, bool) else self.as_truth(found)

@@ -32,6 +32,9 @@ _RESHAPED = "hagane.reshaped"  # marks views that are copies if their elements d
 # Views whose elements lie in order if those of their input do.
 _ORDERED = frozenset(("Reshape", "Squeeze", "Unsqueeze", "Identity", "Flatten", "StopGradient"))
 
+# The type of the two parts of each complex number.
+COMPLEX = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: ir.DataType.DOUBLE}
+
 # Memory that was written: a value of it, how many values there were then, and the place.
 Written = frozenset[tuple[ir.Value, int, str]]
 WRITTEN = 0  # the key of it among the contents of objects
@@ -258,7 +261,7 @@ def written_since(
 
 
 __all__ = [
-    "ARRAY", "PART", "STALE", "WRITTEN", "Lazy", "Written", "base_of", "has_others",
+    "ARRAY", "COMPLEX", "PART", "STALE", "WRITTEN", "Lazy", "Written", "base_of", "has_others",
     "is_same_view", "keep_order", "lies_in_order", "mark_stale", "may_be_copied", "memory_of",
     "note_reshaped", "own", "share", "written_since",
 ]  # fmt: skip

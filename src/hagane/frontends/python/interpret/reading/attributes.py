@@ -134,7 +134,17 @@ class Access(Items):
         if isinstance(
             value,
             (
-                tuple | frozenset | str | bytes | int | float | Expr | Real | range | Range,
+                tuple
+                | frozenset
+                | str
+                | bytes
+                | int
+                | float
+                | complex
+                | Expr
+                | Real
+                | range
+                | Range,
                 ListRef | DictRef | SetRef | Stream,
             ),
         ):
