@@ -113,3 +113,35 @@ def test_arrays_of_other_sizes_are_not_equal(monkeypatch: pytest.MonkeyPatch) ->
     ):  # fmt: skip
         feed = {"x": np.array(x, float), "y": np.array(y, float)}
         assert tuple(map(bool, session.run(None, feed))) == compared(*feed.values())
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: np.histogram(x, 5, (-1, 1)),
+        lambda x: np.histogram(x, bins=[-2.0, -1, 0, 1.5], density=True),
+        lambda x: np.histogram(x, 4, weights=x * 2),
+        lambda x: np.histogram(x, 6, density=True),
+        lambda x: np.histogram(x, 3, range=(x.min(), x.max() + 1)),
+    ],
+)
+def test_histograms_have_ranges_edges_weights_and_densities(program: Any) -> None:
+    session = hagane.InferenceSession(hagane.capture(program, "float64[n]"))
+    for size in (4, 9):
+        x = np.random.default_rng(size).standard_normal(size) * 2
+        for found, expected in zip(session.run(None, {"x": x}), program(x), strict=True):
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_at_equal_distances_are_those_of_numpy_to_the_bit(dtype: str) -> None:
+    def program(x: Any) -> Any:
+        return np.linspace(x.min(), x.max(), 7), np.linspace(0, x[0], x.shape[0], endpoint=False)
+
+    session = hagane.InferenceSession(hagane.capture(program, f"{dtype}[n]"))
+    for size in (2, 11):
+        x = np.random.default_rng(size).standard_normal(size).astype(dtype)
+        for found, expected in zip(session.run(None, {"x": x}), program(x), strict=True):
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)

@@ -251,7 +251,7 @@ def linspace(
     default = DOUBLE if not any(isinstance(v, Tensor) for v in parts) else default
     shape = (size(t, num), *broadcast_shape(t, *arrays))
     wanted = dtype_of(t, dtype, default)
-    bounds = [cast(t, x, DOUBLE) for x in arrays]
+    bounds = [cast(t, x, default) for x in arrays]
     if retstep:
         found = linspace(t, start, stop, num, endpoint, dtype=dtype, axis=axis)
         return found, _step(t, default, arrays, num, endpoint)
@@ -261,10 +261,10 @@ def linspace(
         whole = bool(endpoint)
         return made(
             t, wanted, shape, lambda: np.linspace(start, stop, num, whole, dtype=wanted.numpy()),
-            filling.spaced_as, *(np.array(v, np.float64) for v in (start, stop)), shape[0], wanted,
+            filling.stepped_as, *(np.array(v, np.float64) for v in (start, stop)), shape[0], wanted,
             whole,
         )  # fmt: skip
-    return built(t, (wanted, shape), filling.spaced_as, *bounds, shape[0], wanted, bool(endpoint))
+    return built(t, (wanted, shape), filling.stepped_as, *bounds, shape[0], wanted, bool(endpoint))
 
 
 def _step(

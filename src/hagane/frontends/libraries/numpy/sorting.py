@@ -209,19 +209,43 @@ def bincount(t: Core, x: Value, weights: Value = None, minlength: Value = 0) -> 
 
 
 @NUMPY.function("histogram")
-def histogram(t: Core, a: Value, bins: Value = 10, *_: Value, density: Value = None,
-              **__: Value) -> Value:  # fmt: skip
+def histogram(t: Core, a: Value, bins: Value = 10, range: Value = None, density: Value = None,
+              weights: Value = None) -> Value:  # fmt: skip
     """Return how many elements fall into each bin, and the bins' edges."""
     x = to_array(t, a)
-    count = size(t, bins) if not isinstance(bins, Tensor | list) else t.emit.fresh("bins")
-    if not isinstance(count, int) or density or _ or __ or x.dtype.numpy().kind not in "iuf":
-        counts = typed(t, "Histogram", [x], DOUBLE if density else INT64, (count,))
-        return (counts, typed(t, "Histogram", [x], DOUBLE, (count + 1,)))
-    # Floats of 32 bits have edges of 32 bits.
-    own = x.dtype if x.dtype in FLOATS else DOUBLE
-    wide = cast(t, x, own)
-    edges = built(t, (own, (count + 1,)), lambda: ordering.even_edges(wide, count))
-    return built(t, (INT64, (count,)), ordering.counts_between, wide, edges), edges
+    parts = x.dtype.numpy().kind in "iuf" and isinstance(density, bool | None)
+    own = x.dtype if x.dtype in FLOATS else DOUBLE  # floats of 32 bits have edges of 32 bits
+    if isinstance(bins, Tensor | list | tuple):
+        edges = to_array(t, bins)
+        count = (edges.shape or (t.emit.fresh("bins"),))[0] - 1
+        wide = cast(t, x, promoted(t, [x, edges]))
+        compared = cast(t, edges, wide.dtype)
+    else:
+        count = size(t, bins)
+        wide = cast(t, x, own)
+        ends = (
+            [] if range is None else [cast(t, to_array(t, end), own) for end in t.sequence(range)]
+        )
+        edges = typed(t, "Histogram", [wide, *ends], own, (count + 1,), None,
+                      (lambda x, *ends: ordering.even_edges(x, count, ends))
+                      if parts and isinstance(count, int) else None)  # fmt: skip
+        compared = edges
+    given = [] if weights is None else [to_array(t, weights)]
+    dtype = given[0].dtype if given else INT64
+    counts = typed(t, "Histogram", [wide, compared, *given], dtype, (count,), None,
+                   ordering.counts_between if parts else None)  # fmt: skip
+    if density is not True:
+        return counts, edges
+    return typed(t, "Histogram", [counts, edges], DOUBLE, (count,), None,
+                 _density if parts else None), edges  # fmt: skip
+
+
+def _density(counts: Any, edges: Any) -> Any:
+    counts, edges = (op("Cast", x, to=DOUBLE) for x in (counts, edges))
+    widths = op(
+        "Sub", op("Slice", edges, [1], [2**63 - 1], [0]), op("Slice", edges, [0], [-1], [0])
+    )
+    return op("Div", op("Div", counts, widths), op("ReduceSum", counts, keepdims=0))
 
 
 @NUMPY.function("isin")

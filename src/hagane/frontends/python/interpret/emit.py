@@ -340,6 +340,11 @@ class Emitter(Claims):
         """Return the real object behind a complex tensor, with its parts in a last axis of 2."""
         return None
 
+    def real_tensor(self, value: Value) -> Tensor:
+        """Return a number of Python as a scalar of float64, of which only the type is known."""
+        del value
+        return self.new(ir.DataType.DOUBLE, ())
+
     def at_root(self) -> AbstractContextManager[None]:
         """Add nodes in front of all branches and loops inside the block."""
         return nullcontext()

@@ -151,6 +151,42 @@ def spaced_as(start: Any, stop: Any, count: Dim, dtype: ir.DataType, endpoint: b
     return cast(op("Floor", found) if dtype.is_integer() else found, dtype)
 
 
+def stepped(start: Any, stop: Any, count: Dim, dtype: ir.DataType, *, endpoint: bool = True) -> Any:
+    """Return numbers at equal distances along a new first axis, rounded as NumPy rounds them.
+
+    Args:
+        start: The first number; a tensor gives one for each element.
+        stop: The last one, or the one behind the last.
+        count: How many.
+        dtype: Floats.
+        endpoint: Whether ``stop`` is the last one.
+    """
+    start, stop = (cast(x, dtype) if not isinstance(x, np.ndarray) else x for x in (start, stop))
+    rank = max(rank_of(start), rank_of(stop))
+    number = unsqueeze(steps(count), range(1, rank + 1))
+    place = cast(number, dtype)
+    parts = count - 1 if endpoint else count
+    if isinstance(parts, int):
+        total: Any = np.array(max(parts, 1), dtype.numpy())
+    else:
+        total = op("Max", op("Cast", parts, to=dtype), np.array(1, dtype.numpy()))
+    whole = sub(stop, start)
+    step = op("Div", whole, total)
+    found = add(
+        where(op("Equal", step, 0), mul(op("Div", place, total), whole), mul(place, step)), start
+    )
+    if not endpoint or count == 1:
+        return found
+    is_last = op("And", op("Equal", number, parts), op("Greater", number, 0))
+    return where(is_last, stop, found)
+
+
+def stepped_as(start: Any, stop: Any, count: Dim, dtype: ir.DataType, endpoint: bool) -> Any:
+    """Return NumPy's ``linspace``, computed in the ends' type; whole numbers are rounded down."""
+    found = stepped(start, stop, count, dtype_of(start), endpoint=endpoint)
+    return cast(op("Floor", found) if dtype.is_integer() else found, dtype)
+
+
 def one_hot_of_all(x: Any) -> Any:
     """Return one-hot vectors of as many elements as the largest number needs; int64."""
     count = add(op("ReduceMax", op("Reshape", x, [-1]), keepdims=0), 1)

@@ -21,7 +21,7 @@ from hagane.ops.functions.numbers.elementary import (
     unsqueeze,
     where,
 )
-from hagane.ops.functions.tensors.filling import spaced
+from hagane.ops.functions.tensors.filling import spaced, stepped
 from hagane.ops.functions.tensors.parts import flat, resized
 from hagane.ops.functions.tensors.positions import extent, positions_along, put_along
 from hagane.symbolic import Dim, product
@@ -233,15 +233,22 @@ def occurrences(x: Any, weights: Any, least: Dim) -> Any:
     return put_along(each, places, size, 0)
 
 
-def counts_between(x: Any, edges: Any) -> Any:
-    """Return how many elements lie between neighbouring edges, the last edge included; int64."""
+def counts_between(x: Any, edges: Any, weights: Any = None) -> Any:
+    """Return how many elements lie between neighbouring edges, the last edge included; int64.
+
+    With ``weights``, one for each element, it is the sum of theirs, of their type.
+    """
     values = unsqueeze(flat(x), [1])
     low, high = op("Slice", edges, [0], [-1], [0]), op("Slice", edges, [1], [2**63 - 1], [0])
     top = op("Gather", edges, np.array([-1]), axis=0)
     over = op("GreaterOrEqual", values, low)
     under = op("Or", op("Less", values, high),
                op("And", op("Equal", values, top), op("Equal", high, top)))  # fmt: skip
-    return op("ReduceSum", cast(op("And", over, under), _INT64), [0], keepdims=0)
+    inside = op("And", over, under)
+    if weights is None:
+        return op("ReduceSum", cast(inside, _INT64), [0], keepdims=0)
+    shares = where(inside, unsqueeze(flat(weights), [1]), number_like(0, weights))
+    return op("ReduceSum", shares, [0], keepdims=0)
 
 
 def different(x: Any, axis: int | None) -> tuple[Any, Any, Any, Any]:
@@ -299,13 +306,13 @@ def sorted_by_several(keys: Any, count: int, axis: int) -> Any:
     return order
 
 
-def even_edges(x: Any, count: Dim) -> Any:
-    """Return the edges of bins of equal width from the least to the largest element."""
-    low, high = (op(name, flat(x), [0], keepdims=0) for name in ("ReduceMin", "ReduceMax"))
+def even_edges(x: Any, count: Dim, ends: Any = None) -> Any:
+    """Return the edges of bins of equal width between two ends: the extreme elements, if None."""
+    low, high = ends or (op(name, flat(x), [0], keepdims=0) for name in ("ReduceMin", "ReduceMax"))
     same = op("Equal", low, high)
     half = number_like(0.5, x)
     low, high = where(same, sub(low, half), low), where(same, add(high, half), high)
-    return spaced(low, high, count + 1, dtype_of(x))
+    return stepped(low, high, count + 1, dtype_of(x))
 
 
 def in_either(x: Any, y: Any) -> Any:
