@@ -145,3 +145,23 @@ def test_numbers_at_equal_distances_are_those_of_numpy_to_the_bit(dtype: str) ->
         for found, expected in zip(session.run(None, {"x": x}), program(x), strict=True):
             assert found.dtype == expected.dtype
             np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("program", "dtype"),
+    [
+        (lambda a: np.arange(a, 10.5, 0.3), "float64"),
+        (lambda a: np.arange(a, -5.5, -0.1), "float64"),
+        (lambda a: np.arange(0, 1, a), "float64"),
+        (lambda a: np.arange(a, 5.0), "float32"),
+        (lambda a: np.arange(a, 25, dtype=np.float32), "int64"),
+    ],
+)
+def test_ranges_of_floats_have_numpys_numbers_to_the_bit(program: Any, dtype: str) -> None:
+    session = hagane.InferenceSession(hagane.capture(program, dtype))
+    for value in (1, 0.3, 2.7, 12):
+        a = np.dtype(dtype).type(value)
+        (found,) = session.run(None, {"a": np.asarray(a)})
+        expected = program(a)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)

@@ -15,6 +15,7 @@ from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.numpy.operands import (
     BOOL,
     DOUBLE,
+    INT64,
     KIND,
     MAX_CONTENT,
     broadcast_shape,
@@ -208,6 +209,8 @@ def arange(t: Core, *bounds: Value, dtype: Value = None, **keywords: Value) -> T
             length = ceildiv(stop - start, step)
         count_ = _not_negative(t, length)
         return built(t, (wanted, (count_,)), filling.counted, start, count_, step, wanted)
+    if t.emit.builds and wanted.is_floating_point():
+        return _stepping(t, start, stop, step, wanted)
     first, last, by = exact(start), exact(stop), exact(step)
     count: Dim | None = None
     if first is not None and last is not None and by is not None and not isinstance(by, Expr):
@@ -215,6 +218,22 @@ def arange(t: Core, *bounds: Value, dtype: Value = None, **keywords: Value) -> T
 
         count = round_up(multiply(last - first, 1 / Fraction(by))) if by > 0 else None
     return new(t, wanted, (t.emit.fresh("arange") if count is None else count,))
+
+
+def _stepping(t: Core, start: Value, stop: Value, step: Value, wanted: ir.DataType) -> Tensor:
+    """Return numbers from start to stop (exclusive) whose count the data decide."""
+    ends = [
+        to_array(t, v, DOUBLE) if is_plain(v) else t.emit.real_tensor(v)
+        for v in (start, stop, step)
+    ]
+    found = built(t, (INT64, ()), lambda a, b, c: op(
+        "Cast", op("Max", op("Ceil", op("Div", op("Sub", b, a), c)), np.float64(0)), to=INT64
+    ), *ends)  # fmt: skip
+    count = t.tensor_number(found, whole=True)
+    assert isinstance(count, int | Expr)
+    return built(
+        t, (wanted, (_not_negative(t, count),)), filling.stepping, *ends[::2], count, wanted
+    )
 
 
 def _not_negative(t: Core, length: Dim) -> Dim:

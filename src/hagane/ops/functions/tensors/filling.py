@@ -44,10 +44,16 @@ def counted(start: Any, count: Dim, step: Any, dtype: ir.DataType) -> Any:
     )
 
 
+def stepping(start: Any, step: Any, count: Dim, dtype: ir.DataType) -> Any:
+    """Return ``count`` floats from ``start`` on, rounded as NumPy's ``arange`` rounds them."""
+    first, second = cast(start, dtype), cast(add(start, step), dtype)
+    return add(mul(cast(steps(count), dtype), sub(second, first)), first)
+
+
 def _number(value: Any, dtype: ir.DataType) -> Any:
     if isinstance(value, int | float):
         return np.array(value, dtype.numpy())
-    return value
+    return value if dtype == ir.DataType.INT64 else op("Cast", value, to=dtype)
 
 
 def _compared(name: str, rows: Dim, columns: Dim, offset: int) -> Any:
