@@ -196,7 +196,7 @@ def arange(t: Core, *bounds: Value, dtype: Value = None, **keywords: Value) -> T
         if not is_number(value):
             t.fail("type", f"expected numbers, got {t.show(t.wrap(value))}")
     start, stop, step = (0, values[0], 1) if len(values) == 1 else (*values, 1)[:3]
-    wanted = dtype_of(t, dtype, promoted(t, given))
+    wanted = dtype_of(t, dtype, promoted(t, [*given, t.emit.new(INT64, (1,))]))
     if all(map(is_plain, (start, stop, step))):
         if step == 0:
             t.fail("value", "ZeroDivisionError: the step is zero")
@@ -210,7 +210,8 @@ def arange(t: Core, *bounds: Value, dtype: Value = None, **keywords: Value) -> T
         count_ = _not_negative(t, length)
         return built(t, (wanted, (count_,)), filling.counted, start, count_, step, wanted)
     if t.emit.builds and wanted.is_floating_point():
-        return _stepping(t, start, stop, step, wanted)
+        begin, by = (given[0], (*given, 1, 1)[2]) if len(given) > 1 else (0, 1)
+        return _stepping(t, (start, stop, step), t.binary(ast.Add, begin, by), wanted)
     first, last, by = exact(start), exact(stop), exact(step)
     count: Dim | None = None
     if first is not None and last is not None and by is not None and not isinstance(by, Expr):
@@ -220,19 +221,23 @@ def arange(t: Core, *bounds: Value, dtype: Value = None, **keywords: Value) -> T
     return new(t, wanted, (t.emit.fresh("arange") if count is None else count,))
 
 
-def _stepping(t: Core, start: Value, stop: Value, step: Value, wanted: ir.DataType) -> Tensor:
-    """Return numbers from start to stop (exclusive) whose count the data decide."""
-    ends = [
-        to_array(t, v, DOUBLE) if is_plain(v) else t.emit.real_tensor(v)
-        for v in (start, stop, step)
-    ]
+def _stepping(t: Core, numbers: Sequence[Value], second: Value, wanted: ir.DataType) -> Tensor:
+    """Return numbers from start to stop (exclusive) by a step, whose count the data decide.
+
+    The second number follows in the type of Python's sum, as NumPy computes it.
+    """
+    start, stop, step, after = (
+        to_array(t, v, DOUBLE) if is_plain(v)
+        else cast(t, v, DOUBLE) if isinstance(v, Tensor) else t.emit.real_tensor(v)
+        for v in (*numbers, second)
+    )  # fmt: skip
     found = built(t, (INT64, ()), lambda a, b, c: op(
         "Cast", op("Max", op("Ceil", op("Div", op("Sub", b, a), c)), np.float64(0)), to=INT64
-    ), *ends)  # fmt: skip
+    ), start, stop, step)  # fmt: skip
     count = t.tensor_number(found, whole=True)
     assert isinstance(count, int | Expr)
     return built(
-        t, (wanted, (_not_negative(t, count),)), filling.stepping, *ends[::2], count, wanted
+        t, (wanted, (_not_negative(t, count),)), filling.stepping, start, after, count, wanted
     )
 
 

@@ -28,7 +28,7 @@ from hagane.frontends.libraries.numpy.reducing import not_empty
 from hagane.frontends.libraries.numpy.searching import axis_in, take
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Fields, Tensor, Value
+from hagane.frontends.python.values.values import Fields, Many, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.sums import statistics
 from hagane.ops.functions.tensors import ordering
@@ -223,9 +223,10 @@ def histogram(t: Core, a: Value, bins: Value = 10, range: Value = None, density:
     else:
         count = size(t, bins)
         wide = cast(t, x, own)
-        ends = (
-            [] if range is None else [cast(t, to_array(t, end), own) for end in t.sequence(range)]
-        )
+        asked = () if range is None else t.sequence(range)
+        if isinstance(asked, Many):
+            t.fail("value", "expected two ends as range, got a list whose length is not known")
+        ends = [cast(t, to_array(t, end), own) for end in asked]
         edges = typed(t, "Histogram", [wide, *ends], own, (count + 1,), None,
                       (lambda x, *ends: ordering.even_edges(x, count, ends))
                       if parts and isinstance(count, int) else None)  # fmt: skip

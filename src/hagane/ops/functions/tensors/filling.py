@@ -44,9 +44,9 @@ def counted(start: Any, count: Dim, step: Any, dtype: ir.DataType) -> Any:
     )
 
 
-def stepping(start: Any, step: Any, count: Dim, dtype: ir.DataType) -> Any:
-    """Return ``count`` floats from ``start`` on, rounded as NumPy's ``arange`` rounds them."""
-    first, second = cast(start, dtype), cast(add(start, step), dtype)
+def stepping(start: Any, second: Any, count: Dim, dtype: ir.DataType) -> Any:
+    """Return ``count`` floats, of which two are given, rounded as NumPy's ``arange`` does it."""
+    first, second = cast(start, dtype), cast(second, dtype)
     return add(mul(cast(steps(count), dtype), sub(second, first)), first)
 
 
