@@ -66,6 +66,13 @@ def functions(z: Any) -> Any:
     )  # fmt: skip
 
 
+def composed(z: Any) -> Any:
+    return (
+        np.array([z[0], 1j, 2]), np.array([1 + 2j, 3]) * z[0], np.outer(z, z), np.round(z, 1),
+        z / np.linalg.norm(z), np.fft.fft([1, 2, 3]), np.angle([1 + 1j, 2]), np.zeros(2, complex),
+    )  # fmt: skip
+
+
 def turned(z: torch.Tensor) -> Any:
     return torch.fft.fft(z), z * torch.view_as_complex(torch.ones(3, 2))
 
@@ -93,6 +100,7 @@ def pairs(array: Any) -> Any:
         (masked, ["complex128[n]"], [drawn(6)]),
         (of_numbers, ["float64"], [np.float64(0.5)]),
         (functions, ["complex128[n]"], [np.array([1 + 2j, -3 + 0.5j, -2 - 1j, 4, 0.5j])]),
+        (composed, ["complex128[n]"], [drawn(3)]),
         (turned, ["complex64[2, 3]"], [torch.from_numpy(drawn(2, 3, dtype=np.complex64))]),
     ],
 )

@@ -15,7 +15,18 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.complex_memory import COMPLEX, SharedMemory
-from hagane.frontends.libraries.complex_rules import RULES, cast, operands
+from hagane.frontends.libraries.complex_rules import (
+    CONVERTING,
+    FILLING,
+    JOINING,
+    LINEAR,
+    MAKING,
+    MATRIX_PRODUCTS,
+    OF_NUMBERS,
+    RULES,
+    cast,
+    operands,
+)
 from hagane.frontends.libraries.complex_transforms import (
     FFT,
     ISTFT,
@@ -44,31 +55,6 @@ _NAMES |= {"complex": ir.DataType.COMPLEX128, "c8": ir.DataType.COMPLEX64}
 _OF = {real: whole for whole, real in COMPLEX.items()}
 Run = Callable[[Sequence[Value], Mapping[str, Value]], Value]
 Arguments = tuple[Sequence[Value], Mapping[str, Value]]
-
-# Linear over the reals: the function of both parts.
-_LINEAR = frozenset({
-    "view", "reshape", "flatten", "unflatten", "unsqueeze", "squeeze", "transpose", "permute",
-    "movedim", "moveaxis", "swapaxes", "swapdims", "t", "mT", "T", "ravel", "contiguous", "clone",
-    "copy", "detach", "expand", "expand_as", "expand_dims", "broadcast_to", "repeat", "tile",
-    "repeat_interleave", "roll", "flip", "cat", "concat", "concatenate", "stack", "hstack",
-    "vstack", "split", "tensor_split", "chunk", "unbind", "select", "narrow", "index_select",
-    "gather", "take_along_dim", "sum", "mean", "cumsum", "diff", "tril", "triu", "diagonal",
-    "where", "neg", "negative", "positive", "item",
-})  # fmt: skip
-# Functions that fill a new tensor.
-_FILLING = frozenset(
-    f"{start}{name}{end}"
-    for name in ("zeros", "ones", "empty")
-    for start, end in (("", ""), ("", "_like"), ("new_", ""))
-)
-# Of these, real operands count as complex ones.
-_JOINING = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", "where"})
-_MATRIX_PRODUCTS = frozenset({"matmul", "bmm", "mm", "dot", "einsum"})
-_CONVERTING = ("to", "type", "astype", "type_as")
-_MAKING = frozenset(
-    ("torch.complex", "torch.polar", "torch.view_as_complex", "torch.stft", "torch.Tensor.stft",
-     "torch.istft", "torch.Tensor.istft", "torch.Tensor.cfloat", "torch.Tensor.cdouble")
-)  # fmt: skip
 
 
 class ComplexParts:
@@ -183,17 +169,20 @@ class ComplexParts:
         last = name.replace(" ", ".").rpartition(".")[2]
         transforms = last in FFT and ".fft." in name
         given = [*arguments, *keywords.values()]
-        if last in _FILLING:
+        if last in FILLING:
             return self._filled(core, last, arguments, keywords, again)
         concerned = any(map(_is_complex, given))
-        if last in _CONVERTING and (concerned or any(map(_asked_dtype, given))):
-            return self._converted(core, name, arguments, keywords, typed)
-        if not (concerned or transforms or name in _MAKING):
-            return NotImplemented
         own = "numpy.ndarray" if name.startswith("numpy.") else "torch.Tensor"
+        if (transforms and own == "numpy.ndarray") or (concerned and last in RULES):
+            core.emit.kind = own
+            arguments = [*_as_arrays(core, arguments[:1]), *arguments[1:]]
+        if last in CONVERTING and (concerned or any(map(_asked_dtype, given))):
+            return self._converted(core, name, arguments, keywords, typed)
+        if not (concerned or transforms or name in MAKING):
+            return NotImplemented
         kind = next((x.kind for x in _flat(given) if isinstance(x, Tensor)), own)
         core.emit.kind = kind
-        if transforms or name in _MAKING:
+        if transforms or name in MAKING:
             promised = typed(arguments, keywords)
             if not isinstance(promised, Tensor):
                 return promised
@@ -217,11 +206,17 @@ class ComplexParts:
                     pairs = [(cast(a, to), cast(b, to)) for a, b in pairs]
                 found = rule(*pairs)
             return self._wrapped(core, found, kind, None)
-        if last in _MATRIX_PRODUCTS:
+        if last == "norm" and isinstance(arguments[0], Tensor) and _is_of_magnitudes(
+            arguments, keywords
+        ):  # fmt: skip
+            with interpreting(core.emit):
+                size = RULES["abs"](self._pair(core, arguments[0]))
+            return again([size, *arguments[1:]], keywords)
+        if last in MATRIX_PRODUCTS:
             return self._bilinear(core, arguments, keywords, again, kind)
         if last in ("cpu", "cuda"):
             return arguments[0]
-        if last in _LINEAR:
+        if last in LINEAR:
             return self._linear(core, last, arguments, keywords, again, kind)
         return NotImplemented
 
@@ -261,7 +256,7 @@ class ComplexParts:
         self, core: Core, last: str, arguments: Sequence[Value], keywords: Mapping[str, Value],
         again: Run, kind: str,
     ) -> Value:  # fmt: skip
-        joining = last in _JOINING
+        joining = last in JOINING
 
         def chosen(place: int) -> Value:
             def change(x: Value) -> Value:
@@ -269,7 +264,7 @@ class ComplexParts:
                     return type(x)(map(change, x))
                 number = isinstance(x, int | float | complex) and not isinstance(x, bool)
                 is_part = _is_complex(x) or (
-                    joining and (_is_float(x) or (number and last == "where"))
+                    joining and (_is_float(x) or (number and last in OF_NUMBERS))
                 )
                 if not is_part:
                     return x
@@ -356,6 +351,10 @@ class ComplexParts:
 
     def _kept(self, core: Core, value: Tensor) -> Pair:
         """Return the parts of a real array of the program, which share its memory."""
+        if value.known is not None and value.known.dtype.kind == "c":
+            known = value.known.astype(value.dtype.numpy())
+            with core.emit.at_root():
+                return core.emit.constant(known.real.copy()), core.emit.constant(known.imag.copy())
         real = core.emit.real_pair(value)
         if real is None:
             raise CheckError(
@@ -457,6 +456,28 @@ def _is_complex(value: Value) -> bool:
     if isinstance(value, Tensor):
         return value.dtype in COMPLEX
     return isinstance(value, complex)
+
+
+def _is_of_magnitudes(arguments: Sequence[Value], keywords: Mapping[str, Value]) -> bool:
+    """Whether a norm is that of the elements' magnitudes: of vectors, or Frobenius'."""
+    order = arguments[1] if len(arguments) > 1 else keywords.get("ord", keywords.get("p"))
+    x = arguments[0]
+    return order in (None, "fro") or (isinstance(x, Tensor) and x.rank == 1)
+
+
+def _as_arrays(core: Core, values: Sequence[Value]) -> list[Value]:
+    """Return arguments of NumPy with lists of complex numbers, and of numbers alone, as arrays."""
+    made: list[Value] = []
+    for value in values:
+        numbers = _flat([value]) if isinstance(value, list | tuple) else []
+        if numbers and all(isinstance(x, int | float | complex) for x in numbers):
+            try:
+                made.append(core.emit.constant(np.array(value)))
+            except ValueError:  # rows of several lengths
+                made.append(value)
+        else:
+            made.append(value)
+    return made
 
 
 def _asked_dtype(value: Value) -> ir.DataType | None:

@@ -26,6 +26,38 @@ from hagane.ops.functions.numbers.pairs import copy_sign
 from hagane.ops.functions.sums import spectra
 from hagane.ops.functions.sums.spectra import Pair
 
+# Linear over the reals, or applied to both parts: the function of both.
+LINEAR = frozenset({
+    "view", "reshape", "flatten", "unflatten", "unsqueeze", "squeeze", "transpose", "permute",
+    "movedim", "moveaxis", "swapaxes", "swapdims", "t", "mT", "T", "ravel", "contiguous", "clone",
+    "copy", "detach", "expand", "expand_as", "expand_dims", "broadcast_to", "repeat", "tile",
+    "repeat_interleave", "roll", "flip", "cat", "concat", "concatenate", "stack", "hstack",
+    "vstack", "split", "tensor_split", "chunk", "unbind", "select", "narrow", "index_select",
+    "gather", "take_along_dim", "sum", "mean", "cumsum", "diff", "tril", "triu", "diagonal",
+    "where", "neg", "negative", "positive", "item", "trace", "diag", "rot90", "fliplr", "flipud",
+    "array", "asarray", "take", "compress", "atleast_1d", "atleast_2d", "atleast_3d", "round",
+    "around", "rint", "nan_to_num",
+})  # fmt: skip
+# Functions that fill a new tensor.
+FILLING = frozenset(
+    f"{start}{name}{end}"
+    for name in ("zeros", "ones", "empty")
+    for start, end in (("", ""), ("", "_like"), ("new_", ""))
+)
+# Of these, real operands count as complex ones.
+JOINING = frozenset(
+    {"array", "asarray", "cat", "concat", "concatenate", "stack", "hstack", "vstack", "where"}
+)
+MATRIX_PRODUCTS = frozenset(
+    {"matmul", "bmm", "mm", "dot", "einsum", "outer", "inner", "kron", "tensordot", "mv"}
+)
+OF_NUMBERS = ("where", "array", "asarray")  # of these, numbers among the items too
+CONVERTING = ("to", "type", "astype", "type_as")
+MAKING = frozenset(
+    ("torch.complex", "torch.polar", "torch.view_as_complex", "torch.stft", "torch.Tensor.stft",
+     "torch.istft", "torch.Tensor.istft", "torch.Tensor.cfloat", "torch.Tensor.cdouble")
+)  # fmt: skip
+
 _PRODUCTS = ("mul", "multiply")
 _QUOTIENTS = ("div", "divide", "true_divide", "truediv")
 
