@@ -17,6 +17,7 @@ from hagane.ops.folding import fold_call
 from hagane.ops.registry import find, schema_of
 from hagane.ops.schema import Parameter, Schema, describe_types, tensor_dtype, type_string
 from hagane.ops.traits import Trait
+from hagane.ops.words import check_words
 from hagane.symbolic import Expr
 
 # Values up to this many elements are followed; shape arithmetic stays far below it.
@@ -55,6 +56,7 @@ def infer_node(
         if ctx.attr(name) is None:
             ctx.fail(f"expected the attribute '{name}', which is absent")
     check_attributes(ctx)
+    check_words(ctx)
     try:
         inferred: Sequence[Shape | Type | None] = op.infer(ctx)
     except RankUnknown:
