@@ -94,8 +94,8 @@ def _check_names(node: ir.Node, version: int) -> None:
         if name not in schema.attributes:
             known = ", ".join(sorted(schema.attributes)) or "none"
             raise TypeInferenceError(
-                f"{describe(node)} (opset {version}): unknown attribute '{name}'; "
-                f"its attributes are: {known}"
+                f"{describe(node)}: unknown attribute '{name}'; its attributes are: {known} "
+                f"(opset {version})"
             )
 
 

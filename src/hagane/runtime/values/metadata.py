@@ -12,7 +12,7 @@ from hagane.graph.walk import all_graphs, all_nodes
 from hagane.ops.inference import GraphTypes, declared_type
 from hagane.ops.schema import type_string
 from hagane.runtime.values.described import ModelMetadata, NodeArg
-from hagane.symbolic import Dim, Expr, evaluate, line_in, symbol, symbols_of
+from hagane.symbolic import Dim, evaluate, line_in, symbol, symbols_of
 
 # The version of a model that states none, as ONNX Runtime tells it.
 _NO_VERSION = 2**63 - 1
@@ -134,14 +134,14 @@ def output_argument(
 
     Args:
         value: The output, with its inferred type.
-        declared: The shape that the file declares: it names sizes that only a run finds.
+        declared: The shape that the file declares: it tells sizes that only a run finds.
         invented: Names that inference gave.
         unnamed: Names that stand for sizes of inputs to which the file gives none.
     """
     dims = from_ir_shape(value.shape)
     if dims is not None and declared is not None and len(dims) == len(declared):
         dims = tuple(
-            name if isinstance(name, Expr) and symbols_of(dim or 0) & set(invented) else dim
+            name if name is not None and symbols_of(dim or 0) & set(invented) else dim
             for dim, name in zip(dims, declared, strict=True)
         )
     if dims is not None:
