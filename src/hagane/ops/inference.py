@@ -209,7 +209,7 @@ def _declared_input(
         shape = tuple(parse_dim(dim) if isinstance(dim, str) else dim for dim in given)
     if shape is not None:
         shape = tuple(
-            symbol(f"{value.name}_{axis}") if dim is None else evaluate(dim, sizes)
+            evaluate(symbol(f"{value.name}_{axis}") if dim is None else dim, sizes)
             for axis, dim in enumerate(shape)
         )
     found = value.meta.get(DECLARED) or declared_type(value.type, shape)

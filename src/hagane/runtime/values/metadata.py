@@ -98,7 +98,7 @@ def declared_types(model: ir.Model, sizes: Mapping[str, int]) -> dict[str, Type 
         shape = None
         if dims is not None:
             shape = tuple(
-                symbol(_unnamed(value.name, axis)) if dim is None else evaluate(dim, sizes)
+                evaluate(symbol(_unnamed(value.name, axis)) if dim is None else dim, sizes)
                 for axis, dim in enumerate(dims)
             )
         result[str(value.name)] = value.meta.get(DECLARED) or declared_type(value.type, shape)
