@@ -15,6 +15,7 @@ from onnx_ir.passes.common import InlinePass
 
 from hagane.errors import ExternalDataError, InvalidGraph, InvalidModel, NoSuchFile
 from hagane.graph.ort_format import is_ort, read_ort
+from hagane.graph.sparse import has_sparse, make_dense
 from hagane.graph.types import DECLARED, MapType, OptionalType, SequenceType, TensorType, Type
 from hagane.graph.verify import verify
 from hagane.graph.walk import all_nodes
@@ -152,15 +153,19 @@ def _from_proto(
             _check_tensor(tensor, what, folder)
     for graph in _graphs(proto):
         _check_single_assignment(graph, what)
+    if has_sparse(_graphs(proto)):
+        given, proto = proto, onnx.ModelProto()
+        proto.CopyFrom(given)
+        make_dense(_graphs(proto))
     maps = _map_types(proto.graph)
     if maps:
         proto = _without_map_types(proto)
     try:
         model: ir.Model = ir.from_proto(proto)
-        for value, given in zip(model.graph.inputs, proto.graph.input, strict=True):
+        for value, declared in zip(model.graph.inputs, proto.graph.input, strict=True):
             # (onnx_ir takes what an output of the same name says, which may be less.)
-            if value.is_graph_output() and given.type.tensor_type.HasField("shape"):
-                ir.serde.deserialize_value_info_proto(given, value)
+            if value.is_graph_output() and declared.type.tensor_type.HasField("shape"):
+                ir.serde.deserialize_value_info_proto(declared, value)
         for value in (*model.graph.inputs, *model.graph.outputs):
             if value.name in maps:
                 value.meta[DECLARED] = maps[value.name]

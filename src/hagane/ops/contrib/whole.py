@@ -16,7 +16,6 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.linear.matmul import product_shape
 from hagane.ops.vjp import DISCRETE
 
-
 # Factors of MurmurHash3 for 32 bits (A. Appleby, 2011, in the public domain).
 _FIRST, _SECOND, _STEP = 0xCC9E2D51, 0x1B873593, 0xE6546B64
 _MIX = ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, None))
