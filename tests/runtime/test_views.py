@@ -87,3 +87,20 @@ def test_a_file_that_was_changed_is_not_read_for_another_rank(tmp_path: Path) ->
     path.write_bytes(layer(None, fed=True).SerializeToString())
     with pytest.raises(InvalidModel, match="was changed after the session was made"):
         session.run(None, {"x": image(1, 3, 6, 7)})
+
+
+def test_one_name_for_two_sizes_runs_on_kernels() -> None:
+    graph = helper.make_graph(
+        [helper.make_node("Concat", ["x", "past"], ["y"], axis=0)],
+        "g",
+        [helper.make_tensor_value_info(name, 1, ["n", 3]) for name in ("x", "past")],
+        [helper.make_tensor_value_info("y", 1, None)],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    model = helper.make_model(graph, ir_version=8, opset_imports=opsets)
+    check(
+        model,
+        {"x": image(2, 3), "past": image(2, 3)},
+        {"x": image(2, 3), "past": image(5, 3)},
+        {"x": image(1, 3), "past": image(7, 3)},
+    )

@@ -25,7 +25,7 @@ from hagane.runtime.pipeline import ReadModel, read
 from hagane.runtime.settings import settings_of
 from hagane.runtime.shapes.repeats import Past
 from hagane.runtime.shapes.specialize import Programs
-from hagane.runtime.shapes.views import Stamp, View, rankless, view_of, viewed
+from hagane.runtime.shapes.views import Stamp, View, rankless, repeated, view_of, viewed
 from hagane.runtime.values.feeds import Input, as_they_are, bind, plain_inputs
 from hagane.runtime.values.metadata import (
     files_beside,
@@ -110,7 +110,7 @@ class Opened:
         self._defaulted: dict[str, Array] = {}
         self._source, self._stamp = source, Stamp.of(source)
         self._options, self._logger = options, logger
-        self._open_ranks = rankless(self.inputs)
+        self._open_ranks, self._shared = rankless(self.inputs), repeated(self.inputs)
         self._others: dict[View, tuple[Opened, Caller | None]] = {}
         self._lock = Lock()
         self.programs = Programs(
@@ -237,9 +237,9 @@ class Opened:
             InvalidModel: The model's file was changed meanwhile.
             InvalidFeed: The feed does not fit the inputs.
         """
-        if not (self._open_ranks or self.overridable) or not isinstance(feed, Mapping):
+        if not isinstance(feed, Mapping):
             return None
-        view = view_of(self._open_ranks, list(self.overridable), feed)
+        view = view_of(self._open_ranks, list(self.overridable), self._shared, feed)
         if view is None:
             return None
         found = self._others.get(view)
