@@ -15,7 +15,6 @@ from onnx_ir.passes.common import InlinePass
 
 from hagane.errors import ExternalDataError, InvalidGraph, InvalidModel, NoSuchFile
 from hagane.graph.ort_format import is_ort, read_ort
-from hagane.graph.sparse import has_sparse, make_dense
 from hagane.graph.types import DECLARED, MapType, OptionalType, SequenceType, TensorType, Type
 from hagane.graph.verify import verify
 from hagane.graph.walk import all_nodes
@@ -153,7 +152,9 @@ def _from_proto(
             _check_tensor(tensor, what, folder)
     for graph in _graphs(proto):
         _check_single_assignment(graph, what)
-    if has_sparse(_graphs(proto)):
+    if _has_sparse(proto):
+        from hagane.graph.sparse import make_dense  # few files have them
+
         given, proto = proto, onnx.ModelProto()
         proto.CopyFrom(given)
         make_dense(_graphs(proto))
@@ -247,6 +248,14 @@ def _check_single_assignment(graph: onnx.GraphProto | onnx.FunctionProto, what: 
                     f"'{name}' of {what} is defined twice: by {writers[name]} and by {label}"
                 )
             writers[name] = label
+
+
+def _has_sparse(proto: onnx.ModelProto) -> bool:
+    return any(
+        (isinstance(graph, onnx.GraphProto) and graph.sparse_initializer)
+        or any(each.HasField("sparse_tensor") for node in graph.node for each in node.attribute)
+        for graph in _graphs(proto)
+    )
 
 
 def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

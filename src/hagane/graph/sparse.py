@@ -15,15 +15,6 @@ from hagane.errors import InvalidModel
 _MOST = 2**31
 
 
-def has_sparse(graphs: Iterable[onnx.GraphProto | onnx.FunctionProto]) -> bool:
-    """Whether graphs have sparse initializers or attributes."""
-    return any(
-        (isinstance(graph, onnx.GraphProto) and graph.sparse_initializer)
-        or any(attribute.HasField("sparse_tensor") for n in graph.node for attribute in n.attribute)
-        for graph in graphs
-    )
-
-
 def make_dense(graphs: Iterable[onnx.GraphProto | onnx.FunctionProto]) -> None:
     """Replace sparse tensors of graphs by plain ones, in place.
 

@@ -10,14 +10,13 @@ import onnx_ir as ir
 from hagane.errors import HaganeError
 from hagane.graph.types import Shape, TensorType, Type
 from hagane.graph.walk import has_bodies
-from hagane.ops.bounds import check_attributes, check_sizes, handy, unwieldy
+from hagane.ops.bounds import check_attributes, check_sizes, check_words, handy, unwieldy
 from hagane.ops.context import InferContext, Judge, RankUnknown, as_data, known_attributes
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.folding import fold_call
 from hagane.ops.registry import find, schema_of
 from hagane.ops.schema import Parameter, Schema, describe_types, tensor_dtype, type_string
 from hagane.ops.traits import Trait
-from hagane.ops.words import check_words
 from hagane.symbolic import Expr
 
 # Values up to this many elements are followed; shape arithmetic stays far below it.

@@ -34,8 +34,8 @@ from hagane.runtime.values.metadata import (
     fix_dimensions,
     input_argument,
     open_untold,
+    told_sizes,
 )
-from hagane.runtime.values.told import told_sizes
 from hagane.symbolic import Dim
 
 # Metadata of a model that passes were applied to, and that must stay as it is.

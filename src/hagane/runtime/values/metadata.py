@@ -12,8 +12,12 @@ from hagane.graph.walk import all_graphs, all_nodes
 from hagane.ops.inference import GraphTypes, declared_type
 from hagane.ops.schema import type_string
 from hagane.runtime.values.described import ModelMetadata, NodeArg
-from hagane.symbolic import Dim, evaluate, line_in, symbol, symbols_of
+from hagane.symbolic import Dim, Expr, evaluate, line_in, symbol, symbols_of
 
+# Operators that take no sizes but equal ones where they need these.
+_STRICT = frozenset(
+    {"Conv", "ConvInteger", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger", "QLinearConv"}
+)
 # The version of a model that states none, as ONNX Runtime tells it.
 _NO_VERSION = 2**63 - 1
 
@@ -78,6 +82,33 @@ def open_untold(model: ir.Model) -> None:
             if dim is not None and not symbols_of(dim) <= told:
                 assert value.shape is not None
                 value.shape = _with_size(value.shape, axis, None)
+
+
+def told_sizes(model: ir.Model, types: GraphTypes) -> dict[str, int]:
+    """Return the numbers of named sizes that nodes of every run need to be these.
+
+    Args:
+        model: In current form.
+        types: Of its values.
+    """
+    found = [types.types.get(value) for value in model.graph.inputs]
+    shapes = [type_.shape or () for type_ in found if isinstance(type_, TensorType)]
+    open_ = {name for shape in shapes for dim in shape for name in symbols_of(dim)}
+    told: dict[str, int] = {}
+    for node in model.graph if open_ else ():
+        if node.op_type not in _STRICT or (node.op_type == "Gemm" and len(node.inputs) > 2):
+            continue
+        may_be_one = types.broadcast.get(node, ())
+        for pair in types.assumed.get(node, ()):
+            if pair in may_be_one:
+                continue
+            for dim, size in (pair, pair[::-1]):
+                if not isinstance(dim, Expr) or not isinstance(size, int):
+                    continue
+                names = symbols_of(dim) & open_
+                if len(names) == 1 and dim == symbol(*names) and size > 0:
+                    told.setdefault(*names, size)
+    return told
 
 
 def _with_size(shape: ir.Shape, axis: int, size: int | None) -> ir.Shape:
