@@ -90,7 +90,9 @@ def _form(node: ir.Node, version: int) -> onnx.defs.OpSchema | None:
 def _check_names(node: ir.Node, version: int) -> None:
     """Refuse an attribute that the operator did not have in the opset of the model."""
     schema = _form(node, version)
-    for name in () if schema is None else node.attributes:
+    if schema is None:
+        return
+    for name in node.attributes:
         if name not in schema.attributes:
             known = ", ".join(sorted(schema.attributes)) or "none"
             raise TypeInferenceError(

@@ -105,9 +105,9 @@ def told_sizes(model: ir.Model, types: GraphTypes) -> dict[str, int]:
             for dim, size in (pair, pair[::-1]):
                 if not isinstance(dim, Expr) or not isinstance(size, int):
                     continue
-                names = symbols_of(dim) & open_
-                if len(names) == 1 and dim == symbol(*names) and size > 0:
-                    told.setdefault(*names, size)
+                name = str(dim)
+                if name in open_ and dim == symbol(name) and size > 0:
+                    told.setdefault(name, size)
     return told
 
 
