@@ -21,7 +21,7 @@ from hagane.graph.verify import describe
 from hagane.graph.walk import all_graphs, all_nodes
 from hagane.ops.builder import interpreting
 from hagane.ops.schema import onnx_schema
-from hagane.passes.legalise import broadcast, inputs, loop, meaning, ml, resize, scan
+from hagane.passes.legalise import broadcast, inputs, meaning, ml, resize, scan
 from hagane.passes.legalise.rewrite import Site
 
 Adapter: TypeAlias = Callable[[Site], None]
@@ -57,7 +57,7 @@ ADAPTERS: Mapping[tuple[str, str], tuple[tuple[int, Adapter], ...]] = {
     ("", "GroupNormalization"): ((21, meaning.group_normalization_21),),
     ("", "Hardmax"): ((13, meaning.softmax_13),),
     ("", "LogSoftmax"): ((13, meaning.softmax_13),),
-    ("", "Loop"): ((_ALWAYS, loop.loop_scalars),),
+    ("", "Loop"): ((_ALWAYS, meaning.loop_scalars),),
     ("", "PRelu"): ((7, broadcast.prelu_7),),
     ("", "Pad"): ((11, inputs.pad_11),),
     ("", "ReduceSum"): ((13, inputs.axes_to_input),),
