@@ -205,3 +205,18 @@ def test_grids_of_doubles_are_sampled_in_double_precision(mode: str, padding: st
     (got,) = session(proto).run(None, feed)
     (want,) = session(proto, engine="reference").run(None, feed)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+def test_tanh_of_doubles_is_within_three_units_in_the_last_place() -> None:
+    random = np.random.default_rng(0)
+    small = np.exp(random.uniform(-700, 3.2, 20000)) * random.choice([-1, 1], 20000)
+    ends = np.array([0, -0.0, 1e-320, 0.17, 0.35, 22, 30, np.inf, -np.inf, np.nan])
+    x = np.concatenate([ends, small, random.uniform(-2, 2, 20000)])
+    proto = model([helper.make_node("Tanh", ["x"], ["y"])], {"x": x})
+    (got,) = session(proto).run(None, {"x": x})
+    exact = np.tanh(x.astype(np.longdouble))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(x))
+    known = ~np.isnan(x)
+    units = np.abs(got - exact)[known] / np.spacing(np.abs(exact[known]).astype(np.float64))
+    assert units.max() <= 3
+    np.testing.assert_array_equal(np.signbit(got[known]), np.signbit(x[known]))

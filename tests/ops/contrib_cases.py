@@ -50,6 +50,17 @@ CACHE = [f(1, 2, 5, 16), f(1, 2, 5, 16), i32(5), np.array(6, np.int32)]
 
 # name -> (operator, inputs, outputs, settings)
 CASES: dict[str, tuple[str, list[np.ndarray | None], int, dict[str, Any]]] = {
+    "MatMulInteger16": (
+        "MatMulInteger16",
+        [GENERATOR.integers(-999, 999, (2, 3, 5)).astype("h"),
+         GENERATOR.integers(-999, 999, (5, 4)).astype("h")], 1, {},
+    ),
+    "MurmurHash3": ("MurmurHash3", [GENERATOR.integers(-(2**31), 2**31, 9).astype("i")], 1, {}),
+    "MurmurHash3 of doubles": ("MurmurHash3", [GENERATOR.random((2, 5))], 1, {"seed": 7}),
+    "MurmurHash3 with signs": (
+        "MurmurHash3", [GENERATOR.integers(-(2**63), 2**63 - 1, 9)], 1,
+        {"positive": 0, "seed": 3},
+    ),
     "BiasGelu": ("BiasGelu", [f(2, 3, 8), f(8)], 1, {}),
     "FastGelu": ("FastGelu", [f(2, 3, 8), f(8)], 1, {}),
     "FastGelu without bias": ("FastGelu", [f(2, 8)], 1, {}),

@@ -152,15 +152,21 @@ def _from_proto(
             _check_tensor(tensor, what, folder)
     for graph in _graphs(proto):
         _check_single_assignment(graph, what)
+    if _has_sparse(proto):
+        from hagane.graph.sparse import make_dense  # few files have them
+
+        given, proto = proto, onnx.ModelProto()
+        proto.CopyFrom(given)
+        make_dense(_graphs(proto))
     maps = _map_types(proto.graph)
     if maps:
         proto = _without_map_types(proto)
     try:
         model: ir.Model = ir.from_proto(proto)
-        for value, given in zip(model.graph.inputs, proto.graph.input, strict=True):
+        for value, declared in zip(model.graph.inputs, proto.graph.input, strict=True):
             # (onnx_ir takes what an output of the same name says, which may be less.)
-            if value.is_graph_output() and given.type.tensor_type.HasField("shape"):
-                ir.serde.deserialize_value_info_proto(given, value)
+            if value.is_graph_output() and declared.type.tensor_type.HasField("shape"):
+                ir.serde.deserialize_value_info_proto(declared, value)
         for value in (*model.graph.inputs, *model.graph.outputs):
             if value.name in maps:
                 value.meta[DECLARED] = maps[value.name]
@@ -242,6 +248,14 @@ def _check_single_assignment(graph: onnx.GraphProto | onnx.FunctionProto, what: 
                     f"'{name}' of {what} is defined twice: by {writers[name]} and by {label}"
                 )
             writers[name] = label
+
+
+def _has_sparse(proto: onnx.ModelProto) -> bool:
+    return any(
+        (isinstance(graph, onnx.GraphProto) and graph.sparse_initializer)
+        or any(each.HasField("sparse_tensor") for node in graph.node for each in node.attribute)
+        for graph in _graphs(proto)
+    )
 
 
 def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

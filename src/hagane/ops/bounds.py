@@ -1,4 +1,4 @@
-"""Numbers that no operator makes sense of: ranges of attributes, sizes of results.
+"""Numbers and words that no operator makes sense of: ranges of attributes, sizes of results.
 
 They are looked at before a type rule or a backend counts with them, so that the cost of loading
 depends on the size of a model and not on the numbers in it.
@@ -7,7 +7,7 @@ depends on the size of a model and not on the numbers in it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from hagane.graph.types import TensorType, Type
 from hagane.ops.context import InferContext
@@ -45,6 +45,67 @@ _LEAST = {
     "q_num_heads": 1,
     "sampling_ratio": 0,
     "strides": 1,
+}
+
+
+# Words: another one would be taken for none of them, or for the default.
+_PADDING = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+_LOSS = ("mean", "sum", "none")
+_ORDER = ("DCR", "CRD")
+_AFTER = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+_KERNEL = ("LINEAR", "POLY", "RBF", "SIGMOID")
+_ROUNDING = ("up", "down", "nearest")
+
+_COORDINATES = (
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+    "tf_half_pixel_for_nn",
+    "tf_crop_and_resize",
+)
+
+# Attributes that have the same words wherever they are.
+_ANYWHERE = {"auto_pad": _PADDING, "post_transform": _AFTER}
+
+# Operator -> attribute -> the words that it may be. Some type rules look at others themselves.
+_WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "BitShift": {"direction": ("LEFT", "RIGHT")},
+    "Cast": {"round_mode": _ROUNDING},
+    "CastLike": {"round_mode": _ROUNDING},
+    "CastMap": {
+        "cast_to": ("TO_FLOAT", "TO_STRING", "TO_INT64"),
+        "map_form": ("DENSE", "SPARSE"),
+    },
+    "CausalConvWithState": {"activation": ("none", "silu", "swish")},
+    "DepthToSpace": {"mode": _ORDER},
+    "GridSample": {
+        "mode": ("linear", "bilinear", "nearest", "cubic", "bicubic"),
+        "padding_mode": ("zeros", "border", "reflection"),
+    },
+    "ImageDecoder": {"pixel_format": ("RGB", "BGR", "Grayscale")},
+    "LinearAttention": {"update_rule": ("linear", "gated", "delta", "gated_delta")},
+    "NegativeLogLikelihoodLoss": {"reduction": _LOSS},
+    "Normalizer": {"norm": ("MAX", "L1", "L2")},
+    "Resize": {
+        "coordinate_transformation_mode": _COORDINATES,
+        "keep_aspect_ratio_policy": ("stretch", "not_larger", "not_smaller"),
+        "mode": ("nearest", "linear", "cubic"),
+        "nearest_mode": ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
+    },
+    "RoiAlign": {
+        "coordinate_transformation_mode": ("half_pixel", "output_half_pixel"),
+        "mode": ("avg", "max"),
+    },
+    "SVMClassifier": {"kernel_type": _KERNEL},
+    "SVMRegressor": {"kernel_type": _KERNEL},
+    "SoftmaxCrossEntropyLoss": {"reduction": _LOSS},
+    "SpaceToDepth": {"mode": _ORDER},
+    "StringNormalizer": {"case_change_action": ("NONE", "LOWER", "UPPER")},
+    "TensorScatter": {"mode": ("linear", "circular")},
+    "TfIdfVectorizer": {"mode": ("TF", "IDF", "TFIDF")},
+    "TreeEnsembleRegressor": {"aggregate_function": ("SUM", "AVERAGE", "MIN", "MAX")},
 }
 
 
@@ -106,6 +167,19 @@ def check_attributes(ctx: InferContext) -> None:
             if isinstance(number, int) and not least <= number <= MOST:
                 shown = list(numbers) if isinstance(value, list | tuple) else number
                 ctx.fail(f"expected {name} from {least} to {MOST}, got {shown}")
+
+
+def check_words(ctx: InferContext) -> None:
+    """Refuse attributes that are none of the words that their operator knows.
+
+    Raises:
+        TypeInferenceError: One of them, with those words.
+    """
+    own = _WORDS.get(ctx.op.name, {})
+    for name, value in ctx.attributes.items():
+        words = own.get(name) or _ANYWHERE.get(name)
+        if words is not None and isinstance(value, str) and value not in words:
+            ctx.fail(f"expected {name} to be {', '.join(words)}, got '{value}'")
 
 
 def check_sizes(ctx: InferContext, types: Sequence[Type | None]) -> None:

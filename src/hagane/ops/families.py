@@ -19,14 +19,16 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
     "contrib": {
         "": "ScaledTanh SimplifiedLayerNormalization",
         "com.microsoft": """
-            Attention BiasAdd BiasGelu BiasSplitGelu CDist DequantizeLinear DynamicQuantizeLSTM
-            DynamicQuantizeMatMul EmbedLayerNormalization ExpandDims FastGelu FusedConv FusedGemm
-            FusedMatMul GatherBlockQuantized GatherND Gelu GroupNorm GroupQueryAttention Inverse
-            Irfft MatMulBnb4 MatMulIntegerToFloat MatMulNBits MultiHeadAttention NhwcMaxPool Pad
-            QGemm QLinearAdd QLinearAveragePool QLinearConcat QLinearGlobalAveragePool
-            QLinearLeakyRelu QLinearMul QLinearSigmoid QLinearSoftmax QLinearWhere QuantizeLinear
-            QuickGelu Range Rfft RotaryEmbedding SkipLayerNormalization
-            SkipSimplifiedLayerNormalization Tokenizer TransposeMatMul Trilu
+            Attention BiasAdd BiasGelu BiasSplitGelu CDist DequantizeLinear
+            DynamicQuantizeLSTM DynamicQuantizeMatMul EmbedLayerNormalization ExpandDims
+            FastGelu FusedConv FusedGemm FusedMatMul GatherBlockQuantized GatherND Gelu
+            GroupNorm GroupQueryAttention Inverse Irfft MatMulBnb4 MatMulInteger16
+            MatMulIntegerToFloat MatMulNBits MultiHeadAttention MurmurHash3 NhwcMaxPool
+            Pad QGemm QLinearAdd QLinearAveragePool QLinearConcat
+            QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul QLinearSigmoid
+            QLinearSoftmax QLinearWhere QuantizeLinear QuickGelu Range Rfft
+            RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization
+            Tokenizer TransposeMatMul Trilu
         """,
     },
     "control": {

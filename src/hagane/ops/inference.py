@@ -209,7 +209,7 @@ def _declared_input(
         shape = tuple(parse_dim(dim) if isinstance(dim, str) else dim for dim in given)
     if shape is not None:
         shape = tuple(
-            symbol(f"{value.name}_{axis}") if dim is None else evaluate(dim, sizes)
+            evaluate(symbol(f"{value.name}_{axis}") if dim is None else dim, sizes)
             for axis, dim in enumerate(shape)
         )
     found = value.meta.get(DECLARED) or declared_type(value.type, shape)
@@ -225,6 +225,10 @@ def declared_type(type_: ir.TypeProtocol | None, shape: Shape | None) -> Type | 
     if isinstance(type_, ir.TensorType) and type_.dtype != ir.DataType.UNDEFINED:
         return TensorType(type_.dtype, shape)
     return None
+
+
+# Operators whose results are as long as the data tell.
+_COUNTED = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
 
 
 class _Assuming:
@@ -255,6 +259,7 @@ class _Walker:
         self.lenient = lenient
         self.shown: frozenset[str] | None = None  # names of sizes that inputs have, once needed
         self._numbers = itertools.count()
+        self._counted: set[str] = set()  # names of sizes that only data tell
 
     def graph(self, graph: ir.Graph) -> None:
         for value in graph.initializers.values():
@@ -322,6 +327,13 @@ class _Walker:
         )
         self.result.assumed[node] = tuple(judge.pairs)
         self.result.broadcast[node] = tuple(pair for pair, may in judge.pairs.items() if may)
+        if node.op_type in _COUNTED:
+            self._counted |= {
+                str(dim)
+                for inferred, _ in found
+                for dim in getattr(inferred, "shape", None) or ()
+                if isinstance(dim, Expr)
+            }
         for output, (inferred, value) in zip(node.outputs, found, strict=True):
             self._assign(output, self._merge_declared(inferred, output), value)
 
@@ -363,9 +375,10 @@ class _Walker:
         return symbols_of(dim) <= self.shown
 
     def _is_invented(self, dim: Dim) -> bool:
-        # One name cannot stand for a size that differs from iteration to iteration.
+        # One name cannot stand for a size that differs from iteration to iteration, and of sizes
+        # that data tell, files declare those of the data that an exporter had.
         name = str(dim)
-        changes = name.startswith(f"{CHANGING}_")
+        changes = name.startswith(f"{CHANGING}_") or name in self._counted
         return isinstance(dim, Expr) and name in self.result.invented and not changes
 
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from hagane.errors import HaganeError
 from hagane.graph.types import Shape, TensorType, Type
 from hagane.graph.walk import has_bodies
-from hagane.ops.bounds import check_attributes, check_sizes, handy, unwieldy
+from hagane.ops.bounds import check_attributes, check_sizes, check_words, handy, unwieldy
 from hagane.ops.context import InferContext, Judge, RankUnknown, as_data, known_attributes
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.folding import fold_call
@@ -55,6 +55,7 @@ def infer_node(
         if ctx.attr(name) is None:
             ctx.fail(f"expected the attribute '{name}', which is absent")
     check_attributes(ctx)
+    check_words(ctx)
     try:
         inferred: Sequence[Shape | Type | None] = op.infer(ctx)
     except RankUnknown:

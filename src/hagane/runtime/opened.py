@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from hagane.runtime.pipeline import ReadModel, read
 from hagane.runtime.settings import settings_of
 from hagane.runtime.shapes.repeats import Past
 from hagane.runtime.shapes.specialize import Programs
+from hagane.runtime.shapes.views import Stamp, View, rankless, repeated, view_of, viewed
 from hagane.runtime.values.feeds import Input, as_they_are, bind, plain_inputs
 from hagane.runtime.values.metadata import (
     files_beside,
@@ -45,6 +47,9 @@ if TYPE_CHECKING:
     from hagane.runtime.port import Observer
     from hagane.runtime.program import Program
     from hagane.runtime.shapes.beside import Beside
+
+# Builds for inputs as feeds have them, of one session.
+_MOST_OTHERS = 8
 
 
 class Opened:
@@ -102,6 +107,12 @@ class Opened:
         }
         fed = all(item.name not in graph.initializers for item in inputs)
         self._plain = plain_inputs(inputs) if fed else None
+        self._defaulted: dict[str, Array] = {}
+        self._source, self._stamp = source, Stamp.of(source)
+        self._options, self._logger = options, logger
+        self._open_ranks, self._shared = rankless(self.inputs), repeated(self.inputs)
+        self._others: dict[View, tuple[Opened, Caller | None]] = {}
+        self._lock = Lock()
         self.programs = Programs(
             found,
             settings,
@@ -128,7 +139,8 @@ class Opened:
         """
         # Its function must not lead back to the session: the collector does not see references of
         # C functions.
-        programs, inputs, defaults, every = self.programs, self.inputs, self._defaults, self._names
+        programs, inputs, every = self.programs, self.inputs, self._names
+        defaults, defaulted = self._defaults, self._defaulted
         names, last = self.fed, [argument.name for argument in self.outputs]
         fed = [every.index(name) for name in names]
         if not programs.may_have_frames():
@@ -144,7 +156,7 @@ class Opened:
                 for value, array in zip(checked, arrays, strict=True)
             ):
                 return None  # one number for a scalar, as an array: a frame would keep its axes
-            given = _arguments(every, values, defaults)
+            given = _arguments(every, values, defaults, defaulted)
             return programs.frame(every, given, fed, owner, full, Past(*past))
 
         front = programs.ending()
@@ -167,6 +179,14 @@ class Opened:
         self, feed: Mapping[str, Any], wanted: Sequence[int], observer: Observer | None
     ) -> list[RuntimeValue]:
         """Return some of the outputs, by their positions, for a feed that is checked."""
+        other = self._other(feed)
+        if other is not None:
+            built, entry = other
+            if entry is not None and observer is None:
+                ready = entry(feed, [self.outputs[i].name for i in wanted])
+                if ready is not None:
+                    return list(ready)
+            return built.run(feed, wanted, observer)
         program, arguments = self._bound(feed)
         results = execute(program, arguments, observe=observer)
         return outputs_of(
@@ -175,6 +195,9 @@ class Opened:
 
     def runner(self, feed: Mapping[str, Any]) -> Callable[[Observer | None], object]:
         """Return a function that runs the model on a feed again and again, watched."""
+        other = self._other(feed)
+        if other is not None:
+            return other[0].runner(feed)
         program, arguments = self._bound(feed)
         return lambda observe: execute(program, arguments, observe=observe)
 
@@ -207,15 +230,39 @@ class Opened:
             self._beside,
         )
 
+    def _other(self, feed: Mapping[str, Any]) -> tuple[Opened, Caller | None] | None:
+        """Return the build for inputs as a feed has them, if this one is not.
+
+        Raises:
+            InvalidModel: The model's file was changed meanwhile.
+            InvalidFeed: The feed does not fit the inputs.
+        """
+        if not isinstance(feed, Mapping):
+            return None
+        view = view_of(self._open_ranks, list(self.overridable), self._shared, feed)
+        if view is None:
+            return None
+        found = self._others.get(view)
+        if found is None:
+            bind(self.inputs, self.overridable, feed)
+            with self._lock:
+                found = self._others.get(view)
+                if found is None:
+                    self._stamp.check()
+                    model = viewed(self._source, view)
+                    built = Opened(model, self._options, self._logger, lambda _: lambda: None)
+                    if len(self._others) == _MOST_OTHERS:
+                        del self._others[next(iter(self._others))]
+                    found = self._others[view] = built, built.entry()
+        return found
+
     def _bound(self, feed: Mapping[str, Any]) -> tuple[Program, list[RuntimeValue]]:
         """Return the program for a feed, and its arguments."""
         given = None if self._plain is None else as_they_are(self._plain, feed)
         if given is not None:
             return self.programs.for_shapes(self._names, given), given
         values = bind(self.inputs, self.overridable, feed)
-        arguments = _arguments(self._names, values, self._defaults)
-        if self.overridable.keys() & values.keys():
-            return self.programs.reference, arguments
+        arguments = _arguments(self._names, values, self._defaults, self._defaulted)
         return self.programs.for_shapes(self._names, arguments), arguments
 
 
@@ -240,6 +287,23 @@ def _arguments(
     names: Sequence[str],
     values: Mapping[str, RuntimeValue],
     defaults: Mapping[str, ir.TensorProtocol],
+    known: dict[str, Array],
 ) -> list[RuntimeValue]:
-    """Return a value for each input: the given one, or the initializer of that name."""
-    return [values[name] if name in values else tensor_to_array(defaults[name]) for name in names]
+    """Return a value for each input: the given one, or the initializer of that name.
+
+    Args:
+        names: Of the inputs.
+        values: By name.
+        defaults: The initializers.
+        known: Their arrays as far as they were needed; more are added.
+    """
+    found: list[RuntimeValue] = []
+    for name in names:
+        if name in values:
+            found.append(values[name])
+            continue
+        array = known.get(name)
+        if array is None:
+            array = known[name] = tensor_to_array(defaults[name])
+        found.append(array)
+    return found

@@ -34,6 +34,7 @@ from hagane.runtime.values.metadata import (
     fix_dimensions,
     input_argument,
     open_untold,
+    told_sizes,
 )
 from hagane.symbolic import Dim
 
@@ -158,6 +159,11 @@ def read(source: ModelSource, settings: Settings) -> ReadModel:
         legalise(model)
     with clock.stage("infer"):
         types = infer_types(model, sizes=settings.sizes, shapes=settings.shapes)
+        if told := told_sizes(model, types):
+            sizes = {**settings.sizes, **told}
+            fix_dimensions(model, sizes, {})
+            inputs = declared_types(model, sizes)
+            types = infer_types(model, sizes=sizes, shapes=settings.shapes)
         compare_declared(declared, types)
     return ReadModel(model, types, opsets, inputs, arguments, outputs, tuple(clock.stages))
 

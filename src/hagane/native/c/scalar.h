@@ -1,10 +1,13 @@
 /* The functions of vectors, for single numbers; division and rounding of whole numbers. */
 
-/* e^x of doubles, within 1.5 ulp: the series of the exponential to r^13, times two powers of two. Loops over it
- * become loops over vectors. */
-INLINE double hg_exp(double x) {
-  double a = x < -746 ? -746 : x > 710 ? 710 : x, n = rint(a * 1.4426950408889634074);
-  double r = (a - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
+/* e^x of doubles, within 1.5 ulp: the series of the exponential to r^13, times powers of two. Loops
+ * over it become loops over vectors. */
+#define HG_REDUCED(a)                                                                 \
+  const double n = rint(a * 1.4426950408889634074);                                   \
+  const double r = (a - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10; \
+  const int32_t whole = (int32_t)(n == n ? n : 0);
+/* (e^r - 1 - r) / r^2. */
+INLINE double hg_exp_series(double r) {
   double p = 1.6059043836821613e-10;
   p = p * r + 2.0876756987868099e-09;
   p = p * r + 2.5052108385441719e-08;
@@ -16,12 +19,27 @@ INLINE double hg_exp(double x) {
   p = p * r + 8.3333333333333333e-03;
   p = p * r + 4.1666666666666667e-02;
   p = p * r + 1.6666666666666667e-01;
-  p = p * r + 0.5;
-  p = p * (r * r) + r + 1;
-  int32_t whole = (int32_t)(n == n ? n : 0), low = whole >> 1;
-  union { int64_t bits; double number; } u = {(int64_t)(low + 1023) << 52}, v = {(int64_t)(whole - low + 1023) << 52};
-  return p * u.number * v.number;
+  return p * r + 0.5;
 }
+INLINE double hg_power_of_two(int32_t n) {
+  union { int64_t bits; double number; } u = {(int64_t)(n + 1023) << 52};
+  return u.number;
+}
+INLINE double hg_exp(double x) {
+  const double a = x < -746 ? -746 : x > 710 ? 710 : x;
+  HG_REDUCED(a)
+  const int32_t low = whole >> 1;
+  return (hg_exp_series(r) * (r * r) + r + 1) * hg_power_of_two(low) * hg_power_of_two(whole - low);
+}
+/* tanh x of doubles within 3 ulp: w / (w + 2), where w is e^2|x| - 1. */
+INLINE double hg_tanh(double x) {
+  const double a = fabs(x) > 22 ? 44 : 2 * fabs(x);
+  HG_REDUCED(a)
+  const double scale = hg_power_of_two(whole), w = (hg_exp_series(r) * (r * r) + r) * scale + (scale - 1);
+  return copysign(w / (w + 2), x);
+}
+#undef HG_REDUCED
+#define hg_tanhf tanhf
 #define hg_expf expf
 /* For scalars, in double. */
 INLINE double hg_swish(double x) {
@@ -53,7 +71,7 @@ INLINE double hg_gelu_tanh(double x) {
   INLINE T P##log(T x) { return log##f(x); }                                          \
   INLINE T P##log1p(T x) { return log1p##f(x); }                                      \
   INLINE T P##erf(T x) { return erf##f(x); }                                          \
-  INLINE T P##tanh(T x) { return tanh##f(x); }                                        \
+  INLINE T P##tanh(T x) { return hg_tanh##f(x); }                                      \
   INLINE T P##sin(T x) { return sin##f(x); }                                          \
   INLINE T P##cos(T x) { return cos##f(x); }                                          \
   INLINE T P##tan(T x) { return tan##f(x); }                                          \

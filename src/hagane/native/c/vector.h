@@ -408,6 +408,20 @@ INLINE vf v_load_strided(const float *p, int64_t stride, int64_t n) {
 #else
   if (stride == 2 && n == VL) return hg_every_other(v_load(p), v_load_n(p + VL, VL - 1), 0);
 #endif
+#if defined(__AVX512F__)
+  if (stride > -(1 << 26) && stride < 1 << 26) {
+    const __m512i first = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m512i at = _mm512_mullo_epi32(first, _mm512_set1_epi32((int)stride));
+    return (vf)_mm512_mask_i32gather_ps(_mm512_setzero_ps(), hg_lanes(n), at, p, 4);
+  }
+#elif defined(__AVX2__)
+  if (stride > -(1 << 26) && stride < 1 << 26) {
+    const __m256i first = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+    const __m256i at = _mm256_mullo_epi32(first, _mm256_set1_epi32((int)stride));
+    const __m256i lanes = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)hg_min(n, VL)), first);
+    return (vf)_mm256_mask_i32gather_ps(_mm256_setzero_ps(), p, at, _mm256_castsi256_ps(lanes), 4);
+  }
+#endif
   vf x = {0};
   for (int64_t i = 0; i < n; i++) x[i] = p[i * stride];
   return x;

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from hagane.graph.types import TensorType
 from hagane.native.kernels.tensor import Pads
-from hagane.native.lowering.facts import AT_RUN_TIME, NotNative, sizes_content
+from hagane.native.lowering.facts import NotNative, sizes_content
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules import rules_of
 from hagane.native.rules.bytes.convolution import border_of_bytes
@@ -53,11 +53,8 @@ def lower_nodes(low: Lowering, nodes: Sequence[ir.Node]) -> dict[ir.Node, str]:
                 if _unknown(low, node):
                     raise NotNative("a size that only the data tell")
             except NotNative as reason:
-                # A kernel for known sizes is faster than one that serves all.
                 refused[node] = str(reason)
                 low.done.take_back(lowered)
-                if str(reason) == AT_RUN_TIME:
-                    break
                 low.forms.forget_results(node.outputs)
             except (ArithmeticError, LookupError, TypeError, ValueError) as error:
                 # The reference kernel says it of the numbers of a run.

@@ -267,6 +267,25 @@ def lower_softmax(low: Lowering, node: ir.Node) -> None:
     low.forms[out] = target
 
 
+def _of_rows(
+    low: Lowering, node: ir.Node, value: ir.Value | None, shape: Sequence[Dim], axis: int
+) -> tuple[Tensor, str]:
+    """Return a parameter of rows, and C text for where that of a row begins behind its pointer.
+
+    One that broadcasts is written out, for a row if it is that of all rows.
+    """
+    assert value is not None
+    found = low.forms.contiguous(value)
+    if found.size == product(shape[axis:]):
+        return found, ""
+    lead = max(0, len(found.shape) - len(shape) + axis)
+    every = all(dim == 1 for dim in found.shape[:lead])
+    wanted = [*([1] * axis if every else shape[:axis]), *shape[axis:]]
+    written = low.recorder.new(f"{value.name} of rows", found.dtype, tuple(wanted))
+    emit_copy(low.recorder, found.broadcast(wanted), written)
+    return written, "" if every else " + row * n"
+
+
 def lower_layer_norm(low: Lowering, node: ir.Node) -> None:
     """Lower LayerNormalization and RMSNormalization over the last axes."""
     x, out = node.inputs[0], node.outputs[0]
@@ -275,17 +294,16 @@ def lower_layer_norm(low: Lowering, node: ir.Node) -> None:
         raise NotNative("not float32, or mean and deviation are wanted")
     source = low.forms.contiguous(x)
     axis = int(attributes["axis"]) % len(source.shape)
-    scale = low.forms.contiguous(node.inputs[1])
     rows, length = product(source.shape[:axis]), product(source.shape[axis:])
+    scale, by_row = _of_rows(low, node, node.inputs[1], source.shape, axis)
     shift_value = node.inputs[2] if len(node.inputs) > 2 else None
-    shift = None if shift_value is None else low.forms.contiguous(shift_value)
-    for parameter in (scale, shift):
-        if parameter is not None and parameter.size != length:
-            raise NotNative("a scale that broadcasts")
+    shift, shift_by_row = (
+        (None, "") if shift_value is None else _of_rows(low, node, shift_value, source.shape, axis)
+    )
     target = low.forms.result(out)
     body = Body()
-    s, w = body.pointer(source), body.pointer(scale)
-    b = None if shift is None else body.pointer(shift)
+    s, w = body.pointer(source), body.pointer(scale) + by_row
+    b = None if shift is None else body.pointer(shift) + shift_by_row
     d = body.pointer(target, written=True)
     epsilon = float_text(float(attributes["epsilon"]))
     centred = node.op_type != "RMSNormalization"
@@ -297,11 +315,11 @@ def lower_layer_norm(low: Lowering, node: ir.Node) -> None:
     lines += [
         "const vf centre = v_set1(mean);",
         f"float factor = 1.f / sqrtf(hg_squares_of(x, n, mean) / n + {epsilon}); vf f = v_set1(factor);",
-        f"for (i = 0; i + VL <= n; i += VL) v_store(y + i, (v_load(x + i) - centre) * f * v_load({w} + i)"
-        + (f" + v_load({b} + i));" if b else ");"),
-        f"for (; i < n; i++) y[i] = (x[i] - mean) * factor * {w}[i]"
-        + (f" + {b}[i];" if b else ";"),
+        "for (i = 0; i + VL <= n; i += VL) v_store(y + i, (v_load(x + i) - centre) * f * v_load(w + i)"
+        + (" + v_load(b + i));" if b else ");"),
+        "for (; i < n; i++) y[i] = (x[i] - mean) * factor * w[i]" + (" + b[i];" if b else ";"),
     ]
+    lines[0] += f" const float *w = {w};" + (f" const float *b = {b};" if b else "")
     _row_kernel(low, node, rows, length, lines, body, 0.12)
     low.forms[out] = target
 

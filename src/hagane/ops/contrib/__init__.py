@@ -14,12 +14,13 @@ from hagane.ops.contrib import (
     normalization,
     qlinear,
     weights,
+    whole,
     words,
 )
 
 _MODULES = (
     *(activation, attention, bnb4, dynamic, fused),
-    *(moved, normalization, qlinear, weights, words),
+    *(moved, normalization, qlinear, weights, whole, words),
 )
 
 OPERATORS = tuple(op for module in _MODULES for op in module.OPERATORS)

@@ -38,6 +38,11 @@ def _infer_if(ctx: InferContext) -> Sequence[Any]:
     results = {}
     for name in ("then_branch", "else_branch"):
         graph = ctx.attr(name)
+        if graph.inputs:
+            ctx.fail(
+                f"expected {name} to have no inputs, got {len(graph.inputs)}; "
+                "branches take values of the graphs around them by name"
+            )
         try:
             types, _ = ctx.infer_graph(graph, [], [])
         except TypeInferenceError:

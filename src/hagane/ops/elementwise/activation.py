@@ -78,8 +78,8 @@ def _prelu(x: Array, slope: Array) -> Array:
 
 
 def _infer_prelu(ctx: InferContext) -> Sequence[Any]:
-    ctx.broadcast(ctx.shape(0), ctx.shape(1))
-    return [ctx.shape(0)]
+    # A slope that is larger than what it scales is none of ONNX's, and ONNX Runtime takes it.
+    return [ctx.broadcast(ctx.shape(0), ctx.shape(1))]
 
 
 def _selu(

@@ -27,6 +27,7 @@ from hagane.passes.legalise.rewrite import Site
 Adapter: TypeAlias = Callable[[Site], None]
 
 OLDEST_OPSET = 6
+_ALWAYS = 10**6  # an opset that no form of an operator is new in
 
 _REDUCTIONS = (
     "ReduceL1",
@@ -56,6 +57,7 @@ ADAPTERS: Mapping[tuple[str, str], tuple[tuple[int, Adapter], ...]] = {
     ("", "GroupNormalization"): ((21, meaning.group_normalization_21),),
     ("", "Hardmax"): ((13, meaning.softmax_13),),
     ("", "LogSoftmax"): ((13, meaning.softmax_13),),
+    ("", "Loop"): ((_ALWAYS, meaning.loop_scalars),),
     ("", "PRelu"): ((7, broadcast.prelu_7),),
     ("", "Pad"): ((11, inputs.pad_11),),
     ("", "ReduceSum"): ((13, inputs.axes_to_input),),
@@ -69,7 +71,7 @@ ADAPTERS: Mapping[tuple[str, str], tuple[tuple[int, Adapter], ...]] = {
     ("", "Squeeze"): ((13, inputs.axes_to_input),),
     ("", "TopK"): ((10, inputs.topk_10),),
     ("", "Unsqueeze"): ((13, inputs.axes_to_input),),
-    ("", "Upsample"): ((99, resize.upsample),),
+    ("", "Upsample"): ((_ALWAYS, resize.upsample),),
     **{("", name): ((7, broadcast.binary_7),) for name in _BINARY},
     **{("", name): ((7, broadcast.recurrent_7),) for name in ("GRU", "LSTM", "RNN")},
     **{("", name): ((18, inputs.axes_to_input),) for name in _REDUCTIONS},
@@ -77,18 +79,33 @@ ADAPTERS: Mapping[tuple[str, str], tuple[tuple[int, Adapter], ...]] = {
 }
 
 
-def _check_form(node: ir.Node, version: int) -> None:
-    """Refuse a node that is none of its opset, before a rewrite drops what is wrong about it."""
+def _form(node: ir.Node, version: int) -> onnx.defs.OpSchema | None:
+    """Return the schema of a node's operator in an opset, if it had one."""
     try:
-        schema = onnx.defs.get_schema(node.op_type, version, node.domain)
+        return onnx.defs.get_schema(node.op_type, version, node.domain)
     except onnx.defs.SchemaError:
+        return None
+
+
+def _check_names(node: ir.Node, version: int) -> None:
+    """Refuse an attribute that the operator did not have in the opset of the model."""
+    schema = _form(node, version)
+    if schema is None:
         return
     for name in node.attributes:
         if name not in schema.attributes:
             known = ", ".join(sorted(schema.attributes)) or "none"
             raise TypeInferenceError(
-                f"{describe(node)}: unknown attribute '{name}'; its attributes are: {known}"
+                f"{describe(node)}: unknown attribute '{name}'; its attributes are: {known} "
+                f"(opset {version})"
             )
+
+
+def _check_form(node: ir.Node, version: int) -> None:
+    """Refuse a node that is none of its opset, before a rewrite drops what is wrong about it."""
+    schema = _form(node, version)
+    if schema is None:
+        return
     for name, attribute in schema.attributes.items():
         if attribute.required and name not in node.attributes:
             raise TypeInferenceError(
@@ -98,7 +115,7 @@ def _check_form(node: ir.Node, version: int) -> None:
     while count and node.inputs[count - 1] is None:
         count -= 1
     least, most = schema.min_input, schema.max_input
-    if not least <= count <= most:
+    if len(node.inputs) < least or count > most:
         span = str(least) if least == most else f"{least} to {most}"
         raise TypeInferenceError(
             f"{describe(node)} (opset {version}): expected {span} inputs, got {count}"
@@ -127,8 +144,11 @@ def legalise(model: ir.Model) -> None:
             version = opsets.get(node.domain, CURRENT_OPSETS.get(node.domain, 0))
             adapters = ADAPTERS.get((node.domain, node.op_type), ())
             needed = [adapt for since, adapt in adapters if version < since]
+            if node.attributes and version < CURRENT_OPSETS.get(node.domain, 0):
+                _check_names(node, version)
             if needed:
                 _check_form(node, version)
+            _drop_empty_padding(node)
             for adapt in needed:
                 problem = _apply(adapt, Site(node, graph, version))
                 problems += [problem] if problem else []
@@ -150,6 +170,13 @@ def _drop_absent(node: ir.Node) -> None:
         while schema and count > schema.max_inputs and node.inputs[count - 1] is None:
             count -= 1
         node.resize_inputs(count)
+
+
+def _drop_empty_padding(node: ir.Node) -> None:
+    """Some exporters write ``auto_pad=""`` for NOTSET."""
+    attribute = node.attributes.get("auto_pad")
+    if attribute is not None and attribute.value == "":
+        del node.attributes["auto_pad"]
 
 
 def _domain(domain: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hagane.ops.builder import op
+import onnx_ir as ir
+
+from hagane.ops.builder import Nodes, interpreting, op
 from hagane.passes.edit import given
 from hagane.passes.legalise.rewrite import Site
 
@@ -33,6 +35,21 @@ def group_normalization_21(site: Site) -> None:
     for index in (1, 2):
         column = op("Reshape", site.node.inputs[index], [groups, 1])
         site.set_input(index, op("Reshape", op("Expand", column, shape), [-1]))
+
+
+def loop_scalars(site: Site) -> None:
+    """Inputs that a body declares to have one axis get it from scalars, as in ONNX Runtime."""
+    body = site.node.attributes["body"].as_graph()
+    for index, value in enumerate(body.inputs[:2]):
+        if value.shape is None or len(value.shape) != 1:
+            continue
+        scalar = ir.Value(name=value.name, shape=ir.Shape([]), type=value.type)
+        before = next(iter(body), None)
+        nodes = Nodes(body, before=before, name=f"{value.name}.legalised", typed=False)
+        with interpreting(nodes):
+            vector = op("Unsqueeze", scalar, [0])
+        value.replace_all_uses_with(vector, replace_graph_outputs=True)
+        value.name, body.inputs[index] = None, scalar
 
 
 def roi_align_16(site: Site) -> None:

@@ -12,7 +12,6 @@ import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakMethod
 
@@ -29,7 +28,7 @@ from hagane.runtime.backends.native import NativePart
 from hagane.runtime.execute import Front, front_of, whole_of
 from hagane.runtime.pipeline import Built, ReadModel, build
 from hagane.runtime.port import Memory
-from hagane.runtime.program import REFERENCE, Planner, Program
+from hagane.runtime.program import REFERENCE, Program
 from hagane.runtime.settings import Settings
 from hagane.runtime.shapes.repeats import Past, Repeats, Shapes
 from hagane.symbolic import Expr, line_in, symbols_of
@@ -77,10 +76,6 @@ class Programs:
         self.refused: dict[ir.Node, str] = {}
         # Whether backends compute parts; without a compiler they do not.
         self.native = bool(settings.backends)
-        # Passes take initializers for constants, overridable ones too.
-        initializers = self._model.graph.initializers.values()
-        overridable = any(value.is_graph_input() for value in initializers)
-        self._as_given = self._model.clone() if overridable else self._model
         self.general: Program = self._build_general()
         self._specializes = specialize and self.native and self._has_open_sizes()
         self.repeats: Repeats[Program] = Repeats(
@@ -209,11 +204,6 @@ class Programs:
         yield from zip(shape, given, strict=True)
 
     # ---- programs ----
-
-    @cached_property
-    def reference(self) -> Program:
-        """The model on its reference kernels; its initializers may be overridden."""
-        return Planner((), self._types).program(self._as_given.graph)
 
     def for_shapes(
         self, names: Sequence[str], arguments: Sequence[RuntimeValue], past: Past | None = None

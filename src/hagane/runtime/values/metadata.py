@@ -14,6 +14,10 @@ from hagane.ops.schema import type_string
 from hagane.runtime.values.described import ModelMetadata, NodeArg
 from hagane.symbolic import Dim, Expr, evaluate, line_in, symbol, symbols_of
 
+# Operators that take no sizes but equal ones where they need these.
+_STRICT = frozenset(
+    {"Conv", "ConvInteger", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger", "QLinearConv"}
+)
 # The version of a model that states none, as ONNX Runtime tells it.
 _NO_VERSION = 2**63 - 1
 
@@ -80,6 +84,33 @@ def open_untold(model: ir.Model) -> None:
                 value.shape = _with_size(value.shape, axis, None)
 
 
+def told_sizes(model: ir.Model, types: GraphTypes) -> dict[str, int]:
+    """Return the numbers of named sizes that nodes of every run need to be these.
+
+    Args:
+        model: In current form.
+        types: Of its values.
+    """
+    found = [types.types.get(value) for value in model.graph.inputs]
+    shapes = [type_.shape or () for type_ in found if isinstance(type_, TensorType)]
+    open_ = {name for shape in shapes for dim in shape for name in symbols_of(dim)}
+    told: dict[str, int] = {}
+    for node in model.graph if open_ else ():
+        if node.op_type not in _STRICT or (node.op_type == "Gemm" and len(node.inputs) > 2):
+            continue
+        may_be_one = types.broadcast.get(node, ())
+        for pair in types.assumed.get(node, ()):
+            if pair in may_be_one:
+                continue
+            for dim, size in (pair, pair[::-1]):
+                if not isinstance(dim, Expr) or not isinstance(size, int):
+                    continue
+                name = str(dim)
+                if name in open_ and dim == symbol(name) and size > 0:
+                    told.setdefault(name, size)
+    return told
+
+
 def _with_size(shape: ir.Shape, axis: int, size: int | None) -> ir.Shape:
     denotations = [shape.get_denotation(i) for i in range(len(shape))]
     return ir.Shape([*shape[:axis], size, *shape[axis + 1 :]], denotations)
@@ -98,7 +129,7 @@ def declared_types(model: ir.Model, sizes: Mapping[str, int]) -> dict[str, Type 
         shape = None
         if dims is not None:
             shape = tuple(
-                symbol(_unnamed(value.name, axis)) if dim is None else evaluate(dim, sizes)
+                evaluate(symbol(_unnamed(value.name, axis)) if dim is None else dim, sizes)
                 for axis, dim in enumerate(dims)
             )
         result[str(value.name)] = value.meta.get(DECLARED) or declared_type(value.type, shape)
@@ -134,14 +165,14 @@ def output_argument(
 
     Args:
         value: The output, with its inferred type.
-        declared: The shape that the file declares: it names sizes that only a run finds.
+        declared: The shape that the file declares: it tells sizes that only a run finds.
         invented: Names that inference gave.
         unnamed: Names that stand for sizes of inputs to which the file gives none.
     """
     dims = from_ir_shape(value.shape)
     if dims is not None and declared is not None and len(dims) == len(declared):
         dims = tuple(
-            name if isinstance(name, Expr) and symbols_of(dim or 0) & set(invented) else dim
+            name if name is not None and symbols_of(dim or 0) & set(invented) else dim
             for dim, name in zip(dims, declared, strict=True)
         )
     if dims is not None:

@@ -29,6 +29,8 @@ def lower_pool(low: Lowering, node: ir.Node) -> None:
     channels = low.facts.shape(x)[1]
     if not isinstance(channels, int):
         raise NotNative("channels that only a run knows")  # rows of pixels do without
+    if 2 * channels <= low.facts.level.lanes and isinstance(low.forms.get(x), Tensor):
+        raise NotNative("few channels, which would not fill a block")
     window = window_of(low, node, attributes["kernel_shape"], channels)
     source = low.forms.blocked(x)
     target = low.forms.new_blocked(node.outputs[0], low.facts.shape(node.outputs[0]))

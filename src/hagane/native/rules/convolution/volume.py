@@ -1,4 +1,4 @@
-"""Convolution with three spatial axes: four maps at a time, along rows."""
+"""Convolution with three spatial axes: four or eight maps at a time, along rows."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from hagane.symbolic import Dim
 _STEPS = ("strides", "dilations")
 # Maps that are summed at once: each vector of the input serves them all.
 _MAPS = 4
+# And where elements lie apart, so that gathering them takes several times a product's time.
+_MAPS_OF_GATHERED = 8
 
 
 def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None) -> None:
@@ -38,20 +40,21 @@ def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None
     begin, end = pads_of(attributes, sizes, out, kernel, strides, dilations)
     source = _padded(low, node, begin, end)
     maps, depth = weight.shape[:2]
+    at_once = _MAPS if strides[2] == 1 else _MAPS_OF_GATHERED
     each = maps // groups
-    blocks = -(-each // _MAPS)
+    blocks = -(-each // at_once)
     taps = depth * int(np.prod(weight.shape[2:]))
-    packing = Packing(pack_volume, (weight, groups))
+    packing = Packing(pack_volume, (weight, groups, at_once))
     own = np.zeros(maps, np.float32) if bias is None else bias
-    biases = Packing(pack_volume_bias, (own, groups))
+    biases = Packing(pack_volume_bias, (own, groups, at_once))
     body = Body()
     n = body.number
     s = body.pointer(source)
     w = body.raw(
-        low.recorder.weight(("volume", id(node)), packing, groups * blocks * taps * _MAPS * 4)
+        low.recorder.weight(("volume", id(node)), packing, groups * blocks * taps * at_once * 4)
     )
     b = body.raw(
-        low.recorder.weight(("volume bias", id(node)), biases, groups * blocks * _MAPS * 4)
+        low.recorder.weight(("volume bias", id(node)), biases, groups * blocks * at_once * 4)
     )
     d = body.pointer(target, written=True)
     image, plane, area, row = (n(stride) for stride in source.strides[:4])
@@ -62,23 +65,23 @@ def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None
         f"int64_t group = q / {n(deep * blocks)} % {groups}, "
         f"image = q / {n(deep * blocks * groups)};",
         f"const float *s = {s} + image * {image} + group * {depth} * {plane} + z * {sd} * {area};",
-        f"const float *w0 = {w} + (group * {blocks} + block) * {taps * _MAPS};",
-        f"const float *b = {b} + (group * {blocks} + block) * {_MAPS};",
-        f"int64_t m = hg_min({_MAPS}, {each} - block * {_MAPS});",
-        f"float *d = {d} + ((image * {maps} + group * {each} + block * {_MAPS}) * {n(deep)} + z) * {n(high * wide)};",
+        f"const float *w0 = {w} + (group * {blocks} + block) * {taps * at_once};",
+        f"const float *b = {b} + (group * {blocks} + block) * {at_once};",
+        f"int64_t m = hg_min({at_once}, {each} - block * {at_once});",
+        f"float *d = {d} + ((image * {maps} + group * {each} + block * {at_once}) * {n(deep)} + z) * {n(high * wide)};",
         f"for (int64_t y = 0; y < {n(high)}; y++) for (int64_t x = 0; x < {n(wide)}; x += VL) {{",
         f"int64_t n = hg_min(VL, {n(wide)} - x); const float *w = w0;",
-        *(f"vf a{j} = v_set1(b[{j}]);" for j in range(_MAPS)),
+        *(f"vf a{j} = v_set1(b[{j}]);" for j in range(at_once)),
         f"for (int64_t c = 0; c < {depth}; c++) for (int64_t i = 0; i < {kd}; i++)",
-        f"for (int64_t j = 0; j < {kh}; j++) for (int64_t k = 0; k < {kw}; k++, w += {_MAPS}) {{",
+        f"for (int64_t j = 0; j < {kh}; j++) for (int64_t k = 0; k < {kw}; k++, w += {at_once}) {{",
         f"const float *p = s + c * {plane} + i * {dd} * {area} + (y * {sh} + j * {dh}) * {row} + x * {sw} + k * {dw};",
         f"vf v = {load};",
-        *(f"a{j} = v_fma(v_set1(w[{j}]), v, a{j});" for j in range(_MAPS)),
+        *(f"a{j} = v_fma(v_set1(w[{j}]), v, a{j});" for j in range(at_once)),
         "}",
         f"float *o = d + y * {n(wide)} + x;",
         *(
             f"if (m > {j}) v_store_n(o + {body.size(j * deep * high * wide)}, a{j}, n);"
-            for j in range(_MAPS)
+            for j in range(at_once)
         ),
         "}",
     )
@@ -112,20 +115,20 @@ def _padded(low: Lowering, node: ir.Node, begin: Sequence[Dim], end: Sequence[Di
     return Tensor(buffer, found.dtype, found.shape, strides, 0)
 
 
-def pack_volume(weight: Array, groups: int) -> Array:
+def pack_volume(weight: Array, groups: int, at_once: int) -> Array:
     """Return filters ``(out, in, ...)`` as ``(groups, blocks, taps, channels of a block)``."""
     each = len(weight) // groups
     flat = weight.reshape(groups, each, -1)
-    packed = np.zeros((groups, -(-each // _MAPS), flat.shape[2], _MAPS), np.float32)
+    packed = np.zeros((groups, -(-each // at_once), flat.shape[2], at_once), np.float32)
     for block in range(packed.shape[1]):
-        part = flat[:, block * _MAPS : (block + 1) * _MAPS]
+        part = flat[:, block * at_once : (block + 1) * at_once]
         packed[:, block, :, : part.shape[1]] = part.transpose(0, 2, 1)
     return packed
 
 
-def pack_volume_bias(bias: Array, groups: int) -> Array:
+def pack_volume_bias(bias: Array, groups: int, at_once: int) -> Array:
     """Return one number a channel as ``(groups, channels of all blocks)``."""
     each = bias.size // groups
-    padded = np.zeros((groups, -(-each // _MAPS) * _MAPS), np.float32)
+    padded = np.zeros((groups, -(-each // at_once) * at_once), np.float32)
     padded[:, :each] = bias.reshape(groups, each)
     return padded

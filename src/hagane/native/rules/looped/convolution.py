@@ -24,14 +24,17 @@ _PIXELS = 128
 def _number(
     low: Lowering, value: ir.Value | None, name: str, reads: dict[str, Tensor], index: str = "m"
 ) -> str:
-    """Return C text for a parameter of one number, or one a map; adds it to the operands."""
+    """Return C text for a parameter of one number, or one a map; adds it to the operands.
+
+    A count that only a run knows has to be that of the maps by name.
+    """
     if value is None:
         return "0"
     found = reads[name] = low.forms.contiguous(value)
     if len(found.shape) > 1:
         raise NotNative("parameters of several axes")
     one = found.size == 1
-    if not one and not isinstance(found.size, int):
+    if not one and not isinstance(found.size, int) and found.size != reads["w"].shape[0]:
         raise NotNative("as many parameters as the data have")
     return f"{name}[{'0' if one else index}]"
 

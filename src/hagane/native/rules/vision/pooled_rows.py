@@ -67,15 +67,29 @@ def lower_pool(low: Lowering, node: ir.Node) -> None:
     items, rows = product(y.shape[: 2 + shared]), y.shape[2 + shared : -1]
     if not shared:
         items, rows = product(y.shape[:-1]), ()
-    width, reach = x.shape[-1], y.shape[-1] * window.strides[-1] + window.reach(rank - 1)
-    flat = product(x.shape[-2:]) if shared else 0
+    room = _scratch(window, x, y, whole=bool(places or shared))
     emit_written(
         low.recorder, node, text, reads={"x": x}, writes=writes, sizes=sizes,
         types={"T": c_type(dtype), "N": number_type(dtype)}, items=items,
         each=product(rows) * y.shape[-1] * product(window.kernel), cost=0.3,
-        scratch=y.shape[-1] * 24 + (2 * width + reach + flat) * 8 + 64,
+        scratch=room,
     )  # fmt: skip
     low.forms[out] = y
+
+
+def _scratch(window: _Window, x: Tensor, y: Tensor, *, whole: bool) -> Dim:
+    """Return the bytes that a thread needs beside; ``whole`` says whether for whole rows."""
+    reach = window.reach(window.rank - 1)
+    if not whole:
+        return _piece(window) * 8 + (_piece(window) * window.strides[-1] + reach) * 8 + 64
+    width, span = x.shape[-1], y.shape[-1] * window.strides[-1] + reach
+    flat = product(x.shape[-2:]) if window.rank > 2 else 0
+    return y.shape[-1] * 24 + (2 * width + span + flat) * 8 + 64
+
+
+def _piece(window: _Window) -> int:
+    """Return how many results of a row are made at once, so that what they need stays near."""
+    return max(64, _PIECE // window.strides[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,13 +225,15 @@ y[row * Y + o] = {stored(dtype, window.end)};
 # The rows of a window, joined; nearly always all of them are there.
 _JOIN_ROWS = """
 if (found == {rows}) {{
-for (int64_t i = 0; i < X{last}; i++) {{ {each} whole[i] = all; }} }}
+for (int64_t i = {low}; i < {high}; i++) {{ {each} whole[i] = all; }} }}
 else {{
-for (int64_t i = 0; i < X{last}; i++) whole[i] = {start};
+for (int64_t i = {low}; i < {high}; i++) whole[i] = {start};
 for (int64_t r = 0; r < found; r++)
-for (int64_t i = 0; i < X{last}; i++) {{ const N v = {element}, a = {taken}; {join} }} }}"""
+for (int64_t i = {low}; i < {high}; i++) {{ const N v = {element}, a = {taken}; {join} }} }}"""
 # Rows that are joined at once.
 _MOST_ROWS = 8
+# Elements of a row that are joined before their results are made.
+_PIECE = 4096
 
 
 def _joined(window: _Window) -> str:
@@ -253,9 +269,10 @@ const N *from = flat;"""
         )
     loops, close, inside, counted = window.taps(own)
     join_rows = _JOIN_ROWS.format(
-        rows=kernel if kernel <= _MOST_ROWS else -1, last=last, start=window.start, taken=taken,
+        rows=kernel if kernel <= _MOST_ROWS else -1, start=window.start, taken=taken,
         each=each if kernel <= _MOST_ROWS else "N all = 0;", element=element.format("r"),
         join=window.join.format("whole[i]"),
+        low="0" if outer else "low", high=f"X{last}" if outer else "high",
     )  # fmt: skip
     line = f"from + i{own[0]} * X{last}" if own else "from"
     taps = ""
@@ -269,24 +286,28 @@ N all = wide[o * {stride}];
 for (int64_t k = 1; k < {window.kernel[last]}; k++) {{
 const N a = wide[o * {stride} + k * {window.dilations[last]}]; {window.join.format("all")} }}"""
     n = "counts[o] * lines * sheets" if outer else "counts[o] * lines"
+    results = f"""
+{taps}
+const int64_t n = {n}; (void)n;"""
+    result = stored(dtype, window.end)
     rows = f"""
 int64_t lines = 0, found = 0; const {pointer} *rows[{kernel}];
 {loops}
 lines += {counted};
 if ({inside}) rows[found++] = {line};
-{close}
+{close}"""
+    if not outer:
+        return _in_pieces(window, planes + rows, join_rows, results, result)
+    rows += f"""
 {join_rows}
-for (int64_t o = 0; o < Y; o++) {{
-{taps}
-const int64_t n = {n}; (void)n;
-y[row * Y + o] = {stored(dtype, window.end)}; }}"""
-    names = ["image", *(f"c{i}" for i in range(len(outer) if outer else last))]
-    split = coordinates(names, ["0", *(f"Y{i}" for i in range(last))])
-    of_rows = f"const int64_t row = item;\n{rows}"
-    if outer:
-        i = own[0]
-        of_rows = f"for (int64_t c{i} = 0; c{i} < Y{i}; c{i}++) {{ const int64_t row = item * Y{i} + c{i};\n{rows} }}"
-    area = f"X{last - 1} * X{last}" if outer else "0"
+for (int64_t o = 0; o < Y; o++) {{ {results}
+y[row * Y + o] = {result}; }}"""
+    split = coordinates(
+        ["image", *(f"c{i}" for i in outer)], ["0", *(f"Y{i}" for i in range(last))]
+    )
+    i = own[0]
+    of_rows = f"for (int64_t c{i} = 0; c{i} < Y{i}; c{i}++) {{ const int64_t row = item * Y{i} + c{i};\n{rows} }}"
+    area = f"X{last - 1} * X{last}"
     return f"""
 const int64_t plane = {" * ".join(f"X{i}" for i in range(rank))}, Y = Y{last}, area = {area};
 const int64_t before = {window.pads[last]}, reach = hg_max(before + X{last}, (Y - 1) * {stride} + {window.reach(last)});
@@ -299,6 +320,48 @@ int64_t left = item;
 {split}
 {planes}
 {of_rows} }}"""
+
+
+def _in_pieces(window: _Window, rows: str, join_rows: str, results: str, result: str) -> str:
+    """Return C that joins pieces of rows, and their elements.
+
+    Args:
+        window: Of one axis or two.
+        rows: C that finds the rows of a window.
+        join_rows: C that joins their elements from ``low`` to ``high``.
+        results: C of the result of ``all``.
+        result: That, as it is stored.
+    """
+    rank, stride, kernel = window.rank, window.strides[-1], window.kernel[-1]
+    last, piece = rank - 1, _piece(window)
+    split = coordinates(
+        ["image", *(f"c{i}" for i in range(last))], ["0", *(f"Y{i}" for i in range(last))]
+    )
+    return f"""
+const int64_t plane = {" * ".join(f"X{i}" for i in range(rank))}, Y = Y{last}, X = X{last};
+const int64_t before = {window.pads[last]};
+int64_t *restrict counts = (int64_t *)thread->scratch, counted = -1;
+N *restrict wide = (N *)(counts + {piece});
+for (int64_t item = first; item < last; item++) {{
+int64_t left = item;
+const int64_t row = item;
+{split}
+{rows}
+for (int64_t p0 = 0; p0 < Y; p0 += {piece}) {{
+const int64_t width = hg_min({piece}, Y - p0), b0 = p0 * {stride} - before;
+const int64_t b1 = b0 + (width - 1) * {stride} + {window.reach(last)};
+const int64_t low = hg_max(0, b0), high = hg_max(low, hg_min(X, b1));
+for (int64_t i = b0; i < hg_min(low, b1); i++) wide[i - b0] = {window.start};
+for (int64_t i = high; i < b1; i++) wide[i - b0] = {window.start};
+{join_rows.replace("whole[i]", "wide[i - b0]")}
+if (counted != p0) {{
+counted = p0;
+const int inner = b0 >= 0 && b1 <= X;
+for (int64_t o = 0; o < width; o++) counts[o] = inner ? {kernel} : 0;
+if (!inner) for (int64_t k = 0; k < {kernel}; k++) {{ {window.span(padded=window.include)}
+for (int64_t o = hg_max(o0, p0); o < hg_min(o1, p0 + width); o++) counts[o - p0]++; }} }}
+for (int64_t o = 0; o < width; o++) {{ {results}
+y[row * Y + p0 + o] = {result}; }} }} }}"""
 
 
 def _place(rank: int, *, column_major: bool) -> str:
