@@ -97,3 +97,35 @@ def test_variables_that_keep_their_values_between_calls_are_refused(tmp_path: Pa
         run(tmp_path, body, [1])
     automatic = body.replace("function int", "function automatic int")
     assert [row["r"] for row in run(tmp_path, automatic, [1, 2, 3])] == [0, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (
+            "int r;\nalways @(posedge clk) if (a == 1) r <= 5;\nalways @(posedge clk) r <= 7;",
+            r"m.sv:4:\d+: 'r' is written here and by the one at .*m.sv:3:\d+; write it in one",
+        ),
+        (
+            "int r;\nalways @(posedge clk) if (a == 0) r <= 1; else r = 2;",
+            r"m.sv:3:\d+: 'r' is assigned by = and by <= in one process",
+        ),
+        (
+            'import "DPI-C" function int f(input int a);\nint r;\nalways @(posedge clk) r <= f(a);',
+            r"m.sv:4:\d+: 'f', a function in C \(DPI\)",
+        ),
+    ],
+)
+def test_writes_that_meet_and_functions_in_c_are_refused(
+    tmp_path: Path, body: str, told: str
+) -> None:
+    with pytest.raises(UnsupportedDesign, match=told):
+        run(tmp_path, body, [0])
+
+
+def test_processes_that_write_other_bits_are_taken(tmp_path: Path) -> None:
+    body = (
+        "reg [1:0] r = 0;\nalways @(posedge clk) r[1] <= ~r[1];\n"
+        "always @(posedge clk) if (a == 1) r[0] <= 1;"
+    )
+    assert [row["r"] for row in run(tmp_path, body, [1, 0, 0])] == [0, 3, 1]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _MOST_ITERATIONS = 200_000
 _MOST_OPEN_ITERATIONS = 1_024
 _DEEPEST_CALL = 64
+_DPI = 128  # the flag of slang's functions that come from C
 
 
 class Statements:
@@ -398,6 +399,8 @@ class Statements:
         if m.dead:
             layout = layout_of(function.returnType)
             return bv.value(0, 1) if layout is None else filled(layout, 0)
+        if int(function.flags) & _DPI:
+            self._refuse(e, f"'{function.name}', a function in C (DPI)")
         if m.depth >= _DEEPEST_CALL:
             self._refuse(e, f"calls nested deeper than {_DEEPEST_CALL}")
         arguments = list(e.arguments)
