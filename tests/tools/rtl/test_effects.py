@@ -129,3 +129,19 @@ def test_processes_that_write_other_bits_are_taken(tmp_path: Path) -> None:
         "always @(posedge clk) if (a == 1) r[0] <= 1;"
     )
     assert [row["r"] for row in run(tmp_path, body, [1, 0, 0])] == [0, 3, 1]
+
+
+def test_properties_of_a_generate_loop_have_registers_of_their_own(tmp_path: Path) -> None:
+    source = tmp_path / "m.sv"
+    source.write_text(
+        "module m(input clk, input [3:0] a);\nreg [3:0] b;\nalways @(posedge clk) b <= a;\n"
+        "for (genvar i = 0; i < 4; i++) begin\n"
+        "assert property (@(posedge clk) a[i] |=> b[i]);\nend\nendmodule\n"
+    )
+    _, model = load(read_sources([source], "m"))
+    simulator = Simulator(model, {str(key): term for key, term in model.asserts.items()})
+    state = simulator.start()
+    for value in (1, 2, 4, 8, 15, 0, 5):
+        cycle = simulator.cycle(state, {"clk": 1, "a": value})
+        assert not any(cycle.violations)
+        state = cycle.after

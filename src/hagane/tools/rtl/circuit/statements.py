@@ -36,7 +36,8 @@ class Statements:
     def __init__(self, scope: Scope):
         self._scope = scope
         self._x = scope.expressions
-        self._registers: dict[Position, list[Variable]] = {}  # of monitors, by assertion
+        # Of monitors, by assertion; a generate loop makes several at one place.
+        self._registers: dict[Position, dict[Any, list[Variable]]] = {}
 
     def run(self, s: Any, m: Machine) -> None:
         """Execute a statement."""
@@ -364,8 +365,9 @@ class Statements:
             self.notice(s, m.notices, "it is an assumption")
             return
         position = self._scope.position(s.sourceRange.start)
-        registers = self._registers.setdefault(position, [])
-        monitor = Monitor(self._scope, position, registers)
+        copies = self._registers.setdefault(position, {})
+        registers = copies.setdefault(s, [])
+        monitor = Monitor(self._scope, position, registers, list(copies).index(s))
         try:
             term = monitor.follow(s.propertySpec, m, covers=is_cover(s))
         except NotFollowed as problem:
