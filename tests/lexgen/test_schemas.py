@@ -384,13 +384,15 @@ def test_a_terminal_of_larks_library_takes_its_examples_alone(name: str) -> None
         "ESCAPED_STRING": r'"a\\"', "LCASE_LETTER": "x", "UCASE_LETTER": "X", "LETTER": "Q",
         "WORD": "Word", "CNAME": "_a1", "WS_INLINE": " \t", "WS": "\f\r\n ", "CR": "\r", "LF": "\n",
         "NEWLINE": "\n\r\n", "SH_COMMENT": "# a", "CPP_COMMENT": "// a*/", "SQL_COMMENT": "--",
-        "C_COMMENT": "/* a * \n/**/",
+        "C_COMMENT": "/* a * \n/**/", "_EXP": "E-12", "_STRING_INNER": "a\\",
+        "_STRING_ESC_INNER": r"a\"\\",
     }  # fmt: skip
     wrong = {
         "DIGIT": "12", "INT": "-1", "DECIMAL": ".", "FLOAT": "12", "SIGNED_FLOAT": "-",
         "NUMBER": "+1",
         "ESCAPED_STRING": r'"a\"', "CNAME": "1a", "NEWLINE": "\r", "SH_COMMENT": "# a\n",
-        "C_COMMENT": "/* */ */", "WS_INLINE": "\n", "WORD": "a1",
+        "C_COMMENT": "/* */ */", "WS_INLINE": "\n", "WORD": "a1", "_EXP": "1",
+        "_STRING_INNER": "\n", "_STRING_ESC_INNER": r"a\\\b"[:-1],
     }  # fmt: skip
     texts = matching(TERMINALS[name], whole=True, flags=Flags())
     assert examples[name] in texts

@@ -63,7 +63,7 @@ class Grammar:
 
 _TOKEN = re.compile(
     r"""
-    (?P<space>(?:[ \t\r]|(?:\#|//)[^\n]*)+)
+    (?P<space>(?:[ \t\r]|\\[ ]*\n|(?:\#|//)[^\n]*)+)
   | (?P<newline>\n)
   | (?P<string>"(?:[^"\\\n]|\\.)*"i?)
   | (?P<class>\[(?:[^\]\\]|\\.)*\])
@@ -71,7 +71,7 @@ _TOKEN = re.compile(
   | (?P<define>::=)
   | (?P<range>\.\.)
   | (?P<directive>%\w+)
-  | (?P<name>[?!]?[A-Za-z_][A-Za-z0-9_-]*)
+  | (?P<name>(?:!\??|\?!?)?[A-Za-z_][A-Za-z0-9_-]*)
   | (?P<alias>->[ \t]*\w+)
   | (?P<counts>\{[ \t]*\d*[ \t]*(?:,[ \t]*\d*[ \t]*)?\})
   | (?P<sign>[()|*+?:.,~\[\]{}])
@@ -102,7 +102,7 @@ class _Reader:
                 at += 1
                 continue
             if found is None or (not self.lark and found.lastgroup in ("regex", "alias")):
-                raise InvalidArgument(f"grammar, line {line}: unexpected {text[at]!r}")
+                raise InvalidArgument(f"grammar, line {line}: {_unexpected(text[at:])}")
             if found.lastgroup != "space":
                 yield str(found.lastgroup), found[0], line
             line += found[0].count("\n")
@@ -136,16 +136,17 @@ class _Reader:
                 self._next()
                 self._next()
             kind, sign, line = self._next()
-            if sign != (":" if self.lark else "::="):
-                wanted = ":" if self.lark else "::="
-                self._fail(line, f"expected '{wanted}' after '{name}', got {sign!r}")
+            wanted = ":" if self.lark else "::="
+            if sign != wanted:
+                remedy = _EXTENSIONS["["] if sign.startswith("[") else ""
+                self._fail(line, f"expected '{wanted}' after '{name}', got {sign!r}{remedy}")
             if name in rules:
                 self._fail(line, f"the rule '{name}' is there already")
             self._skip_to_body()
             rules[name] = self._choice()
             if self._peek()[0] not in ("newline", "end"):
                 _, text, line = self._peek()
-                self._fail(line, f"unexpected {text!r}")
+                self._fail(line, _unexpected(text))
         rules = written_out(rules, parameters)
         for name, body in list(rules.items()):
             if self.ignored and name.isupper():
@@ -298,12 +299,27 @@ class _Reader:
         body = text[1 : -2 if folded else -1]
         if self.lark and self._peek()[0] == "range":
             self._next()
-            _, high, _ = self._next()
-            return self._matching(f"[{body}-{high[1:-1]}]", line)
-        plain = _unescaped(body)
+            _, text, _ = self._next()
+            low, high = self._unescaped(body), self._unescaped(text[1:-1])
+            if len(low) != 1 or len(high) != 1 or low > high:
+                self._fail(line, f'expected two characters in order, got "{body}"..{text}')
+            return self._matching(rf"[\x{{{ord(low):x}}}-\x{{{ord(high):x}}}]", line)
+        plain = self._unescaped(body)
         if folded:
             return self._matching(re.escape(plain), line, "i")
         return Bytes(plain.encode("utf-8"))
+
+    def _unescaped(self, text: str) -> str:
+        # Lark leaves a "\\" before any other sign in the text, as Python does.
+        codes, other = (_LARK_ESCAPES, "\\") if self.lark else (_ESCAPES, "")
+
+        def one(found: re.Match[str]) -> str:
+            code = found[1]
+            if code[0] in "xuU" and code[1:]:
+                return chr(int(code[1:], 16))
+            return codes.get(code, other + code)
+
+        return _ESCAPE.sub(one, text)
 
     def _matching(self, source: str, line: int, flags: str = "") -> Part:
         try:
@@ -347,15 +363,30 @@ class _Reader:
 
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0"}
+_LARK_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "\\": "\\", '"': '"'}
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
 
+# What llguidance and xgrammar add to the notations, by its first signs, and the remedy.
+_EXTENSIONS = {
+    "%json": "; give TokenMask the schema",
+    "%regex": "; write an expression between slashes",
+    "%lark": "; write the rules of the inner grammar beside the others",
+    "%if": "; write a rule for each value of the parameter",
+    "[": "; attributes of rules are not covered: leave them out where they change no texts",
+    "@": "; grammars within others are not covered: write the rules of the other one here",
+    "&": "; write one expression that matches what both do",
+    "~": "; write an expression of the other texts",
+    "<": "; tokens by name are not covered: write their texts",
+    ":": "; parameters of rules are not covered: write a rule for each value",
+    "=": "; look-ahead is not covered: put what follows into the rule",
+}
 
-def _unescaped(text: str) -> str:
-    def one(found: re.Match[str]) -> str:
-        code = found[1]
-        return chr(int(code[1:], 16)) if code[0] in "xuU" and code[1:] else _ESCAPES.get(code, code)
 
-    return _ESCAPE.sub(one, text)
+def _unexpected(text: str) -> str:
+    """Return what to say of a text where none of its kind may stand."""
+    word = re.match(r"%\w+|.", text, re.DOTALL)
+    sign = word[0] if word is not None else text
+    return f"unexpected {sign!r}{_EXTENSIONS.get(sign, '')}"
 
 
 def _between(part: Part | Named, ignored: Part) -> Part:

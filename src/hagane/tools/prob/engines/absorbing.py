@@ -33,8 +33,15 @@ class Visits:
     pivots: tuple[Fraction, ...] = ()
 
 
+class TooMuchWork(Exception):
+    """A chain takes more steps than it may."""
+
+
 def visits(
-    transitions: Sequence[Sequence[Transition]], reward: int, restarts: frozenset[int]
+    transitions: Sequence[Sequence[Transition]],
+    reward: int,
+    restarts: frozenset[int],
+    steps: int | None = None,
 ) -> Visits:
     """Return the expected visits of a chain.
 
@@ -43,6 +50,10 @@ def visits(
             runs end there. The first state is the start.
         reward: The reward at the start.
         restarts: States behind which the reward counts from 0 again.
+        steps: How many sums the elimination of a component may take.
+
+    Raises:
+        TooMuchWork: It takes more.
     """
     count = len(transitions)
     expected, rewards = [Fraction(0)] * count, [Fraction(0)] * count
@@ -59,7 +70,7 @@ def visits(
                 for state in component:
                     expected[state] = rewards[state] = Fraction(0)
                 continue
-            pivots += _solve(component, transitions, expected, rewards, restarts)
+            pivots += _solve(component, transitions, expected, rewards, restarts, steps)
         for state in component:
             weight = expected[state]
             carried = Fraction(0) if state in restarts else rewards[state]
@@ -77,6 +88,7 @@ def _solve(
     expected: list[Fraction],
     rewards: list[Fraction],
     restarts: frozenset[int],
+    most: int | None,
 ) -> list[Fraction]:
     """Put the visits of a component in the place of the visits that enter it from outside.
 
@@ -84,7 +96,7 @@ def _solve(
         The pivots of the elimination.
     """
     inside = set(component)
-    steps = _eliminated(component, inside, transitions)
+    steps = _eliminated(component, inside, transitions, most)
     _substitute(steps, expected)
     for state in component:
         for share, target, gain in transitions[state]:
@@ -108,7 +120,10 @@ class _Step:
 
 
 def _eliminated(
-    component: Sequence[int], inside: set[int], transitions: Sequence[Sequence[Transition]]
+    component: Sequence[int],
+    inside: set[int],
+    transitions: Sequence[Sequence[Transition]],
+    most: int | None,
 ) -> list[_Step]:
     after: dict[int, dict[int, Fraction]] = {state: {} for state in component}
     before: dict[int, dict[int, Fraction]] = {state: {} for state in component}
@@ -124,6 +139,7 @@ def _eliminated(
     queue = [(len(before[state]) * len(after[state]), state) for state in component]
     heapq.heapify(queue)
     steps: list[_Step] = []
+    sums = 0
     while queue:
         cost, state = heapq.heappop(queue)
         if state not in after:
@@ -135,6 +151,9 @@ def _eliminated(
         outs, ins = after.pop(state), before.pop(state)
         scale = 1 / (1 - outs.pop(state, Fraction(0)))
         ins.pop(state, None)
+        sums += len(ins) * len(outs)
+        if most is not None and sums > most:
+            raise TooMuchWork
         for source in ins:
             del after[source][state]
         for target in outs:

@@ -46,6 +46,24 @@ def is_cover(statement: Any) -> bool:
     return bool(statement.assertionKind.name in ("CoverProperty", "CoverSequence"))
 
 
+def changes(statement: Any) -> bool:
+    """Return whether a statement assigns to something, or calls what may."""
+    found = False
+
+    def look(node: Any) -> None:
+        nonlocal found
+        kind = getattr(node.kind, "name", "")
+        if kind == "Call":
+            found |= not node.isSystemCall
+        elif kind == "UnaryOp":
+            found |= node.op.name.endswith(("increment", "decrement"))
+        else:
+            found |= kind == "Assignment"
+
+    statement.visit(look)
+    return found
+
+
 def sampled(spec: Any) -> Sampled | None:
     """Return a property of one cycle, or None where it spans more than that."""
     kind = spec.kind.name

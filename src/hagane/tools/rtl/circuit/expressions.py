@@ -44,8 +44,8 @@ class Expressions(Selects):
         return self._constant(e.value, e, m)
 
     def _StringLiteral(self, e: Any, m: Machine) -> Value:  # noqa: N802
-        number = int.from_bytes(str(e.value).encode(), "big")
-        return bv.value(number, max(e.type.bitWidth, 8))
+        # Of bytes that are no UTF-8 slang gives the number alone.
+        return bv.value(known_bits(e.intValue.value)[0], max(e.type.bitWidth, 8))
 
     def _NamedValue(self, e: Any, m: Machine) -> Value:  # noqa: N802
         symbol = e.symbol
@@ -92,7 +92,7 @@ class Expressions(Selects):
     def _UnaryOp(self, e: Any, m: Machine) -> Value:  # noqa: N802
         op = e.op.name
         if op in ("Preincrement", "Predecrement", "Postincrement", "Postdecrement"):
-            old = self.bits(e.operand, m)
+            old = self._before(e.operand, m)
             one = bv.value(1, old.width)
             new = bv.add(old, one) if op.endswith("increment") else bv.subtract(old, one)
             m.write(self.target(e.operand, m), new)
@@ -363,7 +363,8 @@ class Expressions(Selects):
         return self._gather(e, [self.value(item, m) for item in e.elements])
 
     def _ReplicatedAssignmentPattern(self, e: Any, m: Machine) -> Value:  # noqa: N802
-        return self._gather(e, [self.value(item, m) for item in e.elements])
+        times = int(self._scope.constant(e.count).value)
+        return self._gather(e, [self.value(item, m) for item in e.elements] * times)
 
     @staticmethod
     def _gather(e: Any, elements: list[Value]) -> Value:
@@ -388,12 +389,20 @@ class Expressions(Selects):
         if not e.isCompound:
             return self.value(e.right, m)
         # slang puts a reference to the left side into the right one.
-        old = self.bits(e.left, m)
+        old = self._before(e.left, m)
         m.held.append(old)
         try:
             return self.value(e.right, m)
         finally:
             m.held.pop()
+
+    def _before(self, e: Any, m: Machine) -> Term:
+        """Return the value of a target that is assigned to right away, and so looked at twice."""
+        with m.tentatively() as written:
+            old = self.bits(e, m)
+        if written:
+            self.refuse(e, "an index that changes variables here; write it in two statements")
+        return old
 
     def _LValueReference(self, e: Any, m: Machine) -> Value:  # noqa: N802
         return m.held[-1]

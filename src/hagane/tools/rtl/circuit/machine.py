@@ -119,12 +119,14 @@ class Machine:
     """One execution of one process.
 
     ``base`` gives the value of a variable that the process has not written yet; ``clocked`` says
-    whether it waits for edges. ``past`` gives the value of a term one cycle ago, in an assertion.
+    whether it waits for edges, ``once`` whether it is an ``initial`` one. ``past`` gives the value
+    of a term one cycle ago, in an assertion.
     ``operands`` says of an outcome of ``?:`` where the operator of the first operand stands.
     """
 
     base: Callable[[Variable], Value]
     clocked: bool = False
+    once: bool = False
     now: Overlay = field(default_factory=lambda: Overlay(None))
     later: Overlay = field(default_factory=lambda: Overlay(None))
     guard: Term = TRUE
@@ -222,6 +224,16 @@ class Machine:
             self.later.own[variable] = merge(
                 condition, value, self.base(variable) if old is None else old
             )
+
+    @contextmanager
+    def tentatively(self) -> Iterator[set[Variable]]:
+        """Execute the block, and drop what it writes; the variables are known behind it."""
+        now, later, masks = self.now, self.later, dict(self.masks)
+        self.now, self.later = Overlay(now), Overlay(later)
+        written: set[Variable] = set()
+        yield written
+        written.update(v for v in (*self.now.own, *self.later.own) if not v.local)
+        self.now, self.later, self.masks = now, later, masks
 
     def alternatives(
         self,

@@ -55,6 +55,8 @@ class _Builder:
         self.machines: dict[Process, Machine] = {}
         self.read: dict[Process, set[Variable]] = {}
         self.problems: dict[str, None] = {}
+        # Of variables the clocked processes that write them, with the bits of each.
+        self._writers: dict[Variable, dict[Process, Value]] = {}
 
     def build(self) -> CycleModel:
         inputs = self._inputs()
@@ -195,12 +197,32 @@ class _Builder:
     def _run_once(self, process: Process, following: dict[Variable, Value]) -> None:
         """Put the variables after one run of a clocked process into ``following``."""
         machine = self.machines[process]
+        self._note_writers(process, machine)
         for layer in (machine.now.own, machine.later.own):
             for variable_, value in layer.items():
                 if variable_.local or variable_ not in machine.masks:
                     continue
                 old = following[variable_] if variable_ in following else self._value(variable_)
                 following[variable_] = masked(machine.masks[variable_], value, old)
+
+    def _note_writers(self, process: Process, machine: Machine) -> None:
+        """Note what a clocked process writes; a bit has one that does, in one of the two ways."""
+        for variable_, mask in machine.masks.items():
+            if variable_.local:
+                continue
+            if variable_ in machine.now.own and variable_ in machine.later.own:
+                self.problems[
+                    f"{process.position}: '{variable_.name}' is assigned by = and by <= in one "
+                    "process; write it in one of the two ways"
+                ] = None
+            for other, theirs in self._writers.setdefault(variable_, {}).items():
+                pairs = zip(flat(mask), flat(theirs), strict=True)
+                if other is not process and any(int(a.data) & int(b.data) for a, b in pairs):
+                    self.problems[
+                        f"{process.position}: '{variable_.name}' is written here and by the one "
+                        f"at {other.position}; write it in one process"
+                    ] = None
+            self._writers[variable_][process] = mask
 
     def _latches(
         self,

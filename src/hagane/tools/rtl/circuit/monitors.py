@@ -52,12 +52,14 @@ class Monitor:
         scope: The instance that the assertion stands in.
         position: Its place.
         registers: Kept from one execution of the process to the next.
+        copy: Its number among those that a generate loop makes at its place.
     """
 
-    def __init__(self, scope: Scope, position: Position, registers: list[Variable]):
+    def __init__(self, scope: Scope, position: Position, registers: list[Variable], copy: int = 0):
         self.scope = scope
         self.position = position
         self.registers = registers
+        self.copy = copy
 
     def follow(self, spec: Any, m: Machine, *, covers: bool) -> Term:
         """Return when an assertion fails, or the property of a cover is met.
@@ -103,7 +105,8 @@ class Monitor:
 
     def _register(self, width: int) -> Variable:
         if self._used == len(self.registers):
-            name = f"hagane_sva[{self.position}][{self.scope.path}][{self._used}]"
+            place = f"{self.position}" if self.copy == 0 else f"{self.position}, {self.copy}"
+            name = f"hagane_sva[{place}][{self.scope.path}][{self._used}]"
             self.registers.append(
                 Variable(name, Packed(width, False), self.position, scope="", hidden=True)
             )

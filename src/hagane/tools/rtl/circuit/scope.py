@@ -114,9 +114,9 @@ class Scope:
 
     def decide(self, e: Any, m: Machine) -> Term:
         """Return a branch's condition, and add the points of the conditions it is made of."""
-        whole = self.expressions.condition(e, m)
-        self._atoms(e, m)
-        return whole
+        with m.tentatively():
+            self._atoms(e, m)
+        return self.expressions.condition(e, m)
 
     def _atoms(self, e: Any, m: Machine) -> Term:
         """Add a point for either outcome of every condition under ``&&``, ``||`` and ``!``."""

@@ -38,7 +38,7 @@ def initial_values(design: Design) -> Start:
         if not process.initial:
             continue
         read: set[Variable] = set()
-        machine = Machine(_noting(read, values))
+        machine = Machine(_noting(read, values), once=True)
         try:
             process.run(machine)
         except Outside as problem:

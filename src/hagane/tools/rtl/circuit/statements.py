@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from hagane.symbolic import bitvector as bv
 from hagane.symbolic.logic import both, either, equal, negate
 from hagane.symbolic.term import FALSE, TRUE, Term
-from hagane.tools.rtl.circuit.covers import Sampled, clocking_of, is_cover, sampled
+from hagane.tools.rtl.circuit.covers import Sampled, changes, clocking_of, is_cover, sampled
 from hagane.tools.rtl.circuit.elaborate import Position
 from hagane.tools.rtl.circuit.machine import Exits, Machine, Outside, PointKey, Variable, refuse
 from hagane.tools.rtl.circuit.monitors import Monitor, NotFollowed
 from hagane.tools.rtl.circuit.subset import DELAYED, outside
-from hagane.tools.rtl.circuit.values import Value, filled, layout_of
+from hagane.tools.rtl.circuit.values import Packed, Value, filled, layout_of
 
 if TYPE_CHECKING:
     from hagane.tools.rtl.circuit.scope import Scope
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _MOST_ITERATIONS = 200_000
 _MOST_OPEN_ITERATIONS = 1_024
 _DEEPEST_CALL = 64
+_DPI = 128  # the flag of slang's functions that come from C
 
 
 class Statements:
@@ -35,7 +36,8 @@ class Statements:
     def __init__(self, scope: Scope):
         self._scope = scope
         self._x = scope.expressions
-        self._registers: dict[Position, list[Variable]] = {}  # of monitors, by assertion
+        # Of monitors, by assertion; a generate loop makes several at one place.
+        self._registers: dict[Position, dict[Any, list[Variable]]] = {}
 
     def run(self, s: Any, m: Machine) -> None:
         """Execute a statement."""
@@ -73,12 +75,18 @@ class Statements:
     def _VariableDeclaration(self, s: Any, m: Machine) -> None:  # noqa: N802
         symbol = s.symbol
         variable = self._scope.declare(symbol)
-        if symbol.initializer is not None:
-            value = self._x.value(symbol.initializer, m)
-        else:
-            value = filled(variable.layout, 0)
-        if symbol.lifetime.name != "Static" or symbol.initializer is not None:
-            m.now.own[variable] = value
+        static = symbol.lifetime.name == "Static"
+        if symbol.initializer is None:
+            if not static:
+                m.now.own[variable] = filled(variable.layout, 0)
+            return
+        if static and (m.depth or not m.once):
+            self._refuse(
+                s,
+                f"'{symbol.name}', which gets its initial value once and keeps what it has later "
+                "(declare it automatic, or write the value as a statement)",
+            )
+        m.now.own[variable] = self._x.value(symbol.initializer, m)
 
     def _ExpressionStatement(self, s: Any, m: Machine) -> None:  # noqa: N802
         e = s.expr
@@ -323,6 +331,9 @@ class Statements:
             return
         old = m.asserts.get(position, FALSE)
         m.asserts[position] = either(old, both(m.guard, negate(condition)))
+        for action, when in ((s.ifTrue, condition), (s.ifFalse, negate(condition))):
+            if action is not None and changes(action):
+                self._branch(when, action, m)
 
     def _ConcurrentAssertion(self, s: Any, m: Machine) -> None:  # noqa: N802
         if clocking_of(s.propertySpec) is None and m.clocked and m.guard is TRUE:
@@ -335,10 +346,15 @@ class Statements:
         where = self._scope.position(s.sourceRange.start)
         what = "a cover property" if is_cover(s) else "a concurrent assertion"
         why = why or "it is not sampled at the rising edge of one clock, in every cycle"
+        if any(a is not None and changes(a) for a in (s.ifTrue, s.ifFalse)):
+            why += "; its action, which changes variables, is ignored"
         notices[f"{where}: {what} is not a target: {why}"] = None
 
     def property(self, s: Any, m: Machine) -> None:
         """Add the point of a cover, or the violation of an assertion, at the clock's edge."""
+        for action in (s.ifTrue, s.ifFalse):
+            if action is not None and changes(action):
+                self._refuse(action, "a property's action that changes variables (write a process)")
         found = sampled(s.propertySpec) if is_cover(s) else None
         if found is not None and not any(
             outside(e, self._scope.position) for e in found.conditions
@@ -349,8 +365,9 @@ class Statements:
             self.notice(s, m.notices, "it is an assumption")
             return
         position = self._scope.position(s.sourceRange.start)
-        registers = self._registers.setdefault(position, [])
-        monitor = Monitor(self._scope, position, registers)
+        copies = self._registers.setdefault(position, {})
+        registers = copies.setdefault(s, [])
+        monitor = Monitor(self._scope, position, registers, list(copies).index(s))
         try:
             term = monitor.follow(s.propertySpec, m, covers=is_cover(s))
         except NotFollowed as problem:
@@ -384,6 +401,8 @@ class Statements:
         if m.dead:
             layout = layout_of(function.returnType)
             return bv.value(0, 1) if layout is None else filled(layout, 0)
+        if int(function.flags) & _DPI:
+            self._refuse(e, f"'{function.name}', a function in C (DPI)")
         if m.depth >= _DEEPEST_CALL:
             self._refuse(e, f"calls nested deeper than {_DEEPEST_CALL}")
         arguments = list(e.arguments)
@@ -394,7 +413,7 @@ class Statements:
             if direction == "In":
                 values.append(self._x.value(actual, m))
             elif direction in ("InOut", "Ref"):
-                values.append(self._x.value(_lvalue(actual), m))
+                values.append(self._resized(self._x.value(_lvalue(actual), m), actual, formal))
             else:
                 values.append(None)
         saved: dict[Variable, Value | None] = {}
@@ -421,11 +440,27 @@ class Statements:
         returned: Value = bv.value(0, 1) if result is None else m.read(result)
         for formal, actual in zip(formals, arguments, strict=True):
             if formal.direction.name in ("Out", "InOut", "Ref"):
-                self._x.assign(_lvalue(actual), m.read(scope.declare(formal)), m)
+                self._take(actual, m.read(scope.declare(formal)), m)
         for variable, value in saved.items():
             if value is not None:
                 m.now.own[variable] = value
         return returned
+
+    def _take(self, actual: Any, value: Value, m: Machine) -> None:
+        """Assign the value of an output argument to what it is connected to."""
+        if actual.kind.name == "Assignment":
+            outer, m.held_value = m.held_value, value
+            value = self._x.value(actual.right, m)
+            m.held_value = outer
+        self._x.assign(_lvalue(actual), value, m)
+
+    @staticmethod
+    def _resized(value: Value, actual: Any, formal: Any) -> Value:
+        """Return the value of an argument with the width of the formal one."""
+        layout = layout_of(formal.type)
+        if isinstance(layout, Packed) and isinstance(value, Term) and layout.width != value.width:
+            return bv.resize(value, layout.width, signed=bool(_lvalue(actual).type.isSigned))
+        return value
 
 
 def _lvalue(e: Any) -> Any:
