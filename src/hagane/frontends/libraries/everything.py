@@ -8,7 +8,9 @@ from hagane.frontends.libraries.einops import EINOPS
 from hagane.frontends.libraries.numpy import NUMPY
 from hagane.frontends.libraries.recording import TQDM
 from hagane.frontends.libraries.table import Table
+from hagane.frontends.libraries.tokens import TIKTOKEN, TYRO
 from hagane.frontends.libraries.torch import TORCH
+from hagane.frontends.libraries.torchvision import PIL, TORCHVISION
 
 TABLES: dict[str, Table] = {
     "torch": TORCH,
@@ -16,5 +18,9 @@ TABLES: dict[str, Table] = {
     "chainer": CHAINER,
     "einops": EINOPS,
     "tqdm": TQDM,
+    "torchvision": TORCHVISION,
+    "PIL": PIL,
+    "tiktoken": TIKTOKEN,
+    "tyro": TYRO,
     "hagane": HAGANE,
 }

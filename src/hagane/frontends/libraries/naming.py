@@ -24,19 +24,23 @@ if TYPE_CHECKING:
 
 # Packages that are never imported or interpreted, only known by name.
 _ROOTS = (
-    "torch", "torchvision", "numpy", "chainer", "chainermn", "cupy", "jaxtyping", "hagane",
-    "beartype", "typeguard", "einops", "tqdm", "matplotlib", "tensorboard", "tensorboardX",
-    "wandb",
+    "torch", "torchvision", "PIL", "tiktoken", "tyro", "numpy", "chainer", "chainermn", "cupy",
+    "jaxtyping", "hagane", "beartype", "typeguard", "einops", "tqdm", "matplotlib", "tensorboard",
+    "tensorboardX", "wandb",
 )  # fmt: skip
 # Those that only draw, keep or send values; their results come from outside of the program.
 _OUTSIDE = (
-    "colorama", "comet_ml", "imageio", "matplotlib", "mlflow", "plotly", "prettytable", "psutil",
-    "seaborn", "tabulate", "tensorboard", "tensorboardX", "termcolor", "wandb", "yaml",
+    "colorama", "comet_ml", "imageio", "labml", "matplotlib", "mlflow", "pandas", "plotly",
+    "prettytable", "psutil", "pytest", "requests", "seaborn", "tabulate", "tensorboard",
+    "tensorboardX", "termcolor", "wandb", "yaml",
 )  # fmt: skip
 _SETTINGS = ("wandb.config", "wandb.run", "wandb.summary")
-_RECORDS = ("tqdm", *_OUTSIDE, "torch.utils.tensorboard")
+_RECORDS = (
+    "tqdm", "tiktoken", *_OUTSIDE, "torch.utils.tensorboard", "PIL", "torchvision.datasets",
+    "torchvision.io", "torchvision.utils.save_image",
+)  # fmt: skip
 # Those whose real modules are read from their source all the same, where a real model leads there.
-_READ = ("torchvision",)
+READ = ("torchvision",)
 
 
 class Names:
@@ -89,9 +93,33 @@ class Names:
         """Whether a module is known by its name alone."""
         return name.partition(".")[0] in _ROOTS
 
+    def describes(self, name: str) -> bool:
+        """Whether a table knows what a class of a library is and has."""
+        table = self.table_of(name)
+        if table is None:
+            return False
+        known = (table.layers, table.methods, table.attributes, table.bases, table.transparent)
+        return name == table.tensor or any(name in names for names in known)
+
+    def unread(self, core: Core, name: str) -> Value:
+        """Return the value of a name that no table knows, and tell the reader."""
+        if self.is_outside(name):
+            return core.outside(f"what '{name}' gives")
+        return core.lost(self.stranger(name))
+
+    def stranger(self, name: str) -> str:
+        """Return the reason why a name of a library that no table knows has no value."""
+        top = name.partition(".")[0]
+        if self.knows(top):
+            return f"'{name}' is not understood"
+        return (
+            f"'{name}' is not understood: '{top}' is no library that hagane knows, and no "
+            "module beside the file or in its project"
+        )
+
     def reads(self, name: str) -> bool:
         """Whether a real module is read from its source."""
-        return name.partition(".")[0] in _READ or not self.knows(name)
+        return name.partition(".")[0] in READ or not self.knows(name)
 
     def records(self, name: str) -> bool:
         """Whether a call of a name only shows or keeps values, unknown ones too."""
@@ -120,7 +148,10 @@ class Names:
                 return Host(getattr(object, name))
             if name == "__init__" and library.name in table.layers:  # of a base, by its name
                 return Library(whole)
-            return whole.rpartition(".")[0].rpartition(".")[2] if name == "__name__" else MISSING
+            if name == "__name__":
+                return whole.rpartition(".")[0].rpartition(".")[2]
+            known = library.name in table.functions or library.name in table.layers
+            return MISSING if known or library.name == table.tensor else Library(whole)
         return Library(whole)
 
     def set_member(self, core: Core, library: Library, name: str, value: Value) -> None:

@@ -238,7 +238,7 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             found = value.known.ravel()[0]
             if isinstance(found, Expr):
                 return found
-            return int(found) if whole or value.known.dtype.kind in "iu" else found.item()
+            return int(found) if whole or value.known.dtype.kind in "iu" else float(found)
         return self.emit.scalar(value, whole=whole)
 
     def _call_float(self, value: Value = 0.0) -> Value:
@@ -283,12 +283,12 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             return self.call(method, [], {})
         return apply_plain(abs, value) if is_plain(value) else Real()
 
-    def _call_round(self, value: Value, digits: Value = None) -> Value:
-        if is_plain(value) and is_plain(digits):
-            return apply_plain(round, value, digits)
-        if isinstance(value, Expr):
-            return value
-        return self.emit.fresh("rounded") if digits is None else Real()
+    def _call_round(self, number: Value, ndigits: Value = None) -> Value:
+        if is_plain(number) and is_plain(ndigits):
+            return apply_plain(round, number, ndigits)
+        if isinstance(number, Expr):
+            return number
+        return self.emit.fresh("rounded") if ndigits is None else Real()
 
     def _call_divmod(self, left: Value, right: Value) -> Value:
         return (self.binary(ast.FloorDiv, left, right), self.binary(ast.Mod, left, right))

@@ -15,6 +15,7 @@ from hagane.frontends.python.values.values import (
     DictRef,
     Host,
     Instance,
+    Library,
     ListRef,
     Many,
     Pairs,
@@ -66,6 +67,8 @@ class Iteration(Objects):
                 return self._object_items(value)
             case Unknown():
                 return Many(value, self.emit.fresh("count"))
+            case Library(name=name) if not self.tables.describes(name):
+                return Many(self.tables.unread(self, name), self.emit.fresh("count"))
             case Choice(condition=condition):
                 yes, no = self.sequence(value.yes), self.sequence(value.no)
                 if isinstance(yes, list) and isinstance(no, list) and len(yes) == len(no):
