@@ -31,7 +31,7 @@ _ROOTS = (
 # Those that only draw, keep or send values; their results come from outside of the program.
 _OUTSIDE = (
     "colorama", "comet_ml", "imageio", "labml", "matplotlib", "mlflow", "pandas", "plotly",
-    "prettytable", "psutil", "pytest", "requests", "seaborn", "tabulate", "tensorboard",
+    "prettytable", "psutil", "pytest", "requests", "seaborn", "sklearn", "tabulate", "tensorboard",
     "tensorboardX", "termcolor", "wandb", "yaml",
 )  # fmt: skip
 _SETTINGS = ("wandb.config", "wandb.run", "wandb.summary")

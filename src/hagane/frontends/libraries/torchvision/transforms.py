@@ -101,9 +101,9 @@ _enter("ConvertImageDtype", {"dtype": None},
 _enter("ToDtype", {"dtype": _REQUIRED, "scale": False},
        lambda t, self, img: fn.convert_image_dtype(t, img, self.dtype))  # fmt: skip
 _enter("FiveCrop", {"size": _REQUIRED},
-       lambda t, self, img: tuple(fn.center_crop(t, img, self.size) for _ in range(5)))  # fmt: skip
+       lambda t, self, img: (fn.center_crop(t, img, self.size),) * 5)  # fmt: skip
 _enter("TenCrop", {"size": _REQUIRED, "vertical_flip": False},
-       lambda t, self, img: tuple(fn.center_crop(t, img, self.size) for _ in range(10)))  # fmt: skip
+       lambda t, self, img: (fn.center_crop(t, img, self.size),) * 10)  # fmt: skip
 _enter("ToTensor", {}, lambda t, self, img: fn.to_tensor(t, img), module=False)
 _enter("PILToTensor", {}, lambda t, self, img: fn.pil_to_tensor(t, img), module=False)
 _enter("ToImage", {}, lambda t, self, img: fn.pil_to_tensor(t, img))
