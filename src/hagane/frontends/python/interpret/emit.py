@@ -477,6 +477,7 @@ _KEEPING_ORDER = frozenset(
 
 def common_device(tensors: Sequence[Tensor], otherwise: str = "cpu") -> str:
     """Return the device that tensors share; scalars on the CPU go anywhere, as in PyTorch.
+
     Constants alone lie ``otherwise``.
 
     Raises:

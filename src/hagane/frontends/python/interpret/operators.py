@@ -400,9 +400,9 @@ class Operators(Core):
             return same if positive else self.negated(self.truth(same))
         if isinstance(right, Choice):
             return self._identical(right, left, positive)
-        if right is None and isinstance(left, Unknown):
-            if left.failed or not (isinstance(left, Outside) or self.emit.builds):
-                return not positive  # a value that nobody knows was meant to be one
+        is_meant = not (isinstance(left, Outside) or self.emit.builds)
+        if right is None and isinstance(left, Unknown) and (left.failed or is_meant):
+            return not positive  # a value that nobody knows was meant to be one
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return Truth(self.unknown_truth())
         if isinstance(left, Truth) and isinstance(right, bool):
