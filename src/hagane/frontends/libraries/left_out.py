@@ -33,7 +33,7 @@ LEFT_OUT: dict[str, frozenset[str]] = {
          "all_weights", "check_forward_args", "check_hidden_size", "check_input",
          "cls_to_become", "get_expected_cell_size", "get_expected_hidden_size",
          "has_uninitialized_params", "initialize_parameters", "merge_masks", "permute_hidden",
-         "activation_relu_or_gelu")
+         "activation_relu_or_gelu", "_flat_weights", "_flat_weights_names")
     ),
     "torch.nn.DataParallel": (_PARALLEL := frozenset(
         ("broadcast_buffers", "gather", "join", "join_device", "join_hook", "join_process_group",

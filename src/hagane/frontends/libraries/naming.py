@@ -30,9 +30,9 @@ _ROOTS = (
 )  # fmt: skip
 # Those that only draw, keep or send values; their results come from outside of the program.
 _OUTSIDE = (
-    "colorama", "comet_ml", "imageio", "labml", "matplotlib", "mlflow", "pandas", "plotly",
-    "prettytable", "psutil", "pytest", "requests", "seaborn", "sklearn", "tabulate", "tensorboard",
-    "tensorboardX", "termcolor", "wandb", "yaml",
+    "IPython", "colorama", "comet_ml", "imageio", "labml", "matplotlib", "matplotlib_inline",
+    "mlflow", "pandas", "plotly", "prettytable", "psutil", "pytest", "requests", "seaborn",
+    "sklearn", "tabulate", "tensorboard", "tensorboardX", "termcolor", "wandb", "yaml",
 )  # fmt: skip
 _SETTINGS = ("wandb.config", "wandb.run", "wandb.summary")
 _RECORDS = (

@@ -89,6 +89,7 @@ class Core(Parts):
         self.variables = self.heap.new({})  # context variables that the program set
         self.tags: dict[tuple[Any, str], Value] = {}  # attributes that the program gave tensors
         self._function_names: dict[tuple[Any, int], int] = {}  # where their attributes lie
+        self.opened: set[int] = set()  # objects with attributes whose names are not known
         self._texts: dict[Term, str] = {}
         self._compared: dict[int, bool] = {}  # classes whose objects are compared by identity
         self.tested: ast.expr | None = None  # an expression of which the truth alone counts

@@ -99,6 +99,8 @@ class Operators(Core):
             )
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return left if isinstance(left, Unknown) else right
+        if isinstance(left, str) and kind is ast.Mod and isinstance(right, Tensor):
+            return self.outside("a text that depends on sizes")
         if isinstance(left, Tensor) or isinstance(right, Tensor):
             found = self._tensor_and_object(BINARY[kind][0], left, right)
             if found is not MISSING:

@@ -391,6 +391,8 @@ class Builtins(Iterables, RealObjects, World, Arguments):
 
     def _call_setattr(self, value: Value, name: Value, content: Value) -> Value:
         if not isinstance(name, str):
+            if isinstance(value, Instance):
+                self.opened.add(value.key)
             return self.lost("an attribute whose name is not known is set")
         self.set_attribute(value, name, content)
         return None

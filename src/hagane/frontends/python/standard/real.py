@@ -23,6 +23,7 @@ from hagane.frontends.python.values.values import (
     Bound,
     Class,
     DictRef,
+    Fields,
     Function,
     Host,
     Instance,
@@ -31,6 +32,7 @@ from hagane.frontends.python.values.values import (
     ModuleRef,
     SetRef,
     Value,
+    Wrapped,
     is_plain,
 )
 
@@ -154,6 +156,24 @@ class RealObjects(Records):
         if cls.host is not None and dataclasses.is_dataclass(cls.host):
             return tuple(Host(found) for found in dataclasses.fields(cls.host))
         return self.described_fields(cls)
+
+    # Activations of functions, as programs ask for them.
+
+    def _call_currentframe(self) -> Value:
+        return Wrapped("frame", self.frame)
+
+    def _call_getargvalues(self, frame: Value) -> Value:
+        if not isinstance(frame, Wrapped) or frame.kind != "frame":
+            return self.lost("the arguments of a call that is not known")
+        node = getattr(frame.function.function, "node", None)
+        formal = None if node is None else node.args
+        names = [] if formal is None else [a.arg for a in (*formal.posonlyargs, *formal.args)]
+        rest = [
+            None if formal is None or a is None else a.arg
+            for a in (getattr(formal, "vararg", None), getattr(formal, "kwarg", None))
+        ]
+        found = (self.new_list(names), *rest, self.attribute(frame, "f_locals"))
+        return Fields(found, ("args", "varargs", "keywords", "locals"))
 
 
 def _only_tells(found: Any) -> bool:

@@ -60,6 +60,8 @@ class Access(Items):
     def attribute(self, value: Value, name: str) -> Value:
         """Return an attribute of any value of the program."""
         found = self.find_attribute(value, name)
+        if found is MISSING and isinstance(value, Instance) and value.key in self.opened:
+            return self.lost("an attribute of an object that has some of names not known")
         if found is MISSING:
             self._no_attribute(value, name)
         return found
@@ -129,6 +131,12 @@ class Access(Items):
                 }[name]
             case Wrapped() if isinstance(value.function, Function):
                 return self.find_attribute(value.function, name)
+            case Wrapped(kind="frame") if name in ("f_back", "f_locals"):
+                if name == "f_locals":
+                    held = self.heap[value.function.key]
+                    return self.new_dict({n: v for n, v in held.items() if n.isidentifier()})
+                caller = value.function.caller
+                return None if caller is None else Wrapped("frame", caller)
             case Bound() if name == "__self__":
                 return value.receiver
         if isinstance(
