@@ -118,3 +118,82 @@ def test_commands_of_tyro_have_their_defaults(tmp_path: Path) -> None:
     )
     (error,) = scripted(tmp_path, text).errors
     assert "Linear" in error.message
+
+
+def test_names_that_the_program_gives_a_library_are_its_own(tmp_path: Path) -> None:
+    text = "torch.pi = torch.acos(torch.zeros(1)) * 2\ntorch.sqrt(torch.pi)"
+    assert scripted(tmp_path, text).errors == []
+    (error,) = scripted(tmp_path, "torch.sqrt(torch.pi)").errors
+    assert "expected a tensor as 'input', got float" in error.message
+
+
+def test_arguments_become_attributes_by_the_frame_of_the_caller(tmp_path: Path) -> None:
+    text = (
+        "import inspect\nclass Kept:\n  def keep(self):\n"
+        "    frame = inspect.currentframe().f_back\n"
+        "    *_, held = inspect.getargvalues(frame)\n"
+        "    for k, v in held.items():\n      setattr(self, k, v)\n"
+        "class A(Kept):\n  def __init__(self, n, m=3):\n    self.keep()\n"
+        "a = A(5)\nnn.Linear(a.n, a.m)(torch.zeros(2, 4))"
+    )
+    (error,) = scripted(tmp_path, text).errors
+    assert "expected 5 features in the last axis, got 4" in error.message
+
+
+def test_an_attribute_set_by_an_unknown_name_may_be_any(tmp_path: Path) -> None:
+    text = "class A:\n  pass\na = A()\nfor n in strange.names():\n  setattr(a, n, 3)\nprint(a.depth)"
+    report = scripted(tmp_path, text)
+    assert report.errors == []
+    assert report.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torch.diag(torch.zeros(8, 8, device='cuda'), 3)",
+        "q = torch.zeros(2, 3, 4, 4, device='cuda')\nmask = torch.ones(4, 4, device='cuda') > 0\n"
+        "q[:, :, ~mask] = 1.0\nq[:, 0, mask]",
+    ],
+)
+def test_places_inside_of_a_function_lie_where_its_operands_do(text: str, tmp_path: Path) -> None:
+    report = scripted(tmp_path, text)
+    assert (report.errors, report.unknown) == ([], [])
+
+
+def test_tensors_of_one_element_are_numbers_in_a_list(tmp_path: Path) -> None:
+    text = "x = torch.tensor([torch.zeros(1), torch.zeros(1, 1)]) + torch.zeros(2)"
+    assert scripted(tmp_path, text).errors == []
+    (error,) = scripted(tmp_path, "torch.tensor([torch.zeros(2)])").errors
+    assert "only tensors of one element can be converted to numbers" in error.message
+
+
+def test_long_data_sets_are_iterated_as_one_item(tmp_path: Path) -> None:
+    text = (
+        "class D(torch.utils.data.Dataset):\n  def __len__(self):\n    return 60_000\n"
+        "  def __getitem__(self, i):\n    return torch.zeros(3, 4)\n"
+        "x = torch.stack([d for d in D()])\nnn.Linear(5, 2)(x)"
+    )
+    (error,) = scripted(tmp_path, text).errors
+    assert "got 4: torch.Tensor(dtype=float32, shape=(60000, 3, 4))" in error.message
+
+
+def test_a_size_that_the_last_batch_lacks_is_an_error(tmp_path: Path) -> None:
+    text = (
+        "from torch.utils.data import DataLoader, TensorDataset\n"
+        "for (x,) in DataLoader(TensorDataset(torch.zeros(1000, 4)), 256{}):\n"
+        "  s = x @ x.T\n  torch.cat([torch.diag(s, 128), torch.diag(s, -128)]).view(256, 1)"
+    )
+    pytest.importorskip("z3")
+    (error,) = scripted(tmp_path, text.format("")).errors
+    assert "cannot reshape" in error.message
+    assert scripted(tmp_path, text.format(", drop_last=True")).errors == []
+
+
+def test_rows_are_parted_for_training_and_testing(tmp_path: Path) -> None:
+    text = (
+        "from sklearn.model_selection import train_test_split\n"
+        "a, b, c, d = train_test_split(torch.zeros(100, 5), list(range(100)), test_size=0.1)\n"
+        "torch.zeros(90, 5) + a\ntorch.zeros(10) + torch.tensor(d)\ntorch.zeros(91, 5) + a"
+    )
+    (error,) = scripted(tmp_path, text).errors
+    assert error.place.line == 9

@@ -58,6 +58,11 @@ class Names:
         """The tables by the class of their tensors."""
         return {table.tensor: table for table in self.tables.values()}
 
+    @cached_property
+    def _given(self) -> dict[str, Value]:
+        """The names that the program sets of libraries."""
+        return {}
+
     def table_of(self, name: str) -> Table | None:
         """Return the table that a dotted name belongs to."""
         return self.tables.get(name.partition(".")[0])
@@ -138,6 +143,8 @@ class Names:
         whole = self._canonical(f"{library.name}.{name}")
         if _is_within(whole, _SETTINGS):
             return core.outside(f"'{whole}'")
+        if whole in self._given:
+            return self._given[whole]
         table = self.table_of(whole)
         if table is not None and whole in table.constants:
             return table.constants[whole]
@@ -155,11 +162,14 @@ class Names:
         return Library(whole)
 
     def set_member(self, core: Core, library: Library, name: str, value: Value) -> None:
-        """Set a name of a library that the program can change; others are left alone."""
+        """Set a name of a library: one of its own, or one that the program gives it."""
         whole = self._canonical(f"{library.name}.{name}")
         table = self.table_of(whole)
         if table is not None and whole in table.names:
             table.names[whole][1](core, value)
+        elif not core.emit.builds:
+            known = not core.knowledge.path.decisions
+            self._given[whole] = value if known else core.outside(f"'{whole}', which is set")
 
     def set_content(self, core: Core, x: Tensor, value: Value) -> bool:
         """Do ``x.data = value`` where a graph can tell it; whether it was done."""
