@@ -141,7 +141,9 @@ def test_arguments_become_attributes_by_the_frame_of_the_caller(tmp_path: Path) 
 
 
 def test_an_attribute_set_by_an_unknown_name_may_be_any(tmp_path: Path) -> None:
-    text = "class A:\n  pass\na = A()\nfor n in strange.names():\n  setattr(a, n, 3)\nprint(a.depth)"
+    text = (
+        "class A:\n  pass\na = A()\nfor n in strange.names():\n  setattr(a, n, 3)\nprint(a.depth)"
+    )
     report = scripted(tmp_path, text)
     assert report.errors == []
     assert report.exit_code == 2
