@@ -33,6 +33,7 @@ def scripted(folder: Path, text: str) -> Report:
         "strange.URL['x'] = 3",
         "for x in strange.URL:\n  x.y",
         "nn.Linear(strange.N, 3)(torch.zeros(2, 5))",
+        "class A(strange.Base):\n  pass\nassert isinstance(A(), strange.Root)\nA().f()",
     ],
 )
 def test_what_a_library_may_have_is_unknown(text: str, tmp_path: Path) -> None:

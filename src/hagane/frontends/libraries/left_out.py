@@ -7,7 +7,8 @@ from __future__ import annotations
 
 LEFT_OUT: dict[str, frozenset[str]] = {
     "torch.Tensor": frozenset(
-        ("apply_", "as_strided_", "as_strided_scatter", "as_subclass", "backward_hooks",
+        ("full_tensor", "to_local", "device_mesh", "placements", "redistribute",  # of DTensor
+         "apply_", "as_strided_", "as_strided_scatter", "as_subclass", "backward_hooks",
          "ccol_indices", "cdouble", "chalf", "col_indices", "const_data_ptr", "crow_indices",
          "data_ptr", "dense_dim", "dequantize", "dim_order", "eig", "frexp", "geqrf", "grad_dtype",
          "hash_tensor", "igamma", "igamma_", "igammac", "igammac_", "index", "int_repr", "ipu",

@@ -55,6 +55,8 @@ _CLASSES: dict[type, type] = {
     ListRef: list, SetRef: set, Expr: int, Real: float, Truth: bool, Range: range,
     Function: types.FunctionType, Bound: types.MethodType, Class: type,
 }  # fmt: skip
+# Modules whose functions give objects another class.
+_CHANGING = "torch.distributed."
 # Special methods that a class of which nothing is known may have.
 _OF_STRANGERS = (
     "__call__", "__contains__", "__enter__", "__exit__", "__getitem__", "__iter__", "__len__",
@@ -223,11 +225,15 @@ class Objects(Names):
             return self._is_python_instance(value, option.object)
         return None
 
-    def _is_library_instance(self, core: Core, value: Value, name: str) -> bool:
+    def _is_library_instance(self, core: Core, value: Value, name: str) -> bool | None:
         if isinstance(value, Tensor):
             return name in _tensor_classes(value)
         if isinstance(value, Instance):
-            return name in self.libraries_of(core, value)
+            if not self.describes(name) and (
+                name.startswith(_CHANGING) or self.stranger_of(core, value) not in (None, name)
+            ):
+                return None  # its base may derive from it, or its class be changed
+            return name in self.libraries_of(core, value) or name == self.stranger_of(core, value)
         if isinstance(value, DType):
             return name in ("torch.dtype", "numpy.dtype")
         if isinstance(value, Device):
