@@ -87,7 +87,10 @@ def resize(
     height, width = extent(t, img)
     if max_size is None and height == width:
         return resized(t, img, short, short)
-    if max_size is None and all(isinstance(n, int) for n in (height, width, short)):
+    known = isinstance(height, int) and isinstance(width, int)
+    if max_size is None and known and isinstance(short, int):
+        assert isinstance(height, int)
+        assert isinstance(width, int)
         long = int(short * max(height, width) / min(height, width))
         return resized(t, img, *((short, long) if height < width else (long, short)))
     return resized(t, img, t.emit.fresh("height"), t.emit.fresh("width"))

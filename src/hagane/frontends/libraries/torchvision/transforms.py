@@ -50,7 +50,8 @@ def _same(t: Core, self: View, img: Value) -> Value:
     return fn.resized(t, img, *fn.extent(t, img))
 
 
-for _name, _settings in {
+# Those that leave the size of an image as it is.
+_KEEPING: dict[str, dict[str, Value]] = {
     "RandomHorizontalFlip": {"p": 0.5},
     "RandomVerticalFlip": {"p": 0.5},
     "ColorJitter": {"brightness": 0, "contrast": 0, "saturation": 0, "hue": 0},
@@ -74,7 +75,8 @@ for _name, _settings in {
     "TrivialAugmentWide": {"num_magnitude_bins": 31, "interpolation": None, "fill": None},
     "AugMix": {"severity": 3, "mixture_width": 3, "chain_depth": -1, "alpha": 1.0,
                "all_ops": True, "interpolation": None, "fill": None},
-}.items():  # fmt: skip
+}  # fmt: skip
+for _name, _settings in _KEEPING.items():
     _enter(_name, _settings, _same)
 _enter("RandomRotation",
        {"degrees": _REQUIRED, "interpolation": None, "expand": False, "center": None, "fill": 0},
