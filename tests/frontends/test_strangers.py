@@ -88,6 +88,7 @@ def test_the_machine_answers_only_in_a_run(text: str, tmp_path: Path) -> None:
         "    self.w = nn.Parameter(torch.zeros(strange.n()))\n"
         "torch.optim.SGD(A().parameters(), lr=0.1)",
         "torch.zeros(max(strange.n() // 2, 1), 3)",
+        "import types\ndef g():\n  pass\ntypes.FunctionType(g.__code__, {}, 'h', None, None)()",
         "for i in range(min(5, 7 - strange.n())):\n  print(i)",
         # The dictionary may be the one that is set.
         "d = {'blocks': [{} for _ in range(strange.n())]}\nfor name in strange.names():\n  one = d\n"

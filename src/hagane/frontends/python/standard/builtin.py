@@ -469,6 +469,8 @@ def _is_missing(found: Value) -> bool:
 
 
 def _is_known(found: Any) -> bool:
+    if found is types.FunctionType:  # a function from its code
+        return False
     module = getattr(found, "__module__", None) or ""
     own = getattr(found, "__self__", None)
     if isinstance(own, type):  # itertools.chain.from_iterable

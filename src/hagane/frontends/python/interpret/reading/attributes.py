@@ -46,6 +46,9 @@ _MAPPINGS: dict[str, type] = {
 }  # fmt: skip
 _OF_DEQUES = ("appendleft", "extendleft", "popleft", "rotate")
 
+# Attributes that every function has.
+_OF_FUNCTIONS = ("__annotations__", "__closure__", "__code__", "__defaults__", "__globals__",
+                 "__kwdefaults__")  # fmt: skip
 _STREAMS = ("stdin", "stdout", "stderr")
 
 
@@ -119,6 +122,8 @@ class Access(Items):
                 return value.scope.module.name if name == "__module__" else value.name
             case Function() if value.host is not None and hasattr(value.host, name):
                 return self._asked(value.host, partial(getattr, value.host, name))
+            case Function() if name in _OF_FUNCTIONS:
+                return self.lost(f"'{name}' of a function")
             case Wrapped(kind="property") if name == "setter":
                 return Bound(Host(with_setter), value)
             case Wrapped(kind="property") if name in ("getter", "deleter"):
