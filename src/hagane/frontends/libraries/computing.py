@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import onnx_ir as ir
@@ -58,6 +59,17 @@ def computed(
     return computed_parts(t, [promised], lambda *given: (function(*given),), *operands)[0]
 
 
+@contextmanager
+def composing(t: Core) -> Iterator[None]:
+    """Let functions over the builder apply operators, whose constants lie on no device."""
+    before, t.emit.anywhere = t.emit.anywhere, ""
+    try:
+        with interpreting(t.emit):
+            yield
+    finally:
+        t.emit.anywhere = before
+
+
 def computed_parts(
     t: Core,
     promised: Sequence[Tensor | tuple[ir.DataType, Shape | None]],
@@ -79,7 +91,7 @@ def computed_parts(
     if unknown and not t.emit.builds:
         return [t.emit.typed("Composed", given, dtype, shape) for dtype, shape in types]
     try:
-        with interpreting(t.emit):
+        with composing(t):
             results = function(*operands)
     except (AttributeError, TypeError):
         if not unknown:
@@ -89,6 +101,7 @@ def computed_parts(
     made: list[Tensor] = []
     for found, (dtype, shape) in zip(results, types, strict=True):
         one: Tensor = t.op("Identity", found) if any(found is x for x in given) else found
+        one.device = one.device or "cpu"
         if one.dtype != dtype or (shape is not None and one.rank != len(shape)):
             raise AssertionError(f"{function} gives {t.show(one)}, promised {dtype}{shape}")
         if shape is not None and one.shape != shape:

@@ -20,7 +20,9 @@ run calls of them in the library and through the checker, and compare the types.
 gives a notice and a value of unknown type, never a wrong one.
 """
 _NAMES = {"torch": "PyTorch", "einops": "einops", "numpy": "NumPy", "chainer": "Chainer",
-          "tqdm": "tqdm", "hagane": "hagane, beside Chainer's"}  # fmt: skip
+          "tqdm": "tqdm", "torchvision": "torchvision", "PIL": "Pillow",
+          "sklearn": "scikit-learn", "tiktoken": "tiktoken", "tyro": "tyro",
+          "hagane": "hagane, beside Chainer's"}  # fmt: skip
 
 
 def known_names(table: Table) -> set[str]:

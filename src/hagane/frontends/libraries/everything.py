@@ -7,8 +7,11 @@ from hagane.frontends.libraries.chainer import CHAINER
 from hagane.frontends.libraries.einops import EINOPS
 from hagane.frontends.libraries.numpy import NUMPY
 from hagane.frontends.libraries.recording import TQDM
+from hagane.frontends.libraries.sklearn import SKLEARN
 from hagane.frontends.libraries.table import Table
+from hagane.frontends.libraries.tokens import TIKTOKEN, TYRO
 from hagane.frontends.libraries.torch import TORCH
+from hagane.frontends.libraries.torchvision import PIL, TORCHVISION
 
 TABLES: dict[str, Table] = {
     "torch": TORCH,
@@ -16,5 +19,10 @@ TABLES: dict[str, Table] = {
     "chainer": CHAINER,
     "einops": EINOPS,
     "tqdm": TQDM,
+    "torchvision": TORCHVISION,
+    "PIL": PIL,
+    "sklearn": SKLEARN,
+    "tiktoken": TIKTOKEN,
+    "tyro": TYRO,
     "hagane": HAGANE,
 }

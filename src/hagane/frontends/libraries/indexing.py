@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.libraries.computing import composing
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import OPEN
 from hagane.frontends.python.values.strides import lie, sliced
 from hagane.frontends.python.values.values import Many, Real, Tensor, Truth, Value, is_size
 from hagane.graph.types import Shape, dtype_name
-from hagane.ops.builder import interpreting
 from hagane.ops.functions.tensors.items import put_items, take_items
 from hagane.symbolic import (
     Dim,
@@ -55,7 +55,7 @@ def item(t: Core, x: Tensor, index: Value) -> Tensor:
         return t.emit.typed("Slice", [x, *arrays], x.dtype, shape)
     if x.known is not None and x.known.dtype == object:
         return t.emit.typed("Slice", [x, *arrays], x.dtype, shape)
-    with interpreting(t.emit):
+    with composing(t):
         made = take_items(x, parts, numbers_are_arrays=x.kind == "numpy.ndarray")
     made = t.op("Identity", x) if made is x else made
     if made.shape != shape:
@@ -424,7 +424,7 @@ def set_item(t: Core, x: Tensor, index: Value, value: Value) -> None:
     ):
         made = t.emit.typed("PutItems", [x], *kept)
     else:
-        with interpreting(t.emit):
+        with composing(t):
             made = put_items(x, parts, value, numbers_are_arrays=x.kind == "numpy.ndarray")
     if t.emit.builds:
         x.value = made.value

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 LEFT_OUT: dict[str, frozenset[str]] = {
     "torch.Tensor": frozenset(
-        ("apply_", "as_strided_", "as_strided_scatter", "as_subclass", "backward_hooks",
+        ("full_tensor", "to_local", "device_mesh", "placements", "redistribute",  # of DTensor
+         "apply_", "as_strided_", "as_strided_scatter", "as_subclass", "backward_hooks",
          "ccol_indices", "cdouble", "chalf", "col_indices", "const_data_ptr", "crow_indices",
          "data_ptr", "dense_dim", "dequantize", "dim_order", "eig", "frexp", "geqrf", "grad_dtype",
          "hash_tensor", "igamma", "igamma_", "igammac", "igammac_", "index", "int_repr", "ipu",
@@ -33,7 +34,7 @@ LEFT_OUT: dict[str, frozenset[str]] = {
          "all_weights", "check_forward_args", "check_hidden_size", "check_input",
          "cls_to_become", "get_expected_cell_size", "get_expected_hidden_size",
          "has_uninitialized_params", "initialize_parameters", "merge_masks", "permute_hidden",
-         "activation_relu_or_gelu")
+         "activation_relu_or_gelu", "_flat_weights", "_flat_weights_names")
     ),
     "torch.nn.DataParallel": (_PARALLEL := frozenset(
         ("broadcast_buffers", "gather", "join", "join_device", "join_hook", "join_process_group",

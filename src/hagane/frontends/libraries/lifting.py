@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.naming import Names
+from hagane.frontends.libraries.naming import READ, Names
 from hagane.frontends.python.values.values import (
     MISSING,
     DType,
@@ -33,7 +33,7 @@ class RealNames(Names):
     def _real_names(self) -> dict[int, tuple[Any, str]]:
         names: dict[int, tuple[Any, str]] = {}
         for root, table in self.tables.items():
-            if _module_of(root) is None:
+            if _module_of(root) is None or root in READ:
                 continue
             wanted = [*table.functions, *table.layers, *table.bases.values(), table.tensor]
             for name in [*wanted, *table.transparent, *_SPECIAL]:

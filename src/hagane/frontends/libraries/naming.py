@@ -24,19 +24,23 @@ if TYPE_CHECKING:
 
 # Packages that are never imported or interpreted, only known by name.
 _ROOTS = (
-    "torch", "torchvision", "numpy", "chainer", "chainermn", "cupy", "jaxtyping", "hagane",
-    "beartype", "typeguard", "einops", "tqdm", "matplotlib", "tensorboard", "tensorboardX",
-    "wandb",
+    "torch", "torchvision", "PIL", "tiktoken", "tyro", "numpy", "chainer", "chainermn", "cupy",
+    "jaxtyping", "hagane", "beartype", "typeguard", "einops", "tqdm", "matplotlib", "tensorboard",
+    "tensorboardX", "wandb",
 )  # fmt: skip
 # Those that only draw, keep or send values; their results come from outside of the program.
 _OUTSIDE = (
-    "colorama", "comet_ml", "imageio", "matplotlib", "mlflow", "plotly", "prettytable", "psutil",
-    "seaborn", "tabulate", "tensorboard", "tensorboardX", "termcolor", "wandb", "yaml",
+    "IPython", "colorama", "comet_ml", "imageio", "labml", "matplotlib", "matplotlib_inline",
+    "mlflow", "pandas", "plotly", "prettytable", "psutil", "pytest", "requests", "seaborn",
+    "sklearn", "tabulate", "tensorboard", "tensorboardX", "termcolor", "wandb", "yaml",
 )  # fmt: skip
 _SETTINGS = ("wandb.config", "wandb.run", "wandb.summary")
-_RECORDS = ("tqdm", *_OUTSIDE, "torch.utils.tensorboard")
+_RECORDS = (
+    "tqdm", "tiktoken", *_OUTSIDE, "torch.utils.tensorboard", "PIL", "torchvision.datasets",
+    "torchvision.io", "torchvision.utils.save_image",
+)  # fmt: skip
 # Those whose real modules are read from their source all the same, where a real model leads there.
-_READ = ("torchvision",)
+READ = ("torchvision",)
 
 
 class Names:
@@ -53,6 +57,11 @@ class Names:
     def by_tensor(self) -> dict[str, Table]:
         """The tables by the class of their tensors."""
         return {table.tensor: table for table in self.tables.values()}
+
+    @cached_property
+    def _given(self) -> dict[str, Value]:
+        """The names that the program sets of libraries."""
+        return {}
 
     def table_of(self, name: str) -> Table | None:
         """Return the table that a dotted name belongs to."""
@@ -89,9 +98,33 @@ class Names:
         """Whether a module is known by its name alone."""
         return name.partition(".")[0] in _ROOTS
 
+    def describes(self, name: str) -> bool:
+        """Whether a table knows what a class of a library is and has."""
+        table = self.table_of(name)
+        if table is None:
+            return False
+        known = (table.layers, table.methods, table.attributes, table.bases, table.transparent)
+        return name == table.tensor or any(name in names for names in known)
+
+    def unread(self, core: Core, name: str) -> Value:
+        """Return the value of a name that no table knows, and tell the reader."""
+        if self.is_outside(name):
+            return core.outside(f"what '{name}' gives")
+        return core.lost(self.stranger(name))
+
+    def stranger(self, name: str) -> str:
+        """Return the reason why a name of a library that no table knows has no value."""
+        top = name.partition(".")[0]
+        if self.knows(top):
+            return f"'{name}' is not understood"
+        return (
+            f"'{name}' is not understood: '{top}' is no library that hagane knows, and no "
+            "module beside the file or in its project"
+        )
+
     def reads(self, name: str) -> bool:
         """Whether a real module is read from its source."""
-        return name.partition(".")[0] in _READ or not self.knows(name)
+        return name.partition(".")[0] in READ or not self.knows(name)
 
     def records(self, name: str) -> bool:
         """Whether a call of a name only shows or keeps values, unknown ones too."""
@@ -110,6 +143,8 @@ class Names:
         whole = self._canonical(f"{library.name}.{name}")
         if _is_within(whole, _SETTINGS):
             return core.outside(f"'{whole}'")
+        if whole in self._given:
+            return self._given[whole]
         table = self.table_of(whole)
         if table is not None and whole in table.constants:
             return table.constants[whole]
@@ -120,15 +155,21 @@ class Names:
                 return Host(getattr(object, name))
             if name == "__init__" and library.name in table.layers:  # of a base, by its name
                 return Library(whole)
-            return whole.rpartition(".")[0].rpartition(".")[2] if name == "__name__" else MISSING
+            if name == "__name__":
+                return whole.rpartition(".")[0].rpartition(".")[2]
+            known = library.name in table.functions or library.name in table.layers
+            return MISSING if known or library.name == table.tensor else Library(whole)
         return Library(whole)
 
     def set_member(self, core: Core, library: Library, name: str, value: Value) -> None:
-        """Set a name of a library that the program can change; others are left alone."""
+        """Set a name of a library: one of its own, or one that the program gives it."""
         whole = self._canonical(f"{library.name}.{name}")
         table = self.table_of(whole)
         if table is not None and whole in table.names:
             table.names[whole][1](core, value)
+        elif not core.emit.builds:
+            known = not core.knowledge.path.decisions
+            self._given[whole] = value if known else core.outside(f"'{whole}', which is set")
 
     def set_content(self, core: Core, x: Tensor, value: Value) -> bool:
         """Do ``x.data = value`` where a graph can tell it; whether it was done."""

@@ -55,6 +55,13 @@ _CLASSES: dict[type, type] = {
     ListRef: list, SetRef: set, Expr: int, Real: float, Truth: bool, Range: range,
     Function: types.FunctionType, Bound: types.MethodType, Class: type,
 }  # fmt: skip
+# Modules whose functions give objects another class.
+_CHANGING = "torch.distributed."
+# Special methods that a class of which nothing is known may have.
+_OF_STRANGERS = (
+    "__call__", "__contains__", "__enter__", "__exit__", "__getitem__", "__iter__", "__len__",
+    "__next__", "__setitem__",
+)  # fmt: skip
 _NUMBERS = (int, float, Expr, Real, Truth)
 
 
@@ -121,7 +128,19 @@ class Objects(Names):
         for owner in self.libraries_of(core, value):
             if name in LEFT_OUT.get(owner, ()):
                 return core.lost(f"'{owner}.{name}' is not understood")
-        return MISSING
+        if name.startswith("__") and name not in _OF_STRANGERS:
+            return MISSING
+        base = self.stranger_of(core, value)
+        return MISSING if base is None else self.unread(core, f"{base}.{name}")
+
+    def stranger_of(self, core: Core, value: Instance) -> str | None:
+        """Return the first class of a library among an object's bases that no table knows."""
+        if not isinstance(value.cls, Class):
+            return None
+        for base in core.resolution_order(value.cls):
+            if isinstance(base, Library) and not self.describes(base.name):
+                return base.name
+        return None
 
     def keep_member(self, core: Core, receiver: Instance, name: str, value: Value) -> bool:
         """Store a module that is set as an attribute of a container among its modules."""
@@ -137,6 +156,8 @@ class Objects(Names):
         """Return the methods that a call of an object means, the first that exists counts."""
         names = self.libraries_of(core, value)
         if any(name.startswith("torch.") for name in names):
+            return ("forward", "__call__")
+        if isinstance(value.cls, Class) and core.find_in_class(value.cls, "__call__") is MISSING:
             return ("forward", "__call__")
         return ("__call__", "forward")
 
@@ -204,11 +225,15 @@ class Objects(Names):
             return self._is_python_instance(value, option.object)
         return None
 
-    def _is_library_instance(self, core: Core, value: Value, name: str) -> bool:
+    def _is_library_instance(self, core: Core, value: Value, name: str) -> bool | None:
         if isinstance(value, Tensor):
             return name in _tensor_classes(value)
         if isinstance(value, Instance):
-            return name in self.libraries_of(core, value)
+            if not self.describes(name) and (
+                name.startswith(_CHANGING) or self.stranger_of(core, value) not in (None, name)
+            ):
+                return None  # its base may derive from it, or its class be changed
+            return name in self.libraries_of(core, value) or name == self.stranger_of(core, value)
         if isinstance(value, DType):
             return name in ("torch.dtype", "numpy.dtype")
         if isinstance(value, Device):

@@ -134,6 +134,9 @@ class LibraryTables(Objects, RealNames):
                     made = self.call_method(core, "torch.Tensor.type_as", [made, out], {})
                 return noted(core, name, handler, arguments, keywords, made)
             if name in table.layers:
+                for value in (*arguments, *keywords.values()) if name.startswith(_LAYERS) else ():
+                    if isinstance(value, Library) and not self.knows(value.name):
+                        return self.unread(core, value.name)  # a size that nobody knows
                 made = Instance(core.heap.new({}), Library(name))
                 lost = self.initialise(core, made, Library(name), arguments, keywords)
                 return made if lost is None else lost
@@ -144,15 +147,7 @@ class LibraryTables(Objects, RealNames):
                 return self.call_method(core, unbound, arguments, keywords)
         if self.is_transparent(name):
             return Host(identity)
-        if self.is_outside(name):
-            return core.outside(f"what '{name}' gives")
-        top = name.partition(".")[0]
-        if not self.knows(top):
-            return core.lost(
-                f"'{name}' is not understood: '{top}' is no library that hagane knows, and no "
-                "module beside the file or in its project"
-            )
-        return core.lost(f"'{name}' is not understood")
+        return self.unread(core, name)
 
     def _of_torch(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
@@ -267,6 +262,8 @@ class LibraryTables(Objects, RealNames):
         return None
 
 
+# Classes whose arguments are numbers and settings.
+_LAYERS = "torch.nn."
 # Functions of NumPy that make an array of their own of whatever they are given.
 _OWN_ARRAYS = frozenset(
     ("array", "asarray", "ascontiguousarray", "asanyarray", "atleast_1d", "atleast_2d",

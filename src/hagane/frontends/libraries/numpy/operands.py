@@ -17,9 +17,11 @@ from hagane.frontends.python.report.findings import OPEN, CheckError
 from hagane.frontends.python.values.content import as_array
 from hagane.frontends.python.values.printing import show_dims
 from hagane.frontends.python.values.values import (
+    MISSING,
     Choice,
     DType,
     Host,
+    Instance,
     Library,
     Many,
     Range,
@@ -73,6 +75,8 @@ def dtype_of(t: Core, value: Value, default: ir.DataType) -> ir.DataType:
             return value.dtype
     if isinstance(value, Host) and isinstance(value.object, type) and value.object in _PYTHON_TYPES:
         return _PYTHON_TYPES[value.object]
+    if isinstance(value, Host) and value.object in (str, bytes, object):
+        t.fail(OPEN, f"an array whose items are of the class '{value.object.__name__}'")
     if isinstance(value, str):
         if value in DTYPES:
             return DTYPES[value]
@@ -227,6 +231,10 @@ def to_array(t: Core, value: Value, dtype: ir.DataType | None = None) -> Tensor:
         return _nested(t, value, dtype)
     if isinstance(value, Choice):
         return _one_of(t, alternatives(value))
+    if isinstance(value, Instance) and (own := t.find_attribute(value, "__array__")) is not MISSING:
+        made = t.call(own, [], {})
+        if isinstance(made, Tensor):
+            return _as_ndarray(made)
     if not is_number(value):
         raise CheckError("type", f"expected an array or a number, got {t.show(t.wrap(value))}")
     own = dtype or promoted(t, [value])

@@ -45,6 +45,7 @@ TORCH.transparent.update(
         "amp.custom_fwd", "amp.custom_bwd", "cuda.amp.custom_fwd", "cuda.amp.custom_bwd",
         "jit.script", "jit.export", "jit.ignore",
         "jit.unused", "jit.script_method", "compile", "profiler.record_function",
+        "autograd.profiler.record_function", "autograd.profiler.profile",
         "autograd.set_detect_anomaly", "autograd.detect_anomaly",
         "autograd.function.once_differentiable", "autograd.graph.save_on_cpu",
         "compiler.allow_in_graph", "cuda.device", "compiler.disable", "set_default_dtype",

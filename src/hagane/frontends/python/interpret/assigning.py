@@ -370,7 +370,9 @@ class Assignments(OpenPlaces):
             case Instance():
                 self.call(self.attribute(receiver, "__setitem__"), [index, value], {})
             case Unknown():
-                pass
+                self.strays = True
+            case Library(name=name) if not self.tables.describes(name):
+                self.tables.unread(self, name)
             case Host(object=os._Environ()) if not self.emit.builds:
                 pass  # what the program reads of it is open
             case _:

@@ -328,7 +328,7 @@ class Calls(LibraryCalls):
         init = self.find_in_class(cls, "__init__")
         if init is not MISSING:
             self.call(init, [made, *arguments], keywords)
-        elif cls.fields or "dataclass" in cls.flags:
+        elif "dataclass" in cls.flags or (cls.fields and library is None):
             self.fill_fields(made, cls, arguments, keywords)
         elif library is not None:
             self.tables.initialise(self, made, library, arguments, keywords)

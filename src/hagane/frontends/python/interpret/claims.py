@@ -31,6 +31,7 @@ class Claims:
         exact: Names of sizes that the inputs' types promise.
         bare: Names that are the whole size of some axis.
         not_one: Sizes that the rank of a value depends on, taken to be other than 1.
+        counters: Turns of summarised loops by the name of the turn.
         demands: Claims that a graph compares in its run, as nothing else there notices, in words.
     """
 
@@ -47,6 +48,7 @@ class Claims:
         self.bare: set[str] = set()
         self.not_one: list[Dim] = []
         self.demands: dict[Term, str] = {}
+        self.counters: dict[str, Dim] = {}
         self._numbers = itertools.count()
         self.pieces = Pieces(knowledge, self.fresh)
 
@@ -71,6 +73,8 @@ class Claims:
             self._refuted(finding, self.knowledge.equal(left, right))
             return True
         if finding.verdict is Verdict.UNKNOWN:
+            if self._fails_at_last(claim):
+                return True
             self.suppose(self.knowledge.equal(left, right), f"{left} == {right}")
         return False
 
@@ -110,7 +114,7 @@ class Claims:
         part, whole = (left, right) if isinstance(right, int) else (right, left)
         if not isinstance(part, Expr) or not isinstance(whole, int) or len(symbols_of(part)) != 1:
             return False
-        if self.knowledge.concolic or not _is_cut(part):
+        if self.knowledge.concolic or not _is_cut(part) or self._fails_at_last(claim):
             return False
         most = self.knowledge.ask(self.knowledge.less(part, whole, strict=False))
         if most.verdict is not Verdict.PROVED:
@@ -119,6 +123,16 @@ class Claims:
         enough = next((n for n in range(1, 4096) if number_of(part, {name: n}) == whole), None)
         told = f"{part} == {whole}" if enough is None else f"{name} >= {enough}"
         return self.restrict(claim, f"{told} (an axis of which {whole} are taken)")
+
+    def _fails_at_last(self, claim: Term) -> bool:
+        """Whether a loop reaches a turn, its last one, in which a claim fails."""
+        for name in sorted(variables_of((claim,)).keys() & self.counters.keys()):
+            last = self.knowledge.equal(symbol(name), self.counters[name] - 1)
+            if self.knowledge.possible(last):
+                with self.knowledge.along(self.knowledge.path.taking(last)):
+                    if not self.knowledge.possible(claim):
+                        return True
+        return False
 
     def _expect_long_enough(self, left: Dim, right: Dim) -> None:
         """Restrict a size to a table's where it meets as many of the table's last elements.
@@ -141,6 +155,8 @@ class Claims:
             self._refuted(finding, claim)
             return False
         if finding.verdict is Verdict.UNKNOWN:
+            if self._fails_at_last(claim):
+                return False
             self.suppose(claim, text)
         return True
 

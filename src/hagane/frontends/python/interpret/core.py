@@ -90,7 +90,7 @@ class Core(Parts):
         self.variables = self.heap.new({})  # context variables that the program set
         self.tags: dict[tuple[Any, str], Value] = {}  # attributes that the program gave tensors
         self._function_names: dict[tuple[Any, int], int] = {}  # where their attributes lie
-        self.counters: dict[str, Dim] = {}  # turns of summarised loops by the name of the turn
+        self.opened: set[int] = set()  # objects with attributes whose names are not known
         self._texts: dict[Term, str] = {}
         self._compared: dict[int, bool] = {}  # classes whose objects are compared by identity
         self.tested: ast.expr | None = None  # an expression of which the truth alone counts
@@ -223,6 +223,11 @@ class Core(Parts):
         """Return an unknown value and tell the reader why it is not known."""
         self.collector.open_question(self.here(), reason, self.collector.within(self.frame))
         return Unknown(reason, told=not self.collector.muted)
+
+    @property
+    def counters(self) -> dict[str, Dim]:
+        """Turns of summarised loops by the name of the turn."""
+        return self.emit.counters
 
     # Truth.
 

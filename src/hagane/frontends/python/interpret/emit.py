@@ -58,6 +58,7 @@ class Emitter(Claims):
         self.tensors: dict[ir.Value, Tensor] = {}
         self.kind = "torch.Tensor"
         self._place: str | None = None  # where results lie, their operands aside
+        self.anywhere = "cpu"  # where results of constants lie; empty inside of a function
         self.writes = None if self.builds else Writes()
         self._counts = Counts(knowledge, self.tensors, self.fresh)
 
@@ -151,7 +152,7 @@ class Emitter(Claims):
     def apply(self, call: Call, n_outputs: int) -> Sequence[Tensor]:
         """Record a node, and return its outputs, typed by the rule of the operator."""
         given = [tensor for tensor in call.inputs if tensor is not None]
-        place = common_device(given) if self._place is None else self._place
+        place = common_device(given, self.anywhere) if self._place is None else self._place
         kinds = [tensor.kind for tensor in given if not tensor.known_only]
         values = [None if tensor is None else self.value_of(tensor) for tensor in call.inputs]
         bodies: Bodies = {}
@@ -483,8 +484,10 @@ _KEEPING_ORDER = frozenset(
 )  # fmt: skip
 
 
-def common_device(tensors: Sequence[Tensor]) -> str:
+def common_device(tensors: Sequence[Tensor], otherwise: str = "cpu") -> str:
     """Return the device that tensors share; scalars on the CPU go anywhere, as in PyTorch.
+
+    Constants alone lie ``otherwise``.
 
     Raises:
         CheckError: Two of them lie on different devices.
@@ -503,7 +506,7 @@ def common_device(tensors: Sequence[Tensor]) -> str:
                 tensors=(found, tensor),
             )
         found = found or tensor
-    return found.device if found is not None else "cpu"
+    return found.device if found is not None else otherwise
 
 
 def _is_free_scalar(tensor: Tensor) -> bool:

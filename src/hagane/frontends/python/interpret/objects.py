@@ -97,6 +97,10 @@ class Objects(Core):
         if own is not MISSING:
             return own
         if found is not MISSING:
+            if self._is_described(value.cls, name):
+                base = self.tables.stranger_of(self, value)
+                if base is not None:  # which may give objects another value
+                    return self.tables.unread(self, f"{base}.{name}")
             return self.bind(found, value, value.cls)
         if name == "__class__":
             return value.cls
@@ -106,6 +110,13 @@ class Objects(Core):
             return self.class_attribute(value.cls, name)
         base = self.tables.object_attribute(self, value, name)
         return self._from_python(value, name) if base is MISSING else base
+
+    def _is_described(self, cls: Class, name: str) -> bool:
+        """Whether a class or a base of it annotates a name, and is no dataclass."""
+        for base in self.resolution_order(cls):
+            if isinstance(base, Class) and any(name == field for field, _ in base.fields):
+                return "dataclass" not in base.flags
+        return False
 
     def _of_named_tuple(self, value: Instance, names: list[str], name: str) -> Value:
         """Return a method that named tuples have, or the names of their fields."""

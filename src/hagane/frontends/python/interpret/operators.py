@@ -33,6 +33,7 @@ from hagane.frontends.python.values.values import (
     Library,
     ListRef,
     Many,
+    Outside,
     SetRef,
     Tensor,
     Truth,
@@ -98,6 +99,8 @@ class Operators(Core):
             )
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return left if isinstance(left, Unknown) else right
+        if isinstance(left, str) and kind is ast.Mod and isinstance(right, Tensor):
+            return self.outside("a text that depends on sizes")
         if isinstance(left, Tensor) or isinstance(right, Tensor):
             found = self._tensor_and_object(BINARY[kind][0], left, right)
             if found is not MISSING:
@@ -399,8 +402,9 @@ class Operators(Core):
             return same if positive else self.negated(self.truth(same))
         if isinstance(right, Choice):
             return self._identical(right, left, positive)
-        if right is None and isinstance(left, Unknown) and left.failed:
-            return not positive  # a value that an error kept away was meant to be one
+        is_meant = not (isinstance(left, Outside) or self.emit.builds)
+        if right is None and isinstance(left, Unknown) and (left.failed or is_meant):
+            return not positive  # a value that nobody knows was meant to be one
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return Truth(self.unknown_truth())
         if isinstance(left, Truth) and isinstance(right, bool):

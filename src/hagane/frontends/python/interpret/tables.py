@@ -54,6 +54,18 @@ class Tables(Protocol):
         """Whether a module is known by its name alone."""
         ...
 
+    def describes(self, name: str) -> bool:
+        """Whether a table knows what a class of a library is and has."""
+        ...
+
+    def stranger_of(self, core: Core, value: Instance) -> str | None:
+        """Return the first class of a library among an object's bases that no table knows."""
+        ...
+
+    def unread(self, core: Core, name: str) -> Value:
+        """Return the value of a name that no table knows, and tell the reader."""
+        ...
+
     def reads(self, name: str) -> bool:
         """Whether a real module is read from its source."""
         ...

@@ -18,6 +18,7 @@ _MOST_SOURCES = 64
 _MOST_ANCESTORS = 1000
 _CLASH = re.compile(r"axis \S+ has sizes \S+ and [^,]+")
 _IN_PLACE = re.compile(r"\w_\([^()]*\)$")
+_UNSTORED = "does not fit in place into"
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?![\w.]*\w)")
 
 
@@ -65,6 +66,8 @@ class Following:
     _pairs: list[tuple[str, Place, set[ir.Value]]] = field(default_factory=list)
     _failed: set[Place] = field(default_factory=set)  # expressions that never give a value
     _told: list[_Told] = field(default_factory=list)
+    _kept: set[ir.Value] = field(default_factory=set)  # tensors that could not take a result
+    _lines: set[tuple[str, int]] = field(default_factory=set)  # of errors so far
 
     def follows(self, error: CheckError, place: Place) -> bool:
         """Whether an error comes of earlier ones; it is one of them from now on."""
@@ -75,7 +78,11 @@ class Following:
             or self._clashes_of_one_pair(error, place)
             or self._is_of_a_failure(error)
             or any(_alike(before, told) for before in self._told)
+            or (error.code == "index" and (place.file, place.line) in self._lines)  # of one list
         )
+        self._lines.add((place.file, place.line))
+        if _UNSTORED in error.message:
+            self._kept.update(tensor.value for tensor in error.tensors)
         self._told.append(told)
         if clashes := _CLASH.findall(error.message):
             self._clashes.update(clashes)
@@ -133,6 +140,8 @@ class Following:
         seen = {tensor.value for tensor in waiting}
         for tensor in waiting:
             if tensor.origin is not None and tensor.origin.place in self._failed:
+                return True
+            if tensor.value in self._kept:
                 return True
             new = [value for value in _sources(tensor.value) if value not in seen]
             if len(seen) < _MOST_ANCESTORS:

@@ -238,7 +238,7 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             found = value.known.ravel()[0]
             if isinstance(found, Expr):
                 return found
-            return int(found) if whole or value.known.dtype.kind in "iu" else found.item()
+            return int(found) if whole or value.known.dtype.kind in "iu" else float(found)
         return self.emit.scalar(value, whole=whole)
 
     def _call_float(self, value: Value = 0.0) -> Value:
@@ -288,12 +288,12 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             return self.call(method, [], {})
         return apply_plain(abs, value) if is_plain(value) else Real()
 
-    def _call_round(self, value: Value, digits: Value = None) -> Value:
-        if is_plain(value) and is_plain(digits):
-            return apply_plain(round, value, digits)
-        if isinstance(value, Expr):
-            return value
-        return self.emit.fresh("rounded") if digits is None else Real()
+    def _call_round(self, number: Value, ndigits: Value = None) -> Value:
+        if is_plain(number) and is_plain(ndigits):
+            return apply_plain(round, number, ndigits)
+        if isinstance(number, Expr):
+            return number
+        return self.emit.fresh("rounded") if ndigits is None else Real()
 
     def _call_divmod(self, left: Value, right: Value) -> Value:
         return (self.binary(ast.FloorDiv, left, right), self.binary(ast.Mod, left, right))
@@ -396,6 +396,8 @@ class Builtins(Iterables, RealObjects, World, Arguments):
 
     def _call_setattr(self, value: Value, name: Value, content: Value) -> Value:
         if not isinstance(name, str):
+            if isinstance(value, Instance):
+                self.opened.add(value.key)
             return self.lost("an attribute whose name is not known is set")
         self.set_attribute(value, name, content)
         return None
@@ -472,6 +474,8 @@ def _is_missing(found: Value) -> bool:
 
 
 def _is_known(found: Any) -> bool:
+    if found is types.FunctionType:  # a function from its code
+        return False
     module = getattr(found, "__module__", None) or ""
     own = getattr(found, "__self__", None)
     if isinstance(own, type):  # itertools.chain.from_iterable

@@ -264,8 +264,13 @@ class Iterables(StandardLibrary):
             return apply_plain(plain, items)
         if all(map(is_size, items)):
             return sizes(*items)
-        tensor = next((item for item in items if isinstance(item, Tensor)), None)
-        return Real() if tensor is None else tensor
+        for kind in (Unknown, Tensor):
+            for item in items:
+                if isinstance(item, kind):
+                    return item
+        if all(isinstance(item, int | float | Expr | Real | Truth) for item in items):
+            return Real()
+        return self.lost("the least or greatest of values whose order is not known")
 
 
 def _is_scalar(item: Value) -> bool:

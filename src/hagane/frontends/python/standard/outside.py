@@ -35,7 +35,9 @@ _WORLD = frozenset(
      "resource", "textwrap", "pprint", "collections", "string", "unicodedata", "re", "struct",
      "_struct", "traceback", "locale", "tokenize", "base64", "zlib")
 )  # fmt: skip
-_ASKED = frozenset(("exists", "isfile", "isdir", "is_file", "is_dir", "islink", "isatty"))
+_ASKED = frozenset(
+    ("exists", "lexists", "isfile", "isdir", "is_file", "is_dir", "islink", "isatty")
+)
 _DONE = frozenset(
     ("makedirs", "mkdir", "remove", "unlink", "rmdir", "rmtree", "chdir", "putenv", "touch",
      "rename", "replace", "dump", "register", "signal", "write", "flush", "close", "write_text",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib.metadata
 import inspect
 import os
 import sys
@@ -22,6 +23,7 @@ from hagane.frontends.python.values.values import (
     Bound,
     Class,
     DictRef,
+    Fields,
     Function,
     Host,
     Instance,
@@ -30,6 +32,7 @@ from hagane.frontends.python.values.values import (
     ModuleRef,
     SetRef,
     Value,
+    Wrapped,
     is_plain,
 )
 
@@ -47,6 +50,8 @@ _IMPURE = frozenset(
 )
 _OF_PARAMETERS = (inspect.signature, inspect.getfullargspec)
 _ASKING = (os.getenv, dataclasses.is_dataclass, sys.intern, os.fspath)
+# Questions to the disk, whose answer a check leaves open.
+_OF_FILES = (os.path.exists, os.path.isfile, os.path.isdir, os.path.islink, os.path.lexists)
 # Classes whose objects never change, or whose methods only tell.
 _VALUES = (
     inspect.Signature, inspect.Parameter, types.MappingProxyType, os._Environ, type, str, int,
@@ -111,7 +116,7 @@ class RealObjects(Records):
         """Return the result of a real function, ``MISSING`` where it may not be asked."""
         if found is dataclasses.fields:
             return self._fields(arguments[0])
-        if not _only_tells(found):
+        if not _only_tells(found) or (found in _OF_FILES and not self.emit.builds):
             return MISSING
         real_of = self.real_of
         if any(found is one for one in _OF_PARAMETERS):
@@ -126,7 +131,13 @@ class RealObjects(Records):
                 if isinstance(one, _CHANGING):
                     self.observer.asked(one, lambda: found(*plain, **named), answer)
             return self._new(answer) if _makes(found) else self.lift(answer)
+        except importlib.metadata.PackageNotFoundError as error:
+            if self.emit.builds:
+                raise Raised(f"{type(error).__name__}: {error}", Host(error)) from None
+            return self.outside("the packages that are installed")
         except (ImportError, AttributeError, OSError, RuntimeError) as error:
+            if isinstance(error, OSError) and not self.emit.builds:
+                return self.outside("what a file or the system says")
             raise Raised(f"{type(error).__name__}: {error}", Host(error)) from None
 
     def _new(self, found: Any) -> Value:
@@ -145,6 +156,24 @@ class RealObjects(Records):
         if cls.host is not None and dataclasses.is_dataclass(cls.host):
             return tuple(Host(found) for found in dataclasses.fields(cls.host))
         return self.described_fields(cls)
+
+    # Activations of functions, as programs ask for them.
+
+    def _call_currentframe(self) -> Value:
+        return Wrapped("frame", self.frame)
+
+    def _call_getargvalues(self, frame: Value) -> Value:
+        if not isinstance(frame, Wrapped) or frame.kind != "frame":
+            return self.lost("the arguments of a call that is not known")
+        node = getattr(frame.function.function, "node", None)
+        formal = None if node is None else node.args
+        names = [] if formal is None else [a.arg for a in (*formal.posonlyargs, *formal.args)]
+        rest = [
+            None if formal is None or a is None else a.arg
+            for a in (getattr(formal, "vararg", None), getattr(formal, "kwarg", None))
+        ]
+        found = (self.new_list(names), *rest, self.attribute(frame, "f_locals"))
+        return Fields(found, ("args", "varargs", "keywords", "locals"))
 
 
 def _only_tells(found: Any) -> bool:

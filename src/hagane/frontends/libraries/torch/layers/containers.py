@@ -40,7 +40,7 @@ def listed(t: Core, modules_: Value) -> list[Value]:
         return []
     if isinstance(modules_, list | tuple):
         return list(modules_)
-    found = t.sequence(modules_)
+    found = modules_ if isinstance(modules_, Many) else t.sequence(modules_)
     if isinstance(found, Many):
         t.fail(OPEN, "a container of a number of modules that is not known")
         raise AssertionError

@@ -19,6 +19,7 @@ from hagane.frontends.python.values.values import (
     Instance,
     Many,
     Tensor,
+    Unknown,
     Value,
 )
 from hagane.graph.types import dtype_name
@@ -292,7 +293,11 @@ def _tensors(
 @_method("parameters")
 def parameters(t: Core, self: Value, recurse: Value = True) -> Value:
     """Return all parameters."""
-    return t.new_stream([tensor for _, tensor in _tensors(t, self, True, "", recurse)])
+    found = _tensors(t, self, True, "", recurse)
+    lost = None if found else _lost_member(t, self)
+    if lost is not None:
+        return lost
+    return t.new_stream([tensor for _, tensor in found])
 
 
 @_method("named_parameters")
@@ -302,7 +307,18 @@ def named_parameters(
     """Return all parameters with their dotted names."""
     if remove_duplicate is not True:
         return t.lost("named_parameters with duplicates")
-    return t.new_stream(_tensors(t, self, True, prefix, recurse))
+    found = _tensors(t, self, True, prefix, recurse)
+    lost = None if found else _lost_member(t, self)
+    return t.new_stream(found) if lost is None else lost
+
+
+def _lost_member(t: Core, self: Instance) -> Unknown | None:
+    """Return a member of a module that nobody knows, which may be a parameter or have some."""
+    for _, module in walk(t, self):
+        for value in members(t, module).values():
+            if isinstance(value, Unknown):
+                return value
+    return None
 
 
 @_method("buffers")

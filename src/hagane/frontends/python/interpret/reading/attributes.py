@@ -46,6 +46,9 @@ _MAPPINGS: dict[str, type] = {
 }  # fmt: skip
 _OF_DEQUES = ("appendleft", "extendleft", "popleft", "rotate")
 
+# Attributes that every function has.
+_OF_FUNCTIONS = ("__annotations__", "__closure__", "__code__", "__defaults__", "__globals__",
+                 "__kwdefaults__")  # fmt: skip
 _STREAMS = ("stdin", "stdout", "stderr")
 
 
@@ -60,6 +63,8 @@ class Access(Items):
     def attribute(self, value: Value, name: str) -> Value:
         """Return an attribute of any value of the program."""
         found = self.find_attribute(value, name)
+        if found is MISSING and isinstance(value, Instance) and value.key in self.opened:
+            return self.lost("an attribute of an object that has some of names not known")
         if found is MISSING:
             self._no_attribute(value, name)
         return found
@@ -117,6 +122,8 @@ class Access(Items):
                 return value.scope.module.name if name == "__module__" else value.name
             case Function() if value.host is not None and hasattr(value.host, name):
                 return self._asked(value.host, partial(getattr, value.host, name))
+            case Function() if name in _OF_FUNCTIONS:
+                return self.lost(f"'{name}' of a function")
             case Wrapped(kind="property") if name == "setter":
                 return Bound(Host(with_setter), value)
             case Wrapped(kind="property") if name in ("getter", "deleter"):
@@ -129,6 +136,12 @@ class Access(Items):
                 }[name]
             case Wrapped() if isinstance(value.function, Function):
                 return self.find_attribute(value.function, name)
+            case Wrapped(kind="frame") if name in ("f_back", "f_locals"):
+                if name == "f_locals":
+                    held = self.heap[value.function.key]
+                    return self.new_dict({n: v for n, v in held.items() if n.isidentifier()})
+                caller = value.function.caller
+                return None if caller is None else Wrapped("frame", caller)
             case Bound() if name == "__self__":
                 return value.receiver
         if isinstance(

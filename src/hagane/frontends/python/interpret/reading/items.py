@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -39,7 +40,18 @@ _ASKED = 8  # items of a list that are told apart by a place that nothing determ
 
 
 class Items(Iteration):
-    """Reads items."""
+    """Reads items.
+
+    Attributes:
+        strays: Whether an item was set of a container that nobody knows, which may be any of those
+            that are known.
+    """
+
+    strays = False
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._open_dictionaries: set[int] = set()  # told by now
 
     def _asked(self, found: Any, question: Callable[[], Any]) -> Value:
         """Return the answer to a question to a real object, ``MISSING`` if it is that."""
@@ -91,6 +103,8 @@ class Items(Iteration):
             return value  # List[int]: an annotation
         if isinstance(value, Host):
             if is_plain(index):
+                if isinstance(value.object, os._Environ) and index not in value.object:
+                    return self.outside(f"the variable {index!r} of the environment")
                 item = partial(apply_plain, lambda v, i: v[i], value.object, index)
                 return self._asked(value.object, item)
             return self.lost("an item of a real object at a place that is not known")
@@ -126,6 +140,12 @@ class Items(Iteration):
             return made
         if value.kind == "Counter":
             return 0
+        if self.strays:
+            reason = "an item of a dictionary that may have been set where nobody saw it"
+            if value.key in self._open_dictionaries:
+                return Unknown(reason, told=True)
+            self._open_dictionaries.add(value.key)
+            return self.lost(reason)
         known = ", ".join(map(repr, list(content)[:8]))
         raise CheckError(
             "key", f"KeyError: expected one of the keys {known or '(none)'}, got {index!r}"

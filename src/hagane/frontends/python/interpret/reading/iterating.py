@@ -15,6 +15,7 @@ from hagane.frontends.python.values.values import (
     DictRef,
     Host,
     Instance,
+    Library,
     ListRef,
     Many,
     Pairs,
@@ -27,7 +28,7 @@ from hagane.frontends.python.values.values import (
     is_plain,
     names_of_tuple,
 )
-from hagane.symbolic import Dim, ceildiv, maximum
+from hagane.symbolic import Dim, Expr, ceildiv, maximum
 from hagane.symbolic.logic import both
 from hagane.symbolic.term import Term
 
@@ -66,6 +67,8 @@ class Iteration(Objects):
                 return self._object_items(value)
             case Unknown():
                 return Many(value, self.emit.fresh("count"))
+            case Library(name=name) if not self.tables.describes(name):
+                return Many(self.tables.unread(self, name), self.emit.fresh("count"))
             case Choice(condition=condition):
                 yes, no = self.sequence(value.yes), self.sequence(value.no)
                 if isinstance(yes, list) and isinstance(no, list) and len(yes) == len(no):
@@ -144,8 +147,15 @@ class Iteration(Objects):
             if name == "__iter__":
                 return self.sequence(self.call(method, [], {}))
             length = self.call(self.attribute(value, "__len__"), [], {})
-            if isinstance(length, int):
+            if isinstance(length, int) and length <= MAX_UNROLLED:
                 return [self.call(method, [place], {}) for place in range(length)]
+            if isinstance(length, int | Expr):
+                place = self.emit.fresh("index")
+                entry = self.knowledge.path
+                self.knowledge.path = entry.taking(self.within(place, length))
+                item = self.call(method, [place], {})
+                self.knowledge.path = entry
+                return Many(item, length)
         raise CheckError("type", f"{self.show(value)} is not iterable")
 
     def sequence_or_keys(self, container: Instance) -> Any:

@@ -129,6 +129,7 @@ def are_deterministic_algorithms_enabled(t: Core) -> Value:
 
 
 @TORCH.function("is_inference_mode_enabled", "cuda.device_count", "cuda.current_device",
+                "accelerator.device_count", "accelerator.current_device_index",
                 "distributed.get_rank")  # fmt: skip
 def zero(t: Core, *_: Value, **__: Value) -> Value:
     """Return 0: nothing of the kind on a plain CPU."""
@@ -145,7 +146,9 @@ def one(t: Core, *_: Value, **__: Value) -> Value:
                 "cuda.manual_seed_all", "set_printoptions", "set_float32_matmul_precision",
                 "seed", "save", "set_default_device", "autograd.backward",
                 "distributed.barrier", "set_rng_state", "random.set_rng_state",
-                "cuda.set_rng_state", "cuda.set_rng_state_all")  # fmt: skip
+                "cuda.set_rng_state", "cuda.set_rng_state_all", "accelerator.synchronize",
+                "accelerator.current_accelerator", "accelerator.set_device_index",
+                "accelerator.empty_cache")  # fmt: skip
 def nothing(t: Core, *_: Value, **__: Value) -> Value:
     """Return None."""
     return None

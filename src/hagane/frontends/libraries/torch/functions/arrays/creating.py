@@ -241,7 +241,7 @@ def tensor(
         listed = stacked(t, "torch.tensor", [content, dtype], {}) if t.emit.builds else None
         if listed is not None:
             return t.emit.on(listed, device_of(device))
-        element = row_of(t, content)
+        element = _as_number(t, row_of(t, content))
         if isinstance(element, list | tuple | Many):
             element = tensor(t, element)
         if isinstance(element, Unknown):
@@ -249,6 +249,7 @@ def tensor(
         inner = shape_of(t, element) if isinstance(element, Tensor) else ()
         default = element.dtype if isinstance(element, Tensor) else scalar_dtype(element)
         return made(t, dtype_of(dtype, default), [content.length, *inner], device_of(device))
+    content = _as_number(t, content)
     items = _flat(content)
     default = result_dtype(items) if items else FLOAT
     sizes_in_floats = category(default) == 2 and any(isinstance(i, Expr) for i in items)
@@ -274,6 +275,18 @@ def _stacked(t: Core, content: Value, dtype: ir.DataType) -> Tensor:
         return cast(t, to_tensor(t, content, dtype), dtype)
     found = [op("Unsqueeze", _stacked(t, part, dtype), [0]) for part in content]
     return op("Concat", *found, axis=0) if len(found) > 1 else found[0]
+
+
+def _as_number(t: Core, content: Value) -> Value:
+    """Return nested lists with tensors in them as the numbers that PyTorch makes of them."""
+    if isinstance(content, list | tuple):
+        return [_as_number(t, part) for part in content]
+    if not isinstance(content, Tensor) or content.kind != "torch.Tensor" or not content.shape:
+        return content
+    if any(t.emit.differ(size, 1) for size in content.shape):
+        t.fail("value", "ValueError: only tensors of one element can be converted to numbers, got "
+               f"{t.show(content)}", content, remedy="torch.stack joins tensors")  # fmt: skip
+    return t.call_library("torch.reshape", [content, ()])
 
 
 def _flat(content: Value) -> list[Value]:
