@@ -25,7 +25,7 @@ from hagane.runtime.pipeline import ReadModel, read
 from hagane.runtime.settings import settings_of
 from hagane.runtime.shapes.repeats import Past
 from hagane.runtime.shapes.specialize import Programs
-from hagane.runtime.shapes.views import Stamp, View, rankless, repeated, view_of, viewed
+from hagane.runtime.shapes.views import Stamp, View, is_small, rankless, repeated, view_of, viewed
 from hagane.runtime.values.feeds import Input, as_they_are, bind, plain_inputs
 from hagane.runtime.values.metadata import (
     files_beside,
@@ -108,9 +108,12 @@ class Opened:
         fed = all(item.name not in graph.initializers for item in inputs)
         self._plain = plain_inputs(inputs) if fed else None
         self._defaulted: dict[str, Array] = {}
-        self._source, self._stamp = source, Stamp.of(source)
+        self._stamp = Stamp.of(source)
         self._options, self._logger = options, logger
         self._open_ranks, self._shared = rankless(self.inputs), repeated(self.inputs)
+        if not (self._stamp.path or self._open_ranks or self.overridable or is_small(source)):
+            source, self._shared = b"", []  # large models in memory are not held a second time
+        self._source = source
         self._others: dict[View, tuple[Opened, Caller | None]] = {}
         self._lock = Lock()
         self.programs = Programs(

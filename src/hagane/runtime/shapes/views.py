@@ -120,6 +120,12 @@ def viewed(source: ModelSource, view: View) -> ir.Model:
     return model
 
 
+def is_small(source: ModelSource) -> bool:
+    """Whether a model in memory takes at most 16 MB there."""
+    size = len(source) if isinstance(source, bytes) else getattr(source, "ByteSize", int)()
+    return size <= 2**24
+
+
 @dataclass(frozen=True, slots=True)
 class Stamp:
     """A file as it was: a source that is no file does not change."""

@@ -43,7 +43,7 @@ from hagane.tools.prob.language.syntax import (
 )
 
 # States of chains that are looked at whole.
-_FEW = 60_000
+_FEW = 200_000
 
 # States of the chain that is followed from the most probable runs on, before all of it is.
 _SOME, _MANY = 1_000, 6_000

@@ -147,7 +147,7 @@ class Iteration(Objects):
             if name == "__iter__":
                 return self.sequence(self.call(method, [], {}))
             length = self.call(self.attribute(value, "__len__"), [], {})
-            if isinstance(length, int) and length <= MAX_UNROLLED:
+            if isinstance(length, int) and (length <= MAX_UNROLLED or self.emit.builds):
                 return [self.call(method, [place], {}) for place in range(length)]
             if isinstance(length, int | Expr):
                 place = self.emit.fresh("index")
