@@ -70,6 +70,7 @@ class MemoryChoice:
         everything: The same, if nothing is computed again.
         stages: How many stages the forward half has.
         seconds: Modelled time of the repeated computations, as a share of the way forward.
+        nodes: Of the step as it was given, without those that are computed again.
     """
 
     model: ir.Model
@@ -78,6 +79,7 @@ class MemoryChoice:
     everything: int
     stages: int
     seconds: float
+    nodes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class StepMemory:
         run: Of values on the way, and of weights in the engine's form.
         results: Of new parameters, buffers and states.
         states: Of tensors that the optimizer did not have yet.
+        program: Of the step itself: graph, kernels and tables.
         saved: Bytes that computing again saves.
         again: Names of the nodes that are computed again.
         stages: How many stages the forward half was divided into.
@@ -96,6 +99,7 @@ class StepMemory:
     run: int
     results: int
     states: int
+    program: int
     saved: int
     again: tuple[str, ...]
     stages: int
@@ -103,7 +107,7 @@ class StepMemory:
     @property
     def predicted(self) -> int:
         """The planned peak."""
-        return self.run + self.results + self.states
+        return self.run + self.results + self.states + self.program
 
     def as_dict(self) -> dict[str, Any]:
         """Return the same by name."""
@@ -112,6 +116,7 @@ class StepMemory:
             "run": self.run,
             "results": self.results,
             "states": self.states,
+            "program": self.program,
             "everything": self.predicted + self.saved,
             "again": list(self.again),
             "stages": self.stages,
@@ -131,20 +136,21 @@ def within_budget(
         model: The step; changed in place.
         sizes: Numbers of its named sizes.
         budget: Bytes for a run, beyond those in use before.
-        beside: Bytes of these that results and states take.
+        beside: Bytes of these that results, states and the program take.
         options: Of the session.
 
     Raises:
         InvalidArgument: The budget cannot be met; the message has the least that can.
     """
     settings = settings_of(options or SessionOptions(), _logger)
+    nodes = len(model.graph)
     opened = read(model, settings)
     built = build(opened.model, opened.types, settings, ready=False)
     whole = planned_bytes(built, sizes)
     base = built.model
     base.metadata_props[PASSED] = "1"
     if whole + beside <= budget:
-        return MemoryChoice(base, (), whole, whole, 0, 0.0)
+        return MemoryChoice(base, (), whole, whole, 0, 0.0, nodes)
     forward, chain = _chain(base, built, sizes)
     del opened, built  # kernels take several times the memory of the graph
 
@@ -156,13 +162,15 @@ def within_budget(
         raise InvalidArgument(
             f"memory_budget of {budget:,} bytes: the step needs {found.arena + beside:,} bytes at "
             f"least ({whole + beside:,} if nothing is computed again, {beside:,} of them for "
-            "results and states of the optimizer); give it as much, or a smaller batch"
+            "results, states of the optimizer and the program); give it as much, or a smaller batch"
         )
     types = infer_types(base, lenient=True)
     again = recompute(base.graph, types, forward, chain.schedule(found.pieces))
     forth = sum(stage.seconds for stage in forward.stages)
     more = (chain.seconds(found.pieces) - chain.seconds(chain.most)) / max(forth, 1e-12)
-    return MemoryChoice(base, tuple(again), found.arena, whole, len(forward.stages), max(0.0, more))
+    return MemoryChoice(
+        base, tuple(again), found.arena, whole, len(forward.stages), max(0.0, more), nodes
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,16 @@ import onnx_ir as ir
 
 from hagane.training.step.program import StepProgram
 
+# Of graph, tables and machine code, for each node; measured on networks of 180 to 2,200 nodes.
+_OF_A_NODE = 11_000
+# So much of them finds a place in memory that the process has and does not use.
+_UNUSED = 1_000_000
+
+
+def bytes_of_program(nodes: int) -> int:
+    """Return the bytes that a compiled step of some nodes takes itself, about."""
+    return max(0, nodes * _OF_A_NODE - _UNUSED)
+
 
 def sizes_of(graph: ir.Graph, names: Sequence[str], tensors: Sequence[Any]) -> dict[str, int]:
     """Return the numbers of the named sizes of a graph's inputs, as the arguments have them."""
