@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import hagane
 from hagane.errors import InvalidArgument
 from hagane.training.step.memory.budget import _pieces_within, parse_budget
+from hagane.training.step.memory.byte_counts import bytes_of_program
 from hagane.training.step.memory.chain import Act, Chain, Move, Stage
 
 torch = pytest.importorskip("torch")
@@ -166,6 +167,16 @@ def test_a_larger_batch_is_planned_anew_within_the_budget() -> None:
     step, _, _ = trained(budget, 100, 400)
     assert 0 < step.memory()["predicted"] <= budget
     assert step.memory()["again"]
+
+
+def test_the_step_itself_counts_beyond_what_fits_into_unused_memory() -> None:
+    module = nn.Sequential(*(part for _ in range(20) for part in (nn.Linear(4, 4), nn.Tanh())))
+    step = hagane.compile(loss, torch.optim.SGD(module.parameters(), lr=0.1))
+    memory = step.plan(module, torch.randn(3, 4), torch.zeros(3, dtype=torch.int64)).memory
+    assert memory.program > 500_000
+    assert memory.predicted == memory.run + memory.results + memory.states + memory.program
+    assert memory.as_dict()["program"] == memory.program
+    assert bytes_of_program(60) == 0
 
 
 def test_a_budget_out_of_reach_says_what_would_do() -> None:
