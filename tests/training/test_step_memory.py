@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import hagane
 from hagane.errors import InvalidArgument
 from hagane.training.step.memory.budget import _pieces_within, parse_budget
-from hagane.training.step.memory.byte_counts import bytes_of_program
+from hagane.training.step.memory.byte_counts import bytes_of_program, without_program
 from hagane.training.step.memory.chain import Act, Chain, Move, Stage
 
 torch = pytest.importorskip("torch")
@@ -169,14 +169,17 @@ def test_a_larger_batch_is_planned_anew_within_the_budget() -> None:
     assert step.memory()["again"]
 
 
-def test_the_step_itself_counts_beyond_what_fits_into_unused_memory() -> None:
+def test_the_step_itself_counts_as_a_part_of_its_peak() -> None:
     module = nn.Sequential(*(part for _ in range(20) for part in (nn.Linear(4, 4), nn.Tanh())))
     step = hagane.compile(loss, torch.optim.SGD(module.parameters(), lr=0.1))
     memory = step.plan(module, torch.randn(3, 4), torch.zeros(3, dtype=torch.int64)).memory
-    assert memory.program > 500_000
     assert memory.predicted == memory.run + memory.results + memory.states + memory.program
     assert memory.as_dict()["program"] == memory.program
-    assert bytes_of_program(60) == 0
+    assert memory.program == (memory.run + memory.results + memory.states) // 10
+    assert bytes_of_program(60, 10**8) == 660_000
+    for budget in (10**5, 10**7):  # what is left for all else, and its program, are the whole
+        room = without_program(60, budget)
+        assert abs(room + bytes_of_program(60, room) - budget) <= 1
 
 
 def test_a_budget_out_of_reach_says_what_would_do() -> None:

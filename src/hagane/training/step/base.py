@@ -20,12 +20,7 @@ from hagane.training.errors import Diverged
 from hagane.training.step.accumulation import GradientSums
 from hagane.training.step.arguments import Given
 from hagane.training.step.memory.budget import MemoryChoice, StepMemory, parse_budget, within_budget
-from hagane.training.step.memory.byte_counts import (
-    bytes_of_program,
-    bytes_of_results,
-    bytes_of_states,
-    sizes_of,
-)
+from hagane.training.step.memory.byte_counts import bytes_of_results, bytes_of_states, sizes_of
 from hagane.training.step.memory.planned import StepPlan, plan_of
 from hagane.training.step.precision import checked_precision
 from hagane.training.step.program import StepProgram
@@ -123,7 +118,7 @@ class Program(ABC):
                 run=self._session.memory_plan(self.shapes(given)).peak,
                 results=bytes_of_results(graph, self.sizes(given)),
                 states=max(0, bytes_of_states(graph, self._made) - resident),
-                program=bytes_of_program(len(graph) if choice is None else choice.nodes),
+                nodes=len(graph) if choice is None else choice.nodes,
                 saved=0 if choice is None else choice.everything - choice.arena,
                 again=() if choice is None else choice.again,
                 stages=0 if choice is None else choice.stages,
@@ -389,7 +384,7 @@ class Step(ABC, Generic[P]):
         graph = made.model.graph
         found = sizes_of(graph, list(given.leaves), given.values)
         states = max(0, bytes_of_states(graph, made) - self._resident)
-        beside = bytes_of_results(graph, found) + states + bytes_of_program(len(graph))
+        beside = bytes_of_results(graph, found) + states
         choice = within_budget(made.model, found, self._budget, beside, self._options)
         made = replace(made, model=choice.model)
         give_back()  # the graphs that were tried would stay for a while

@@ -23,6 +23,7 @@ from hagane.runtime.options import SessionOptions
 from hagane.runtime.pipeline import PASSED, Built, build, read
 from hagane.runtime.settings import Settings, settings_of
 from hagane.symbolic.substitute import number_of
+from hagane.training.step.memory.byte_counts import bytes_of_program, without_program
 from hagane.training.step.memory.chain import Chain, Move
 from hagane.training.step.memory.recompute import recompute
 from hagane.training.step.memory.stages import Forward, Number, forward_of
@@ -90,7 +91,7 @@ class StepMemory:
         run: Of values on the way, and of weights in the engine's form.
         results: Of new parameters, buffers and states.
         states: Of tensors that the optimizer did not have yet.
-        program: Of the step itself: graph, kernels and tables.
+        nodes: Of the step's graph.
         saved: Bytes that computing again saves.
         again: Names of the nodes that are computed again.
         stages: How many stages the forward half was divided into.
@@ -99,10 +100,15 @@ class StepMemory:
     run: int
     results: int
     states: int
-    program: int
+    nodes: int
     saved: int
     again: tuple[str, ...]
     stages: int
+
+    @property
+    def program(self) -> int:
+        """The bytes of the step itself: graph, kernels and tables."""
+        return bytes_of_program(self.nodes, self.run + self.results + self.states)
 
     @property
     def predicted(self) -> int:
@@ -136,7 +142,7 @@ def within_budget(
         model: The step; changed in place.
         sizes: Numbers of its named sizes.
         budget: Bytes for a run, beyond those in use before.
-        beside: Bytes of these that results, states and the program take.
+        beside: Bytes of these that results and states take.
         options: Of the session.
 
     Raises:
@@ -149,7 +155,8 @@ def within_budget(
     whole = planned_bytes(built, sizes)
     base = built.model
     base.metadata_props[PASSED] = "1"
-    if whole + beside <= budget:
+    room = without_program(nodes, budget)
+    if whole + beside <= room:
         return MemoryChoice(base, (), whole, whole, 0, 0.0, nodes)
     forward, chain = _chain(base, built, sizes)
     del opened, built  # kernels take several times the memory of the graph
@@ -157,12 +164,16 @@ def within_budget(
     def planned(pieces: int) -> int:
         return _planned_with(base, settings, sizes, forward, chain.schedule(pieces))
 
-    found = _pieces_within(budget - beside, whole, chain, planned)
-    if found.arena + beside > budget:
+    found = _pieces_within(room - beside, whole, chain, planned)
+    if found.arena + beside > room:
+        needed, all_kept = (
+            planned + bytes_of_program(nodes, planned)
+            for planned in (found.arena + beside, whole + beside)
+        )
         raise InvalidArgument(
-            f"memory_budget of {budget:,} bytes: the step needs {found.arena + beside:,} bytes at "
-            f"least ({whole + beside:,} if nothing is computed again, {beside:,} of them for "
-            "results, states of the optimizer and the program); give it as much, or a smaller batch"
+            f"memory_budget of {budget:,} bytes: the step needs {needed:,} bytes at "
+            f"least ({all_kept:,} if nothing is computed again, {beside:,} of them for "
+            "results and states of the optimizer); give it as much, or a smaller batch"
         )
     types = infer_types(base, lenient=True)
     again = recompute(base.graph, types, forward, chain.schedule(found.pieces))

@@ -22,7 +22,7 @@ from hagane.training.step.memory.budget import (
     numbers_of,
     planned_bytes,
 )
-from hagane.training.step.memory.byte_counts import bytes_of_program, bytes_of_results
+from hagane.training.step.memory.byte_counts import bytes_of_results
 from hagane.training.step.memory.stages import Forward, forward_of, seconds_of_work
 
 _logger = logging.getLogger("hagane.training")
@@ -115,7 +115,7 @@ def plan_of(
         run=planned_bytes(built, sizes),
         results=bytes_of_results(model.graph, sizes),
         states=states,
-        program=bytes_of_program(len(model.graph) if choice is None else choice.nodes),
+        nodes=len(model.graph) if choice is None else choice.nodes,
         saved=0 if choice is None else choice.everything - choice.arena,
         again=() if choice is None else choice.again,
         stages=len(forward.stages),
