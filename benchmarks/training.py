@@ -1,12 +1,16 @@
 """One step of training beside PyTorch, eager and compiled, on the models of ``training_models.py``.
 
 ``python benchmarks/training.py [--models NAME …] [--threads 2 1] [--rounds 5] [--vs eager inductor]
-[--clock cpu] [--compared 200] [--precision bf16]`` prints a Markdown table: the median time of a
-step, the ratios to it, the time until the first step is done (capture and compilation included),
-and the peak of the memory that steps take beyond what was there before the first. Each engine runs
-in a process of its own, rounds alternate; loss, module, optimizer and batch are the same in all.
-Losses of the first steps are compared. float32; with ``--precision bf16`` products multiply
-bfloat16, in PyTorch under ``torch.autocast``.
+[--clock cpu] [--compared 200] [--precision bf16] [--chainer PYTHON]`` prints a Markdown table: the
+median time of a step, the ratios to it, the time until the first step is done (capture and
+compilation included), and the peak of the memory that steps take beyond what was there before the
+first. Each engine runs in a process of its own, rounds alternate; loss, module, optimizer and batch
+are the same in all. Losses of the first steps are compared. float32; with ``--precision bf16``
+products multiply bfloat16, in PyTorch under ``torch.autocast``.
+
+``--chainer`` names the Python of an environment with Chainer 7.8.1 (NumPy below 2, SciPy), whose
+steps are those of ``training_chainer.py``; they begin with the same weights, and have no part in
+the better of the others.
 
 On a machine that others use: ``--lock FILE`` holds a lock during rounds, not while engines compile,
 and ``--real-time`` gives the threads of a worker real-time priority for its rounds.
@@ -21,6 +25,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -50,8 +55,27 @@ def peak() -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 
-def stepper(engine: str, name: str, threads: int, precision: str) -> Any:
+def keep(name: str, path: str) -> None:
+    """Write the first weights, the batch and the optimizer's settings of a model to a file."""
+    import numpy as np
+    import torch
+    from training_models import CASES
+
+    case = CASES[name]
+    torch.manual_seed(0)
+    module, (x, target) = case.make(), case.batch()
+    settings = case.optimizer(module.parameters()).defaults
+    numbers = {f"o.{key}": value for key, value in settings.items() if type(value) in (int, float)}
+    weights = {f"w.{key}": value.numpy() for key, value in module.state_dict().items()}
+    np.savez(path, x=x.numpy(), target=target.numpy(), **numbers, **weights)
+
+
+def stepper(engine: str, name: str, threads: int, precision: str, start: str) -> Any:
     """Return a function that does one step and returns its loss."""
+    if engine == "chainer":
+        import training_chainer
+
+        return training_chainer.stepper(name, start)
     import torch
     from training_models import CASES
 
@@ -81,15 +105,18 @@ def stepper(engine: str, name: str, threads: int, precision: str) -> Any:
     return step
 
 
-def work(engine: str, name: str, threads: int, clock: str, compared: int, precision: str) -> None:
+def work(
+    engine: str, name: str, threads: int, clock: str, compared: int, precision: str, start: str
+) -> None:
     """Answer requests on standard input: ``first``, or a number of seconds."""
     now = time.process_time if clock == "cpu" else time.perf_counter
     answers = os.fdopen(os.dup(1), "w")  # (Libraries may print.)
     os.dup2(2, 1)
-    import torch
+    if engine != "chainer":
+        import torch
 
-    torch.set_num_threads(threads)
-    step = stepper(engine, name, threads, precision)
+        torch.set_num_threads(threads)
+    step = stepper(engine, name, threads, precision, start)
     for line in sys.stdin:
         answer: dict[str, Any] = {}
         if line.strip() == "first":
@@ -116,11 +143,12 @@ class Worker:
     """A process that trains with one engine."""
 
     def __init__(
-        self, engine: str, name: str, threads: int, clock: str, compared: int, precision: str
-    ):
+        self, python: str, engine: str, name: str, threads: int, clock: str, compared: int,
+        precision: str, start: str,
+    ):  # fmt: skip
         self.process = subprocess.Popen(
-            [sys.executable, __file__, "--worker", engine, name, str(threads), clock,
-             str(compared), precision],
+            [python, __file__, "--worker", engine, name, str(threads), clock,
+             str(compared), precision, start],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "OMP_NUM_THREADS": str(threads)},
         )  # fmt: skip
@@ -170,11 +198,18 @@ def measured(
     lock: Path | None,
     real_time: bool,
     precision: str,
+    chainer: str | None,
+    start: str,
 ) -> dict[str, dict[str, Any]]:
     """Return what was measured of each engine that could train the model."""
     found: dict[str, dict[str, Any]] = {}
+    pythons = dict.fromkeys(engines, sys.executable)
+    if chainer:
+        pythons["chainer"] = chainer
+        keep(name, start)
     workers = {
-        engine: Worker(engine, name, threads, clock, compared, precision) for engine in engines
+        engine: Worker(python, engine, name, threads, clock, compared, precision, start)
+        for engine, python in pythons.items()
     }
     try:
         for engine, worker in workers.items():
@@ -198,11 +233,15 @@ def measured(
     return found
 
 
+def apart(own: Sequence[float], other: Sequence[float]) -> float:
+    """Return the largest share by which losses of the same steps differ."""
+    return max(abs(a - b) / abs(b) for a, b in zip(own, other, strict=True))
+
+
 def row(name: str, threads: int, found: dict[str, dict[str, Any]], engines: Sequence[str]) -> str:
     """Return a line of the table."""
     own = found["hagane"]
     cells = [name, str(threads), f"{own['median'] * 1e3:.2f}"]
-    others = [found[engine] for engine in engines[1:] if engine in found]
     for engine in engines[1:]:
         other = found.get(engine)
         cells.append("" if other is None else f"{other['median'] / own['median']:.2f}")
@@ -210,17 +249,45 @@ def row(name: str, threads: int, found: dict[str, dict[str, Any]], engines: Sequ
     cells.append(
         " / ".join(f"{found[e]['bytes'] / 1e6:.0f}" if e in found else "" for e in engines)
     )
-    losses = [abs(a - b) / abs(b) for other in others
-              for a, b in zip(own["losses"], other["losses"], strict=True)]  # fmt: skip
-    cells.append(f"{max(losses, default=0.0):.0e}")
+    cells.append(" / ".join(
+        f"{apart(own['losses'], found[other]['losses']):.0e}" if other in found else ""
+        for other in engines[1:]
+    ))  # fmt: skip
     return "| " + " | ".join(cells) + " |"
+
+
+def print_rows(given: argparse.Namespace, engines: Sequence[str], threads: int, start: str) -> None:
+    """Print the lines of some number of threads, and their means."""
+    best: list[float] = []
+    chainer: list[float] = []
+    for name in given.models:
+        found = measured(
+            name, engines[: 1 + len(given.vs)], threads, given.rounds, given.seconds, given.clock,
+            given.compared, given.lock, given.real_time, given.precision, given.chainer, start,
+        )  # fmt: skip
+        if "hagane" not in found:
+            continue
+        print(row(name, threads, found, engines), flush=True)
+        own = found["hagane"]["median"]
+        others = [found[other]["median"] for other in given.vs if other in found]
+        if others:
+            best.append(min(others) / own)
+        if "chainer" in found:
+            chainer.append(found["chainer"]["median"] / own)
+    for title, ratios in (("the better of the others", best), ("Chainer", chainer)):
+        if ratios:
+            print(
+                f"\n{title} ÷ hagane, {threads} threads: geometric mean "
+                f"{statistics.geometric_mean(ratios):.2f}, worst {min(ratios):.2f}\n",
+                flush=True,
+            )
 
 
 def main() -> None:
     """Print the table."""
     if sys.argv[1:2] == ["--worker"]:
-        engine, name, threads, clock, compared, precision = sys.argv[2:]
-        work(engine, name, int(threads), clock, int(compared), precision)
+        engine, name, threads, clock, compared, precision, start = sys.argv[2:]
+        work(engine, name, int(threads), clock, int(compared), precision, start)
         return
     from training_models import CASES
 
@@ -238,32 +305,20 @@ def main() -> None:
     parser.add_argument("--lock", type=Path, help="a file that is locked during rounds")
     parser.add_argument("--real-time", action="store_true")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    parser.add_argument("--chainer", help="the Python of an environment with Chainer")
     given = parser.parse_args()
-    engines = ("hagane", *given.vs)
-    titles = ["model", "threads", "hagane ms", *(f"{other} ÷ hagane" for other in given.vs)]
+    if given.chainer and given.precision != "fp32":
+        parser.error("Chainer's steps are float32")
+    compared = [*given.vs, *["chainer"] * bool(given.chainer)]
+    engines = ("hagane", *compared)
+    titles = ["model", "threads", "hagane ms", *(f"{other} ÷ hagane" for other in compared)]
     titles += [f"first step, s ({' / '.join(engines)})", f"memory, MB ({' / '.join(engines)})"]
-    titles.append("losses differ by")
+    titles.append(f"losses differ by ({' / '.join(compared)})")
     print("|", " | ".join(titles), "|")
     print("|", " | ".join(["---"] * len(titles)), "|", flush=True)
-    for threads in given.threads:
-        best: list[float] = []
-        for name in given.models:
-            found = measured(
-                name, engines, threads, given.rounds, given.seconds, given.clock, given.compared,
-                given.lock, given.real_time, given.precision,
-            )  # fmt: skip
-            if "hagane" not in found:
-                continue
-            print(row(name, threads, found, engines), flush=True)
-            others = [found[other]["median"] for other in given.vs if other in found]
-            if others:
-                best.append(min(others) / found["hagane"]["median"])
-        if best:
-            print(
-                f"\nthe better of the others ÷ hagane, {threads} threads: geometric mean "
-                f"{statistics.geometric_mean(best):.2f}, worst {min(best):.2f}\n",
-                flush=True,
-            )
+    with tempfile.TemporaryDirectory() as folder:
+        for threads in given.threads:
+            print_rows(given, engines, threads, str(Path(folder) / "start.npz"))
 
 
 if __name__ == "__main__":

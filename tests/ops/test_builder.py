@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -123,3 +125,17 @@ def test_wrong_operands_are_refused_before_a_kernel_runs() -> None:
         pytest.raises(TypeInferenceError, match="no tensor here has an axis of size 'n'"),
     ):
         op("Expand", graph.inputs[0], [symbol("n"), 2])
+
+
+def test_zeros_take_no_memory_until_they_are_written() -> None:
+    def resident() -> int:
+        pages = Path("/proc/self/statm").read_text().split()[1]
+        return int(pages) * resource.getpagesize()
+
+    before = resident()
+    zeros = op("ConstantOfShape", np.array([25_000_000]))
+    assert resident() - before < 20_000_000
+    assert zeros.dtype == np.float32
+    assert not zeros[::1_000_000].any()
+    negative = op("ConstantOfShape", np.array([2]), value=np.array([-0.0]))
+    assert np.signbit(negative).all()

@@ -97,6 +97,24 @@ def test_steps_draw_what_pytorch_draws(loss: Callable[..., Any]) -> None:
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
 
 
+def test_no_gradient_goes_to_what_normal_numbers_are_drawn_by() -> None:
+    net = Coder()
+    before = copy.deepcopy(net.state_dict())
+
+    def drawn(m: Any, x: Any) -> Any:
+        mean = m.encode(x)
+        return (torch.normal(mean, mean.exp()) ** 2).mean() + (m.decode(x[:, :2]) ** 2).mean()
+
+    step = hagane.compile(drawn, torch.optim.SGD(net.parameters(), lr=1.0))
+    torch.manual_seed(1)
+    wanted = drawn(net, x := torch.ones(3, 5))
+    torch.manual_seed(1)
+    torch.testing.assert_close(step(net, x), wanted.detach())
+    assert torch.equal(net.encode.weight, before["encode.weight"])
+    assert torch.equal(net.encode.bias, before["encode.bias"])
+    assert not torch.equal(net.decode.weight, before["decode.weight"])
+
+
 def test_shares_of_bernoulli_are_those_given() -> None:
     net = Coder()
     step = hagane.compile(

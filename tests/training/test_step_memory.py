@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import hagane
 from hagane.errors import InvalidArgument
 from hagane.training.step.memory.budget import _pieces_within, parse_budget
+from hagane.training.step.memory.byte_counts import bytes_of_program, without_program
 from hagane.training.step.memory.chain import Act, Chain, Move, Stage
 
 torch = pytest.importorskip("torch")
@@ -166,6 +167,19 @@ def test_a_larger_batch_is_planned_anew_within_the_budget() -> None:
     step, _, _ = trained(budget, 100, 400)
     assert 0 < step.memory()["predicted"] <= budget
     assert step.memory()["again"]
+
+
+def test_the_step_itself_counts_as_a_part_of_its_peak() -> None:
+    module = nn.Sequential(*(part for _ in range(20) for part in (nn.Linear(4, 4), nn.Tanh())))
+    step = hagane.compile(loss, torch.optim.SGD(module.parameters(), lr=0.1))
+    memory = step.plan(module, torch.randn(3, 4), torch.zeros(3, dtype=torch.int64)).memory
+    assert memory.predicted == memory.run + memory.results + memory.states + memory.program
+    assert memory.as_dict()["program"] == memory.program
+    assert memory.program == (memory.run + memory.results + memory.states) // 10
+    assert bytes_of_program(60, 10**8) == 660_000
+    for budget in (10**5, 10**7):  # what is left for all else, and its program, are the whole
+        room = without_program(60, budget)
+        assert abs(room + bytes_of_program(60, room) - budget) <= 1
 
 
 def test_a_budget_out_of_reach_says_what_would_do() -> None:

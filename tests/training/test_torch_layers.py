@@ -183,3 +183,19 @@ def test_first_axes_that_are_equal_by_chance_are_of_fixed_size(
     batches = [(torch.randn(size, 5), torch.randn(3, 2)) for size in (3, 3, 4)]
     _stays_equal(nn.Linear(5, 3), loss, batches)
     assert "each size is compiled anew" in caplog.text
+
+
+@pytest.mark.parametrize("order", [0.5, -2])
+def test_norms_of_low_order_have_no_slope_at_zero(order: float) -> None:
+    nets = [nn.Linear(3, 1, bias=False) for _ in range(2)]
+    for net in nets:
+        net.weight.data = torch.tensor([[0.0, 2.0, -3.0]])
+    given = [torch.optim.SGD(net.parameters(), lr=0.1) for net in nets]
+
+    def loss(module: Any) -> Any:
+        return torch.linalg.vector_norm(module.weight, order) + module.weight.sum()
+
+    loss(nets[0]).backward()
+    given[0].step()
+    TorchStep(loss, given[1])(nets[1])
+    torch.testing.assert_close(nets[1].weight, nets[0].weight)

@@ -76,7 +76,10 @@ def lines_of(plan: StepPlan) -> Iterator[str]:
     memory = plan.memory
     if plan.sizes:
         yield "sizes  " + ", ".join(f"{name} = {size}" for name, size in plan.sizes.items())
-    parts = (("run", memory.run), ("results", memory.results), ("new states", memory.states))
+    parts = (
+        ("run", memory.run), ("results", memory.results), ("new states", memory.states),
+        ("program", memory.program),
+    )  # fmt: skip
     yield f"predicted peak  {_bytes(memory.predicted)}: " + ", ".join(
         f"{name} {_bytes(size)}" for name, size in parts
     )

@@ -75,7 +75,10 @@ def _constant_of_shape(shape: Array, *, value: Array | None = None) -> Array:
     dtype = np.float32 if value is None else value.dtype
     if any(dim < 0 for dim in shape):
         raise ValueError(f"expected sizes of 0 and more, got {shape.tolist()}")
-    return np.full(tuple(int(dim) for dim in shape), fill, dtype=dtype)
+    sizes = tuple(int(dim) for dim in shape)
+    if not any(np.asarray(fill, dtype).tobytes()):  # pages that nobody writes take no memory
+        return np.zeros(sizes, dtype)
+    return np.full(sizes, fill, dtype=dtype)
 
 
 def _infer_constant_of_shape(ctx: InferContext) -> Sequence[Any]:

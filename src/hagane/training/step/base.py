@@ -30,6 +30,9 @@ from hagane.training.step.sizes import Numbers, Sizes
 
 _MOST_PROGRAMS = 16
 
+# Planned bytes beside which the memory that a compilation leaves behind is worth a look for it.
+_MUCH = 50_000_000
+
 # Kinds of arguments from which on another one is likely to come with each call.
 _MANY_KINDS = 4
 
@@ -115,6 +118,7 @@ class Program(ABC):
                 run=self._session.memory_plan(self.shapes(given)).peak,
                 results=bytes_of_results(graph, self.sizes(given)),
                 states=max(0, bytes_of_states(graph, self._made) - resident),
+                nodes=len(graph) if choice is None else choice.nodes,
                 saved=0 if choice is None else choice.everything - choice.arena,
                 again=() if choice is None else choice.again,
                 stages=0 if choice is None else choice.stages,
@@ -249,8 +253,8 @@ class Step(ABC, Generic[P]):
         if self._budget is not None and self._memory.predicted > self._budget:
             program = self._program(model, given, anew=True)  # planned for smaller sizes than these
             self._memory, fresh = program.memory(leaves, self._resident), True
-        if fresh and self._budget is not None:
-            give_back()  # a compilation's share of the budget, before the step takes its own
+        if fresh and (self._budget is not None or self._memory.predicted > _MUCH):
+            give_back()  # what the compilation took, before the step takes its own
         return program
 
     def _found(
@@ -392,9 +396,11 @@ class Step(ABC, Generic[P]):
         Returns:
             ``predicted``: the planned peak. Of it, ``run``: values on the way, and weights in the
             engine's form; ``results``: new parameters, buffers and states; ``states``: tensors that
-            the optimizer did not have yet. ``everything``: the peak if nothing were computed again.
-            ``budget``: the bytes that were allowed, or None. ``again``: names of the nodes that are
-            computed again; ``stages``: how many stages the forward half was divided into.
+            the optimizer did not have yet; ``program``: graph, kernels and tables of the step
+            itself, estimated by the number of its nodes. ``everything``: the peak if nothing were
+            computed again. ``budget``: the bytes that were allowed, or None. ``again``: names of
+            the nodes that are computed again; ``stages``: how many stages the forward half was
+            divided into.
 
         Raises:
             InvalidArgument: There was no call yet.

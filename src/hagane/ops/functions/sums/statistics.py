@@ -202,7 +202,16 @@ def norm(x: Any, axes: Sequence[int], keepdims: bool, order: float) -> Any:
         return op("ReduceL1", x, places, keepdims=keep)
     if order == 2:
         return op("ReduceL2", x, places, keepdims=keep)
-    total = op("ReduceSum", op("Pow", size, _exponent(order, x)), places, keepdims=keep)
+    if order < 1:  # the slope at zero has no end: none goes there, as in PyTorch
+        zero, one, at_zero = (
+            np.array(v, dtype_of(x).numpy()) for v in (0, 1, 0 if order > 0 else math.inf)
+        )
+        none = op("Equal", size, zero)
+        powers = op("Pow", op("Where", none, one, size), _exponent(order, x))
+        powers = op("Where", none, at_zero, powers)
+    else:
+        powers = op("Pow", size, _exponent(order, x))
+    total = op("ReduceSum", powers, places, keepdims=keep)
     return _root(total, order) if order > 0 else op("Pow", total, _exponent(1 / order, x))
 
 

@@ -23,6 +23,7 @@ from hagane.runtime.options import SessionOptions
 from hagane.runtime.pipeline import PASSED, Built, build, read
 from hagane.runtime.settings import Settings, settings_of
 from hagane.symbolic.substitute import number_of
+from hagane.training.step.memory.byte_counts import bytes_of_program, without_program
 from hagane.training.step.memory.chain import Chain, Move
 from hagane.training.step.memory.recompute import recompute
 from hagane.training.step.memory.stages import Forward, Number, forward_of
@@ -70,6 +71,7 @@ class MemoryChoice:
         everything: The same, if nothing is computed again.
         stages: How many stages the forward half has.
         seconds: Modelled time of the repeated computations, as a share of the way forward.
+        nodes: Of the step as it was given, without those that are computed again.
     """
 
     model: ir.Model
@@ -78,6 +80,7 @@ class MemoryChoice:
     everything: int
     stages: int
     seconds: float
+    nodes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ class StepMemory:
         run: Of values on the way, and of weights in the engine's form.
         results: Of new parameters, buffers and states.
         states: Of tensors that the optimizer did not have yet.
+        nodes: Of the step's graph.
         saved: Bytes that computing again saves.
         again: Names of the nodes that are computed again.
         stages: How many stages the forward half was divided into.
@@ -96,14 +100,20 @@ class StepMemory:
     run: int
     results: int
     states: int
+    nodes: int
     saved: int
     again: tuple[str, ...]
     stages: int
 
     @property
+    def program(self) -> int:
+        """The bytes of the step itself: graph, kernels and tables."""
+        return bytes_of_program(self.nodes, self.run + self.results + self.states)
+
+    @property
     def predicted(self) -> int:
         """The planned peak."""
-        return self.run + self.results + self.states
+        return self.run + self.results + self.states + self.program
 
     def as_dict(self) -> dict[str, Any]:
         """Return the same by name."""
@@ -112,6 +122,7 @@ class StepMemory:
             "run": self.run,
             "results": self.results,
             "states": self.states,
+            "program": self.program,
             "everything": self.predicted + self.saved,
             "again": list(self.again),
             "stages": self.stages,
@@ -138,31 +149,39 @@ def within_budget(
         InvalidArgument: The budget cannot be met; the message has the least that can.
     """
     settings = settings_of(options or SessionOptions(), _logger)
+    nodes = len(model.graph)
     opened = read(model, settings)
     built = build(opened.model, opened.types, settings, ready=False)
     whole = planned_bytes(built, sizes)
     base = built.model
     base.metadata_props[PASSED] = "1"
-    if whole + beside <= budget:
-        return MemoryChoice(base, (), whole, whole, 0, 0.0)
+    room = without_program(nodes, budget)
+    if whole + beside <= room:
+        return MemoryChoice(base, (), whole, whole, 0, 0.0, nodes)
     forward, chain = _chain(base, built, sizes)
     del opened, built  # kernels take several times the memory of the graph
 
     def planned(pieces: int) -> int:
         return _planned_with(base, settings, sizes, forward, chain.schedule(pieces))
 
-    found = _pieces_within(budget - beside, whole, chain, planned)
-    if found.arena + beside > budget:
+    found = _pieces_within(room - beside, whole, chain, planned)
+    if found.arena + beside > room:
+        needed, all_kept = (
+            planned + bytes_of_program(nodes, planned)
+            for planned in (found.arena + beside, whole + beside)
+        )
         raise InvalidArgument(
-            f"memory_budget of {budget:,} bytes: the step needs {found.arena + beside:,} bytes at "
-            f"least ({whole + beside:,} if nothing is computed again, {beside:,} of them for "
+            f"memory_budget of {budget:,} bytes: the step needs {needed:,} bytes at "
+            f"least ({all_kept:,} if nothing is computed again, {beside:,} of them for "
             "results and states of the optimizer); give it as much, or a smaller batch"
         )
     types = infer_types(base, lenient=True)
     again = recompute(base.graph, types, forward, chain.schedule(found.pieces))
     forth = sum(stage.seconds for stage in forward.stages)
     more = (chain.seconds(found.pieces) - chain.seconds(chain.most)) / max(forth, 1e-12)
-    return MemoryChoice(base, tuple(again), found.arena, whole, len(forward.stages), max(0.0, more))
+    return MemoryChoice(
+        base, tuple(again), found.arena, whole, len(forward.stages), max(0.0, more), nodes
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

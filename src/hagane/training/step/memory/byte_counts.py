@@ -9,6 +9,26 @@ import onnx_ir as ir
 
 from hagane.training.step.program import StepProgram
 
+# Of graph, tables and machine code, for each node; measured on networks of 180 to 2,200 nodes.
+_OF_A_NODE = 11_000
+# Of what is planned: small steps find a place in memory that the process has and does not use.
+_MOST = 10
+
+
+def bytes_of_program(nodes: int, planned: int) -> int:
+    """Return the bytes that a compiled step takes itself, about.
+
+    Args:
+        nodes: Of its graph.
+        planned: Bytes of all else.
+    """
+    return min(nodes * _OF_A_NODE, planned // _MOST)
+
+
+def without_program(nodes: int, budget: int) -> int:
+    """Return the bytes of a budget that the program of a step leaves."""
+    return budget - bytes_of_program(nodes, budget * _MOST // (_MOST + 1))
+
 
 def sizes_of(graph: ir.Graph, names: Sequence[str], tensors: Sequence[Any]) -> dict[str, int]:
     """Return the numbers of the named sizes of a graph's inputs, as the arguments have them."""

@@ -115,6 +115,7 @@ def plan_of(
         run=planned_bytes(built, sizes),
         results=bytes_of_results(model.graph, sizes),
         states=states,
+        nodes=len(model.graph) if choice is None else choice.nodes,
         saved=0 if choice is None else choice.everything - choice.arena,
         again=() if choice is None else choice.again,
         stages=len(forward.stages),

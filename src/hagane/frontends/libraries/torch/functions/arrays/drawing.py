@@ -183,7 +183,8 @@ def normal(
     noise = drawn(t, "randn", like, keywords)
     if noise is like:
         return like
-    parameters = (to_tensor(t, v, like.dtype) for v in (mean, deviation))
+    # PyTorch gives their gradients as zeros: a draw is no function of them.
+    parameters = (t.emit.stopped(to_tensor(t, v, like.dtype)) for v in (mean, deviation))
     return computed(t, like, lambda m, s, e: add(m, mul(s, e)), *parameters, noise)
 
 
