@@ -245,15 +245,7 @@ def _attempt(
     with DeepRecursion():
         try:
             root = root_of(interpreter, found, types, named)
-            values = given(
-                interpreter,
-                kinds,
-                root,
-                types,
-                named,
-                attempt.names,
-                written=attempt.graph.training is None,
-            )
+            values = given(interpreter, kinds, root, types, named, attempt.names)
             attempt.arguments = tuple(values)
             observed.seed()
             call_with(interpreter, root.value, root.function, root.bound, values, kinds)

@@ -140,7 +140,7 @@ class Repeated:
                     before = {*graph.inputs}
                     kinds: dict[str, str] = {}
                     root = root_of(core, self._found, types, named)
-                    values = given(core, kinds, root, types, named, attempt.names, written=False)
+                    values = given(core, kinds, root, types, named, attempt.names)
                     call_with(core, root.value, root.function, root.bound, values, kinds)
                     report = core.collector.report
                     if report.errors or report.unknown or not report.checked:

@@ -87,8 +87,8 @@ def view_of(
         shared: Names of sizes that several axes of inputs have.
         feed: Values by name.
     """
-    fed = tuple(name for name in optional if name in feed)
-    ranks = tuple((name, _rank(feed[name])) for name in open_ranks if name in feed)
+    fed = tuple(name for name in optional if feed.get(name) is not None)
+    ranks = tuple((name, _rank(feed[name])) for name in open_ranks if feed.get(name) is not None)
     apart = _differ(shared, feed)
     return View(ranks, fed, apart) if ranks or fed or apart else None
 

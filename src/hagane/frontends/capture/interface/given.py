@@ -25,8 +25,6 @@ def given(
     types: Sequence[Any],
     named: Mapping[str, Any],
     names: dict[int, str],
-    *,
-    written: bool,
 ) -> dict[str, Any]:
     """Return arguments by name, in the order of the signature: types, or values that hold inputs.
 
@@ -37,7 +35,6 @@ def given(
         types: Types as text, examples, objects, or known values, by position.
         named: The same by name.
         names: Is filled with the names of arrays that known values hold, by identity.
-        written: Whether the program may write into examples, whose new content is an output.
 
     Raises:
         CheckError: There are too many, or one may hold tensors that capture does not see.
@@ -56,11 +53,11 @@ def given(
     for name, value in values.items():
         if isinstance(value, str):
             made[name] = parse_type(value)
-            parts.note(Example(value), name, written=written)
+            parts.note(Example(value), name)
         elif isinstance(value, Example):
             kinds[name] = value.kind
             made[name] = parse_type(value.text)
-            parts.note(value, name, written=written)
+            parts.note(value, name)
         else:
             made[name] = parts.part(value, name)
     return made
@@ -82,21 +79,19 @@ class _Parts:
         self._made: dict[int, Value] = {}
         self._inputs: dict[str, Value] = {}
 
-    def note(self, example: Example, name: str, *, written: bool) -> None:
-        """Note that an argument is an array, and perhaps that it may be written, once it is made.
+    def note(self, example: Example, name: str) -> None:
+        """Note that an argument is an array, which the program may write, once it is made.
 
         Args:
             example: Its type.
             name: Its name.
-            written: Whether the program may write into it.
         """
         emit = self._core.emit
         assert isinstance(emit, GraphEmitter)
 
         def noted(tensor: Tensor) -> None:
             _mark(example, tensor)
-            is_array = example.kind in ("numpy.ndarray", "torch.Tensor") or tensor.rank
-            if written and is_array:
+            if example.kind in ("numpy.ndarray", "torch.Tensor") or tensor.rank:
                 self._arguments.add_tensor(name, tensor)
 
         emit.given[name] = noted
