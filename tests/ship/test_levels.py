@@ -162,6 +162,7 @@ int main(int argc, char **argv) {
 CROSS = Path("/usr/aarch64-linux-gnu")
 
 
+@pytest.mark.long
 def test_a_build_for_aarch64_runs_emulated(tmp_path: Path) -> None:
     emulator = shutil.which("qemu-aarch64")
     if importlib.util.find_spec("ziglang") is None:
