@@ -83,6 +83,19 @@ def cut_to_triangle(x: Any, offset: int, *, upper: bool) -> Any:
     return op("Trilu", x, np.array(offset), upper=int(upper))
 
 
+def _parted(
+    start: Any, stop: Any, count: Dim, dtype: ir.DataType, *, endpoint: bool
+) -> tuple[Any, Any, Any, Any]:
+    """Return both ends in a type, the numbers of all places, and how many parts lie between."""
+    start, stop = (cast(x, dtype) if not isinstance(x, np.ndarray) else x for x in (start, stop))
+    rank = max(rank_of(start), rank_of(stop))
+    number = unsqueeze(steps(count), range(1, rank + 1))
+    parts = count - 1 if endpoint else count
+    if isinstance(parts, int):
+        return start, stop, number, np.array(max(parts, 1), dtype.numpy())
+    return start, stop, number, op("Max", op("Cast", parts, to=dtype), np.array(1, dtype.numpy()))
+
+
 def spaced(start: Any, stop: Any, count: Dim, dtype: ir.DataType, *, endpoint: bool = True) -> Any:
     """Return numbers at equal distances along a new first axis.
 
@@ -93,16 +106,8 @@ def spaced(start: Any, stop: Any, count: Dim, dtype: ir.DataType, *, endpoint: b
         dtype: Floats.
         endpoint: Whether ``stop`` is the last one.
     """
-    start, stop = (cast(x, dtype) if not isinstance(x, np.ndarray) else x for x in (start, stop))
-    rank = max(rank_of(start), rank_of(stop))
-    place = cast(steps(count), dtype)
-    place = unsqueeze(place, range(1, rank + 1))
-    parts = count - 1 if endpoint else count
-    if isinstance(parts, int):
-        total: Any = np.array(max(parts, 1), dtype.numpy())
-    else:
-        total = op("Max", op("Cast", parts, to=dtype), np.array(1, dtype.numpy()))
-    share = op("Div", place, total)
+    start, stop, number, total = _parted(start, stop, count, dtype, endpoint=endpoint)
+    share = op("Div", cast(number, dtype), total)
     return add(mul(start, sub(1.0, share)), mul(stop, share))  # exact at both ends
 
 
@@ -167,15 +172,8 @@ def stepped(start: Any, stop: Any, count: Dim, dtype: ir.DataType, *, endpoint: 
         dtype: Floats.
         endpoint: Whether ``stop`` is the last one.
     """
-    start, stop = (cast(x, dtype) if not isinstance(x, np.ndarray) else x for x in (start, stop))
-    rank = max(rank_of(start), rank_of(stop))
-    number = unsqueeze(steps(count), range(1, rank + 1))
+    start, stop, number, total = _parted(start, stop, count, dtype, endpoint=endpoint)
     place = cast(number, dtype)
-    parts = count - 1 if endpoint else count
-    if isinstance(parts, int):
-        total: Any = np.array(max(parts, 1), dtype.numpy())
-    else:
-        total = op("Max", op("Cast", parts, to=dtype), np.array(1, dtype.numpy()))
     whole = sub(stop, start)
     step = op("Div", whole, total)
     found = add(
@@ -183,7 +181,7 @@ def stepped(start: Any, stop: Any, count: Dim, dtype: ir.DataType, *, endpoint: 
     )
     if not endpoint or count == 1:
         return found
-    is_last = op("And", op("Equal", number, parts), op("Greater", number, 0))
+    is_last = op("And", op("Equal", number, count - 1), op("Greater", number, 0))
     return where(is_last, stop, found)
 
 
