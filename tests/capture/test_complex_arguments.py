@@ -73,6 +73,11 @@ def composed(z: Any) -> Any:
     )  # fmt: skip
 
 
+def with_numbers(z: Any, n: Any) -> Any:
+    half = float(n) / 2
+    return z / n**2, z * half, z - z.shape[0]
+
+
 def turned(z: torch.Tensor) -> Any:
     return torch.fft.fft(z), z * torch.view_as_complex(torch.ones(3, 2))
 
@@ -100,6 +105,7 @@ def pairs(array: Any) -> Any:
         (masked, ["complex128[n]"], [drawn(6)]),
         (of_numbers, ["float64"], [np.float64(0.5)]),
         (functions, ["complex128[n]"], [np.array([1 + 2j, -3 + 0.5j, -2 - 1j, 4, 0.5j])]),
+        (with_numbers, ["complex128[n]", "int64"], [drawn(3), np.int64(3)]),
         (composed, ["complex128[n]"], [drawn(3)]),
         (turned, ["complex64[2, 3]"], [torch.from_numpy(drawn(2, 3, dtype=np.complex64))]),
     ],

@@ -122,6 +122,7 @@ def test_arrays_of_other_sizes_are_not_equal(monkeypatch: pytest.MonkeyPatch) ->
         lambda x: np.histogram(x, bins=[-2.0, -1, 0, 1.5], density=True),
         lambda x: np.histogram(x, 4, weights=x * 2),
         lambda x: np.histogram(x, 6, density=True),
+        lambda x: np.histogram(x, x.argmax() + 2),
         lambda x: np.histogram(x, 3, range=(x.min(), x.max() + 1)),
     ],
 )

@@ -40,7 +40,7 @@ from hagane.frontends.libraries.writing import fitting
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import PART
-from hagane.frontends.python.values.values import DType, Host, Tensor, Value
+from hagane.frontends.python.values.values import DType, Host, Real, Tensor, Value
 from hagane.ops.builder import interpreting, op
 from hagane.ops.functions.numbers.elementary import add, mul, sub
 from hagane.ops.functions.sums.spectra import Pair
@@ -340,6 +340,8 @@ class ComplexParts:
 
     def _pair(self, core: Core, value: Value) -> Pair:
         """Return the parts of a tensor or a number."""
+        if isinstance(value, Real):
+            return core.emit.real_tensor(value), None
         if not isinstance(value, Tensor):
             number = complex(value) if isinstance(value, complex) else None
             return (value, None) if number is None else (number.real, number.imag)

@@ -25,6 +25,7 @@ from hagane.ops.functions.numbers.elementary import (
 from hagane.ops.functions.numbers.pairs import copy_sign
 from hagane.ops.functions.sums import spectra
 from hagane.ops.functions.sums.spectra import Pair
+from hagane.symbolic import Expr
 
 # Linear over the reals, or applied to both parts: the function of both.
 LINEAR = frozenset({
@@ -207,7 +208,8 @@ def _joined(x: Pair) -> Any:
 
 def cast(x: Any, to: ir.DataType) -> Any:
     """Return a tensor in an element type, and a number as it is."""
-    return op("Cast", x, to=to) if isinstance(x, Tensor) and x.dtype != to else x
+    is_other = isinstance(x, Expr) or (isinstance(x, Tensor) and x.dtype != to)
+    return op("Cast", x, to=to) if is_other else x
 
 
 # By the last part of the name of a function, method, attribute or operator.

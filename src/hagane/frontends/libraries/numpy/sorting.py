@@ -215,6 +215,8 @@ def histogram(t: Core, a: Value, bins: Value = 10, range: Value = None, density:
     x = to_array(t, a)
     parts = x.dtype.numpy().kind in "iuf" and isinstance(density, bool | None)
     own = x.dtype if x.dtype in FLOATS else DOUBLE  # floats of 32 bits have edges of 32 bits
+    if isinstance(bins, Tensor) and bins.shape == ():
+        bins = t.tensor_number(bins, whole=True)
     if isinstance(bins, Tensor | list | tuple):
         edges = to_array(t, bins)
         count = (edges.shape or (t.emit.fresh("bins"),))[0] - 1
@@ -229,7 +231,7 @@ def histogram(t: Core, a: Value, bins: Value = 10, range: Value = None, density:
         ends = [cast(t, to_array(t, end), own) for end in asked]
         edges = typed(t, "Histogram", [wide, *ends], own, (count + 1,), None,
                       (lambda x, *ends: ordering.even_edges(x, count, ends))
-                      if parts and isinstance(count, int) else None)  # fmt: skip
+                      if parts else None)  # fmt: skip
         compared = edges
     given = [] if weights is None else [to_array(t, weights)]
     dtype = given[0].dtype if given else INT64
