@@ -70,6 +70,7 @@ def composed(z: Any) -> Any:
     return (
         np.array([z[0], 1j, 2]), np.array([1 + 2j, 3]) * z[0], np.outer(z, z), np.round(z, 1),
         z / np.linalg.norm(z), np.fft.fft([1, 2, 3]), np.angle([1 + 1j, 2]), np.zeros(2, complex),
+        np.zeros_like(z, dtype=np.float64), np.zeros_like(z, float), np.ones_like(z),
     )  # fmt: skip
 
 
