@@ -146,9 +146,8 @@ class ComplexParts:
         given = [*arguments, *keywords.values()]
         dtype = next(filter(None, map(_asked_dtype, given)), None)
         like = arguments[0] if last.endswith("_like") or last.startswith("new_") else None
-        second = last.endswith("_like") and len(arguments) > 1
-        is_said = second or keywords.get("dtype") is not None
-        if not is_said and isinstance(like, Tensor):
+        said = keywords.get("dtype") is not None or (last.endswith("_like") and len(arguments) > 1)
+        if not said and isinstance(like, Tensor):
             dtype = like.dtype
         if dtype not in COMPLEX:
             return NotImplemented
