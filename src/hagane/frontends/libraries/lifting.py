@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Functions that the interpreter itself knows, because they take functions or decide branches.
 _SPECIAL = ("torch._assert", "torch._assert_async", "torch.utils.checkpoint.checkpoint")
+# The objects of each module that a table is about, by name; None may be loaded later.
+_RESOLVED: dict[Any, dict[str, Any]] = {}
 
 
 class RealNames(Names):
@@ -32,21 +34,40 @@ class RealNames(Names):
     @cached_property
     def _real_names(self) -> dict[int, tuple[Any, str]]:
         names: dict[int, tuple[Any, str]] = {}
-        for root, table in self.tables.items():
-            if _module_of(root) is None or root in READ:
-                continue
-            wanted = [*table.functions, *table.layers, *table.bases.values(), table.tensor]
-            for name in [*wanted, *table.transparent, *_SPECIAL]:
-                found = _resolve(name)
-                if found is not None:
-                    names.setdefault(id(found), (found, name))
+        for root in self.tables:
+            if _module_of(root) is not sys.modules.get("hagane"):
+                self._add_names(names, root)
         return names
+
+    @cached_property
+    def _own_names(self) -> dict[int, tuple[Any, str]]:
+        """The names of what hagane has in Chainer's place, most of it imported when it is used."""
+        names: dict[int, tuple[Any, str]] = {}
+        for root in self.tables:
+            if _module_of(root) is sys.modules.get("hagane"):
+                self._add_names(names, root)
+        return names
+
+    def _add_names(self, names: dict[int, tuple[Any, str]], root: str) -> None:
+        module, table = _module_of(root), self.tables[root]
+        if module is None or root in READ:
+            return
+        known = _RESOLVED.setdefault(module, {})
+        wanted = [*table.functions, *table.layers, *table.bases.values(), table.tensor]
+        for name in [*wanted, *table.transparent, *_SPECIAL]:
+            found = known.get(name)
+            if found is None:
+                found = known[name] = _resolve(name)
+            if found is not None:
+                names.setdefault(id(found), (found, name))
 
     def name_of(self, found: Any) -> str | None:
         """Return the name under which a table knows a real function or class."""
         if not callable(found) or isinstance(found, Tensor):
             return None
         known = self._real_names.get(id(found))
+        if known is None and str(getattr(found, "__module__", "")).startswith("hagane"):
+            known = self._own_names.get(id(found))
         return known[1] if known is not None and known[0] is found else None
 
     def lift_object(self, core: Core, found: Any) -> Value:

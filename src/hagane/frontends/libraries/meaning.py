@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import onnx_ir as ir
@@ -62,6 +61,8 @@ MEANT = meant.MEANT | CHAINERS | ADDITIONS | _ADDED | COMPOSED | TORCHS | EINOPS
 # Makers of objects: the operators are in the use of these.
 _MAKING = ("__init__",)
 
+_HANDLERS: set[int] = set()
+
 
 class MeaningTables(SharingTables):
     """The tables of all libraries, of which only some functions may be used.
@@ -78,10 +79,13 @@ class MeaningTables(SharingTables):
         self._frame: object = None  # of the program, in which a function of a library runs
         self._default = _default_of_torch()
 
-    @cached_property
-    def _handlers(self) -> frozenset[int]:
+    @property
+    def _handlers(self) -> set[int]:
         """The functions behind the listed names; other names of theirs mean the same."""
-        return frozenset(id(self._handler(name)) for name in MEANT) - {id(None)}
+        if not _HANDLERS:  # one set of tables serves all interpreters
+            _HANDLERS.update(id(self._handler(name)) for name in MEANT)
+            _HANDLERS.discard(id(None))
+        return _HANDLERS
 
     def _handler(self, name: str) -> Any:
         table = self.table_of(name)

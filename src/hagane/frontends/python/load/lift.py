@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import abc
-import ast
 import dataclasses
 import functools
 import inspect
 import linecache
 import sys
-import textwrap
 import types
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Sequence
@@ -22,7 +20,8 @@ import numpy as np
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
-from hagane.frontends.python.load.modules import STANDARD, SourceError, parse_file
+from hagane.frontends.python.load.definitions import Definitions
+from hagane.frontends.python.load.modules import STANDARD
 from hagane.frontends.python.load.wrappers import (
     MIXINS,
     adds_nothing,
@@ -66,8 +65,7 @@ class Lift(Core):
         super().__init__(*arguments, **keywords)
         # Stand-ins of real objects, by their identity, with the objects.
         self.lifted: dict[int, tuple[Any, Value]] = {}
-        self._trees: dict[str, ast.Module | None] = {}
-        self._definitions: dict[str, dict[tuple[str, int], list[Any]]] = {}
+        self._definitions = Definitions()
         self._mixins: dict[type, Value] = {}
 
     def lift(self, found: Any) -> Value:
@@ -200,7 +198,7 @@ class Lift(Core):
             return self._managed_by(inner, managers)
         if is_manager(plain):
             return Wrapped("managed", self.lift(inspect.unwrap(plain, stop=is_inner)))
-        node = self._definition(plain)
+        node = self._definitions.of(plain)
         if node is None:
             return Host(found)
         file = plain.__code__.co_filename
@@ -223,58 +221,6 @@ class Lift(Core):
                 except ValueError:  # not set yet
                     continue
         return made
-
-    def _definition(
-        self, found: types.FunctionType
-    ) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
-        """Return the syntax tree of a function, with the lines of its file."""
-        code = found.__code__
-        if self._tree(code.co_filename) is None:
-            return self._definition_from_text(found)
-        nodes = self._defined(code.co_filename).get((code.co_name, code.co_firstlineno), [])
-        if len(nodes) > 1 and code.co_name == "<lambda>":
-            return _lambda_of(code, nodes)
-        return nodes[0] if nodes else None
-
-    def _defined(self, file: str) -> dict[tuple[str, int], list[Any]]:
-        """Return the functions of a file by name and first line, that of a decorator or their own.
-
-        There may be several lambdas on a line.
-        """
-        if file not in self._definitions:
-            made: dict[tuple[str, int], list[Any]] = {}
-            tree = self._tree(file)
-            for node in () if tree is None else ast.walk(tree):
-                if isinstance(node, ast.Lambda):
-                    made.setdefault(("<lambda>", node.lineno), []).append(node)
-                elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                    first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-                    for line in {first, node.lineno}:
-                        made.setdefault((node.name, line), []).append(node)
-            self._definitions[file] = made
-        return self._definitions[file]
-
-    def _definition_from_text(self, found: types.FunctionType) -> ast.FunctionDef | None:
-        try:
-            tree = ast.parse(textwrap.dedent(inspect.getsource(found)))
-        except (OSError, TypeError, SyntaxError):
-            return None
-        node = tree.body[0] if tree.body else None
-        if not isinstance(node, ast.FunctionDef):
-            return None
-        ast.increment_lineno(node, found.__code__.co_firstlineno - 1)
-        return node
-
-    def _tree(self, file: str) -> ast.Module | None:
-        if file.startswith("<frozen "):
-            module = sys.modules.get(file.removeprefix("<frozen ").removesuffix(">"))
-            file = getattr(module, "__file__", None) or file
-        if file not in self._trees:
-            try:
-                self._trees[file] = parse_file(Path(file))
-            except SourceError:
-                self._trees[file] = None
-        return self._trees[file]
 
     def _class(self, found: type) -> Value:
         if is_standard(found) or not self._has_source(found):
@@ -475,26 +421,3 @@ def _is_hidden(name: str) -> bool:
         "__init_subclass__", "__subclasshook__", "__class_getitem__", "__match_args__",
         "__orig_bases__", "__parameters__", "__static_attributes__", "__firstlineno__",
     )  # fmt: skip
-
-
-def _lambda_of(code: types.CodeType, nodes: Sequence[ast.Lambda]) -> ast.Lambda | None:
-    """Return which of several lambdas that begin on a line a code object is; None if unknown.
-
-    It is the innermost one whose body has the places of all instructions. Python may be told to
-    keep none of these.
-    """
-    places = [place for place in code.co_positions() if None not in place]
-    # The first instruction has no width.
-    spans = [((a, c), (b, d)) for a, b, c, d in places if (a, c) != (b, d)]
-    if not spans:
-        return None
-    first, last = min(start for start, _ in spans), max(end for _, end in spans)
-    found: ast.Lambda | None = None
-    for node in nodes:
-        body = node.body
-        start = body.lineno, body.col_offset
-        if start > first or (body.end_lineno, body.end_col_offset) < last:
-            continue
-        if found is None or start > (found.body.lineno, found.body.col_offset):
-            found = node
-    return found
