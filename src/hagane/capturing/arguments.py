@@ -17,7 +17,7 @@ from hagane.capturing.leaves import Leaf, NumberLeaf, Obstacle, TensorLeaf, Tree
 from hagane.capturing.variables import KIND, is_variable
 from hagane.frontends.capture.interface.structure import Object, Text, Whole
 
-_NUMBERS = (bool, int, float)
+_NUMBERS = (bool, int, float, complex)
 _PLAIN = (str, bytes, type(None), type(Ellipsis), range, np.dtype, enum.Enum)
 _WHOLE = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type,

@@ -283,7 +283,8 @@ class Compiled:
                 values = seen.setdefault(leaf.path, set())
                 values.add(leaf.value)
                 is_free = self._dynamic is not False and len(values) > 1
-                free = is_free and not isinstance(leaf.value, bool) and leaf.value == leaf.value
+                # Neither truth values nor complex numbers are inputs of a graph.
+                free = is_free and type(leaf.value) in (int, float) and leaf.value == leaf.value
                 free = free and (isinstance(leaf.value, float) or abs(leaf.value) < 2**62)
                 numbers[leaf.path] = None if free else leaf.value
                 continue

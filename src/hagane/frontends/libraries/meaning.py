@@ -17,19 +17,19 @@ from hagane.frontends.libraries import meant
 from hagane.frontends.libraries.additions import MEANT as ADDITIONS
 from hagane.frontends.libraries.chainer.meant import MEANT as CHAINERS
 from hagane.frontends.libraries.chainer.uncomputed import UNCOMPUTED
-from hagane.frontends.libraries.complex_memory import COMPLEX
+from hagane.frontends.libraries.complex.memory import COMPLEX
 from hagane.frontends.libraries.einops import COMPOSED as EINOPS
 from hagane.frontends.libraries.ignored import check_ignored
+from hagane.frontends.libraries.memory.sharing import SharingTables
+from hagane.frontends.libraries.memory.viewing import is_copy, spared
+from hagane.frontends.libraries.memory.writing import check_writable, copied, write, written_into
+from hagane.frontends.libraries.memory.written import IN_PLACE, is_in_place
 from hagane.frontends.libraries.numpy.composing import COMPOSED
-from hagane.frontends.libraries.sharing import SharingTables
 from hagane.frontends.libraries.stacking import stacked
 from hagane.frontends.libraries.torch.composing import COMPOSED as TORCHS
 from hagane.frontends.libraries.torch.functions.arrays.drawing import DRAWN, REDRAWN, redrawn
 from hagane.frontends.libraries.torch.functions.numbers.storing import stored
 from hagane.frontends.libraries.typed_only import reason_of
-from hagane.frontends.libraries.viewing import is_copy, spared
-from hagane.frontends.libraries.writing import check_writable, copied, write, written_into
-from hagane.frontends.libraries.written import IN_PLACE, is_in_place
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import ListRef, Many, Tensor, Value

@@ -11,14 +11,14 @@ import onnx_ir as ir
 
 from hagane.frontends.libraries.left_out import LEFT_OUT
 from hagane.frontends.libraries.lifting import RealNames
-from hagane.frontends.libraries.objects import Objects
-from hagane.frontends.libraries.torch.scalars import takes_one_axis, without_axis
-from hagane.frontends.libraries.written import (
+from hagane.frontends.libraries.memory.written import (
     IN_PLACE,
     apart_from_out,
     note_statement,
     noted,
 )
+from hagane.frontends.libraries.objects import Objects
+from hagane.frontends.libraries.torch.scalars import takes_one_axis, without_axis
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -34,7 +34,7 @@ from hagane.frontends.python.values.values import (
 )
 
 if TYPE_CHECKING:
-    from hagane.frontends.libraries.complex_parts import ComplexParts
+    from hagane.frontends.libraries.complex.parts import ComplexParts
     from hagane.frontends.libraries.table import Table
     from hagane.frontends.python.interpret.core import Core
 
@@ -45,7 +45,7 @@ class LibraryTables(Objects, RealNames):
     @cached_property
     def complex_parts(self) -> ComplexParts:
         """What makes complex tensors of real ones; most programs have none."""
-        from hagane.frontends.libraries.complex_parts import ComplexParts
+        from hagane.frontends.libraries.complex.parts import ComplexParts
 
         return ComplexParts()
 
@@ -266,9 +266,9 @@ class LibraryTables(Objects, RealNames):
 _LAYERS = "torch.nn."
 # Functions of NumPy that make an array of their own of whatever they are given.
 _OWN_ARRAYS = frozenset(
-    ("array", "asarray", "ascontiguousarray", "asanyarray", "atleast_1d", "atleast_2d",
-     "concatenate", "stack", "vstack", "hstack", "where", "unique", "argwhere", "nonzero",
-     "histogram", "bincount", "interp", "isin", "float32", "float64", "int64", "int32")
+    ("array", "asarray", "ascontiguousarray", "asfortranarray", "asanyarray", "atleast_1d",
+     "atleast_2d", "concatenate", "stack", "vstack", "hstack", "where", "unique", "argwhere",
+     "nonzero", "histogram", "bincount", "interp", "isin", "float32", "float64", "int64", "int32")
 )  # fmt: skip
 
 

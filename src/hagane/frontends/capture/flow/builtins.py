@@ -167,6 +167,7 @@ class Calling(Iterators):
         if not isinstance(items, Many):
             return NONE
         self.core.sequence(value)
+        self.core.put_back(value, None)
         return self.lists.own(function, self.core.new_list(items))
 
     def _min(self, *values: Value, **keywords: Value) -> Value:

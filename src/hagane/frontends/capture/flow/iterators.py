@@ -58,7 +58,10 @@ class Iterators(Numbers):
         return self._chosen(prelude.kept, function, value)
 
     def _takewhile(self, function: Value, value: Value) -> Value:
-        return self._chosen(prelude.leading, function, value)
+        made = self._chosen(prelude.leading, function, value)
+        if made is not NONE:
+            self.core.put_back(value, None)
+        return made
 
     def _dropwhile(self, function: Value, value: Value) -> Value:
         return self._chosen(prelude.trailing, function, value)

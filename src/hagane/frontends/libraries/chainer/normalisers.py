@@ -21,9 +21,9 @@ from hagane.frontends.libraries.chainer.operands import (
     variable,
 )
 from hagane.frontends.libraries.chainer.operands import parameter as weight
+from hagane.frontends.libraries.memory.writing import renew
 from hagane.frontends.libraries.numpy.operands import new
 from hagane.frontends.libraries.table import View
-from hagane.frontends.libraries.writing import renew
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Tensor, Value

@@ -207,3 +207,43 @@ def array_equal(left: Any, right: Any, equal_nan: Any) -> Any:
     if equal_nan:
         equal = equal | (np.isnan(left) & np.isnan(right))
     return same and bool(equal.all())
+
+
+def iscomplexobj(x: Any) -> Any:
+    """Return whether an array may hold complex numbers."""
+    return np.asarray(x).dtype.kind == "c"
+
+
+def isrealobj(x: Any) -> Any:
+    """Return whether an array holds no complex numbers."""
+    return np.asarray(x).dtype.kind != "c"
+
+
+def iscomplex(x: Any) -> Any:
+    """Return which numbers have an imaginary part."""
+    return np.imag(np.asarray(x)) != 0
+
+
+def isreal(x: Any) -> Any:
+    """Return which numbers have no imaginary part."""
+    return np.imag(np.asarray(x)) == 0
+
+
+def fix(x: Any) -> Any:
+    """Return numbers rounded towards zero."""
+    return np.trunc(x)
+
+
+def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * np.pi) -> Any:
+    """Return angles without jumps of more than half a period between neighbours."""
+    angles = np.moveaxis(np.asarray(p), axis, -1)
+    steps = angles[..., 1:] - angles[..., :-1]
+    whole = steps.dtype.kind in "iu" and isinstance(period, int)
+    high = period // 2 if whole else period / 2
+    least = period / 2 if discont is None else discont
+    turned = np.mod(steps + high, period) - high
+    if not (whole and period % 2):
+        turned = np.where((turned == -high) & (steps > 0), high, turned)
+    change = np.where(np.abs(steps) < least, 0, turned - steps)
+    made = np.concatenate([angles[..., :1], angles[..., 1:] + np.cumsum(change, axis=-1)], axis=-1)
+    return np.moveaxis(made, -1, axis)

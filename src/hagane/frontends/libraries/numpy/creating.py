@@ -144,7 +144,7 @@ def full_like(t: Core, a: Value, fill_value: Value, dtype: Value = None, *_: Val
     return _spread(t, cast(t, value, wanted), tuple(counts))
 
 
-@NUMPY.function("array", "asarray", "asanyarray", "asfortranarray", "copy")
+@NUMPY.function("array", "asarray", "asanyarray", "copy")
 def array(
     t: Core, a: Value, dtype: Value = None, *_: Value, ndmin: Value = 0, **__: Value
 ) -> Value:
@@ -168,7 +168,7 @@ def array(
     return made
 
 
-@NUMPY.function("ascontiguousarray")
+@NUMPY.function("ascontiguousarray", "asfortranarray")
 def ascontiguousarray(t: Core, a: Value, dtype: Value = None, **keywords: Value) -> Value:
     """Return content as an array of one axis or more."""
     return array(t, a, dtype, ndmin=1, **keywords)
@@ -181,21 +181,34 @@ def ndarray(t: Core, shape: Value, dtype: Value = None, *_: Value, **__: Value) 
 
 
 @NUMPY.function("arange")
-def arange(t: Core, *bounds: Value, dtype: Value = None, **keywords: Value) -> Tensor:
-    """Return the numbers from start to stop (exclusive)."""
-    given = [*bounds, *(keywords[k] for k in ("start", "stop", "step") if k in keywords)]
-    if len(given) > 3:
-        dtype = given.pop()
-    if not given:
-        t.fail("call", "arange() requires stop to be specified")
-    values = [
+def arange(
+    t: Core, *bounds: Value, start: Value = None, stop: Value = None, step: Value = None,
+    dtype: Value = None, **keywords: Value,
+) -> Tensor:  # fmt: skip
+    """Return the numbers from start to stop (exclusive).
+
+    One number is the stop, by position or by name; with a stop by name it is the start.
+    """
+    if len(bounds) > 3:
+        *bounds, dtype = bounds  # type: ignore[assignment]
+    first, last, by = (*bounds, None, None, None)[:3]
+    start, stop, step = (
+        named if place is None else place
+        for named, place in ((start, first), (stop, last), (step, by))
+    )
+    if stop is None and (bounds or start is None):
+        start, stop = None, start
+    if stop is None:
+        t.fail("call", "TypeError: arange() requires stop to be specified")
+    given = [x for x in (start, stop, step) if x is not None]
+    begin, added = 0 if start is None else start, 1 if step is None else step
+    start, stop, step = (
         t.tensor_number(b, whole=b.dtype.is_integer()) if isinstance(b, Tensor) else b
-        for b in given
-    ]
-    for value in values:
+        for b in (0 if start is None else start, stop, 1 if step is None else step)
+    )
+    for value in (start, stop, step):
         if not is_number(value):
             t.fail("type", f"expected numbers, got {t.show(t.wrap(value))}")
-    start, stop, step = (0, values[0], 1) if len(values) == 1 else (*values, 1)[:3]
     wanted = dtype_of(t, dtype, promoted(t, [*given, t.emit.new(INT64, (1,))]))
     if all(map(is_plain, (start, stop, step))):
         if step == 0:
@@ -210,8 +223,7 @@ def arange(t: Core, *bounds: Value, dtype: Value = None, **keywords: Value) -> T
         count_ = _not_negative(t, length)
         return built(t, (wanted, (count_,)), filling.counted, start, count_, step, wanted)
     if t.emit.builds and wanted.is_floating_point():
-        begin, by = (given[0], (*given, 1, 1)[2]) if len(given) > 1 else (0, 1)
-        return _stepping(t, (start, stop, step), t.binary(ast.Add, begin, by), wanted)
+        return _stepping(t, (start, stop, step), t.binary(ast.Add, begin, added), wanted)
     first, last, by = exact(start), exact(stop), exact(step)
     count: Dim | None = None
     if first is not None and last is not None and by is not None and not isinstance(by, Expr):

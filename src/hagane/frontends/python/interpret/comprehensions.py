@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.reading.iterating import MAX_UNROLLED
 from hagane.frontends.python.values.values import (
+    MISSING,
     DictRef,
     Frame,
     ListRef,
@@ -34,10 +35,12 @@ class Comprehensions(Core):
     def _GeneratorExp(self, node: ast.GeneratorExp) -> Value:
         at_once, self.taken_whole = self.taken_whole is node, None
         with nullcontext() if at_once else self.emit.lazily():
-            items = self._comprehension(node.generators, lambda: self._given(node.elt))
+            source = self.evaluate(node.generators[0].iter)
+            items = self._comprehension(node.generators, lambda: self._given(node.elt), source)
         made = self.new_stream(items)
         if self.emit.literal:
             self.heap.derive(made.key, self._read_by(node))
+            self.lend([source], made)
         return made
 
     def _read_by(self, node: ast.GeneratorExp) -> list[int]:
@@ -75,11 +78,13 @@ class Comprehensions(Core):
         return self.new_dict(dict(items))
 
     def _comprehension(
-        self, generators: Sequence[ast.comprehension], result: Callable[[], Value]
-    ) -> list[Value] | Many:
+        self, generators: Sequence[ast.comprehension], result: Callable[[], Value],
+        source: Value = MISSING,
+    ) -> list[Value] | Many:  # fmt: skip
         outer = self.frame
         assert outer is not None
-        items = self.sequence(self.evaluate(generators[0].iter))
+        first = self.evaluate(generators[0].iter) if source is MISSING else source
+        items = self.sequence(first)
         frame = Frame(
             self.heap.new({}), outer.file, outer.module, outer, outer.is_user,
             receiver=outer.receiver, caller=outer,

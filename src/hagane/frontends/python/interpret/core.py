@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -77,6 +77,7 @@ class Core(Parts):
         self.lengths: dict[int, int] = {}  # how many items an iterator had, by its key
         self.taken_whole: ast.GeneratorExp | None = None  # of which a call takes all items at once
         self.left: set[int] = set()  # iterators of which the data decide how many items are left
+        self.lent: dict[int, int] = {}  # the iterator that reads an iterator, by both keys
         self.copies: dict[int, int] = {}  # of which object one is a deep copy, by their keys
         self.results: dict[int, Value] = {}  # what generators return, by the iterator's key
         self.endless: set[ast.AST] = set()  # functions whose recursion has no end in sight
@@ -157,12 +158,33 @@ class Core(Parts):
                 "an iterator is read after a loop over it that a break may have left: the data "
                 "decide what it still has; run over a list, and keep the place in a number",
             )
+        reader = self.lent.get(stream.key)
+        if reader is not None and (reader in self.left or self.heap.contents.get(reader, ())):
+            raise CheckError(
+                "capture",
+                "an iterator is read beside another one that reads it and has items left; read "
+                "that one alone, or run over a list",
+            )
         content = self.heap.contents.get(stream.key, ())
         whole = self.lengths.get(stream.key)
         if isinstance(content, Many):
             self.heap.check_unread(stream.key, 0)
         elif isinstance(content, tuple) and content and whole is not None:
             self.heap.check_unread(stream.key, whole - len(content))
+
+    def lend(self, sources: Iterable[Value], reader: Stream) -> None:
+        """Note the iterators that another one reads, as far as Python asks that one."""
+        if self.emit.literal:
+            keys = (source.key for source in sources if isinstance(source, Stream))
+            self.lent.update((key, reader.key) for key in keys if key != reader.key)
+
+    def put_back(self, source: Value, items: Sequence[Value] | None) -> None:
+        """Give an iterator the items that a function has not taken; None if the data decide."""
+        if isinstance(source, Stream) and self.emit.literal:
+            if items is None:
+                self.left.add(source.key)
+            else:
+                self.heap[source.key] = tuple(items)
 
     def in_turn(self, items: Sequence[Value], over: Value = None) -> Iterator[Value]:
         """Yield items one by one; an iteration's writes into later ones are in them.
@@ -258,7 +280,9 @@ class Core(Parts):
                 return bool(content)
             case Host(object=found):
                 return bool(found)
-            case None | bool() | int() | float() | str() | tuple() | bytes():
+            case None | bool() | int() | float() | complex() | str() | bytes():
+                return bool(value)
+            case tuple() | range() | frozenset():
                 return bool(value)
         return self.truth_of_object(value)
 

@@ -33,6 +33,7 @@ from hagane.frontends.python.values.values import (
     Wrapped,
     names_of_tuple,
 )
+from hagane.symbolic.logic import negate
 from hagane.symbolic.term import Term
 
 # Members of every object from ``object``; the receiver is given.
@@ -427,8 +428,13 @@ class Objects(Core):
                 method = self.method_of(value, name)
                 if method is not MISSING:
                     return self.truth(self.call(method, [], {}))
+            if names_of_tuple(value) is not None:
+                return bool(names_of_tuple(value))
         if isinstance(value, Range):
-            return self.knowledge.less(value.start, value.stop)
+            items = self.sequence(value)
+            if isinstance(items, Many):
+                return negate(self.knowledge.equal(items.length, 0))
+            return bool(items)
         return True
 
 

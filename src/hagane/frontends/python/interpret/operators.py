@@ -39,7 +39,6 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
-    is_key,
     is_plain,
     is_size,
 )
@@ -316,7 +315,7 @@ class Operators(Core):
                 left, lambda a: self.either(right, lambda b: self.compare(kind, a, b))
             )
         if kind in (ast.In, ast.NotIn):
-            found = self._contained(left, right)
+            found = self.contained(left, right)
             return found if kind is ast.In else self.negated(self.truth(found))
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return left if isinstance(left, Unknown) else right
@@ -413,40 +412,6 @@ class Operators(Core):
 
     def _identity_term(self, left: Value, right: Value) -> Term:
         return self.as_term(self.truth(self._identical(left, right, True)))
-
-    def _among(self, item: Value, tensor: Tensor) -> Value:
-        """Return whether an element of a tensor equals a value."""
-        same = self.compare(ast.Eq, tensor, item)
-        return self.call(self.attribute(same, "any"), [], {}) if isinstance(same, Tensor) else same
-
-    def _contained(self, item: Value, container: Value) -> Value:
-        if isinstance(container, str) and isinstance(item, str):
-            return item in container
-        if isinstance(container, Tensor):
-            return self.as_truth(self.as_term(self.truth(self._among(item, container))))
-        if isinstance(container, DictRef | ListRef | SetRef):
-            content = self.heap[container]
-        elif isinstance(container, Instance):
-            method = self.method_of(container, "__contains__")
-            if method is not MISSING:
-                return self.call(method, [item], {})
-            content = self.sequence_or_keys(container)
-        elif isinstance(container, Host) and is_plain(item):
-            return apply_plain(lambda: item in container.object)
-        else:
-            content = tuple(container) if isinstance(container, frozenset) else container
-        if isinstance(item, Unknown) or not isinstance(content, dict | tuple | range | list):
-            return Truth(self.unknown_truth())
-        if isinstance(content, dict) and (is_key(item) or self.is_by_identity(item)):
-            return item in content
-        if isinstance(container, SetRef) and self.is_by_identity(item):
-            return any(c is item for c in content)
-        if self.equals_itself_alone(item):
-            if any(c is item for c in content):
-                return True
-            content = [c for c in content if not self.equals_itself_alone(c)]
-        conditions = [self.as_term(self.truth(self.compare(ast.Eq, item, c))) for c in content]
-        return self.as_truth(either(*conditions)) if conditions else False
 
 
 def _is_class(value: Value) -> bool:

@@ -201,6 +201,16 @@ class Parts:
         """Return a name of a module of the program."""
         raise NotImplementedError
 
+    def contained(self, item: Value, container: Value) -> Value:
+        """Return whether a container has an item."""
+        raise NotImplementedError
+
+    def stop_at(
+        self, source: Value, items: list[Value], answers: Sequence[Term], last: Term
+    ) -> None:
+        """Put back the items behind the first answer that ends the reading of an iterator."""
+        raise NotImplementedError
+
     def host_attribute(self, host: Any, name: str) -> Value:
         """Return an attribute of the real object behind an instance."""
         raise NotImplementedError

@@ -100,6 +100,7 @@ class Builtins(Iterables, RealObjects, World, Arguments):
         if isinstance(made, Stream) and self.emit.literal:
             sources = [v.key for v in arguments if isinstance(v, Ref) and v.key != made.key]
             self.heap.derive(made.key, sources, _ORDERS.get(function.__name__, 0))
+            self.lend(arguments, made)
         return made
 
     def _call_object(self) -> Value:
@@ -123,8 +124,8 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             return self.domain.operate(_OPERATORS[found], arguments[0], arguments[1])
         if found is operator.contains:
             return self.compare(ast.In, arguments[1], arguments[0])
-        if getattr(found, "__module__", "") == "math":
-            return self.call_math(found, arguments)
+        if getattr(found, "__module__", "") in ("math", "cmath"):
+            return self.call_math(found, arguments, keywords)
         if isinstance(found, type) and issubclass(found, random.Random):
             return Host(found())  # a generator of its own
         if "random" in (module, _module_of_method(found)):

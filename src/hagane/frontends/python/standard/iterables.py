@@ -30,6 +30,7 @@ from hagane.frontends.python.values.values import (
 )
 from hagane.symbolic import Dim, Expr, maximum, minimum
 from hagane.symbolic.logic import both, either
+from hagane.symbolic.term import FALSE, TRUE
 
 
 class Iterables(StandardLibrary):
@@ -81,12 +82,28 @@ class Iterables(StandardLibrary):
     def _call_zip(self, *values: Value, strict: Value = False) -> Value:
         if not values:
             return self.new_stream([])
-        lists = [self.sequence(value) for value in values]
+        taken: dict[int, list[Value] | Many] = {}
+        for value in values:
+            if isinstance(value, Stream) and value.key not in taken:
+                taken[value.key] = self.sequence(value)
+        lists = [
+            taken[value.key] if isinstance(value, Stream) else self.sequence(value)
+            for value in values
+        ]
         if all(isinstance(items, list) for items in lists):
             lengths = {len(items) for items in lists}  # type: ignore[arg-type]
             if strict is True and len(lengths) > 1:
                 raise CheckError("value", f"ValueError: zip() got lengths {sorted(lengths)}")
-            return self.new_stream(list(zip(*lists, strict=False)))
+            shared = {id(items): iter(items) for items in taken.values()}  # type: ignore[arg-type]
+            turns = [shared.get(id(items), items) for items in lists]
+            rows = list(zip(*turns, strict=False))
+            for value in values:
+                if isinstance(value, Stream):
+                    self.put_back(value, list(shared[id(taken[value.key])]))
+            return self.new_stream(rows)
+        if len(values) > 1:
+            for value in values:  # which of them ends first, only a run knows
+                self.put_back(value, None)
         ends = [items for items in lists if not isinstance(items, Endless)]
         lengths = [i.length if isinstance(i, Many) else len(i) for i in ends]  # type: ignore[assignment]
 
@@ -228,8 +245,10 @@ class Iterables(StandardLibrary):
     def _junction(self, value: Value, *, any_of: bool) -> Value:
         items = self.sequence(value)
         if isinstance(items, Many):
+            self.put_back(value, None)
             return Truth(self.unknown_truth())
         terms = [self.as_term(self.truth(item)) for item in items]
+        self.stop_at(value, items, terms, TRUE if any_of else FALSE)
         return self.as_truth((either if any_of else both)(*terms))
 
     def _call_min(self, *values: Value, **keywords: Value) -> Value:

@@ -122,7 +122,13 @@ class Iterators(Containers):
         return tuple(self.new_stream(items) for _ in range(n))
 
     def _call_takewhile(self, function: Value, value: Value) -> Value:
-        return self._picked(function, value, lambda keeps: _leading(keeps))
+        def leading(keeps: list[bool]) -> list[bool]:
+            self.put_back(value, source[sum(_leading(keeps)) + 1 :])
+            return _leading(keeps)
+
+        items = self.heap[value.key] if isinstance(value, Stream) else ()
+        source = items if isinstance(items, tuple) else ()
+        return self._picked(function, value, leading)
 
     def _call_dropwhile(self, function: Value, value: Value) -> Value:
         return self._picked(function, value, lambda keeps: [not one for one in _leading(keeps)])

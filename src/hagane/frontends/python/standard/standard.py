@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain, exact, round_down, round_up
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.iterators import Iterators
+from hagane.frontends.python.values import complex_math
 from hagane.frontends.python.values.printing import name_of
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -40,13 +42,18 @@ from hagane.symbolic import Dim
 class StandardLibrary(Iterators):
     """Calls functions of the standard library."""
 
-    def call_math(self, function: Any, arguments: Sequence[Value]) -> Value:
-        """Call a function of ``math``."""
+    def call_math(
+        self, function: Any, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call a function of ``math`` or ``cmath``."""
+        given = (*arguments, *keywords.values())
+        if function.__module__ == "cmath" and not all(map(is_plain, given)):
+            return self.call(self.lift(complex_math.PROGRAMS[function]), arguments, keywords)
         values = [
             self.tensor_number(v, whole=False) if isinstance(v, Tensor) else v for v in arguments
         ]
         if all(map(is_plain, values)):
-            return apply_plain(function, *values)
+            return apply_plain(functools.partial(function, **keywords), *values)
         if function.__name__ == "prod":
             items = self.sequence(values[0])
             result: Value = 1

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from hagane.ops.builder import dtype_of, op, rank_of
-from hagane.ops.functions.numbers.elementary import add, div, mul, neg, sub, unsqueeze
+from hagane.ops.functions.numbers.elementary import add, div, mul, neg, sub, unsqueeze, where
 from hagane.ops.functions.tensors.parts import element, flip, part
+from hagane.ops.functions.tensors.shapes import zeros_like
 from hagane.symbolic import Dim, floordiv
 
 Pair = tuple[Any, Any]
@@ -105,17 +106,33 @@ def product(a: Pair, b: Pair) -> Pair:
 
 
 def quotient(a: Pair, b: Pair) -> Pair:
-    """Return the quotients of complex numbers."""
-    if b[1] is None:
-        return div(a[0], b[0]), None if a[1] is None else div(a[1], b[0])
-    size = add(mul(b[0], b[0]), mul(b[1], b[1]))
-    real, imaginary = product(a, (b[0], neg(b[1])))
-    return div(real, size), div(imaginary, size)
+    """Return the quotients of complex numbers, by Smith's method: squares could overflow.
+
+    Source: R. L. Smith, "Algorithm 116: Complex division", Communications of the ACM 5, 1962.
+    """
+    real, imaginary = b
+    if imaginary is None:
+        return div(a[0], real), None if a[1] is None else div(a[1], real)
+    if isinstance(real, int | float):
+        one = 1 / complex(real, imaginary)
+        return product(a, (one.real, one.imag))
+    is_flat = op("GreaterOrEqual", op("Abs", real), op("Abs", imaginary))
+    large, small = where(is_flat, real, imaginary), where(is_flat, imaginary, real)
+    ratio = where(op("Equal", large, 0), zeros_like(large), div(small, large))
+    size = add(large, mul(small, ratio))
+    if a[1] is None:
+        along, across = a[0], mul(a[0], ratio)
+        return (
+            div(where(is_flat, along, across), size), neg(div(where(is_flat, across, along), size))
+        )  # fmt: skip
+    along, across = where(is_flat, *a), where(is_flat, a[1], a[0])
+    turned = where(is_flat, sub(a[1], mul(a[0], ratio)), sub(mul(a[1], ratio), a[0]))
+    return div(add(along, mul(across, ratio)), size), div(turned, size)
 
 
 def _both(pair: Pair) -> Pair:
     real, imaginary = pair
-    return real, mul(real, 0) if imaginary is None else imaginary
+    return real, zeros_like(real) if imaginary is None else imaginary
 
 
 def _joined(pair: Pair) -> Any:

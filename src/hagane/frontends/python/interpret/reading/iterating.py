@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
-from hagane.frontends.python.interpret.objects import Objects
+from hagane.frontends.python.interpret.reading.containing import Containing
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
@@ -36,7 +36,7 @@ from hagane.symbolic.term import Term
 MAX_UNROLLED = 256
 
 
-class Iteration(Objects):
+class Iteration(Containing):
     """Gives the items of iterables."""
 
     tables: Tables
@@ -109,7 +109,7 @@ class Iteration(Objects):
         count: Dim
         start, step = value.start, value.step
         if not isinstance(step, int) and self.emit.builds:
-            count = maximum(0, -((start - value.stop) // step))  # for either sign of the step
+            count = self._length(-((start - value.stop) // step))  # for either sign of the step
             return self.domain.many(value, Many(start, count, lambda k: start + k * step))
         if not isinstance(step, int) and self.knowledge.is_nonnegative(step - 1):
             count = maximum(0, ceildiv(value.stop - start, step))
@@ -119,12 +119,19 @@ class Iteration(Objects):
             self.emit.pieces.varying.add(str(element))
             return self.domain.many(value, Many(element, self.emit.fresh("steps")))
         if step > 0:
-            count = maximum(0, -((start - value.stop) // step))
+            count = self._length(-((start - value.stop) // step))
         else:
-            count = maximum(0, -((value.stop - start) // -step))
+            count = self._length(-((value.stop - start) // -step))
         if isinstance(count, int):
             return [start + k * step for k in range(count)]
         return self.domain.many(value, Many(start, count, lambda k: start + k * step))
+
+    def _length(self, steps: Dim) -> Dim:
+        """Return the number of a range's steps, which is negative where it ends at its start."""
+        if isinstance(steps, int) or not self.emit.builds:
+            return maximum(0, steps)
+        found = self.call(Host(max), [0, steps], {})  # formulas take names for sizes, from 0 on
+        return found if isinstance(found, int | Expr) else maximum(0, steps)
 
     def _tensor_items(self, value: Tensor) -> list[Value] | Many:
         if value.shape is None:

@@ -12,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built, computed
+from hagane.frontends.libraries.memory.writing import renew
 from hagane.frontends.libraries.torch.operands import (
     expect_axes,
     need_float,
@@ -21,7 +22,6 @@ from hagane.frontends.libraries.torch.operands import (
     sizes,
 )
 from hagane.frontends.libraries.torch.table import TORCH
-from hagane.frontends.libraries.writing import renew
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.printing import show_dims

@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.memory.written import IN_PLACE
 from hagane.frontends.libraries.torch.columns import refuse_square
 from hagane.frontends.libraries.torch.functions.numbers.storing import stored
 from hagane.frontends.libraries.torch.operands import (
@@ -27,7 +28,6 @@ from hagane.frontends.libraries.torch.operands import (
     to_tensor,
 )
 from hagane.frontends.libraries.torch.table import TORCH
-from hagane.frontends.libraries.written import IN_PLACE
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Tensor, Value

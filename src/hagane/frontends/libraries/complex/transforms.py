@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.complex_rules import cast
+from hagane.frontends.libraries.complex.rules import cast
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Tensor, Value

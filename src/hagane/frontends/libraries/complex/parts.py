@@ -14,20 +14,17 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.complex_memory import COMPLEX, SharedMemory
-from hagane.frontends.libraries.complex_rules import (
+from hagane.frontends.libraries.complex.forms import FORMS, Call, flat, is_complex
+from hagane.frontends.libraries.complex.memory import COMPLEX, SharedMemory
+from hagane.frontends.libraries.complex.rules import (
     CONVERTING,
     FILLING,
-    JOINING,
-    LINEAR,
     MAKING,
-    MATRIX_PRODUCTS,
-    OF_NUMBERS,
     RULES,
     cast,
     operands,
 )
-from hagane.frontends.libraries.complex_transforms import (
+from hagane.frontends.libraries.complex.transforms import (
     FFT,
     ISTFT,
     STFT,
@@ -35,8 +32,8 @@ from hagane.frontends.libraries.complex_transforms import (
     signal_of,
     transformed,
 )
-from hagane.frontends.libraries.viewing import is_view
-from hagane.frontends.libraries.writing import fitting
+from hagane.frontends.libraries.memory.viewing import is_view
+from hagane.frontends.libraries.memory.writing import fitting
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import PART
@@ -45,6 +42,7 @@ from hagane.ops.builder import interpreting, op
 from hagane.ops.functions.numbers.elementary import add, mul, sub
 from hagane.ops.functions.sums.spectra import Pair
 from hagane.ops.functions.tensors.parts import element
+from hagane.ops.functions.tensors.shapes import expand_like, zeros_like
 
 RESULT = (
     "a complex tensor is two real ones in a graph, and cannot be a result or the state of a loop; "
@@ -90,7 +88,7 @@ class ComplexParts:
         """Note that tensors may lie in the memory of another one."""
         if isinstance(whole, Tensor):
             parts = [x.value for x in self._pairs.get(whole.value, ()) if isinstance(x, Tensor)]
-            self._memory.note(whole, [x for x in _flat([found]) if isinstance(x, Tensor)], parts)
+            self._memory.note(whole, [x for x in flat([found]) if isinstance(x, Tensor)], parts)
 
     def check_writable(self, core: Core, x: Tensor, remedy: str) -> None:
         """Refuse to write a tensor whose memory another one may have.
@@ -113,7 +111,7 @@ class ComplexParts:
             CheckError: It is of another type or shape.
         """
         made = fitting(core, x, made)
-        found = self._wrapped(core, self._pair(core, made), x.kind, None)
+        found = self.wrapped(core, self.pair(core, made), x.kind, None)
         assert isinstance(found, Tensor)
         return found
 
@@ -128,15 +126,15 @@ class ComplexParts:
             item: The items, complex or real.
             put: Returns a real tensor with other items.
         """
-        parts = self._pair(core, x)
+        parts = self.pair(core, x)
         core.emit.kind = x.kind
         with interpreting(core.emit):
-            imaginary = mul(parts[0], 0) if parts[1] is None else parts[1]
-        items = self._pair(core, item)
+            imaginary = zeros_like(parts[0]) if parts[1] is None else parts[1]
+        items = self.pair(core, item)
         if isinstance(item, int | float):
             items = float(item), None
         pair = put(parts[0], items[0]), put(imaginary, 0.0 if items[1] is None else items[1])
-        return self._wrapped(core, pair, x.kind, None)
+        return self.wrapped(core, pair, x.kind, None)
 
     def _filled(
         self, core: Core, last: str, arguments: Sequence[Value], keywords: Mapping[str, Value],
@@ -156,10 +154,10 @@ class ComplexParts:
         changed = [real if _asked_dtype(x) else x for x in arguments]
         named = {name: real if _asked_dtype(x) else x for name, x in keywords.items()}
         if like is not None:
-            changed[0] = self._pair(core, like)[0]
+            changed[0] = self.pair(core, like)[0]
             named["dtype"] = real
         made = again(changed, named)
-        return self._wrapped(core, (made, None), made.kind, None)
+        return self.wrapped(core, (made, None), made.kind, None)
 
     def _result(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value],
@@ -172,7 +170,7 @@ class ComplexParts:
         given = [*arguments, *keywords.values()]
         if last in FILLING:
             return self._filled(core, last, arguments, keywords, again)
-        concerned = any(map(_is_complex, given))
+        concerned = any(map(is_complex, given))
         own = "numpy.ndarray" if name.startswith("numpy.") else "torch.Tensor"
         if (transforms and own == "numpy.ndarray") or (concerned and last in RULES):
             core.emit.kind = own
@@ -181,7 +179,7 @@ class ComplexParts:
             return self._converted(core, name, arguments, keywords, typed)
         if not (concerned or transforms or name in MAKING):
             return NotImplemented
-        kind = next((x.kind for x in _flat(given) if isinstance(x, Tensor)), own)
+        kind = next((x.kind for x in flat(given) if isinstance(x, Tensor)), own)
         core.emit.kind = kind
         if transforms or name in MAKING:
             promised = typed(arguments, keywords)
@@ -189,7 +187,7 @@ class ComplexParts:
                 return promised
             with interpreting(core.emit):
                 made = self._made(core, last, promised, arguments, keywords)
-            return self._wrapped(core, made, kind, promised)
+            return self.wrapped(core, made, kind, promised)
         rule = RULES.get(last)
         if rule is not None:
             promised = typed(arguments, keywords)
@@ -200,26 +198,17 @@ class ComplexParts:
             )
             given = [*arguments, *operands(name, keywords)]
             with interpreting(core.emit):
-                pairs = [self._pair(core, x) for x in given]
+                pairs = [self.pair(core, x) for x in given]
                 if to in _OF:
                     if not any(isinstance(x, Tensor) for x in arguments):
                         pairs = [(_array(a, to), _array(b, to)) for a, b in pairs]
                     pairs = [(cast(a, to), cast(b, to)) for a, b in pairs]
                 found = rule(*pairs)
-            return self._wrapped(core, found, kind, None)
-        if last == "norm" and isinstance(arguments[0], Tensor) and _is_of_magnitudes(
-            arguments, keywords
-        ):  # fmt: skip
-            with interpreting(core.emit):
-                size = RULES["abs"](self._pair(core, arguments[0]))
-            return again([size, *arguments[1:]], keywords)
-        if last in MATRIX_PRODUCTS:
-            return self._bilinear(core, arguments, keywords, again, kind)
-        if last in ("cpu", "cuda"):
-            return arguments[0]
-        if last in LINEAR:
-            return self._linear(core, last, arguments, keywords, again, kind)
-        return NotImplemented
+            return self.wrapped(core, found, kind, None)
+        form = FORMS.get(last)
+        if form is None:
+            return NotImplemented
+        return form(Call(self, core, name, arguments, keywords, again, kind))
 
     def _converted(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value],
@@ -231,7 +220,7 @@ class ComplexParts:
         if not isinstance(made, Tensor) or not isinstance(x, Tensor):
             return NotImplemented
         if made.dtype not in COMPLEX:
-            if _is_complex(x):
+            if is_complex(x):
                 raise CheckError(
                     "capture", f"'{name}' drops the imaginary parts; take x.real before"
                 )
@@ -241,79 +230,15 @@ class ComplexParts:
         to = COMPLEX[made.dtype]
         with interpreting(core.emit):
             real, imaginary = (None if y is None else op("Cast", y, to=to)
-                               for y in self._pair(core, x))  # fmt: skip
-        return self._wrapped(core, (real, imaginary), x.kind, None)
+                               for y in self.pair(core, x))  # fmt: skip
+        return self.wrapped(core, (real, imaginary), x.kind, None)
 
     def item(self, core: Core, value: Tensor, again: Callable[[Tensor], Value]) -> Value:
         """Return an item or a slice of a complex tensor."""
-        pair = tuple(None if x is None else again(x) for x in self._pair(core, value))
-        found = self._wrapped(core, pair, value.kind, None)
+        pair = tuple(None if x is None else again(x) for x in self.pair(core, value))
+        found = self.wrapped(core, pair, value.kind, None)
         self._note_shared(value, found)
         return found
-
-    # Forms of functions.
-
-    def _linear(
-        self, core: Core, last: str, arguments: Sequence[Value], keywords: Mapping[str, Value],
-        again: Run, kind: str,
-    ) -> Value:  # fmt: skip
-        joining = last in JOINING
-
-        def chosen(place: int) -> Value:
-            def change(x: Value) -> Value:
-                if isinstance(x, list | tuple):
-                    return type(x)(map(change, x))
-                number = isinstance(x, int | float | complex) and not isinstance(x, bool)
-                is_part = _is_complex(x) or (
-                    joining and (_is_float(x) or (number and last in OF_NUMBERS))
-                )
-                if not is_part:
-                    return x
-                pair = self._pair(core, x)
-                if pair[place] is not None:
-                    return pair[place]
-                return mul(pair[0], 0) if isinstance(pair[0], Tensor) else 0.0
-
-            with interpreting(core.emit):
-                changed = tuple(map(change, arguments))
-                named = {key: change(x) for key, x in keywords.items()}
-            core.emit.kind = kind
-            return again(changed, named)
-
-        return self._recombined(core, chosen(0), chosen(1), kind)
-
-    def _recombined(self, core: Core, real: Value, imaginary: Value, kind: str) -> Value:
-        if not isinstance(real, Tensor | list | tuple):
-            raise CheckError("capture", "complex tensors whose number the data decide")
-        if isinstance(real, list | tuple):
-            assert isinstance(imaginary, list | tuple)
-            pairs = zip(real, imaginary, strict=True)
-            return type(real)(self._recombined(core, a, b, kind) for a, b in pairs)
-        return self._wrapped(core, (real, imaginary), kind, None)
-
-    def _bilinear(
-        self, core: Core, arguments: Sequence[Value], keywords: Mapping[str, Value], again: Run,
-        kind: str,
-    ) -> Value:  # fmt: skip
-        places = [i for i, x in enumerate(arguments) if isinstance(x, Tensor)]
-        if len(places) != 2 or keywords:
-            raise CheckError("capture", "a product of other than two tensors, some of them complex")
-
-        def product(a: Any, b: Any) -> Any:
-            changed = list(arguments)
-            changed[places[0]], changed[places[1]] = a, b
-            core.emit.kind = kind
-            return again(changed, {})
-
-        (ar, ai), (br, bi) = (self._pair(core, arguments[i]) for i in places)
-        with interpreting(core.emit):
-            real = product(ar, br)
-            if ai is not None and bi is not None:
-                real = sub(real, product(ai, bi))
-            crossed = [product(ar, bi)] if bi is not None else []
-            crossed += [product(ai, br)] if ai is not None else []
-            found = real, add(*crossed) if crossed else None
-        return self._wrapped(core, found, kind, None)
 
     def _made(
         self, core: Core, last: str, promised: Tensor, arguments: Sequence[Value],
@@ -322,12 +247,12 @@ class ComplexParts:
         """Return the parts of the result of a function that makes complex numbers, or ends them."""
         to = COMPLEX.get(promised.dtype, promised.dtype)
         if last in FFT:
-            return transformed(core, partial(self._pair, core), last, to, arguments, keywords)
+            return transformed(core, partial(self.pair, core), last, to, arguments, keywords)
         if last in ("stft", "istft"):
             names, rule = (STFT, frames) if last == "stft" else (ISTFT, signal_of)
             found = {**dict(zip(names, arguments, strict=False)), **keywords}
-            return rule(partial(self._pair, core), promised, to, **found)
-        real, *rest = (cast(self._pair(core, x)[0], to) for x in (*arguments, *keywords.values()))
+            return rule(partial(self.pair, core), promised, to, **found)
+        real, *rest = (cast(self.pair(core, x)[0], to) for x in (*arguments, *keywords.values()))
         if last == "view_as_complex":
             rank = len(real.shape)
             return element(real, rank - 1, 0), element(real, rank - 1, 1)
@@ -335,11 +260,11 @@ class ComplexParts:
             return mul(real, op("Cos", rest[0])), mul(real, op("Sin", rest[0]))
         if last in ("cfloat", "cdouble"):
             return real, None
-        return add(real, mul(rest[0], 0)), add(rest[0], mul(real, 0))
+        return expand_like(real, rest[0]), expand_like(rest[0], real)
 
     # Tensors and their parts.
 
-    def _pair(self, core: Core, value: Value) -> Pair:
+    def pair(self, core: Core, value: Value) -> Pair:
         """Return the parts of a tensor or a number."""
         if isinstance(value, Real):
             return core.emit.real_tensor(value), None
@@ -374,7 +299,7 @@ class ComplexParts:
 
     def joined(self, core: Core, x: Tensor) -> Tensor:
         """Return the parts of a complex tensor in a last axis of 2."""
-        pair = self._pair(core, x)
+        pair = self.pair(core, x)
         core.emit.kind = x.kind
         with interpreting(core.emit):
             made: Tensor = RULES["view_as_real"](pair)
@@ -384,7 +309,7 @@ class ComplexParts:
         """Return the complex tensor whose parts lie in a last axis of 2."""
         with interpreting(core.emit):
             pair = self._divided(real)
-        made = self._wrapped(core, pair, kind, None)
+        made = self.wrapped(core, pair, kind, None)
         assert isinstance(made, Tensor)
         return made
 
@@ -394,7 +319,7 @@ class ComplexParts:
         if not core.emit.builds:
             return core.emit.new(ir.DataType.COMPLEX128, (), kind="numpy.ndarray")
         parts = [
-            (self._pair(core, x)) if isinstance(x, Tensor | complex)
+            (self.pair(core, x)) if isinstance(x, Tensor | complex)
             else (core.emit.real_tensor(x), None)
             for x in (real, imaginary)
         ]  # fmt: skip
@@ -402,7 +327,7 @@ class ComplexParts:
         with interpreting(core.emit):
             (a, b), (c, d) = ([cast(_array(y, double), double) for y in pair] for pair in parts)
             found = (a if d is None else sub(a, d)), (c if b is None else add(c, b))
-        return self._wrapped(core, found, "numpy.ndarray", None)
+        return self.wrapped(core, found, "numpy.ndarray", None)
 
     def chosen(
         self, core: Core, yes: Tensor, no: Tensor, choose: Callable[[Tensor, Tensor], Value]
@@ -418,15 +343,15 @@ class ComplexParts:
         core.emit.kind = yes.kind
         pairs = []
         for x in (yes, no):
-            pair = self._pair(core, x)
+            pair = self.pair(core, x)
             with interpreting(core.emit):
-                pairs.append((pair[0], mul(pair[0], 0) if pair[1] is None else pair[1]))
+                pairs.append((pair[0], zeros_like(pair[0]) if pair[1] is None else pair[1]))
         found = tuple(choose(a, b) for a, b in zip(*pairs, strict=True))
-        made = self._wrapped(core, found, yes.kind, None)
+        made = self.wrapped(core, found, yes.kind, None)
         assert isinstance(made, Tensor)
         return made
 
-    def _wrapped(self, core: Core, found: Any, kind: str, promised: Tensor | None) -> Value:
+    def wrapped(self, core: Core, found: Any, kind: str, promised: Tensor | None) -> Value:
         """Return parts as a complex tensor, and a result that is real as it is."""
         if not isinstance(found, tuple):
             return found
@@ -453,26 +378,11 @@ def _array(part: Any, to: ir.DataType) -> Any:
     return op("Identity", np.array(part, to.numpy())) if isinstance(part, float) else part
 
 
-def _is_complex(value: Value) -> bool:
-    if isinstance(value, list | tuple):
-        return any(map(_is_complex, value))
-    if isinstance(value, Tensor):
-        return value.dtype in COMPLEX
-    return isinstance(value, complex)
-
-
-def _is_of_magnitudes(arguments: Sequence[Value], keywords: Mapping[str, Value]) -> bool:
-    """Whether a norm is that of the elements' magnitudes: of vectors, or Frobenius'."""
-    order = arguments[1] if len(arguments) > 1 else keywords.get("ord", keywords.get("p"))
-    x = arguments[0]
-    return order in (None, "fro") or (isinstance(x, Tensor) and x.rank == 1)
-
-
 def _as_arrays(core: Core, values: Sequence[Value]) -> list[Value]:
     """Return arguments of NumPy with lists of complex numbers, and of numbers alone, as arrays."""
     made: list[Value] = []
     for value in values:
-        numbers = _flat([value]) if isinstance(value, list | tuple) else []
+        numbers = flat([value]) if isinstance(value, list | tuple) else []
         if numbers and all(isinstance(x, int | float | complex) for x in numbers):
             try:
                 made.append(core.emit.constant(np.array(value)))
@@ -490,11 +400,3 @@ def _asked_dtype(value: Value) -> ir.DataType | None:
     if isinstance(value, str):
         return _NAMES.get(value)
     return ir.DataType.COMPLEX128 if isinstance(value, Host) and value.object is complex else None
-
-
-def _is_float(value: Value) -> bool:
-    return isinstance(value, Tensor) and value.dtype in _OF
-
-
-def _flat(values: Sequence[Value]) -> list[Value]:
-    return [y for x in values for y in (_flat(x) if isinstance(x, list | tuple) else [x])]

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from hagane.frontends.libraries.complex_memory import COMPLEX
-from hagane.frontends.libraries.registry import LibraryTables
-from hagane.frontends.libraries.viewing import Put, is_view, put_back
-from hagane.frontends.libraries.writing import (
+from hagane.frontends.libraries.complex.memory import COMPLEX
+from hagane.frontends.libraries.memory.viewing import Put, is_view, put_back
+from hagane.frontends.libraries.memory.writing import (
     Into,
     check_handed_on,
     check_writable,
@@ -19,6 +18,7 @@ from hagane.frontends.libraries.writing import (
     tensors_in,
     write,
 )
+from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import (

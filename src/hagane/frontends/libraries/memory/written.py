@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from hagane.frontends.libraries.memory.viewing import is_view
+from hagane.frontends.libraries.memory.writing import tensors_in
 from hagane.frontends.libraries.table import arguments_of, takes
-from hagane.frontends.libraries.viewing import is_view
-from hagane.frontends.libraries.writing import tensors_in
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.memory import own
 from hagane.frontends.python.values.values import Instance, ListRef, Tensor, Value

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from hagane.frontends.libraries.writing import tensors_in
+from hagane.frontends.libraries.memory.writing import tensors_in
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.memory import COMPLEX, share
 from hagane.frontends.python.values.values import Tensor

@@ -1,0 +1,1 @@
+"""Complex tensors as two real ones: their parts, their functions, their transforms."""
