@@ -1,8 +1,9 @@
-"""Iterators that several readers share, and ranges whose ends may lie below their starts."""
+"""Iterators that several readers share, ranges of negative numbers, logarithms of powers."""
 
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 from collections import namedtuple
 from collections.abc import Callable
@@ -66,6 +67,16 @@ def test_a_tuple_and_a_number_without_content_are_false() -> None:
     assert found == (0, False, False, False)
 
 
+def test_a_program_without_tensors_has_results_and_no_graph() -> None:
+    def named(x: Any) -> Any:
+        return f"{x.ndim} axes", None, "a"
+
+    compiled = hagane.compile(named, fullgraph=True)
+    assert [compiled(np.ones(2)), compiled(np.ones(3))] == [("1 axes", None, "a")] * 2
+    with pytest.raises(CaptureError, match="the result holds no tensor and no number, so that"):
+        hagane.capture(named, "float64[n]")
+
+
 def mapped(a: Any) -> Any:
     source = iter(range(9))
     doubled = map(operator.neg, source)
@@ -87,6 +98,23 @@ def of_generator(a: Any) -> Any:
 
 
 @pytest.mark.parametrize("program", [mapped, broken_off, of_generator])
+def digits(x: Any) -> Any:
+    return (
+        np.log10(x), np.log2(x), np.cbrt(x), math.log10(x[3]), int(math.log10(x[15])),
+        math.log2(x[-1]), math.hypot(x[0] * 1e300, 1e300), math.cbrt(x[3]), math.ldexp(x[2], 3),
+    )  # fmt: skip
+
+
+def test_logarithms_of_powers_are_whole() -> None:
+    given = np.array([*(10.0**k for k in range(22)), *(2.0**k for k in range(40))])
+    found, expected = hagane.compile(digits, fullgraph=True)(given), digits(given)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=5e-16, atol=1e-17)
+    assert found[0][:22].tolist() == list(range(22))
+    assert found[1][22:].tolist() == list(range(40))
+    assert found[4:6] == (15, 39.0)
+
+
 def test_an_iterator_beside_its_reader_is_refused(program: Callable[..., Any]) -> None:
     with pytest.raises(CaptureError, match="an iterator is read beside another one that reads it"):
         hagane.capture(program, "float64[1]")

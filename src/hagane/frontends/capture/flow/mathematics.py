@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hagane.ops.builder import op
-from hagane.ops.functions.numbers import activations, pairs
+from hagane.ops.functions.numbers import activations, division, pairs
 from hagane.ops.functions.numbers.elementary import div, mul
 
 # Those that are one operator.
@@ -28,6 +28,12 @@ FUNCTIONS: Mapping[tuple[str, int], Callable[..., Any]] = MappingProxyType({
     ("expm1", 1): activations.expm1,
     ("log1p", 1): activations.log1p,
     ("exp2", 1): activations.exp2,
+    ("log2", 1): lambda x: activations.logarithm(x, 2),
+    ("log10", 1): lambda x: activations.logarithm(x, 10),
+    ("cbrt", 1): pairs.cube_root,
+    ("hypot", 1): lambda x: op("Abs", x),
+    ("hypot", 2): division.hypotenuse,
+    ("ldexp", 2): pairs.scaled_by_two,
     ("degrees", 1): lambda x: mul(x, np.array(180 / math.pi)),
     ("radians", 1): lambda x: mul(x, np.array(math.pi / 180)),
     ("log", 2): lambda x, base: div(op("Log", x), op("Log", base)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -229,12 +228,6 @@ class Numbers(Paths):
         if name == "pow":
             tensors = [self.emit.real_tensor(v) for v in values]
             return Real(None, self.core.op("Pow", *tensors))
-        if name == "hypot" and len(values) == 2:
-            squares = [self.core.binary(ast.Mult, v, v) for v in values]
-            return self._real("Sqrt", self.core.binary(ast.Add, *squares))
-        if name in ("log2", "log10"):
-            base = np.array(math.log(2 if name == "log2" else 10), np.float64)
-            return Real(None, self.core.op("Div", self._real("Log", value).tensor, base))
         if name in ("floor", "ceil", "trunc", "prod"):
             return NONE
         raise CheckError("capture", f"'math.{name}' of a number that the data decide")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op, rank_of
 from hagane.ops.functions.numbers.elementary import add, div, exp, log, mul, neg, sub, where
+from hagane.ops.layout.stopping import stopped
 
 
 def number_like(value: float, x: Any) -> Any:
@@ -137,8 +139,13 @@ def rsqrt(x: Any) -> Any:
 
 
 def logarithm(x: Any, base: float) -> Any:
-    """Return the logarithm to a base."""
-    return div(log(x), math.log(base))
+    """Return the logarithm to a base: a whole number where it is one but for rounding."""
+    found = div(log(x), math.log(base))
+    whole = op("Round", found)
+    apart = sub(whole, found)
+    error = 2.0 * float(ml_dtypes.finfo(dtype_of(found).numpy()).eps)
+    is_near = op("LessOrEqual", op("Abs", apart), mul(op("Abs", whole), error))
+    return add(found, stopped(where(is_near, apart, number_like(0, found))))
 
 
 def truncated(x: Any) -> Any:

@@ -115,8 +115,12 @@ def float_parts(x: Any) -> tuple[Any, Any]:
 
 
 def cube_root(x: Any) -> Any:
-    """Return the real cube root."""
-    return mul(op("Sign", x), op("Pow", op("Abs", x), np.array(1 / 3, dtype_of(x).numpy())))
+    """Return the real cube root, a step of Newton's method behind the power."""
+    root = op("Pow", op("Abs", x), np.array(1 / 3, dtype_of(x).numpy()))
+    square = mul(root, root)
+    is_plain = op("And", op("Greater", square, number_like(0, x)), op("Not", op("IsInf", square)))
+    error = div(sub(op("Abs", x), mul(square, root)), mul(square, 3.0))
+    return mul(op("Sign", x), add(root, stopped(where(is_plain, error, number_like(0, x)))))
 
 
 def with_numbers(x: Any, nan: float, high: float, low: float) -> Any:
