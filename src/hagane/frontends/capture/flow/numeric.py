@@ -175,10 +175,10 @@ class Numbers(Paths):
         made = Real(None, self.core.op("Div", self.core.op("Round", scaled), scale))
         return self.emit.of_kinds(made, self.emit.also(value))
 
-    def _int(self, value: Value = 0, *base: Value) -> Value:
+    def _int(self, value: Value = 0, base: Value = None) -> Value:
         if isinstance(value, Truth):
             return self._counted(value)
-        if isinstance(value, Real) and not base:
+        if isinstance(value, Real) and base is None:
             tensor = self.emit.real_tensor(value)
             return self.emit.number(self.core.op("Cast", tensor, to=ir.DataType.INT64), "whole")
         if isinstance(value, Expr) and self.emit.also(value):

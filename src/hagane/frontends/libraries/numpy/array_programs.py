@@ -5,6 +5,7 @@ https://numpy.org/doc/stable/reference/routines.html
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -207,6 +208,18 @@ def array_equal(left: Any, right: Any, equal_nan: Any) -> Any:
     if equal_nan:
         equal = equal | (np.isnan(left) & np.isnan(right))
     return same and bool(equal.all())
+
+
+def ndindex(*shape: Any) -> Any:
+    """Return the places in an array of some shape, the last axis first."""
+    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+    return itertools.product(*[range(size) for size in sizes])
+
+
+def ndenumerate(arr: Any) -> Any:
+    """Return the places in an array and the elements there."""
+    places = itertools.product(*[range(size) for size in arr.shape])
+    return zip(places, arr.ravel(), strict=True)
 
 
 def iscomplexobj(x: Any) -> Any:

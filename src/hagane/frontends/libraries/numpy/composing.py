@@ -46,6 +46,7 @@ _PROGRAMS: dict[str, Callable[..., Any]] = {
     "put_along_axis": array_programs.put_along_axis, "vander": array_programs.vander,
     "iscomplexobj": array_programs.iscomplexobj, "isrealobj": array_programs.isrealobj,
     "iscomplex": array_programs.iscomplex, "isreal": array_programs.isreal,
+    "ndindex": array_programs.ndindex, "ndenumerate": array_programs.ndenumerate,
     "fix": array_programs.fix, "unwrap": array_programs.unwrap,
     "ediff1d": array_programs.ediff1d, "trim_zeros": array_programs.trim_zeros,
     "fft.fftshift": array_programs.fftshift, "fft.ifftshift": array_programs.ifftshift,

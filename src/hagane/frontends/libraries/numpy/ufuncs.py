@@ -326,7 +326,7 @@ def clip(
 
 
 @NUMPY.function("round", "around", "round_")
-def round_(t: Core, a: Value, decimals: Value = 0, *_: Value) -> Tensor:
+def round_(t: Core, a: Value, decimals: Value = 0, out: Value = None) -> Tensor:
     """Return the array rounded; the element type stays."""
     x = to_array(t, a)
     if x.dtype == BOOL:

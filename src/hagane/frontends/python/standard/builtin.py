@@ -206,8 +206,8 @@ class Builtins(Iterables, RealObjects, World, Arguments):
 
     # Conversions.
 
-    def _call_int(self, value: Value = 0, *base: Value) -> Value:
-        if is_plain(value) and not base:
+    def _call_int(self, value: Value = 0, base: Value = None) -> Value:
+        if is_plain(value) and base is None:
             return apply_plain(int, value)
         if isinstance(value, Expr):
             return value
@@ -217,7 +217,7 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             return self.emit.fresh("whole")
         if isinstance(value, Tensor):
             return self.tensor_number(value, whole=True)
-        return apply_plain(int, value, *base) if is_plain(value) else self.emit.fresh("whole")
+        return apply_plain(int, value, base) if is_plain(value) else self.emit.fresh("whole")
 
     def _is_one(self, size: Dim, value: Tensor) -> bool:
         """Whether a size may be 1; checks restrict the inputs to that, graphs fail as they run."""
