@@ -47,7 +47,8 @@ EXPRESSIONS = [
     "np.bincount(n[0], minlength=len(x[0]) + 3)",
     "np.mgrid[:2, 1:4] * n[0, 0]", "np.mgrid[0:1:3j, :2].sum() + x", "np.ogrid[:3, 2:6][1] + n",
     "np.stack([v * i + j for (i, j), v in np.ndenumerate(x)])",
-    "np.round(x / 3, 1, np.zeros(x.shape))", "np.stack([x[i] for i in np.ndindex(2, 2)])", "x * int('11', base=2)",
+    "np.round(x / 3, 1, np.zeros(x.shape))",
+    "np.stack([x[i] for i in np.ndindex(2, 2)])", "x * int('11', base=2)",
     "np.mgrid[1:7:2] * n[0, 0]", "(x > 0) ** 2", "np.cov(x[:1])", "n ** 2", "x ** 2",
 ]  # fmt: skip
 
