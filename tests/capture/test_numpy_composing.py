@@ -49,6 +49,10 @@ EXPRESSIONS = [
     "np.stack([v * i + j for (i, j), v in np.ndenumerate(x)])",
     "np.round(x / 3, 1, np.zeros(x.shape))",
     "np.stack([x[i] for i in np.ndindex(2, 2)])", "x * int('11', base=2)",
+    "np.unique_all(np.where(x > 0, np.nan, x)).counts", "np.intersect1d(n[0], n[1], False, True)[1]",
+    "np.unique(np.where(x > 0, np.nan, x), return_inverse=True, equal_nan=False)[1]",
+    "np.setdiff1d(n[0], n[1], assume_unique=True)", "np.setxor1d(n[0], n[1], True)",
+    "np.sort(x * 1j + x[::-1], axis=0).imag", "np.argsort(x + 1j * n)",
     "np.mgrid[1:7:2] * n[0, 0]", "(x > 0) ** 2", "np.cov(x[:1])", "n ** 2", "x ** 2",
 ]  # fmt: skip
 

@@ -17,6 +17,7 @@ from hagane.ops.functions.numbers.division import hypotenuse
 from hagane.ops.functions.numbers.elementary import add, mul, sub
 from hagane.ops.functions.sums import spectra
 from hagane.ops.functions.sums.spectra import Pair
+from hagane.ops.functions.tensors import ordering
 from hagane.ops.functions.tensors.parts import part
 from hagane.ops.functions.tensors.shapes import zeros_like
 
@@ -304,6 +305,32 @@ def _solved(call: Call) -> Value:
     return call.wrapped(both)
 
 
+def _sorted(call: Call) -> Value:
+    """Return numbers, or their places, in NumPy's order: by both parts, NaN behind others."""
+    names = ("a", "axis", "kind")
+    found = {**dict(zip(names, call.arguments, strict=False)), **call.keywords}
+    x, axis = found["a"], found.get("axis", -1)
+    extra = [name for name in found if name not in (*names, "stable")]
+    if not isinstance(x, Tensor) or x.rank is None or not isinstance(axis, int | None) or extra:
+        return NotImplemented
+    if not call.name.startswith("numpy."):  # PyTorch has no order of them
+        return NotImplemented
+    with interpreting(call.core.emit):
+        pair = call.pair(x)
+        pair = pair[0], imaginary(pair)
+        if axis is None:
+            pair, axis = tuple(op("Reshape", y, [-1]) for y in pair), 0
+        axis %= max(len(pair[0].shape), 1)
+        real_unknown, unknown = (cast(op("IsNaN", y), y.dtype) for y in pair)
+        keys = (pair[1], pair[0], add(mul(real_unknown, 2), unknown))
+        stacked = op("Concat", *(op("Unsqueeze", key, [0]) for key in keys), axis=0)
+        places = ordering.sorted_by_several(stacked, len(keys), axis)
+        if call.last == "argsort":
+            return places
+        made = tuple(op("GatherElements", y, places, axis=axis) for y in pair)
+    return call.wrapped(made)
+
+
 def is_complex(value: Value) -> bool:
     """Whether a value is complex, or has an item that is."""
     if isinstance(value, list | tuple):
@@ -327,6 +354,7 @@ FORMS: dict[str, Callable[[Call], Value]] = {
     **dict.fromkeys(("isclose", "allclose"), _are_close),
     **dict.fromkeys(("prod", "cumprod"), _product),
     **dict.fromkeys(("inv", "solve"), _solved),
+    **dict.fromkeys(("sort", "argsort"), _sorted),
     **dict.fromkeys(("cpu", "cuda"), lambda call: call.arguments[0]),
     "norm": _norm,
 }

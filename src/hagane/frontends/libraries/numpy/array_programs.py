@@ -210,6 +210,39 @@ def array_equal(left: Any, right: Any, equal_nan: Any) -> Any:
     return same and bool(equal.all())
 
 
+def intersect1d(ar1: Any, ar2: Any, assume_unique: Any, return_indices: Any = False) -> Any:
+    """Return the elements that two arrays share, in order, and their places in both."""
+    left, right = np.ravel(ar1), np.ravel(ar2)
+    before, behind = np.arange(left.size), np.arange(right.size)
+    if not assume_unique:
+        left, before = np.unique(left, return_index=True)
+        right, behind = np.unique(right, return_index=True)
+    whole = np.concatenate([left, right])
+    order = np.argsort(whole, kind="stable")
+    whole = whole[order]
+    twice = whole[1:] == whole[:-1]
+    found = whole[:-1][twice]
+    if not return_indices:
+        return found
+    return found, before[order[:-1][twice]], behind[order[1:][twice] - left.size]
+
+
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any) -> Any:
+    """Return the elements of an array that another lacks, in their own order."""
+    left = np.ravel(ar1)
+    return left[~np.isin(left, ar2)]
+
+
+def setxor1d(ar1: Any, ar2: Any, assume_unique: Any) -> Any:
+    """Return the elements that only one of two arrays has, in order."""
+    whole = np.sort(np.concatenate([np.ravel(ar1), np.ravel(ar2)]))
+    changes = whole[1:] != whole[:-1]
+    edge = np.ones(1, dtype=bool)
+    starts = np.concatenate([edge[: whole.size], changes])
+    ends = np.concatenate([changes, edge[: whole.size]])
+    return whole[starts & ends]
+
+
 def ndindex(*shape: Any) -> Any:
     """Return the places in an array of some shape, the last axis first."""
     sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hagane.frontends.libraries.computing import built
+from hagane.frontends.libraries.numpy import array_programs
 from hagane.frontends.libraries.numpy.operands import (
     BOOL,
     DOUBLE,
@@ -28,6 +29,7 @@ from hagane.frontends.libraries.numpy.reducing import not_empty
 from hagane.frontends.libraries.numpy.searching import axis_in, take
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.values.values import Fields, Many, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.sums import statistics
@@ -143,7 +145,8 @@ def digitize(t: Core, x: Value, bins: Value, right: Value = False) -> Tensor:
 @NUMPY.function("unique")
 def unique(
     t: Core, ar: Value, return_index: Value = False, return_inverse: Value = False,
-    return_counts: Value = False, axis: Value = None, **_: Value,
+    return_counts: Value = False, axis: Value = None, *, equal_nan: Value = True,
+    sorted: Value = True,
 ) -> Value:  # fmt: skip
     """Return the different elements; how many there are nobody knows before."""
     x = to_array(t, ar)
@@ -159,8 +162,13 @@ def unique(
     at = None if axis is None else axis_in(t, axis, x)
     plain = x.dtype.numpy().kind != "c" and (at is None or len(shape_of(t, x)) > 0)
 
+    apart = equal_nan is False and x.dtype.is_floating_point()
+    if apart and at is not None:
+        t.outside("np.unique of slices of which no two with NaN are equal")
+
     def result(number: int, dtype: Any, own: Any) -> Tensor:
-        rule = (lambda x: ordering.different(x, at)[number]) if plain else None
+        function = ordering.different_numbers if apart else partial(ordering.different, axis=at)
+        rule = (lambda x: function(x)[number]) if plain else None
         return typed(t, "Unique", [x], dtype, own, None, rule)
 
     results = [result(0, x.dtype, tuple(shape))]
@@ -177,12 +185,13 @@ def unique(
 @NUMPY.function("unique_values")
 def unique_values(t: Core, x: Value) -> Value:
     """Return the different elements."""
-    return unique(t, x)
+    return unique(t, x, equal_nan=False)
 
 
 def _unique_with(name: str, *names: str) -> None:
     def function(t: Core, x: Value) -> Value:
-        found = unique(t, x, "indices" in names, "inverse_indices" in names, "counts" in names)
+        wanted = [name in names for name in ("indices", "inverse_indices", "counts")]
+        found = unique(t, x, *wanted, equal_nan=False)
         return Fields(found, names)
 
     NUMPY.function(name)(function)
@@ -266,13 +275,19 @@ def isin(
     return typed(t, "Not", [made], BOOL, x.shape, None, partial(op, "Not")) if invert else made
 
 
-def _sets(name: str, function: Callable[..., Any]) -> None:
-    def made(t: Core, ar1: Value, ar2: Value, **_: Value) -> Tensor:
+def _sets(name: str, function: Callable[..., Any], program: Callable[..., Any]) -> None:
+    def made(
+        t: Core, ar1: Value, ar2: Value, assume_unique: Value = False,
+        return_indices: Value = False,
+    ) -> Value:  # fmt: skip
         left, right = to_array(t, ar1), to_array(t, ar2)
+        if assume_unique is not False or return_indices is not False:
+            more = [assume_unique, return_indices][: 2 if name == "intersect1d" else 1]
+            return run_own(t, program, [left, right, *more], {})
         dtype = promoted(t, [left, right])
         shape = (t.emit.fresh("elements"),)
         own = left.dtype if name == "setdiff1d" else dtype  # elements of the first alone
-        if dtype.numpy().kind == "c" or _:
+        if dtype.numpy().kind == "c":
             return typed(t, "Set", [left, right], own, shape)
         operands = [cast(t, v, dtype) for v in (left, right)]
         return cast(t, typed(t, "Set", operands, dtype, shape, None, function), own)
@@ -280,7 +295,7 @@ def _sets(name: str, function: Callable[..., Any]) -> None:
     NUMPY.function(name)(made)
 
 
-_sets("intersect1d", ordering.in_both)
-_sets("union1d", ordering.in_either)
-_sets("setdiff1d", ordering.in_first)
-_sets("setxor1d", ordering.in_one)
+_sets("intersect1d", ordering.in_both, array_programs.intersect1d)
+_sets("union1d", ordering.in_either, np.union1d)
+_sets("setdiff1d", ordering.in_first, array_programs.setdiff1d)
+_sets("setxor1d", ordering.in_one, array_programs.setxor1d)

@@ -287,6 +287,16 @@ def different_neighbours(x: Any) -> tuple[Any, Any, Any]:
     return values, resized(run, list(shape_of(x))), lengths
 
 
+def different_numbers(x: Any) -> tuple[Any, Any, Any, Any]:
+    """Return what :func:`different` does of all elements, each NaN apart from the others."""
+    numbers, order = sorted_along(flat(x), 0)
+    values, run, counts = different_neighbours(numbers)
+    starts = sub(op("CumSum", counts, np.array(0)), counts)
+    inverse = op("ScatterElements", order, order, run, axis=0)
+    first = op("Gather", order, starts, axis=0)
+    return values, first, resized(inverse, list(shape_of(x))), counts
+
+
 def sorted_by_several(keys: Any, count: int, axis: int) -> Any:
     """Return the places that sort by several keys, of which the last counts first; int64.
 
