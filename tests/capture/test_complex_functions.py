@@ -45,6 +45,17 @@ def composed(z: Any, x: Any) -> Any:
     )  # fmt: skip
 
 
+def arranged(z: Any, x: Any, n: Any) -> Any:
+    return (
+        np.select([n > 1, n < 0], [n, z], 1j), np.choose(n % 2, [z, x]), np.insert(z, 1, 3),
+        np.append(z, n), np.block([[z, x]]), np.pad(z, 1, constant_values=4),
+        np.diff(z, prepend=3), np.diff(z, append=x[:1]), np.sum(z, initial=5),
+        np.average(z, weights=n + 4), np.interp(x, n[:3] * 1.0, z[:3], left=7),
+        np.convolve(z, n), np.correlate(n * 1.0, z, "full"), np.cross(z[:3], n[:3]),
+        np.sort(z), np.argsort(z), np.real(x), np.delete(z, 1), z == n, 1j - x,
+    )  # fmt: skip
+
+
 def counted(n: Any, x: Any) -> Any:
     first = n[1]
     return (
@@ -60,6 +71,7 @@ def counted(n: Any, x: Any) -> Any:
         (elementary, (PLAIN,)),
         (joined, (WILD, REALS, WHOLE)),
         (composed, (PLAIN, WHOLE)),
+        (arranged, (PLAIN, PLAIN.real, WHOLE)),
         (counted, (WHOLE, REALS)),
     ],
 )

@@ -36,17 +36,29 @@ _LINEAR = frozenset({
     "diagonal", "where", "neg", "negative", "positive", "item", "trace", "diag", "rot90", "fliplr",
     "flipud", "array", "asarray", "take", "compress", "atleast_1d", "atleast_2d", "atleast_3d",
     "round", "around", "rint", "nan_to_num", "column_stack", "dstack", "pad", "ascontiguousarray",
-    "asfortranarray", "array_split", "hsplit", "vsplit", "average", "nansum", "gradient",
+    "asfortranarray", "array_split", "hsplit", "vsplit", "dsplit", "average", "gradient", "delete",
+    "trapezoid", "interp", "append", "insert", "block", "choose", "resize",
 })  # fmt: skip
 # Of these, real operands count as complex ones.
 _JOINING = frozenset(
     {"array", "asarray", "cat", "concat", "concatenate", "stack", "hstack", "vstack", "where",
-     "column_stack", "dstack"}
+     "column_stack", "dstack", "append", "insert", "block", "choose", "numpy.select"}
 )  # fmt: skip
-_OF_NUMBERS = ("where", "array", "asarray")  # of these, numbers among the items too
-_MATRIX_PRODUCTS = frozenset(
-    {"matmul", "bmm", "mm", "dot", "einsum", "outer", "inner", "kron", "tensordot", "mv"}
+# Of these, numbers among the items too.
+_OF_NUMBERS = frozenset(
+    {"where", "array", "asarray", "append", "insert", "block", "choose", "numpy.select"}
 )
+# Arguments, by name or place, that choose among the items or tell where they lie.
+_CHOOSING: Mapping[str, Sequence[str | int]] = {
+    "where": ("condition", 0), "numpy.select": ("condlist", 0), "insert": ("obj", 1),
+    "choose": ("a", 0), "append": ("axis", 2),
+}  # fmt: skip
+_VALUES = ("prepend", "append", "constant_values", "initial", "value", "left", "right", "period")
+_MATRIX_PRODUCTS = frozenset(
+    {"matmul", "bmm", "mm", "dot", "einsum", "outer", "inner", "kron", "tensordot", "mv", "cross",
+     "convolve"}
+)  # fmt: skip
+_OF_CONJUGATES: Mapping[str, int] = {"vdot": 0, "correlate": 1}
 # Functions that ask which numbers are not zero.
 _OF_TRUTH = frozenset(
     {"any", "all", "nonzero", "flatnonzero", "argwhere", "count_nonzero", "logical_not",
@@ -96,16 +108,26 @@ class Call:
 
 
 def _linear(call: Call) -> Value:
-    last = call.last
+    last = call.name if call.name == "numpy.select" else call.last
     joining = last in _JOINING
-    condition = None if last != "where" else 1 if call.name.startswith("torch.Tensor") else 0
+    choosing = _CHOOSING.get(last, ())
+    if call.name.startswith("torch.Tensor") and last == "where":
+        choosing = (1,)
+    given = [*call.arguments, *call.keywords.values()]
+    if not joining and sum(map(is_complex, given)) > 1:
+        raise CheckError(
+            "capture", f"'{call.name}' of several complex tensors; apply it to their parts"
+        )
 
     def chosen(place: int) -> Value:
-        def change(x: Value) -> Value:
+        def change(x: Value, key: str | int = "") -> Value:
+            if key != "" and key in choosing:
+                return x
             if isinstance(x, list | tuple):
-                return type(x)(map(change, x))
+                return type(x)(change(item, key if key in _VALUES else "") for item in x)
             number = isinstance(x, int | float | complex) and not isinstance(x, bool)
-            joined = joining and (isinstance(x, Tensor) or (number and last in _OF_NUMBERS))
+            number = number and (last in _OF_NUMBERS or key in _VALUES)
+            joined = number or (isinstance(x, Tensor) and (joining or key in _VALUES))
             if not (is_complex(x) or joined):
                 return x
             pair = call.pair(x)
@@ -114,12 +136,8 @@ def _linear(call: Call) -> Value:
             return zeros_like(pair[0]) if isinstance(pair[0], Tensor) else 0.0
 
         with interpreting(call.core.emit):
-            changed = tuple(
-                x if i == condition else change(x) for i, x in enumerate(call.arguments)
-            )
-            named = {
-                key: x if key == "condition" else change(x) for key, x in call.keywords.items()
-            }
+            changed = tuple(change(x, i) for i, x in enumerate(call.arguments))
+            named = {key: change(x, key) for key, x in call.keywords.items()}
         call.core.emit.kind = call.kind
         return call.again(changed, named)
 
@@ -149,9 +167,11 @@ def _bilinear(call: Call) -> Value:
 
     first, second = (call.pair(call.arguments[i]) for i in places)
     with interpreting(call.core.emit):
-        if call.last == "vdot":
-            first = RULES["conj"](first)
-        (ar, ai), (br, bi) = first, second
+        pairs = [first, second]
+        if call.last in _OF_CONJUGATES:
+            turned = _OF_CONJUGATES[call.last]
+            pairs[turned] = RULES["conj"](pairs[turned])
+        (ar, ai), (br, bi) = pairs
         real = product(ar, br)
         if ai is not None and bi is not None:
             real = sub(real, product(ai, bi))
@@ -348,7 +368,7 @@ def flat(values: Sequence[Value]) -> list[Value]:
 # By the last part of the name.
 FORMS: dict[str, Callable[[Call], Value]] = {
     **dict.fromkeys(_LINEAR, _linear),
-    **dict.fromkeys((*_MATRIX_PRODUCTS, "vdot"), _bilinear),
+    **dict.fromkeys((*_MATRIX_PRODUCTS, *_OF_CONJUGATES), _bilinear),
     **dict.fromkeys(_OF_TRUTH, _of_truth),
     **dict.fromkeys(("var", "std"), _variance),
     **dict.fromkeys(("isclose", "allclose"), _are_close),
