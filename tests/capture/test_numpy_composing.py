@@ -54,6 +54,9 @@ EXPRESSIONS = [
     "np.unique(np.where(x > 0, np.nan, x), return_inverse=True, equal_nan=False)[1]",
     "np.setdiff1d(n[0], n[1], assume_unique=True)", "np.setxor1d(n[0], n[1], True)",
     "np.sort(x * 1j + x[::-1], axis=0).imag", "np.argsort(x + 1j * n)",
+    "np.searchsorted(np.array([1, 2, np.nan]), np.where(x > 0, np.nan, 1.5))", "np.cov(x, ddof=9)",
+    "np.digitize(np.where(x > 0, np.nan, x), np.array([-1, 0, 1]))", "np.cov(x[:, :0])",
+    "np.array_split(x, [2, 1])[2]", "np.split(n, [-1])[1]",
     "np.mgrid[1:7:2] * n[0, 0]", "(x > 0) ** 2", "np.cov(x[:1])", "n ** 2", "x ** 2",
 ]  # fmt: skip
 

@@ -118,6 +118,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: A
 def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> Any:
     """Return the elements of one axis without the zeros in front and behind."""
     array = np.asarray(filt)
+    if axis == ():
+        return array
     if array.ndim != 1:
         raise NotImplementedError("np.trim_zeros: expected an array of one axis")
     kept = np.ones(array.shape, dtype=bool)

@@ -247,7 +247,13 @@ def _splitter(name: str, even: bool, fixed: int | None) -> None:
         rank = len(shape_of(t, x))
         where = axis if fixed is None else 0 if fixed == 1 and rank == 1 else fixed
         place = checked_axis(t, where, rank, x)
-        return parts(t, x, place, cuts(t, x, indices_or_sections, place, even=even))
+        places = indices_or_sections
+        if isinstance(places, Tensor) and places.shape and places.known is not None:
+            places = places.known.tolist()
+        if isinstance(places, tuple | list) and all(isinstance(p, int) for p in places):
+            ends = itertools.pairwise([0, *places, None])  # in any order, from behind too
+            return [t.item(x, (*[slice(None)] * place, slice(*pair))) for pair in ends]
+        return parts(t, x, place, cuts(t, x, places, place, even=even))
 
     NUMPY.function(name)(function)
 

@@ -429,6 +429,10 @@ def gradient(
     x = to_array(t, f)
     dtype = x.dtype if x.dtype in FLOATS else DOUBLE
     places = axes(t, axis, len(shape_of(t, x)), x)
+    if len(spacing) > 1 and len(spacing) != len(places):
+        t.fail("type", f"TypeError: {len(spacing)} spacings for {len(places)} axes", x)
+    if len(spacing) == 1 and len(places) > 1 and isinstance(spacing[0], Tensor) and spacing[0].rank:
+        t.fail("type", f"TypeError: the places along one axis for {len(places)} axes", x)
     distances = [*spacing] if len(spacing) > 1 else [*(spacing or [1.0])] * len(places)
     plain = edge_order == 1 and all(isinstance(d, int | float) for d in distances)
     wide = cast(t, x, dtype)

@@ -265,6 +265,8 @@ def rot90(t: Core, m: Value, k: Value = 1, axes: Value = (0, 1)) -> Tensor:
     x = to_array(t, m)
     shape = list(shape_of(t, x))
     first, second = (axis(t, place, len(shape), x) for place in axes)
+    if first == second:
+        t.fail("value", f"ValueError: Axes must be different, got {first} twice", x)
     if isinstance(k, int) and k % 2:
         shape[first], shape[second] = shape[second], shape[first]
     order = list(range(len(shape)))

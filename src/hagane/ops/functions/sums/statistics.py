@@ -300,7 +300,10 @@ def covariance(x: Any, correction: float, counts: Any = None, weights: Any = Non
     if counts is None and weights is None:
         apart = sub(x, mean_over(x, [1]))
         total = op("MatMul", apart, op("Transpose", apart, perm=[1, 0]))
-        return div(total, sub(size_as_number(x, 1, x), float(correction)))
+        size = size_as_number(x, 1, x)
+        if isinstance(size, float):
+            return div(total, max(size - correction, 0.0))
+        return div(total, op("Max", sub(size, float(correction)), np.array(0, dtype_of(x).numpy())))
     given = [cast(part, dtype_of(x)) for part in (counts, weights) if part is not None]
     each = mul(*given) if len(given) > 1 else given[0]
     count = sum_over(each, [0], keepdims=False)

@@ -185,8 +185,12 @@ def sorted_places(ordered: Any, values: Any, *, right: bool) -> Any:
     """
     rank = rank_of(values)
     beside = unsqueeze(ordered, [rank - 1]) if rank_of(ordered) > 1 else ordered
-    name = "LessOrEqual" if right else "Less"
-    before = op(name, beside, unsqueeze(values, [rank]))
+    behind = unsqueeze(values, [rank])
+    before = op("LessOrEqual" if right else "Less", beside, behind)
+    if dtype_of(values).is_floating_point():  # NaN is behind all numbers
+        last = op("IsNaN", behind)
+        last = last if right else op("And", last, op("Not", op("IsNaN", beside)))
+        before = op("Or", before, last)
     return op("ReduceSum", cast(before, _INT64), [rank], keepdims=0)
 
 
@@ -200,7 +204,8 @@ def bins_of(values: Any, edges: Any, *, right: bool) -> Any:
     """
     rank = rank_of(values)
     beside = unsqueeze(values, [rank])
-    up = op("LessOrEqual", edges, beside) if not right else op("Less", edges, beside)
+    # Behind all edges that rise lies what is no number.
+    up = op("Not", op("GreaterOrEqual" if right else "Greater", edges, beside))
     down = op("Greater", edges, beside) if not right else op("GreaterOrEqual", edges, beside)
     first, last = (op("Gather", edges, np.array(place), axis=0) for place in (0, -1))
     passed = where(op("LessOrEqual", first, last), cast(up, _INT64), cast(down, _INT64))
