@@ -24,7 +24,7 @@ layers: $(SETUP)
 # Kernels are compiled with -O1, in a third of the time; "make test-all" takes the usual flags, and the tests
 # that CONTRIBUTING.md says are left out here.
 tests: $(SETUP)
-	HAGANE_CFLAGS=-O1 $(BIN)/pytest -n auto -m "not long"
+	HAGANE_CFLAGS=-O1 $(BIN)/pytest -n auto --dist worksteal -m "not long"
 
 conformance: $(SETUP)
 	HAGANE_CFLAGS=-O1 $(BIN)/python -W ignore tests/outside/conformance.py

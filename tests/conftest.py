@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before the marks choose
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as long: a test's levels but one, and two of three cases of large tables."""
+    """Mark as long: a test's levels but one, half of short tables, three quarters of long ones."""
     tables: dict[tuple[Path, str], list[pytest.Function]] = defaultdict(list)
     for item in items:
         if isinstance(item, pytest.Function) and _TESTS in item.path.parents:
@@ -54,8 +54,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         left = _at_one_level(cases, name)
         place = path.relative_to(_TESTS).as_posix()
         if len(left) > _FEW and place.startswith(_SHARED):
-            share = 6 if place.startswith("models/") else 3  # a model takes a second
-            left = [case for case in left if crc32(case.name.encode()) % share == 0]
+            share = 2 if len(left) <= _SHORT else 4
+            share = 6 if place.startswith("models/") else share  # a model takes a second
+            chosen = [case for case in left if crc32(case.name.encode()) % share == 0]
+            left = chosen or left[:1]
         for case in set(cases) - set(left):
             case.add_marker(pytest.mark.long)
 
@@ -72,12 +74,12 @@ def _at_one_level(cases: Sequence[pytest.Function], name: str) -> list[pytest.Fu
 
 
 _TESTS = Path(__file__).parent
-# Where large tables are: kernels of many forms, models and their mistakes, operators, programs.
+# Where a case takes long: kernels of many forms, models and their mistakes, operators, programs.
 _SHARED = (
-    *("native/", "models/", "ops/", "passes/"),
-    *("capture/", "training/", "frontends/", "lexgen/"),
+    *("native/", "models/", "ops/", "passes/", "capture/", "training/", "frontends/", "lexgen/"),
+    *("nn/", "ship/", "runtime/", "prob/", "zoo/", "tools/", "cli/", "reviewing/"),
 )
-_FEW = 5
+_FEW, _SHORT = 2, 8
 
 
 def _begin_streams(name: str) -> int:
