@@ -57,6 +57,7 @@ EXPRESSIONS = [
     "np.searchsorted(np.array([1, 2, np.nan]), np.where(x > 0, np.nan, 1.5))", "np.cov(x, ddof=9)",
     "np.digitize(np.where(x > 0, np.nan, x), np.array([-1, 0, 1]))", "np.cov(x[:, :0])",
     "np.array_split(x, [2, 1])[2]", "np.split(n, [-1])[1]",
+    "np.nan_to_num(np.where(x > 0, np.nan, -np.inf), nan=np.inf, posinf=3)",
     "np.mgrid[1:7:2] * n[0, 0]", "(x > 0) ** 2", "np.cov(x[:1])", "n ** 2", "x ** 2",
 ]  # fmt: skip
 

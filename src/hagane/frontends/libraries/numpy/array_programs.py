@@ -94,6 +94,8 @@ def diag_indices_from(arr: Any) -> Any:
     """Return the places of the main diagonal of an array with axes of one size."""
     if arr.ndim < 2:
         raise ValueError("input array must be at least 2-d")
+    if arr.shape != (arr.shape[0],) * arr.ndim:
+        raise ValueError("All dimensions of input must be of equal length")
     return (np.arange(arr.shape[0]),) * arr.ndim
 
 

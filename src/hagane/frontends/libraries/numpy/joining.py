@@ -245,6 +245,9 @@ def _splitter(name: str, even: bool, fixed: int | None) -> None:
     def function(t: Core, ary: Value, indices_or_sections: Value, axis: Value = 0) -> Value:
         x = to_array(t, ary)
         rank = len(shape_of(t, x))
+        least = {None: 1, 0: 2, 1: 1, 2: 3}[fixed]
+        if rank < least:
+            t.fail("value", f"ValueError: {name} only works on arrays of {least} or more axes", x)
         where = axis if fixed is None else 0 if fixed == 1 and rank == 1 else fixed
         place = checked_axis(t, where, rank, x)
         places = indices_or_sections

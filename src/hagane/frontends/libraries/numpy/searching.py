@@ -341,7 +341,10 @@ def insert(t: Core, arr: Value, obj: Value, values: Value, axis: Value = None) -
 @NUMPY.function("unravel_index")
 def unravel_index(t: Core, indices: Value, shape: Value, **_: Value) -> Value:
     """Return flat places as coordinates."""
-    places = cast(t, to_array(t, indices), INT64)
+    given = to_array(t, indices)
+    if given.dtype.is_floating_point():
+        t.fail("type", f"TypeError: only int indices permitted, got {t.show(given)}", given)
+    places = cast(t, given, INT64)
     counts = sizes(t, shape)
     own = shape_of(t, places)
     if _:

@@ -125,9 +125,9 @@ def cube_root(x: Any) -> Any:
 
 def with_numbers(x: Any, nan: float, high: float, low: float) -> Any:
     """Return floats with numbers in place of NaN, infinity and minus infinity."""
-    x = where(op("IsNaN", x), number_like(nan, x), x)
-    x = where(op("IsInf", x, detect_negative=0), number_like(high, x), x)
-    return where(op("IsInf", x, detect_positive=0), number_like(low, x), x)
+    made = where(op("IsInf", x, detect_negative=0), number_like(high, x), x)
+    made = where(op("IsInf", x, detect_positive=0), number_like(low, x), made)
+    return where(op("IsNaN", x), number_like(nan, x), made)
 
 
 def rounded(x: Any, decimals: int) -> Any:
