@@ -116,10 +116,13 @@ def _embed(
     n_outputs: int = 1,
 ) -> tuple[Array, ...]:
     tables = (words, positions, segments, gamma, beta)
-    plain = map(_floats, tables, parameters[:5], parameters[5:])
-    return embed_layer_normalization(
-        input_ids, segment_ids, *plain, mask, epsilon=epsilon, n_outputs=n_outputs
-    )
+    plain: list[Any] = list(map(_floats, tables, parameters[:5], parameters[5:]))
+    word, position, segment, scale, shift = plain
+    found: tuple[Array, ...] = embed_layer_normalization(
+        input_ids, segment_ids, word, position, segment, scale, shift, mask,
+        epsilon=epsilon, n_outputs=n_outputs,
+    )  # fmt: skip
+    return found
 
 
 def _infer_embed(ctx: InferContext) -> Sequence[Any]:
