@@ -222,7 +222,9 @@ class _Builder:
         writers: dict[Variable, dict[Process, Value]] = {}
         for process in clocked:
             machine = self.machines.get(process)
-            for variable_, mask in () if machine is None else machine.masks.items():
+            if machine is None:
+                continue
+            for variable_, mask in machine.masks.items():
                 if variable_.local:
                     continue
                 if self._assigns(process, variable_) and variable_ in machine.later.own:
